@@ -1,0 +1,43 @@
+# All set-up from nothing but Python >= 3.11 and make: everything lives in .venv, nothing outside it changes.
+#   make tour    measure this machine, learn from it, answer with bounds
+#   make test    the test suite
+#   make setup   the environment alone
+#   make check   lint, types and the rooms' import contract
+
+# The newest supported interpreter that really starts here (version managers leave shims that do not).
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && { command -v $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: tour test setup check clean
+
+tour: $(READY)
+	$(BIN)/jostle tour
+
+test: $(READY)
+	$(BIN)/pytest -n auto
+
+check: $(READY)
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+setup: $(READY)
+
+# Rebuilt when what it is made from changes; otherwise a second run starts at once.
+$(READY): pyproject.toml $(wildcard constraints/*.txt)
+	@test -n "$(PYTHON)" || { echo "Jostle needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python3" >&2; exit 2; }
+	@echo "setting up $(VENV) with $(PYTHON)" >&2
+	$(PYTHON) -m venv --clear $(VENV)
+	@v=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints/py$$v.txt 'pip>=25.1' && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints/py$$v.txt --editable '.[all]' --group dev
+	@touch $@
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,92 @@
+"""The exception tree: every error Jostle raises on purpose, in one file.
+
+Each leaf says what was wrong, where, and what to do, and carries the exit code that the command line
+ends with. A caller that wants one net catches :class:`JostleError`.
+"""
+
+from __future__ import annotations
+
+
+class JostleError(Exception):
+    """Base of all errors that Jostle raises on purpose.
+
+    what: one sentence, what was wrong. where: the file, row, column or name it was found at.
+    fix: what to do about it.
+    """
+
+    exit_code = 70
+
+    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
+        self.what, self.where, self.fix = what, where, fix
+        super().__init__(what, where, fix)
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text.rstrip('.')}. {self.fix}" if self.fix else text
+
+
+class UsageError(JostleError):
+    """An argument or option makes no sense."""
+
+    exit_code = 2
+
+
+class MissingExtra(UsageError):
+    """A library that only some of Jostle needs is not installed."""
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(
+            f"this needs {module}, which is not installed",
+            fix=f"Install it with: pip install 'jostle[{extra}]'",
+        )
+
+
+class NotEnoughRuns(JostleError):
+    """There is too little data to learn from or to give a valid bound."""
+
+    exit_code = 3
+
+
+class BadData(JostleError):
+    """Input data is malformed."""
+
+    exit_code = 4
+
+
+class BadRows(BadData):
+    """Some rows of a table break its schema; `rows` holds (row number, reason) of each."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        rows: list[tuple[int, str]] | None = None,
+        where: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        self.rows = rows or []
+        super().__init__(what, where=where, fix=fix)
+
+
+class UnreadableFile(BadData):
+    """A file is missing, truncated, or not what its name says."""
+
+
+class UnknownName(BadData):
+    """A workload or platform that the data or model does not know."""
+
+    def __init__(
+        self, kind: str, name: str, known: list[str] | tuple[str, ...], *, where: str | None = None
+    ) -> None:
+        import difflib
+
+        near = difflib.get_close_matches(name, known, n=3)
+        few = list(known[:5]) + (["…"] if len(known) > 5 else [])
+        fix = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(few) or 'none'}."
+        super().__init__(f"unknown {kind} {name!r}", where=where, fix=fix)
+
+
+class NotPermitted(JostleError):
+    """The operating system or this host does not allow what was asked."""
+
+    exit_code = 5
