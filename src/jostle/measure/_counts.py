@@ -1,0 +1,88 @@
+"""What one repetition of a workload executes, on whatever machine: exact instruction counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from jostle.errors import BadData, JostleError
+
+from ._opcodes import COUNTED
+from ._rewrite import rewrite
+from ._workloads import Workload
+
+
+@dataclass(frozen=True)
+class OpcodeCounts:
+    """opcodes: executions by instruction name, and `function_entry`; a missing name counts 0.
+
+    bulk_bytes: what memory.copy, memory.fill and memory.init moved. bulk_other: pages and table
+    elements moved or grown. memory_bytes: the module's memory after set-up.
+    """
+
+    opcodes: dict[str, int]
+    bulk_bytes: int
+    bulk_other: int
+    memory_bytes: int
+
+    @property
+    def instructions(self) -> int:
+        """All that was executed; function entries count as instructions, as in wasmtime's fuel."""
+        return sum(self.opcodes.values())
+
+    @property
+    def fuel(self) -> int:
+        """What wasmtime's own counter would say."""
+        return self.instructions + self.bulk_bytes + self.bulk_other
+
+    def columns(self) -> dict[str, int]:
+        """int64 features; of each instruction `opcode_i32_add`-like, 0 where not executed."""
+        return {
+            "instructions": self.instructions,
+            "bulk_bytes": self.bulk_bytes,
+            "memory_bytes": self.memory_bytes,
+            **{f"opcode_{name.replace('.', '_')}": self.opcodes.get(name, 0) for name in COUNTED},
+        }
+
+
+def count_opcodes(workload: Workload) -> OpcodeCounts:
+    """Counts of one repetition, after set-up. Computed once per module and arguments.
+
+    Raises BadData where the module cannot be counted or fails.
+    """
+    try:
+        return _counted(workload.module_bytes, workload.argument, workload.repeats)
+    except JostleError as error:
+        raise BadData(error.what, where=f"workload {workload.name!r}", fix=error.fix) from error
+
+
+@lru_cache(maxsize=1024)
+def _counted(module: bytes, argument: int, repeats: int) -> OpcodeCounts:
+    import wasmtime
+
+    from ._engines import make_engine
+
+    counting = rewrite(module)
+    engine = make_engine("speed")
+    try:
+        compiled = wasmtime.Module(engine, counting.module)
+        store = wasmtime.Store(engine)
+        linker = wasmtime.Linker(engine)
+        linker.define_wasi()
+        store.set_wasi(wasmtime.WasiConfig())
+        exports: Any = linker.instantiate(store, compiled).exports(store)
+        exports["setup"](store, argument)
+        before = counting.read(store, exports)
+        exports["run"](store, repeats)
+        after = counting.read(store, exports)
+        memories = [exports[name] for name in exports if isinstance(exports[name], wasmtime.Memory)]
+    except (wasmtime.WasmtimeError, wasmtime.Trap, KeyError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise BadData(f"its instructions cannot be counted: {first}") from error
+    executions, bulk_bytes, bulk_other = (
+        [b - a for a, b in zip(start, end, strict=True)]
+        for start, end in zip(before, after, strict=True)
+    )
+    memory_bytes = sum(memory.data_len(store) for memory in memories)
+    return OpcodeCounts(counting.histogram(executions), bulk_bytes[0], bulk_other[0], memory_bytes)
