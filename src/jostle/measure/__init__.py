@@ -1,1 +1,67 @@
-"""measure."""
+"""Measuring on this machine: workloads side by side on WebAssembly engines, into a dataset of runs.
+
+This file is the room's whole public face; names load on first use, so importing it costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._campaign import Campaign
+    from ._counts import OpcodeCounts, count_opcodes
+    from ._engines import available_engines
+    from ._estimate import Tolerance
+    from ._facts import device_name, machine_facts
+    from ._measure import Interrupted, Progress, Summary, measure
+    from ._storage import recover
+    from ._workloads import Workload, find_workloads, shipped_workloads
+
+_HOMES = {
+    "Campaign": "_campaign",
+    "Interrupted": "_measure",
+    "OpcodeCounts": "_counts",
+    "Progress": "_measure",
+    "Summary": "_measure",
+    "Tolerance": "_estimate",
+    "Workload": "_workloads",
+    "available_engines": "_engines",
+    "count_opcodes": "_counts",
+    "device_name": "_facts",
+    "find_workloads": "_workloads",
+    "machine_facts": "_facts",
+    "measure": "_measure",
+    "recover": "_storage",
+    "shipped_workloads": "_workloads",
+}
+
+__all__ = [
+    "Campaign",
+    "Interrupted",
+    "OpcodeCounts",
+    "Progress",
+    "Summary",
+    "Tolerance",
+    "Workload",
+    "available_engines",
+    "count_opcodes",
+    "device_name",
+    "find_workloads",
+    "machine_facts",
+    "measure",
+    "recover",
+    "shipped_workloads",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,9 +8,13 @@ from typing import Any
 
 from jostle.errors import BadData, JostleError
 
+from ._harness import reason_of
 from ._opcodes import COUNTED
 from ._rewrite import rewrite
 from ._workloads import Workload
+
+# Of set-up and one repetition: a few seconds' worth.
+_MOST_INSTRUCTIONS = 5_000_000_000
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,15 @@ class OpcodeCounts:
 
     def columns(self) -> dict[str, int]:
         """int64 features; of each instruction `opcode_i32_add`-like, 0 where not executed."""
-        return {
-            "instructions": self.instructions,
-            "bulk_bytes": self.bulk_bytes,
-            "memory_bytes": self.memory_bytes,
-            **{f"opcode_{name.replace('.', '_')}": self.opcodes.get(name, 0) for name in COUNTED},
-        }
+        values = [self.instructions, self.bulk_bytes, self.memory_bytes]
+        values += [self.opcodes.get(name, 0) for name in COUNTED]
+        return dict(zip(self.column_names(), values, strict=True))
+
+    @staticmethod
+    def column_names() -> list[str]:
+        """The names in columns(), always the same."""
+        opcodes = [f"opcode_{name.replace('.', '_')}" for name in COUNTED]
+        return ["instructions", "bulk_bytes", "memory_bytes", *opcodes]
 
 
 def count_opcodes(workload: Workload) -> OpcodeCounts:
@@ -64,10 +71,12 @@ def _counted(module: bytes, argument: int, repeats: int) -> OpcodeCounts:
     from ._engines import make_engine
 
     counting = rewrite(module)
-    engine = make_engine("speed")
+    engine = make_engine("speed", fuel=True)
     try:
         compiled = wasmtime.Module(engine, counting.module)
         store = wasmtime.Store(engine)
+        # A workload that never ends must not hang whoever asks what it executes.
+        store.set_fuel(_MOST_INSTRUCTIONS)
         linker = wasmtime.Linker(engine)
         linker.define_wasi()
         store.set_wasi(wasmtime.WasiConfig())
@@ -78,8 +87,7 @@ def _counted(module: bytes, argument: int, repeats: int) -> OpcodeCounts:
         after = counting.read(store, exports)
         memories = [exports[name] for name in exports if isinstance(exports[name], wasmtime.Memory)]
     except (wasmtime.WasmtimeError, wasmtime.Trap, KeyError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise BadData(f"its instructions cannot be counted: {first}") from error
+        raise BadData(f"its instructions cannot be counted: {reason_of(error)}") from error
     executions, bulk_bytes, bulk_other = (
         [b - a for a, b in zip(start, end, strict=True)]
         for start, end in zip(before, after, strict=True)

@@ -1,19 +1,18 @@
 """From beats to seconds per repetition, and whether a window can be believed.
 
 The interval that counts, [begin, end], is the same for all members of a set: everyone has started
-before it and everyone is still repeating at its end, so each member's co-runners are there all the
-time.
+before it and everyone is still repeating at its end, so the co-runners are there all the time.
 
-- *Wall time*: the interval over the repetitions done in it, the first and last in part, by
-interpolation.
-  It is the answer wherever members share cores: waiting for each other is interference.
-- With a core of its own and short beats, the *median over eight slices* of the interval instead,
-where they
-  differ: a hidden neighbour slows a core for a tenth of a second and a mean would remember it.
-- A member with a core of its own that has lost more than `wall_load_ratio` of it to strangers is
-answered by
-  the *median of its unpreempted beats*, or, when beats are so long that most are hit, by its *CPU
-  time*.
+Neighbours that no load figure shows (another guest on a core's other hardware thread) make a core
+up to two times slower for 10 to 300 milliseconds, any time; they only ever slow it. So the *quiet
+beat*, a low quantile of the beats' lengths, says how long a repetition takes while they are away,
+which is what can be learned and repeated. The set's own members run all the time and are in it. It
+is not touched by preemption either; so where members share cores it is multiplied by the share of
+the time for which the member held one: waiting for each other is interference.
+
+Where beats are too long or too few for that, it is the *wall* time of the interval over the
+repetitions in it, or, when strangers held a core of its own for more than `wall_load_ratio`, *CPU*
+time.
 """
 
 from __future__ import annotations
@@ -22,16 +21,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# A preempted beat is longer by at least a scheduler's slice; this much over the lower quartile says
-# so.
-_PREEMPTED_FACTOR = 1.5
-# Beats longer than a slice or two of the scheduler cannot be trusted to have escaped preemption.
-_LONGEST_SHORT_BEAT_SECONDS = 0.005
-_FEWEST_UNPREEMPTED = 5
-# A window is looked at in this many slices; with fewer beats in each their own length would show.
-_SLICES = 8
-_FEWEST_BEATS_PER_SLICE = 4
-_STEADY_RATIO = 1.1
+# The part of a window that must be quiet for its quiet beat to be one.
+_QUIET_QUANTILE = 0.15
+_FEWEST_BEATS = 20
+# Longer ones cannot be trusted to have escaped preemption: it is a slice or two of the scheduler.
+_LONGEST_QUIET_BEAT_SECONDS = 0.005
 
 
 @dataclass(frozen=True)
@@ -49,7 +43,7 @@ class Tolerance:
     foreign_load_ratio: float = 0.15
     lateness_seconds: float = 0.02
     minimum_repetitions: float = 2.0
-    slowdown_ratio: float = 1.2
+    slowdown_ratio: float = 1.25
 
     @classmethod
     def anything(cls) -> Tolerance:
@@ -60,15 +54,15 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Estimate:
-    """runtime_seconds: per repetition. method: wall, slices, unpreempted or cpu."""
+    """beat_seconds: how long one beat takes. method: quiet, wall or cpu. beats: in the interval."""
 
-    runtime_seconds: float
+    beat_seconds: float
     method: str
-    repetitions: float
+    beats: float
 
 
-def repetitions_done(beats_ns: np.ndarray, at_ns: float) -> float:
-    """Repetitions done at a time, by interpolation. beats_ns: (n + 1,), from the start on."""
+def beats_done(beats_ns: np.ndarray, at_ns: float) -> float:
+    """Beats done at a time, by interpolation. beats_ns: (n + 1,), from the start on."""
     return float(np.interp(at_ns, beats_ns, np.arange(len(beats_ns))))
 
 
@@ -80,46 +74,30 @@ def estimate(
     shares_core: bool,
     tolerance: Tolerance,
 ) -> Estimate | None:
-    """Seconds per repetition in [begin, end]; None where no repetition was done in it.
+    """Seconds per beat in [begin, end]; None where none was done in it.
 
-    beats_ns: (n + 1,) int64, the start and the end of each repetition. cpu_seconds: used in the
-    interval. shares_core: whether another member of the set may have held the core.
+    beats_ns: (n + 1,) int64, the start and the end of each beat. cpu_seconds: used in the interval.
+    shares_core: whether another member of the set may have held the core.
     """
     seconds = (end_ns - begin_ns) * 1e-9
-    repetitions = repetitions_done(beats_ns, end_ns) - repetitions_done(beats_ns, begin_ns)
-    if repetitions <= 0:
+    beats = beats_done(beats_ns, end_ns) - beats_done(beats_ns, begin_ns)
+    if beats <= 0:
         return None
-    wall = Estimate(seconds / repetitions, "wall", repetitions)
-    if shares_core:
-        return wall
-    if 1 - cpu_seconds / seconds <= tolerance.wall_load_ratio:
-        return _steadied(wall, beats_ns, begin_ns, end_ns)
-    whole = beats_ns[(beats_ns >= begin_ns) & (beats_ns <= end_ns)]
-    lengths = np.diff(whole) * 1e-9
-    if len(lengths) >= _FEWEST_UNPREEMPTED:
-        quartile = float(np.quantile(lengths, 0.25))
-        unpreempted = lengths[lengths <= _PREEMPTED_FACTOR * quartile]
-        if len(unpreempted) >= _FEWEST_UNPREEMPTED and quartile <= _LONGEST_SHORT_BEAT_SECONDS:
-            return Estimate(float(np.median(unpreempted)), "unpreempted", repetitions)
-    return Estimate(cpu_seconds / repetitions, "cpu", repetitions)
-
-
-def _steadied(wall: Estimate, beats_ns: np.ndarray, begin_ns: int, end_ns: int) -> Estimate:
-    """The median over slices where they differ, wall time where they do not."""
-    if wall.repetitions < _SLICES * _FEWEST_BEATS_PER_SLICE:
-        return wall
-    edges = np.linspace(begin_ns, end_ns, _SLICES + 1)
-    done = np.diff(np.interp(edges, beats_ns, np.arange(len(beats_ns))))
-    seconds = (end_ns - begin_ns) * 1e-9 / _SLICES / done
-    if seconds.max() <= _STEADY_RATIO * seconds.min():
-        return wall
-    return Estimate(float(np.median(seconds)), "slices", wall.repetitions)
+    lengths = np.diff(beats_ns[(beats_ns >= begin_ns) & (beats_ns <= end_ns)]) * 1e-9
+    if len(lengths) >= _FEWEST_BEATS:
+        quiet = float(np.quantile(lengths, _QUIET_QUANTILE))
+        if quiet <= _LONGEST_QUIET_BEAT_SECONDS and cpu_seconds > 0:
+            waits = max(1.0, seconds / cpu_seconds) if shares_core else 1.0
+            return Estimate(quiet * waits, "quiet", beats)
+    if shares_core or 1 - cpu_seconds / seconds <= tolerance.wall_load_ratio:
+        return Estimate(seconds / beats, "wall", beats)
+    return Estimate(cpu_seconds / beats, "cpu", beats)
 
 
 def too_slow(slowdown_ratio: float, tolerance: Tolerance) -> str:
     """The reason that a slow core gives."""
     return (
-        f"a core was {slowdown_ratio:.2f} times slower than usual, "
+        f"a core was {slowdown_ratio:.2f} times slower than usual before and after, "
         f"at most {tolerance.slowdown_ratio:g} allowed"
     )
 

@@ -39,6 +39,13 @@ _TEXT = f"""
 """
 
 
+def reason_of(error: Exception) -> str:
+    """The one line of a wasmtime error that says most: a trap's text stands after its backtrace."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    traps = [line for line in lines if "wasm trap:" in line]
+    return (traps or lines or [type(error).__name__])[0]
+
+
 @dataclass(frozen=True)
 class Beats:
     """times: (count + 1,) int64 little-endian bytes: the start, then the end of each repetition.
@@ -118,7 +125,7 @@ class Harness:
 
 
 class Probe:
-    """About a millisecond of hashing, the same every time: how fast is this core at the moment?
+    """Half a millisecond of hashing, always the same: how fast is this core at the moment?
 
     Neighbours that a guest cannot see (another guest on the core's other hardware thread) halve a
     core's speed for a tenth of a second at a time and leave no mark in any load figure; in this
@@ -126,7 +133,7 @@ class Probe:
     """
 
     _MODULE = Path(__file__).parent / "kernels" / "sha256.wasm"
-    _ARGUMENT, _REPEATS = 16384, 8
+    _ARGUMENT, _REPEATS = 16384, 4
 
     def __init__(self) -> None:
         import wasmtime

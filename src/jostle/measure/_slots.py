@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -44,10 +45,8 @@ class Slot:
 
     def send(self, message: dict[str, Any]) -> None:
         """Tell the slot something; a slot that has died is noticed by gather()."""
-        try:
+        with contextlib.suppress(BrokenPipeError):
             os.write(self._input, json.dumps(message).encode() + b"\n")
-        except BrokenPipeError:
-            pass
 
     def pin(self, cores: Iterable[int]) -> None:
         """Let the process run on these cores only. Raises NotPermitted."""

@@ -1,0 +1,213 @@
+"""`jostle measure`: run workloads side by side on this machine, into a dataset."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jostle.measure import Progress, Summary
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("measure")(measure)
+
+
+def measure(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The dataset: a folder, made if need be.")
+    ],
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workload",
+            "-w",
+            help="A workload or a pattern such as 'chase-*'; may be repeated.  [default: all]",
+        ),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine",
+            "-e",
+            help="speed, none, checked, pulley, winch or singlepass; may be repeated.  "
+            "[default: all that work here]",
+        ),
+    ] = None,
+    solo: Annotated[
+        int, typer.Option(help="Windows of each workload alone on each engine.", min=0)
+    ] = 2,
+    sets: Annotated[
+        int, typer.Option(help="Random sets of workloads side by side, in all.", min=0)
+    ] = 60,
+    smallest: Annotated[int, typer.Option(help="Fewest members of a set.", min=2)] = 2,
+    largest: Annotated[int, typer.Option(help="Most members of a set.", min=2)] = 4,
+    window: Annotated[
+        float, typer.Option(help="Seconds that count in one window.", min=0.02, max=60)
+    ] = 0.25,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds after which no window is begun.", min=0)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the sets drawn and the order.")] = 0,
+    device: Annotated[
+        str | None,
+        typer.Option(help="What platforms are called after the engine.  [default: from the CPU]"),
+    ] = None,
+    core: Annotated[
+        list[int] | None,
+        typer.Option(help="A core to use; may be repeated.  [default: all allowed]"),
+    ] = None,
+    attempts: Annotated[
+        int, typer.Option(help="Times a contaminated window is measured at most.", min=1)
+    ] = 3,
+    timeout: Annotated[
+        float,
+        typer.Option(help="Seconds a set-up or a repetition may take.", min=0.1),
+    ] = 10.0,
+    foreign_load: Annotated[
+        float,
+        typer.Option(
+            help="Share of the cores that strangers may take in a window on cores of its own.",
+            min=0,
+        ),
+    ] = 0.15,
+    shared_load: Annotated[
+        float,
+        typer.Option(help="The same where members share cores; below it wall time counts.", min=0),
+    ] = 0.05,
+    slowdown: Annotated[
+        float,
+        typer.Option(help="How much slower than usual a core may be beside a window.", min=1),
+    ] = 1.2,
+    accept_all: Annotated[
+        bool, typer.Option("--accept-all", help="Reject no window for being disturbed.")
+    ] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print the summary as one JSON document.")
+    ] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="Print the plan and measure nothing.")
+    ] = False,
+) -> None:
+    """Measure runtimes on this machine: workloads alone, and side by side in random sets.
+
+    Every window is on disk before the next begins. Interrupted at any moment, the same command goes
+    on where it stopped; with more --solo or --sets it adds what is new.
+    """
+    from jostle.measure import Campaign, Interrupted, Tolerance
+    from jostle.measure import measure as run
+
+    campaign = Campaign(
+        workloads=workload,
+        engines=engine,
+        solo_repeats=solo,
+        sets=sets,
+        set_sizes=(smallest, largest),
+        window_seconds=window,
+        seed=seed,
+        device=device,
+        cores=core,
+    )
+    if listing:
+        _print_plan(campaign, json_)
+        return
+    tolerance = (
+        Tolerance.anything()
+        if accept_all
+        else Tolerance(
+            wall_load_ratio=shared_load, foreign_load_ratio=foreign_load, slowdown_ratio=slowdown
+        )
+    )
+    try:
+        with _progress_bar() as report:
+            summary = run(
+                campaign,
+                output,
+                time_budget_seconds=budget,
+                attempts=attempts,
+                timeout_seconds=timeout,
+                tolerance=tolerance,
+                progress=report,
+            )
+    except Interrupted as interrupted:
+        _print_summary(interrupted.summary, json_)
+        raise typer.Exit(130) from None
+    _print_summary(summary, json_)
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[Progress], None]]:
+    """A bar with the time left, on standard error; drawn between windows only, never during one."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]} left"),
+        TextColumn("{task.fields[doing]}", style="dim"),
+    )
+    console = Console(stderr=True)
+    with Bar(*columns, console=console, auto_refresh=False, transient=True) as bar:
+        task = bar.add_task("measure", total=None, left="…", doing="getting ready")
+        bar.refresh()
+
+        def report(now: Progress) -> None:
+            left = f"{int(now.remaining_seconds) // 60}:{int(now.remaining_seconds) % 60:02d}"
+            bar.update(task, completed=now.done, total=now.total, left=left, doing=now.doing)
+            bar.refresh()
+
+        yield report
+
+
+def _print_plan(campaign: Any, as_json: bool) -> None:
+    """The windows of a campaign, in the order they would be measured."""
+    plan = campaign.plan()
+    if as_json:
+        import json
+
+        windows = [
+            {
+                "platform": campaign.platform(planned.engine),
+                "members": [member.name for member in planned.members],
+            }
+            for planned in plan
+        ]
+        document = {"schema": "measure-plan/v1", "campaign": campaign.identity, "windows": windows}
+        typer.echo(json.dumps(document))
+        return
+    for planned in plan:
+        members = " + ".join(member.name for member in planned.members)
+        typer.echo(f"{campaign.platform(planned.engine)}  {members}")
+
+
+def _print_summary(summary: Summary, as_json: bool) -> None:
+    """The result on standard output, warnings for people on standard error."""
+    for warning in summary.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(summary.to_json()))
+        return
+    done = summary.already + summary.ok + summary.failed + summary.timeout
+    typer.echo(
+        f"{summary.dataset}: {done} of {summary.planned} windows, campaign {summary.campaign}"
+    )
+    typer.echo(
+        f"this time {summary.ok} ok, {summary.failed} failed, {summary.timeout} timed out, "
+        f"{summary.contaminated} contaminated in {summary.elapsed_seconds:.0f} s"
+    )
+    if summary.given_up:
+        typer.echo(
+            f"{summary.given_up} were disturbed every time; more --attempts tries them again"
+        )
+    if summary.remaining:
+        typer.echo(f"{summary.remaining} remain; the same command goes on with them")

@@ -1,0 +1,124 @@
+"""Windows on their way into a dataset: first a line in a journal, soon part of a file.
+
+A window's line is on disk before the next window starts, so a crash loses at most the window in
+flight. Every few seconds all lines become one immutable file of the dataset and the journal begins
+anew. After a crash the next campaign on the dataset, or `recover`, moves what the journal still
+holds; window identities make sure that nothing is written twice. One campaign at a time holds a
+journal; different campaigns have different ones.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import UsageError
+
+# Rows become a file when the oldest has waited so long: at first five seconds, later a fiftieth of
+# the campaign's age, at most a minute. So files stay few, and readers are never far behind.
+_SHORTEST_WAIT_SECONDS = 5.0
+_LONGEST_WAIT_SECONDS = 60.0
+_WAIT_RATIO = 0.02
+
+Row = dict[str, Any]
+
+
+class Journal:
+    """The journal of a campaign in a dataset. As a context, it writes what is pending at the end.
+
+    write: turns rows into a file of the dataset. known: window identities that the dataset holds.
+    Raises UsageError where another process is measuring the same campaign.
+    """
+
+    def __init__(
+        self,
+        dataset: Path,
+        campaign: str,
+        *,
+        write: Callable[[list[Row]], None],
+        known: Callable[[], set[str]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        folder = dataset / "journal"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / f"{campaign}.jsonl"
+        self._write, self._clock = write, clock
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise UsageError(
+                "this campaign is being measured by another process",
+                where=str(dataset),
+                fix="Wait for it, or measure with another --seed.",
+            ) from None
+        self._began = clock()
+        self._oldest: float | None = None
+        self.pending: list[Row] = []
+        if self._path.stat().st_size:
+            there = known()
+            self.pending = [row for row in _rows(self._path) if row["window_id"] not in there]
+            self.flush()
+
+    def append(self, rows: Iterable[Row]) -> None:
+        """Put a window's rows on disk, and into the dataset when it is time."""
+        rows = list(rows)
+        line = json.dumps({"rows": rows}, default=_encoded).encode() + b"\n"
+        os.write(self._file, line)
+        os.fsync(self._file)
+        self.pending += rows
+        now = self._clock()
+        self._oldest = now if self._oldest is None else self._oldest
+        age = _WAIT_RATIO * (now - self._began)
+        if now - self._oldest >= min(_LONGEST_WAIT_SECONDS, max(_SHORTEST_WAIT_SECONDS, age)):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending as one file of the dataset and begin the journal anew."""
+        if self.pending:
+            self._write(self.pending)
+        self.pending, self._oldest = [], None
+        # Emptied, not removed: the lock is on this file.
+        os.ftruncate(self._file, 0)
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Write what is pending and let the journal go."""
+        try:
+            self.flush()
+        finally:
+            os.close(self._file)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def campaigns_with_journal(dataset: Path) -> list[str]:
+    """Campaigns whose journal holds windows that may not be in the dataset yet."""
+    return sorted(
+        path.stem for path in (dataset / "journal").glob("*.jsonl") if path.stat().st_size
+    )
+
+
+def _rows(path: Path) -> list[Row]:
+    """All rows of the complete lines; what a crash cut off at the end is the window in flight."""
+    rows: list[Row] = []
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        for row in json.loads(line)["rows"]:
+            row["measured_at"] = datetime.fromisoformat(row["measured_at"])
+            rows.append(row)
+    return rows
+
+
+def _encoded(value: Any) -> str:
+    return value.isoformat()

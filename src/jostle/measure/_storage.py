@@ -1,0 +1,226 @@
+"""Between a campaign and its dataset: what is there, rows to write, features of what is new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import BadData, UsageError
+
+from ._campaign import Campaign, PlannedWindow
+from ._counts import OpcodeCounts, count_opcodes
+from ._facts import engine_facts, machine_facts
+from ._journal import Journal, Row, campaigns_with_journal
+from ._window import WindowResult, worst_status
+from ._workloads import Workload
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+
+@dataclass(frozen=True)
+class History:
+    """What a dataset holds of a campaign.
+
+    settled: keys of windows that need no more tries. tries: contaminated tries of the others, by
+    key. broken: {(engine, workload): status} of workloads that failed alone.
+    """
+
+    settled: frozenset[str]
+    tries: dict[str, int]
+    broken: dict[tuple[str, str], str]
+
+
+class Storage:
+    """The dataset of a campaign; path: its folder, made with the first file."""
+
+    def __init__(self, path: Path, campaign: Campaign) -> None:
+        self.path, self.campaign = path, campaign
+        self.warnings: list[str] = []
+
+    def recover(self) -> None:
+        """Bring into the dataset what killed campaigns left in their journals."""
+        recover(self.path)
+
+    def journal(self, clock: Callable[[], float]) -> Journal:
+        """This campaign's journal, opened. Raises UsageError where another process holds it."""
+        return _journal(self.path, self.campaign.identity, clock)
+
+    def history(self, plan: Iterable[PlannedWindow]) -> History:
+        """What needs no measuring again."""
+        statuses = _window_statuses(self.path, self.campaign.identity)
+        settled, tries, broken = set(), {}, {}
+        for planned in plan:
+            attempt = 0
+            while status := statuses.get(self.campaign.window_id(planned, attempt)):
+                if status != "contaminated":
+                    settled.add(planned.key)
+                    if status != "ok" and len(planned.members) == 1:
+                        broken[planned.engine, planned.members[0].name] = status
+                    break
+                attempt += 1
+            tries[planned.key] = attempt
+        return History(frozenset(settled), tries, broken)
+
+    def rows(self, planned: PlannedWindow, attempt: int, result: WindowResult) -> list[Row]:
+        """One row per member of a window, as columns of a run."""
+        window_id = self.campaign.window_id(planned, attempt)
+        names = [member.name for member in planned.members]
+        return [
+            {
+                "workload": names[slot],
+                "platform": self.campaign.platform(planned.engine),
+                "corunners": names[:slot] + names[slot + 1 :],
+                "measured_at": result.measured_at,
+                "campaign": self.campaign.identity,
+                "window_id": window_id,
+                "run_id": f"{window_id}-{slot}",
+                "slot": slot,
+                "attempt": attempt,
+                "window_seconds": result.window_seconds,
+                "foreign_load_ratio": result.foreign_load_ratio,
+                "core_slowdown_ratio": result.slowdown_ratio,
+                **asdict(member),
+            }
+            for slot, member in enumerate(result.members)
+        ]
+
+    def write_features(self) -> None:
+        """Write the features of workloads and platforms that are new to the dataset.
+
+        A key's features are written once: what has changed since becomes a warning. A workload that
+        cannot be counted keeps null counts, with a warning.
+        """
+        known_workloads, known_platforms = _features(self.path)
+        facts = machine_facts(self.campaign.core_numbers)
+        platforms = [
+            {
+                "platform": self.campaign.platform(engine),
+                "device": self.campaign.device_name,
+                **engine_facts(engine),
+                **facts,
+            }
+            for engine in self.campaign.engine_names
+        ]
+        workloads = []
+        for member in self.campaign.members:
+            row = {
+                "workload": member.name,
+                "kernel": member.kernel,
+                "family": member.family,
+                "size": member.size,
+                "argument": member.argument,
+                "repeats": member.repeats,
+                "module_sha256": member.digest,
+            }
+            if member.name not in known_workloads:
+                row |= self._counts(member)
+            workloads.append(row)
+        new = [
+            self._new(workloads, "workload", known_workloads),
+            self._new(platforms, "platform", known_platforms),
+        ]
+        if any(new):
+            _write(self.path, [], workloads=new[0], platforms=new[1])
+
+    def _new(self, rows: list[Row], key: str, known: dict[str, Row]) -> list[Row]:
+        """Rows whose key is not known; a warning for each known one that differs now."""
+        for row in rows:
+            before = known.get(row[key])
+            changed = [n for n, v in row.items() if before and n in before and before[n] != v]
+            if changed:
+                self.warnings.append(
+                    f"{row[key]}: {', '.join(changed)} changed since the dataset's features were "
+                    "written, which stay as they are"
+                )
+        return [row for row in rows if row[key] not in known]
+
+    def _counts(self, member: Workload) -> dict[str, int | None]:
+        try:
+            return {**count_opcodes(member).columns()}
+        except BadData as error:
+            self.warnings.append(str(error))
+            return dict.fromkeys(OpcodeCounts.column_names())
+
+
+def recover(dataset: str | Path) -> int:
+    """Bring into a dataset what killed campaigns left in their journals; how many campaigns had some.
+
+    A journal that a running campaign holds is left to it.
+    """
+    path, recovered = Path(dataset), 0
+    for campaign in campaigns_with_journal(path):
+        try:
+            _journal(path, campaign, time.monotonic).close()
+        except UsageError:
+            continue
+        recovered += 1
+    return recovered
+
+
+def _journal(path: Path, campaign: str, clock: Callable[[], float]) -> Journal:
+    return Journal(
+        path,
+        campaign,
+        write=lambda rows: _write(path, rows),
+        known=lambda: set(_window_statuses(path, campaign)),
+        clock=clock,
+    )
+
+
+def _runs(path: Path) -> Runs | None:
+    """All runs of the dataset; None before its first file."""
+    from jostle.runs import Dataset
+
+    dataset = Dataset(path)
+    return dataset.read() if dataset.exists else None
+
+
+def _window_statuses(path: Path, campaign: str) -> dict[str, str]:
+    """{window_id: the worst status of its members} of a campaign."""
+    runs = _runs(path)
+    if runs is None:
+        return {}
+    columns = [runs.table.column(name).to_pylist() for name in ("campaign", "window_id", "status")]
+    found: dict[str, str] = {}
+    for its_campaign, window_id, status in zip(*columns, strict=True):
+        if its_campaign == campaign and window_id and status:
+            found[window_id] = worst_status([status, found.get(window_id, status)])
+    return found
+
+
+def _features(path: Path) -> tuple[dict[str, Row], dict[str, Row]]:
+    """Known features of workloads and of platforms, by name."""
+    runs = _runs(path)
+    if runs is None:
+        return {}, {}
+    found = []
+    for key, table in (
+        ("workload", runs.workload_features),
+        ("platform", runs.platform_features),
+    ):
+        rows = table.to_pylist() if table is not None else []
+        found.append({row[key]: row for row in rows})
+    return found[0], found[1]
+
+
+def _write(
+    path: Path,
+    rows: list[Row],
+    *,
+    workloads: list[Row] | None = None,
+    platforms: list[Row] | None = None,
+) -> None:
+    """One immutable file of runs, and one of each kind of features, where there are any."""
+    from jostle.runs import Dataset, Runs
+
+    names = list(rows[0]) if rows else ["workload", "platform", "corunners", "runtime_seconds"]
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in names}
+    features = {
+        name: {column: [row[column] for row in table] for column in table[0]} if table else None
+        for name, table in (("workload_features", workloads), ("platform_features", platforms))
+    }
+    Dataset(path).write(Runs.from_columns(**columns, **features))

@@ -1,0 +1,132 @@
+"""The shipped kernels compute what they say, the same on every engine."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import wasmtime
+
+from jostle.errors import UnknownName, UnreadableFile, UsageError
+from jostle.measure import Workload, available_engines, find_workloads, shipped_workloads
+from jostle.measure._engines import find_engines, make_engine
+from jostle.measure.kernels import build
+
+from .oracles import ORACLES, aes_encrypt, chase_line
+
+KERNELS = sorted({workload.kernel for workload in shipped_workloads()})
+
+
+def run(kernel: str, n: int, repeats: int = 1, engine: str = "speed") -> tuple[bytes, int, Any]:
+    """(result, checksum, export caller) of a kernel after set-up and some repetitions."""
+    store = wasmtime.Store(make_engine(engine))
+    module = wasmtime.Module.from_file(store.engine, str(build.FOLDER / f"{kernel}.wasm"))
+    exports: Any = wasmtime.Instance(store, module, []).exports(store)
+    exports["setup"](store, n)
+    exports["run"](store, repeats)
+    start, size = exports["result"](store), exports["result_bytes"](store)
+    result = bytes(exports["memory"].read(store, start, start + size))
+    return result, exports["checksum"](store) % 2**64, exports
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel != "chase"])
+def test_result_equals_the_oracle(kernel: str) -> None:
+    n, oracle, floating = ORACLES[kernel]
+    found, expected = run(kernel, n)[0], oracle(n)
+    if floating:
+        found, expected = np.frombuffer(found), np.frombuffer(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+    else:
+        assert found == expected
+
+
+def test_chase_walks_one_cycle_through_all_lines() -> None:
+    n = 1 << 18  # 4096 lines: 4096 steps come back to the first
+    first = int.from_bytes(run("chase", n, 0)[0], "little")
+    assert int.from_bytes(run("chase", n, 1)[0], "little") == first
+    assert (
+        int.from_bytes(run("chase", 2 * n, 1)[0], "little")
+        == first + 64 * chase_line(2 * n)
+        != first
+    )
+
+
+def test_the_aes_oracle_knows_the_standard_vector() -> None:
+    plain = bytes.fromhex("00112233445566778899aabbccddeeff")
+    cipher = "69c4e0d86a7b0430d8cdb78070b4c55a"
+    assert aes_encrypt(bytes(range(16)), plain).hex() == cipher
+
+
+@pytest.mark.parametrize("kernel", sorted(ORACLES))
+def test_every_engine_gives_the_same_bits(kernel: str) -> None:
+    n = ORACLES[kernel][0]
+    results = {run(kernel, n, 2, engine)[:2] for engine in available_engines()}
+    assert len(results) == 1
+
+
+def test_checksum_is_fnv_1a_of_the_result() -> None:
+    result, checksum, _ = run("sort", 100)
+    expected = 0xCBF29CE484222325
+    for byte in result:
+        expected = (expected ^ byte) * 0x100000001B3 % 2**64
+    assert checksum == expected
+
+
+def test_rebuilding_gives_the_recorded_modules(tmp_path: Path) -> None:
+    compiler, record = build.compiler_version(), build.record()
+    if compiler is None:
+        pytest.skip("clang and wasm-ld are not installed")
+    for kernel in KERNELS:
+        rebuilt = tmp_path / f"{kernel}.wasm"
+        build.build(build.FOLDER / f"{kernel}.c", rebuilt)
+        if compiler == record["compiler"]:
+            assert rebuilt.read_bytes() == (build.FOLDER / rebuilt.name).read_bytes(), kernel
+        else:  # another compiler may choose other instructions, but not other results
+            n = ORACLES.get(kernel, (1 << 18,))[0]
+            store = wasmtime.Store(make_engine("speed"))
+            module = wasmtime.Module.from_file(store.engine, str(rebuilt))
+            exports: Any = wasmtime.Instance(store, module, []).exports(store)
+            exports["setup"](store, n)
+            exports["run"](store, 1)
+            assert exports["checksum"](store) % 2**64 == run(kernel, n)[1], kernel
+
+
+def test_the_record_is_of_the_shipped_modules() -> None:
+    shipped = {path.name: path for path in build.FOLDER.glob("*.wasm")}
+    digests = {
+        name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in shipped.items()
+    }
+    assert digests == build.record()["sha256"]
+    assert sorted(path.stem for path in build.FOLDER.glob("*.c")) == KERNELS
+
+
+def test_workloads_are_found_by_name_and_pattern() -> None:
+    assert [w.name for w in find_workloads(["sort-l", "chase-*"])] == [
+        *("chase-l", "chase-m", "chase-s", "sort-l"),
+    ]
+    assert len(find_workloads(None)) == 3 * len(KERNELS) >= 45
+    with pytest.raises(UnknownName, match="sort-l"):
+        find_workloads(["sort-xl"])
+
+
+def test_bad_workloads_are_refused(tmp_path: Path) -> None:
+    sort = find_workloads(["sort-s"])[0]
+    with pytest.raises(UsageError):
+        find_workloads([sort, Workload("sort-s", sort.module, 1, 1)])
+    with pytest.raises(UsageError):
+        Workload("a+b", sort.module, 1, 1)
+    with pytest.raises(UsageError):
+        Workload("a", sort.module, -1, 1)
+    with pytest.raises(UnreadableFile):
+        _ = Workload("a", tmp_path / "none.wasm", 1, 1).digest
+
+
+def test_only_listed_engines_reach_wasmtime() -> None:
+    assert set(available_engines()) >= {"speed", "none", "checked", "pulley"}
+    with pytest.raises(UnknownName):
+        find_engines(["x86_64-unknown-nothing"])
+    with pytest.raises(UsageError):
+        find_engines([])
