@@ -1,1 +1,51 @@
-"""runs."""
+"""Measured runtimes: what ran where, beside what, and how long it took.
+
+This file is the room's whole public face. Names load on first use, so that importing the room costs
+nothing and :class:`Colocations` never needs more than NumPy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._colocations import Colocations
+    from ._dataset import Dataset, read_runs
+    from ._features import merge_features
+    from ._runs import Runs
+    from ._splits import leave_out_platform, leave_out_workload, split_rows
+
+_HOMES = {
+    "Colocations": "_colocations",
+    "Dataset": "_dataset",
+    "Runs": "_runs",
+    "leave_out_platform": "_splits",
+    "leave_out_workload": "_splits",
+    "merge_features": "_features",
+    "read_runs": "_dataset",
+    "split_rows": "_splits",
+}
+
+__all__ = [
+    "Colocations",
+    "Dataset",
+    "Runs",
+    "leave_out_platform",
+    "leave_out_workload",
+    "merge_features",
+    "read_runs",
+    "split_rows",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,295 @@
+"""Co-locations as integer codes: which workload, on which platform, beside which co-runners.
+
+A run asks for three names and a list; ten million of them fit in memory only as codes. Names stand
+once in a sorted vocabulary, and co-runners in compressed sparse rows (offsets and one flat array).
+This is the one type that predictors take, so it needs NumPy and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+
+from jostle.errors import BadRows
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Colocations:
+    """n co-locations, immutable.
+
+    workload_names: sorted vocabulary of targets and co-runners. platform_names: sorted vocabulary.
+    workload: (n,) int32 into workload_names. platform: (n,) int32 into platform_names.
+    corunner_offsets: (n + 1,) int64; row i's co-runners are corunner[offsets[i]:offsets[i + 1]].
+    corunner: (m,) int32 into workload_names, a multiset in each row, sorted by name.
+
+    Raises BadRows when the arrays do not fit together.
+    """
+
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    workload: np.ndarray
+    platform: np.ndarray
+    corunner_offsets: np.ndarray
+    corunner: np.ndarray
+
+    def __post_init__(self) -> None:
+        types = {"corunner_offsets": np.int64}
+        for name in ("workload", "platform", "corunner_offsets", "corunner"):
+            array = np.asarray(getattr(self, name), dtype=types.get(name, np.int32)).view()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "workload_names", tuple(self.workload_names))
+        object.__setattr__(self, "platform_names", tuple(self.platform_names))
+        _check_codes(self)
+
+    @classmethod
+    def from_columns(
+        cls,
+        *,
+        workload: Sequence[str],
+        platform: Sequence[str],
+        corunners: Sequence[Iterable[str]] | None = None,
+    ) -> Colocations:
+        """Co-locations from columns of names; the order of co-runners in a row does not matter.
+
+        workload, platform: n names. corunners: n lists of names, empty where the workload runs
+        alone; None means that all do. Raises BadRows for unequal lengths and for names that are
+        empty or not text.
+        """
+        workload, platform = _listed(workload, "workload"), _listed(platform, "platform")
+        rows = [()] * len(workload) if corunners is None else _listed(corunners, "corunners")
+        lengths = {"workload": len(workload), "platform": len(platform), "corunners": len(rows)}
+        if len(set(lengths.values())) > 1:
+            said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise BadRows(f"the columns differ in length: {said}")
+        counts, flat = _flattened(rows)
+        workload_set, platform_set = _vocabulary(workload), _vocabulary(platform)
+        corunner_set = _vocabulary(flat)
+        if not all(map(_all_names, (workload_set, platform_set, corunner_set))):
+            raise _bad_names(workload, platform, rows)
+        workload_names = tuple(sorted(workload_set | corunner_set))
+        platform_names = tuple(sorted(platform_set))
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(
+            workload_names,
+            platform_names,
+            _encode(workload, workload_names),
+            _encode(platform, platform_names),
+            offsets,
+            sort_inside_rows(_encode(flat, workload_names), offsets),
+        )
+
+    def __len__(self) -> int:
+        return len(self.workload)
+
+    def __repr__(self) -> str:
+        return (
+            f"Colocations(n={len(self)}, workloads={len(self.workload_names)}, "
+            f"platforms={len(self.platform_names)}, corunners={len(self.corunner)})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both name the same co-locations in the same order, whatever the vocabularies."""
+        if not isinstance(other, Colocations):
+            return NotImplemented
+        if len(self) != len(other):
+            return False
+        workload, platform, corunner = other.recode(self.workload_names, self.platform_names)
+        return (
+            np.array_equal(self.workload, workload)
+            and np.array_equal(self.platform, platform)
+            and np.array_equal(self.corunner_offsets, other.corunner_offsets)
+            and np.array_equal(self.corunner, corunner)
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (equality reads every row)
+
+    @cached_property
+    def number_of_corunners(self) -> np.ndarray:
+        """(n,) int64, 0 where a workload runs alone."""
+        counts = np.diff(self.corunner_offsets)
+        counts.flags.writeable = False
+        return counts
+
+    @cached_property
+    def group(self) -> np.ndarray:
+        """(n,) int64 codes that are equal exactly where the co-locations are equal."""
+        base = np.int64(len(self.workload_names) + 1)
+        key = self.platform.astype(np.int64) * base + self.workload
+        key = np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        counts = self.number_of_corunners
+        for place in range(int(counts.max(initial=0))):
+            here = np.flatnonzero(counts > place)
+            step = key * base  # code 0 says: no co-runner at this place
+            step[here] += self.corunner[self.corunner_offsets[here] + place].astype(np.int64) + 1
+            key = np.unique(step, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        key.flags.writeable = False
+        return key
+
+    def take(self, indices: Any) -> Colocations:
+        """The rows at these indices (or where a boolean mask is true); vocabularies are kept."""
+        indices = np.arange(len(self))[indices].reshape(-1)
+        counts = self.number_of_corunners[indices]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        shift = np.repeat(self.corunner_offsets[:-1][indices] - offsets[:-1], counts)
+        return Colocations(
+            self.workload_names,
+            self.platform_names,
+            self.workload[indices],
+            self.platform[indices],
+            offsets,
+            self.corunner[np.arange(len(shift)) + shift],
+        )
+
+    @staticmethod
+    def concatenate(parts: Sequence[Colocations]) -> Colocations:
+        """All rows of all parts, in order, over the union of their vocabularies."""
+        workload_names = tuple(sorted(set().union(*(part.workload_names for part in parts))))
+        platform_names = tuple(sorted(set().union(*(part.platform_names for part in parts))))
+        codes = [part.recode(workload_names, platform_names) for part in parts]
+        counts = [part.number_of_corunners for part in parts]
+        none = np.zeros(0, np.int32)
+        return Colocations(
+            workload_names,
+            platform_names,
+            np.concatenate([none, *(workload for workload, _, _ in codes)]),
+            np.concatenate([none, *(platform for _, platform, _ in codes)]),
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([none, *counts]))]),
+            # Every vocabulary is sorted, so mapping one into another keeps rows sorted.
+            np.concatenate([none, *(corunner for _, _, corunner in codes)]),
+        )
+
+    def recode(
+        self, workload_names: Sequence[str], platform_names: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(workload (n,), platform (n,), corunner (m,)) int32 codes in other vocabularies.
+
+        -1 where the other vocabulary does not know the name.
+        """
+        workload_map = _vocabulary_map(self.workload_names, workload_names)
+        platform_map = _vocabulary_map(self.platform_names, platform_names)
+        return workload_map[self.workload], platform_map[self.platform], workload_map[self.corunner]
+
+    def row(self, index: int) -> tuple[str, str, tuple[str, ...]]:
+        """(workload, platform, co-runners) of one row, by name."""
+        index = range(len(self))[index]
+        start, stop = self.corunner_offsets[index], self.corunner_offsets[index + 1]
+        return (
+            self.workload_names[self.workload[index]],
+            self.platform_names[self.platform[index]],
+            tuple(self.workload_names[code] for code in self.corunner[start:stop]),
+        )
+
+    def to_columns(self) -> dict[str, list]:
+        """The columns `workload`, `platform` and `corunners` that from_columns takes."""
+        flat = [self.workload_names[code] for code in self.corunner.tolist()]
+        offsets = self.corunner_offsets.tolist()
+        return {
+            "workload": [self.workload_names[code] for code in self.workload.tolist()],
+            "platform": [self.platform_names[code] for code in self.platform.tolist()],
+            "corunners": [flat[a:b] for a, b in pairwise(offsets)],
+        }
+
+
+def sort_inside_rows(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """codes (m,) sorted within each row; codes are at least -1. Sorts only when it has to."""
+    if len(codes) < 2:
+        return codes
+    row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    if not np.any((codes[1:] < codes[:-1]) & (row[1:] == row[:-1])):
+        return codes
+    base = np.int64(codes.max()) + 2
+    key = row * base + codes + 1
+    key.sort()
+    return (key % base - 1).astype(codes.dtype)
+
+
+def _listed(values: Any, column: str) -> Sequence:
+    """values as a list or tuple, so that it can be walked twice and measured."""
+    if isinstance(values, (str, bytes)):
+        raise BadRows(f"column {column!r} is one text", fix="Give a list with one entry per row.")
+    if isinstance(values, (list, tuple)):
+        return values
+    for method in ("to_pylist", "tolist"):  # Arrow arrays; NumPy arrays and pandas series
+        if hasattr(values, method):
+            return getattr(values, method)()
+    return list(values)
+
+
+def _flattened(rows: Sequence) -> tuple[np.ndarray, list]:
+    """(counts (n,), all co-runners in one list)."""
+    if set(map(type, rows)) - {list, tuple}:
+        bad = [
+            (number, f"co-runners are {type(row).__name__}, not a list of names")
+            for number, row in enumerate(rows)
+            if isinstance(row, (str, bytes)) or not isinstance(row, Iterable)
+        ]
+        if bad:
+            raise BadRows(
+                f"{len(bad)} rows hold no list of co-runners, first row {bad[0][0]}: {bad[0][1]}",
+                rows=bad[:_SHOWN],
+                fix="Use [] for a workload that runs alone.",
+            )
+        rows = [tuple(row) for row in rows]
+    return np.fromiter(map(len, rows), np.int64, len(rows)), list(chain.from_iterable(rows))
+
+
+def _vocabulary(values: Sequence) -> set:
+    try:
+        return set(values)
+    except TypeError:  # something that cannot be hashed is no name; _bad_names will say where
+        return {None}
+
+
+def _all_names(vocabulary: set) -> bool:
+    return all(isinstance(name, str) and name for name in vocabulary)
+
+
+def _bad_names(workload: Sequence, platform: Sequence, rows: Sequence) -> BadRows:
+    bad, total = [], 0
+    for number, (target, place, beside) in enumerate(zip(workload, platform, rows, strict=True)):
+        for column, name in [
+            ("workload", target),
+            ("platform", place),
+            *(("co-runner", name) for name in beside),
+        ]:
+            if not (isinstance(name, str) and name):
+                total += 1
+                if len(bad) < _SHOWN:
+                    bad.append((number, f"{column} is {name!r}, not a name"))
+    first = "; ".join(f"row {number}: {reason}" for number, reason in bad[:3])
+    return BadRows(f"{total} names are empty or not text: {first}", rows=bad)
+
+
+def _encode(values: Sequence, names: tuple[str, ...]) -> np.ndarray:
+    codes = {name: code for code, name in enumerate(names)}
+    return np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
+
+
+def _vocabulary_map(names: Sequence[str], others: Sequence[str]) -> np.ndarray:
+    """(len(names),) int32: where each name stands among the others, -1 where it does not."""
+    codes = {name: code for code, name in enumerate(others)}
+    return np.fromiter((codes.get(name, -1) for name in names), np.int32, len(names))
+
+
+def _check_codes(colocations: Colocations) -> None:
+    self, n = colocations, len(colocations.workload)
+    offsets = self.corunner_offsets
+    if len(self.platform) != n or len(offsets) != n + 1:
+        raise BadRows("workload, platform and corunner_offsets do not fit together in length")
+    if offsets[0] != 0 or offsets[-1] != len(self.corunner) or np.any(np.diff(offsets) < 0):
+        raise BadRows("corunner_offsets must rise from 0 to the number of co-runners")
+    for name, codes, vocabulary in [
+        ("workload", self.workload, self.workload_names),
+        ("platform", self.platform, self.platform_names),
+        ("corunner", self.corunner, self.workload_names),
+    ]:
+        if len(codes) and (codes.min() < 0 or codes.max() >= len(vocabulary)):
+            raise BadRows(f"a {name} code is outside its vocabulary of {len(vocabulary)} names")
