@@ -20,6 +20,7 @@ def fuel_of(module: bytes, calls: list[tuple[str, tuple[int, ...]]]) -> int:
     """What wasmtime's own counter says about these calls, traps included."""
     store = wasmtime.Store(make_engine("speed", fuel=True))
     store.set_fuel(FUEL)
+    used = 0
     exports: Any = wasmtime.Instance(store, wasmtime.Module(store.engine, module), []).exports(
         store
     )

@@ -33,7 +33,7 @@ _TEXT = f"""
       (call $run (local.get $repeats))
       (local.set $at (i32.add (local.get $at) (i32.const 8)))
       (br_if $next (i32.and
-        (i64.lt_u (call $stamp (local.get $at)) (local.get $until))
+        (i64.lt_s (call $stamp (local.get $at)) (local.get $until))
         (i32.lt_u (local.get $at) (i32.const {8 * CAPACITY})))))
     (i32.shr_u (local.get $at) (i32.const 3))))
 """

@@ -21,7 +21,7 @@ from ._harness import reason_of
 
 _PR_SET_PDEATHSIG = 1
 _PROBES = 3
-_BETWEEN_PROBES_SECONDS = 0.002
+_BETWEEN_PROBES_SECONDS = 0.001
 
 
 def main() -> None:

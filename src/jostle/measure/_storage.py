@@ -21,6 +21,35 @@ if TYPE_CHECKING:
     from jostle.runs import Runs
 
 
+# Arrow types of columns that can be null in every row of a file.
+_TYPES = {
+    **dict.fromkeys(
+        [
+            *("foreign_load_ratio", "core_slowdown_ratio", "repetitions", "cpu_seconds"),
+            *("run_delay_seconds", "lateness_seconds", "window_seconds"),
+            *("nominal_frequency_hertz", "maximum_frequency_hertz"),
+        ],
+        "float64",
+    ),
+    **dict.fromkeys(
+        [
+            *("slot", "attempt", "beats", "involuntary_switches", *OpcodeCounts.column_names()),
+            *("cores", "threads_per_core", "main_memory_bytes"),
+            *("cache_level1_bytes", "cache_level2_bytes", "cache_level3_bytes"),
+        ],
+        "int64",
+    ),
+    **dict.fromkeys(
+        [
+            *("estimator", "governor", "architecture", "cpu_model", "cpu_vendor"),
+            *("cpu_family", "cpu_model_number"),
+        ],
+        "string",
+    ),
+    **dict.fromkeys(["virtual_machine", "engine_checks_bounds"], "bool_"),
+}
+
+
 @dataclass(frozen=True)
 class History:
     """What a dataset holds of a campaign.
@@ -147,7 +176,7 @@ class Storage:
 
 
 def recover(dataset: str | Path) -> int:
-    """Bring into a dataset what killed campaigns left in their journals; how many campaigns had some.
+    """Bring into a dataset what killed campaigns left in their journals; how many did.
 
     A journal that a running campaign holds is left to it.
     """
@@ -184,11 +213,13 @@ def _window_statuses(path: Path, campaign: str) -> dict[str, str]:
     runs = _runs(path)
     if runs is None:
         return {}
-    columns = [runs.table.column(name).to_pylist() for name in ("campaign", "window_id", "status")]
+    import pyarrow.dataset
+
+    ours = runs.table.filter(pyarrow.dataset.field("campaign") == campaign)
     found: dict[str, str] = {}
-    for its_campaign, window_id, status in zip(*columns, strict=True):
-        if its_campaign == campaign and window_id and status:
-            found[window_id] = worst_status([status, found.get(window_id, status)])
+    for row in ours.select(["window_id", "status"]).to_pylist():
+        window_id, status = str(row["window_id"]), str(row["status"])
+        found[window_id] = worst_status([status, found.get(window_id, status)])
     return found
 
 
@@ -215,12 +246,23 @@ def _write(
     platforms: list[Row] | None = None,
 ) -> None:
     """One immutable file of runs, and one of each kind of features, where there are any."""
+    import pyarrow as pa
+
     from jostle.runs import Dataset, Runs
 
-    names = list(rows[0]) if rows else ["workload", "platform", "corunners", "runtime_seconds"]
-    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in names}
-    features = {
-        name: {column: [row[column] for row in table] for column in table[0]} if table else None
-        for name, table in (("workload_features", workloads), ("platform_features", platforms))
+    def column(table: list[Row], name: str) -> Any:
+        values = [row[name] for row in table]
+        # Where all are null the type cannot be seen, yet every file must have the same.
+        return pa.array(values, getattr(pa, _TYPES[name])()) if name in _TYPES else values
+
+    def features(table: list[Row] | None) -> dict[str, Any] | None:
+        return {name: column(table, name) for name in table[0]} if table else None
+
+    required = ["workload", "platform", "corunners", "runtime_seconds"]
+    columns: dict[str, Any] = {
+        name: column(rows, name) for name in (list(rows[0]) if rows else required)
     }
-    Dataset(path).write(Runs.from_columns(**columns, **features))
+    runs = Runs.from_columns(
+        **columns, workload_features=features(workloads), platform_features=features(platforms)
+    )
+    Dataset(path).write(runs)

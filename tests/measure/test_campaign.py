@@ -1,0 +1,152 @@
+"""A plan follows from its settings alone, and the journal loses and doubles nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from jostle.errors import UnknownName, UsageError
+from jostle.measure import Campaign, find_workloads
+from jostle.measure._journal import Journal
+
+SMALL = {"workloads": ["sort-s", "edit-s", "chase-s"], "engines": ["none", "speed"], "device": "d"}
+
+
+def keys(**settings) -> list[str]:
+    return [planned.key for planned in Campaign(**{**SMALL, **settings}).plan()]
+
+
+def test_the_same_settings_give_the_same_plan_whatever_the_order_they_are_named_in() -> None:
+    other = {"workloads": ["chase-s", "edit-s", "sort-s", "edit-*s"], "engines": ["speed", "none"]}
+    assert keys() == keys(**other)
+    assert Campaign(**SMALL).identity == Campaign(**{**SMALL, **other}).identity
+    assert keys() != keys(seed=1)
+    assert Campaign(**SMALL).identity != Campaign(**SMALL, seed=1).identity
+
+
+def test_asking_for_more_only_adds() -> None:
+    fewer, more = keys(solo_repeats=1, sets=10), keys(solo_repeats=3, sets=40)
+    assert set(fewer) < set(more)
+    assert len(set(more)) == len(more) == 3 * 2 * 3 + 40
+    identities = {Campaign(**SMALL, sets=sets).identity for sets in (0, 10, 40)}
+    assert len(identities) == 1
+
+
+def test_every_workload_is_measured_alone_before_any_set() -> None:
+    plan = Campaign(**SMALL, solo_repeats=2, sets=9).plan()
+    assert all(len(planned.members) == 1 and planned.ordinal == 0 for planned in plan[:6])
+    sets = [planned for planned in plan if len(planned.members) > 1]
+    assert {len(planned.members) for planned in sets} == {2, 3, 4}
+    assert {planned.engine for planned in sets} == {"none", "speed"}
+
+
+def test_members_are_a_multiset_in_sorted_order() -> None:
+    for planned in Campaign(**SMALL, sets=50).plan():
+        names = [member.name for member in planned.members]
+        assert names == sorted(names)
+    assert any(
+        len({member.name for member in planned.members}) < len(planned.members)
+        for planned in Campaign(**SMALL, sets=50).plan()
+    )
+
+
+def test_window_identities_are_stable_and_distinct() -> None:
+    campaign = Campaign(**SMALL)
+    names = {campaign.window_id(planned, a) for planned in campaign.plan() for a in (0, 1)}
+    assert len(names) == 2 * len(campaign.plan())
+    again = Campaign(**SMALL)
+    assert again.window_id(again.plan()[3], 0) == campaign.window_id(campaign.plan()[3], 0)
+
+
+def test_another_module_is_another_campaign(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    sort = find_workloads(["sort-s"])[0]
+    other = tmp_path / "sort.wasm"
+    other.write_bytes(sort.module_bytes + b"\0\2\1x")  # a custom section more
+    assert (
+        Campaign(workloads=[sort], device="d").identity
+        != Campaign(workloads=[replace(sort, module=other)], device="d").identity
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"set_sizes": (1, 2)},
+        {"set_sizes": (3, 2)},
+        {"sets": -1},
+        {"window_seconds": 0},
+        {"cores": [100_000]},
+        {"cores": []},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict) -> None:
+    with pytest.raises(UsageError):
+        Campaign(**{**SMALL, **settings})
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(UnknownName):
+        Campaign(workloads=["sort-huge"])
+    with pytest.raises(UnknownName):
+        Campaign(engines=["wasm64-nowhere"])
+
+
+def row(window_id: str) -> dict:
+    return {"window_id": window_id, "measured_at": datetime(2024, 1, 2, tzinfo=UTC), "x": 1.5}
+
+
+class Dataset:
+    """Batches of rows, and the windows in them."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[dict]] = []
+
+    def known(self) -> set[str]:
+        return {row["window_id"] for batch in self.batches for row in batch}
+
+    def journal(self, path: Path, clock=lambda: 0.0) -> Journal:
+        write = self.batches.append
+        return Journal(path, "c", write=lambda r: write(list(r)), known=self.known, clock=clock)
+
+
+def test_rows_become_files_now_and_then_and_at_the_end(tmp_path: Path) -> None:
+    dataset, now = Dataset(), [0.0]
+    with dataset.journal(tmp_path, lambda: now[0]) as journal:
+        for number in range(12):
+            now[0] = float(number)
+            journal.append([row(f"w{number}")])
+    assert [len(batch) for batch in dataset.batches] == [6, 6]
+    assert dataset.batches[0][0] == row("w0")
+
+
+def test_what_a_killed_process_left_is_written_once(tmp_path: Path) -> None:
+    dataset = Dataset()
+    journal = dataset.journal(tmp_path)
+    journal.append([row("a"), row("a")])
+    journal.append([row("b")])
+    file = tmp_path / "journal" / "c.jsonl"
+    left = file.read_bytes()
+    assert dataset.batches == []
+    # Killed here: the lock goes with the process, the journal stays, its last line is cut off.
+    journal.pending.clear()
+    journal.close()
+    file.write_bytes(left + b'{"rows": [{"window_id": "c", "mea')
+    again = dataset.journal(tmp_path)
+    assert dataset.batches == [[row("a"), row("a"), row("b")]]
+    again.append([row("d")])
+    again.close()
+    assert dataset.batches[1:] == [[row("d")]]
+    # Killed between writing the file and emptying the journal: nothing is doubled.
+    file.write_bytes(left)
+    dataset.journal(tmp_path).close()
+    assert len(dataset.batches) == 2
+
+
+def test_one_process_at_a_time_measures_a_campaign(tmp_path: Path) -> None:
+    dataset = Dataset()
+    with dataset.journal(tmp_path), pytest.raises(UsageError, match="another process"):
+        dataset.journal(tmp_path)

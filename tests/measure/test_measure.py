@@ -1,0 +1,242 @@
+"""Whole campaigns on this machine: complete, resumable, and honest about what went wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from jostle.cli._measure import register
+from jostle.measure import Progress, Tolerance, measure
+from jostle.measure._slots import child_environment
+from jostle.runs import Dataset
+
+
+def rows(dataset: Path) -> list[dict[str, Any]]:
+    return Dataset(dataset).read().table.to_pylist()
+
+
+def test_a_campaign_fills_a_dataset_once(tmp_path: Path, quick, anything) -> None:
+    seen: list[Progress] = []
+    campaign = quick()
+    summary = measure(campaign, tmp_path, tolerance=anything, progress=seen.append)
+    assert summary.finished
+    assert (summary.planned, summary.ok, summary.remaining) == (10, 10, 0)
+    found = rows(tmp_path)
+    assert len(found) == sum(len(planned.members) for planned in campaign.plan())
+    assert len({row["run_id"] for row in found}) == len(found)
+    assert {row["status"] for row in found} == {"ok"}
+    assert all(0 < row["runtime_seconds"] < 1 for row in found)
+    assert all(0 < row["cpu_seconds"] <= 0.04 for row in found)
+    assert {row["platform"] for row in found} == {"wasmtime-speed:here", "wasmtime-none:here"}
+    windows = Counter(row["window_id"] for row in found)
+    for row in found:
+        assert len(row["corunners"]) == windows[row["window_id"]] - 1
+    assert [progress.done for progress in seen] == list(range(10))
+    assert all(progress.total == 10 and progress.remaining_seconds >= 0 for progress in seen)
+
+    before = Dataset(tmp_path).version()
+    again = measure(campaign, tmp_path, tolerance=anything)
+    assert (again.already, again.ok, again.finished) == (10, 0, True)
+    assert Dataset(tmp_path).version() == before
+
+
+def test_asking_for_more_measures_only_what_is_new(tmp_path: Path, quick, anything) -> None:
+    measure(quick(sets=2), tmp_path, tolerance=anything)
+    summary = measure(quick(sets=4), tmp_path, tolerance=anything)
+    assert (summary.already, summary.ok) == (6, 2)
+
+
+def test_features_say_what_a_workload_executes_and_where(tmp_path: Path, quick, anything) -> None:
+    measure(quick(sets=0), tmp_path, tolerance=anything)
+    runs = Dataset(tmp_path).read()
+    assert runs.workload_features is not None
+    assert runs.platform_features is not None
+    workloads = {row["workload"]: row for row in runs.workload_features.to_pylist()}
+    assert set(workloads) == {"sort-s", "edit-s"}
+    sort = workloads["sort-s"]
+    assert (sort["family"], sort["size"], sort["kernel"]) == ("sorting", "s", "sort")
+    opcodes = {name: value for name, value in sort.items() if name.startswith("opcode_")}
+    assert sum(opcodes.values()) == sort["instructions"] > 1e6
+    assert opcodes["opcode_i32_load"] > 0 == opcodes["opcode_f64_mul"]
+    platforms = {row["platform"]: row for row in runs.platform_features.to_pylist()}
+    assert set(platforms) == {"wasmtime-speed:here", "wasmtime-none:here"}
+    speed = platforms["wasmtime-speed:here"]
+    assert speed["engine_optimizes"] is True
+    assert platforms["wasmtime-none:here"]["engine_optimizes"] is False
+    assert speed["cores"] >= 1
+    numbers = [value for value in speed.values() if type(value) in (int, float)]
+    assert 0 not in numbers  # what is not known is null
+
+
+def test_a_workload_that_traps_fails_and_the_campaign_goes_on(
+    tmp_path: Path, quick, anything, make_workload
+) -> None:
+    trap = make_workload("trap", "(drop (i32.div_u (i32.const 1) (i32.const 0)))")
+    campaign = quick(workloads=["sort-s", "edit-s", trap], engines=["speed"], sets=12)
+    data = tmp_path / "data"
+    summary = measure(campaign, data, tolerance=anything)
+    assert summary.finished
+    assert summary.failed > 0 < summary.ok
+    assert any("trap" in warning for warning in summary.warnings)  # its counts are unknown
+    found = rows(data)
+    alone = [row for row in found if row["workload"] == "trap" and not row["corunners"]]
+    assert [(row["status"], row["runtime_seconds"]) for row in alone] == [("failed", None)]
+    assert "divide by zero" in alone[0]["reason"]
+    beside = [row for row in found if "trap" in row["corunners"]]
+    assert beside
+    assert {row["status"] for row in beside} == {"failed"}
+    assert all("trap alone ended as failed" in row["reason"] for row in beside)
+    assert any(row["status"] == "ok" and row["corunners"] for row in found)
+
+
+def test_a_co_runner_that_fails_is_named(tmp_path: Path, quick, anything, make_workload) -> None:
+    trap = make_workload("trap", "unreachable")
+    campaign = quick(workloads=["sort-s", trap], engines=["speed"], solo_repeats=0, sets=4)
+    measure(campaign, tmp_path / "data", tolerance=anything)
+    reasons = {row["workload"]: row["reason"] for row in rows(tmp_path / "data") if row["reason"]}
+    assert "unreachable" in reasons["trap"]
+    assert reasons["sort-s"] == "a co-runner failed: trap"
+
+
+def test_a_workload_that_hangs_times_out(tmp_path: Path, quick, anything, make_workload) -> None:
+    hang = make_workload("hang", "(loop $l (br $l))")
+    slow = make_workload("slow", "", "(loop $l (br $l))")
+    campaign = quick(workloads=["sort-s", hang, slow], engines=["speed"], sets=0)
+    # What hangs cannot be counted either; that is given up after some billion instructions.
+    summary = measure(campaign, tmp_path / "data", tolerance=anything, timeout_seconds=0.5)
+    assert (summary.timeout, summary.ok, summary.finished) == (2, 1, True)
+    reasons = {row["workload"]: row["reason"] for row in rows(tmp_path / "data")}
+    assert reasons["hang"] == "a repetition took more than 0.5 s"
+    assert reasons["slow"] == "set-up took more than 0.5 s"
+
+
+def test_disturbed_windows_are_kept_repeated_and_given_up(tmp_path: Path, quick) -> None:
+    nothing = Tolerance(foreign_load_ratio=-1, wall_load_ratio=-1, slowdown_ratio=float("inf"))
+    campaign = quick(workloads=["sort-s"], engines=["speed"], sets=1)
+    summary = measure(campaign, tmp_path, tolerance=nothing, attempts=2)
+    assert (summary.contaminated, summary.given_up, summary.finished) == (4, 2, True)
+    found = rows(tmp_path)
+    assert {row["status"] for row in found} == {"contaminated"}
+    assert all(row["runtime_seconds"] is None and row["beats"] > 0 for row in found)
+    assert all("foreign load" in row["reason"] for row in found)
+    assert {row["attempt"] for row in found} == {0, 1}
+    # More attempts go on where the last ones ended.
+    summary = measure(campaign, tmp_path, tolerance=Tolerance.anything(), attempts=3)
+    assert (summary.already, summary.ok) == (0, 2)
+    summary = measure(campaign, tmp_path, tolerance=nothing, attempts=9)
+    assert (summary.already, summary.ok) == (2, 0)
+
+
+def test_no_window_begins_that_time_does_not_allow(tmp_path: Path, quick, anything) -> None:
+    summary = measure(quick(), tmp_path, tolerance=anything, time_budget_seconds=0.0)
+    assert (summary.ok, summary.remaining, summary.finished) == (0, 10, False)
+    assert summary.elapsed_seconds < 5
+
+
+RUN = """
+import sys
+from jostle.measure import Campaign, Interrupted, Tolerance, measure
+from jostle.measure import Progress
+campaign = Campaign(workloads=["sort-s", "edit-s"], engines=["speed", "none"], solo_repeats=1,
+                    sets=60, window_seconds=0.03, device="here")
+def say(progress):
+    print(progress.done, flush=True)
+try:
+    measure(campaign, sys.argv[1], tolerance=Tolerance.anything(), progress=say)
+except Interrupted as interrupted:
+    print("interrupted", interrupted.summary.ok, flush=True)
+    sys.exit(130)
+"""
+
+
+def started(dataset: Path) -> subprocess.Popen[str]:
+    """A campaign in another process, once it has measured a dozen windows."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, str(dataset)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=child_environment(),
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= 12:
+            break
+    return process
+
+
+def test_killed_in_the_middle_it_resumes_without_loss_or_double(
+    tmp_path: Path, quick, anything
+) -> None:
+    process = started(tmp_path)
+    process.kill()
+    rest = process.communicate()[0].split()
+    said = int(rest[-1]) if rest else 12
+    campaign = quick(sets=60)
+    summary = measure(campaign, tmp_path, tolerance=anything)
+    # The window in flight is lost and nothing else.
+    assert summary.already in (said, said + 1)
+    assert summary.finished
+    found = rows(tmp_path)
+    assert len({row["run_id"] for row in found}) == len(found)
+    expected = {campaign.window_id(planned, 0) for planned in campaign.plan()}
+    assert {row["window_id"] for row in found} == expected
+
+
+def test_interrupted_it_writes_what_it_has_and_can_be_read_all_the_time(
+    tmp_path: Path, quick
+) -> None:
+    process = started(tmp_path)
+    reads = 0
+    until = time.monotonic() + 0.5
+    while time.monotonic() < until:
+        if Dataset(tmp_path).exists:
+            Dataset(tmp_path).read()
+            reads += 1
+    process.send_signal(signal.SIGINT)
+    out = process.communicate(timeout=30)[0].split()
+    assert process.returncode == 130
+    assert reads > 0
+    measured = len({row["window_id"] for row in rows(tmp_path)})
+    assert out[-2:] == ["interrupted", str(measured)]
+    assert 12 <= measured < 64
+    assert (tmp_path / "journal").is_dir()
+    assert all(file.stat().st_size == 0 for file in (tmp_path / "journal").iterdir())
+
+
+@pytest.fixture
+def command():
+    app = typer.Typer()
+    register(app)
+    app.callback()(lambda: None)
+    return lambda *arguments: CliRunner().invoke(app, ["measure", *map(str, arguments)])
+
+
+def test_the_command_measures_and_says_so_in_json(tmp_path: Path, command) -> None:
+    options = ["-w", "sort-s", "-e", "speed", "--solo", 1, "--sets", 1, "--window", 0.03]
+    done = command("-o", tmp_path, *options, "--accept-all", "--device", "here", "--json")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["schema"] == "measure/v1"
+    assert (said["planned"], said["ok"], said["finished"]) == (2, 2, True)
+    assert said["platforms"] == ["wasmtime-speed:here"]
+    again = command("-o", tmp_path, *options, "--accept-all", "--device", "here")
+    assert "2 of 2 windows" in again.stdout
+
+
+def test_the_command_lists_its_plan(tmp_path: Path, command) -> None:
+    options = ["-w", "sort-*", "-e", "speed", "--sets", 3, "--solo", 1, "--device", "here"]
+    said = json.loads(command("-o", tmp_path / "none", *options, "--list", "--json").stdout)
+    assert said["schema"] == "measure-plan/v1"
+    assert len(said["windows"]) == 6
+    assert len(command("-o", tmp_path / "none", *options, "--list").stdout.splitlines()) == 6
+    assert not (tmp_path / "none").exists()
