@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._colocations import Colocations
     from ._dataset import Dataset, read_runs
     from ._features import merge_features
+    from ._pitot import import_pitot
     from ._runs import Runs
     from ._splits import leave_out_platform, leave_out_workload, split_rows
 
@@ -20,6 +21,7 @@ _HOMES = {
     "Colocations": "_colocations",
     "Dataset": "_dataset",
     "Runs": "_runs",
+    "import_pitot": "_pitot",
     "leave_out_platform": "_splits",
     "leave_out_workload": "_splits",
     "merge_features": "_features",
@@ -31,6 +33,7 @@ __all__ = [
     "Colocations",
     "Dataset",
     "Runs",
+    "import_pitot",
     "leave_out_platform",
     "leave_out_workload",
     "merge_features",

@@ -1,0 +1,287 @@
+"""The published Pitot measurements (WebAssembly on small computers), 2024 and 2023, as runs.
+
+Their files hold index arrays and times in microseconds (the 2024 notes say nanoseconds, but runs were
+cut off at 30 s and no time exceeds 3e7). Every row is kept, in the published order, with the
+file and row it stood in. A co-run was measured once for all its members and published as one row
+for each: those rows get one window.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jostle.errors import BadData, BadRows, UnreadableFile
+from jostle.runs._runs import Runs
+
+_SIZE = re.compile(r"_(?:l|m|s|sm)$")  # toast_sm is how the 2023 files spell toast_s
+_SIZE_FOLDER = re.compile(r"/(?:mini|small|medium|large|extralarge)/")
+_FILES_2024 = ("if2.npz", "if3.npz", "if4.npz")
+_FILES_2023 = ("two_way.npz", "three_way.npz")
+# The last columns of the 2023 platform table have no published names. The first follows the
+# 2024 `cpufreq`, the rest are logarithms of cache sizes whose order nobody wrote down.
+_CPUFREQ = "cpufreq"
+
+
+def import_pitot(folder: str | os.PathLike[str]) -> Runs:
+    """The runs in a folder of published files: `data.npz`, `if2.npz` ... (2024, campaign
+    `pitot-2024`) or `two_way.npz`, `three_way.npz` (2023, campaign `pitot-2023`).
+
+    Free columns: `source_file` and `source_row` (row number within it). Workload features: raw
+    opcode counts `opcode_x04` ..., and the texts `suite` and `program` (the name without its
+    size). Platform features: the published columns, and the texts `device` and, in 2024, `runtime`.
+    Raises UnreadableFile, BadData or BadRows naming the file.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise UnreadableFile("there is no such folder", where=str(path))
+    is_2024 = (path / "data.npz").exists()
+    files_2023 = [path / name for name in _FILES_2023 if (path / name).exists()]
+    if is_2024 and files_2023:
+        raise BadData(
+            "the folder holds files of both the 2024 and the 2023 campaign",
+            where=str(path),
+            fix="They name workloads and platforms differently: import them from two folders.",
+        )
+    if is_2024:
+        return _import_2024(path)
+    if files_2023:
+        return _import_2023(files_2023)
+    raise UnreadableFile(
+        "the folder holds no Pitot measurements",
+        where=str(path),
+        fix="Expected data.npz (2024), or two_way.npz or three_way.npz (2023).",
+    )
+
+
+def _import_2024(path: Path) -> Runs:
+    main = _load(path / "data.npz")
+    workloads, platforms = _texts(main["n_workload"]), _texts(main["n_platform"])
+    # Published as log1p of counts in single precision, which is exact enough to round back.
+    counts = np.rint(np.expm1(main["d_workload"].astype(np.float64)))
+    workload_features = _workload_table(workloads, _texts(main["f_workload"]), counts)
+    platform_features = _platform_table(platforms, _texts(main["f_platform"]), main["d_platform"])
+    parts = []
+    for file in [path / "data.npz", *(path / name for name in _FILES_2024)]:
+        if not file.exists():
+            continue
+        arrays = main if file.name == "data.npz" else _load(file)
+        beside = sorted(key for key in arrays.keys() if key.startswith("i_interference"))
+        table = _runs_table(
+            file,
+            file.name,
+            "pitot-2024",
+            (workloads, platforms),
+            arrays["i_workload"],
+            arrays["i_platform"],
+            np.stack([arrays[key] for key in beside], axis=1) if beside else None,
+            arrays["t"],
+        )
+        parts.append(Runs(table, workload_features, platform_features, where=str(file)))
+    return _joined(parts)
+
+
+def _import_2023(files: list[Path]) -> Runs:
+    parts: list[Runs] = []
+    for file in files:
+        arrays = _load(file)
+        workloads, platforms = _texts(arrays["module"]), _texts(arrays["platform"])
+        opcodes = [f"x{int(number):02X}" for number in arrays["module_features"].reshape(-1)]
+        workload_features = _workload_table(workloads, opcodes, arrays["module_data"])
+        named = [f"uarch={name}" for name in _texts(arrays["platform_features"])] + [_CPUFREQ]
+        width = arrays["platform_data"].shape[1]
+        named += [f"unnamed_{column}" for column in range(len(named), width)]
+        platform_features = _platform_table(platforms, named[:width], arrays["platform_data"])
+        names = (workloads, platforms)
+        tables = []
+        if not parts:  # both files repeat the same runs alone
+            alone = arrays["data"]
+            if alone.shape != (len(platforms), len(workloads)):
+                raise BadData(f"data has shape {alone.shape}", where=str(file))
+            row, column = np.nonzero(np.nan_to_num(alone) > 0)  # the others were not measured
+            at = row * len(workloads) + column
+            source = f"{file.name}/data"
+            tables.append(
+                _runs_table(
+                    file, source, "pitot-2023", names, column, row, None, alone[row, column], at
+                )
+            )
+        tables.append(
+            _runs_table(
+                file,
+                file.name,
+                "pitot-2023",
+                names,
+                arrays["if_module"],
+                arrays["if_platform"],
+                arrays["if_interferer"],
+                arrays["if_data"],
+            )
+        )
+        parts += [Runs(t, workload_features, platform_features, where=str(file)) for t in tables]
+    return _joined(parts)
+
+
+def _joined(parts: list[Runs]) -> Runs:
+    """All parts; merging their equal feature tables would cost more than reading the files."""
+    first = parts[0]
+    for part in parts[1:]:
+        for a, b in [
+            (first.workload_features, part.workload_features),
+            (first.platform_features, part.platform_features),
+        ]:
+            if a is None or b is None or not a.equals(b):
+                return Runs.concatenate(parts)  # which names the difference
+    table = pa.concat_tables([part.table for part in parts])
+    return Runs(table, first.workload_features, first.platform_features)
+
+
+class _Arrays:
+    """The arrays of an npz file; a missing key is an error that names the file."""
+
+    def __init__(self, file: Path, arrays: dict[str, np.ndarray]) -> None:
+        self.file, self.arrays = file, arrays
+
+    def keys(self) -> list[str]:
+        return list(self.arrays)
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        if key not in self.arrays:
+            raise BadData(f"the file has no array {key!r}", where=str(self.file))
+        return self.arrays[key]
+
+
+def _load(file: Path) -> _Arrays:
+    try:
+        with np.load(file, allow_pickle=False) as opened:
+            return _Arrays(file, {key: opened[key] for key in opened.files})
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, AttributeError) as error:
+        raise UnreadableFile(
+            f"not a readable npz file: {str(error).splitlines()[0] if str(error) else error!r}",
+            where=str(file),
+            fix="Fetch the file again.",
+        ) from None
+
+
+def _texts(array: np.ndarray) -> list[str]:
+    return [str(value) for value in array.reshape(-1)]
+
+
+def _runs_table(
+    file: Path,
+    source: str,
+    campaign: str,
+    names: tuple[list[str], list[str]],
+    workload: np.ndarray,
+    platform: np.ndarray,
+    beside: np.ndarray | None,
+    microseconds: np.ndarray,
+    source_row: np.ndarray | None = None,
+) -> pa.Table:
+    """workload, platform, microseconds: (n,). beside: (n, k) indices, or None for runs alone."""
+    n = len(microseconds)
+    beside = np.zeros((n, 0), np.int64) if beside is None else beside
+    for title, codes, limit in [
+        ("workload", workload, len(names[0])),
+        ("platform", platform, len(names[1])),
+        ("co-runner", beside, len(names[0])),
+    ]:
+        if len(codes) != n:
+            raise BadData(f"{n} times but {len(codes)} {title} indices", where=str(file))
+        wrong = (codes < 0) | (codes >= limit)
+        at = np.flatnonzero(wrong.any(axis=1) if wrong.ndim > 1 else wrong)
+        if len(at):
+            bad = [(int(row), f"the {title} index is outside 0..{limit - 1}") for row in at[:20]]
+            raise BadRows(f"{len(at)} bad rows, first row {at[0]}", rows=bad, where=str(file))
+    rows = np.arange(n) if source_row is None else source_row
+    # Names in order, so that sorted codes are sorted names.
+    order = np.argsort(np.array(names[0], object), kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    members = np.sort(rank[beside], axis=1)
+    seconds = np.asarray(microseconds, np.float64) / 1e6
+    window = _windows(np.asarray(platform, np.int64), rank[workload], members, seconds)
+    run_id = pa.array([f"{source}:{row}" for row in rows.tolist()], pa.string())
+    flat = pa.array(names[0], pa.string()).take(pa.array(order[members].reshape(-1)))
+    offsets = pa.array(np.arange(n + 1) * members.shape[1], pa.int32())
+    return pa.table(
+        {
+            "workload": pa.array(names[0], pa.string()).take(pa.array(workload)),
+            "platform": pa.array(names[1], pa.string()).take(pa.array(platform)),
+            "corunners": pa.ListArray.from_arrays(offsets, flat),
+            "runtime_seconds": pa.array(seconds, from_pandas=False),
+            "measured_at": pa.nulls(n, pa.timestamp("us", tz="UTC")),
+            "campaign": pa.repeat(campaign, n),
+            "window_id": run_id.take(pa.array(window)),
+            "run_id": run_id,
+            "status": pa.repeat("ok", n),
+            "reason": pa.nulls(n, pa.string()),
+            "source_file": pa.repeat(source, n),
+            "source_row": pa.array(rows, pa.int64()),
+        }
+    )
+
+
+def _windows(
+    platform: np.ndarray, workload: np.ndarray, members: np.ndarray, seconds: np.ndarray
+) -> np.ndarray:
+    """(n,) int64: the first row of the window that each row belongs to.
+
+    Rows belong together when platform and the set of all that ran are the same. Such a set measured
+    several times gives each member several rows: the r-th rows of all members make the r-th window.
+    A row that repeats another to the last digit is a copy of it and stays in its window.
+    """
+    n, k = members.shape
+    if k == 0:
+        return np.arange(n)
+    exact = np.column_stack([platform, workload, members, seconds.view(np.int64)])
+    _, first, inverse = np.unique(exact, axis=0, return_index=True, return_inverse=True)
+    original = first[inverse.reshape(-1)]
+    real = np.flatnonzero(original == np.arange(n))
+    everyone = np.sort(np.column_stack([workload, members]), axis=1)[real]
+    # How often the target occurs in the set: beside itself it has that many rows in one window.
+    times = 1 + (members[real] == workload[real, None]).sum(axis=1)
+    row_key = np.column_stack([platform[real], everyone, workload[real]])
+    ordinal = _ordinal(np.unique(row_key, axis=0, return_inverse=True)[1].reshape(-1))
+    window_key = np.column_stack([platform[real], everyone, ordinal // times])
+    _, head, which = np.unique(window_key, axis=0, return_index=True, return_inverse=True)
+    window = np.zeros(n, np.int64)
+    window[real] = real[head[which.reshape(-1)]]
+    return window[original]
+
+
+def _ordinal(codes: np.ndarray) -> np.ndarray:
+    """(n,) how many earlier elements are equal to this one."""
+    order = np.argsort(codes, kind="stable")
+    place = np.arange(len(codes))
+    starts = np.r_[True, np.diff(codes[order]) != 0] if len(codes) else np.zeros(0, bool)
+    out = np.empty(len(codes), np.int64)
+    out[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
+    return out
+
+
+def _workload_table(names: list[str], opcodes: list[str], counts: Any) -> pa.Table:
+    columns: dict[str, Any] = {
+        "workload": names,
+        "suite": [re.split(r"[/:]", name, maxsplit=1)[0] for name in names],
+        "program": [_SIZE.sub("", _SIZE_FOLDER.sub("/", name, count=1)) for name in names],
+    }
+    whole = np.asarray(counts).astype(np.int64)
+    columns |= {f"opcode_{code}": whole[:, column] for column, code in enumerate(opcodes)}
+    return pa.table(columns)
+
+
+def _platform_table(names: list[str], titles: list[str], values: np.ndarray) -> pa.Table:
+    columns: dict[str, Any] = {"platform": names}
+    if all(":" in name for name in names):
+        columns["runtime"] = [name.split(":", 1)[0] for name in names]
+    columns["device"] = [name.rsplit(":", 1)[-1] for name in names]
+    values = np.asarray(values, np.float64)
+    columns |= {title: values[:, column] for column, title in enumerate(titles)}
+    return pa.table(columns)
