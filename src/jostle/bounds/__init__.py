@@ -1,1 +1,26 @@
-"""bounds."""
+"""Bounds for any predictor: conformal, with the exact rank, infinite where there is no evidence.
+
+This file is the room's whole public face.
+"""
+
+from jostle.bounds._bounds import OUTCOMES, Bounds, coverage, margin
+from jostle.bounds._conformal import LEVELS, Calibration, Pool, pool_of
+from jostle.bounds._predictor import Candidates, OffersCandidates, Predictor, candidates_of
+from jostle.bounds._rank import conformal_rank, exact_confidence
+
+__all__ = [
+    "LEVELS",
+    "OUTCOMES",
+    "Bounds",
+    "Calibration",
+    "Candidates",
+    "OffersCandidates",
+    "Pool",
+    "Predictor",
+    "candidates_of",
+    "conformal_rank",
+    "coverage",
+    "exact_confidence",
+    "margin",
+    "pool_of",
+]

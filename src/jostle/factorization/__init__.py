@@ -1,1 +1,35 @@
-"""factorization."""
+"""Runtime of any workload on any platform beside any co-runners, learned from sparse runs (Pitot).
+
+This file is the room's whole public face; fitting needs JAX, answering only NumPy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._baseline import Baseline, fit_baseline
+    from ._fitted import FittedFactorization
+    from ._settings import Factorization
+
+_HOMES = {
+    "Baseline": "_baseline",
+    "Factorization": "_settings",
+    "FittedFactorization": "_fitted",
+    "fit_baseline": "_baseline",
+}
+
+__all__ = ["Baseline", "Factorization", "FittedFactorization", "fit_baseline"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

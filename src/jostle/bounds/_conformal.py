@@ -1,0 +1,211 @@
+"""Split conformal bounds, one-sided, in pools by number of co-runners.
+
+Source: Pitot (MLSys 2025), Sec. 3.4 with Mondrian pools (Vovk et al. 2003). Which of the predictor's
+candidates bounds a pool is chosen by the margin it gives on a *selection* part, and the chosen one
+is calibrated on another part, so that choosing does not spend the guarantee. The choice is made for a
+few confidences; between them the bound is the largest of the choices so far, so that it never falls
+as confidence rises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.bounds._bounds import Bounds
+from jostle.bounds._predictor import Candidates, candidates_of
+from jostle.bounds._rank import exact_confidence, rank_by_weight, window_weights
+
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+FEWEST_TO_CHOOSE = 50
+POOLED = "with co-runners"
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One calibration pool.
+
+    scores: (h, n) ascending in each row. cumulative: (h, n) running weight of the windows. total:
+    the whole weight, a new window's included. choice: (levels,) the candidate for each level.
+    """
+
+    scores: np.ndarray
+    cumulative: np.ndarray
+    total: int
+    choice: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return self.scores.shape[1]
+
+    def offset(self, candidate: int, confidence: float) -> tuple[float, int]:
+        """(offset, rank) of a candidate; +inf where the rank exceeds n."""
+        rank = rank_by_weight(self.cumulative[candidate], self.total, confidence)
+        return (float(self.scores[candidate, rank - 1]) if rank <= self.n else np.inf), rank
+
+
+class Calibration:
+    """Calibrated pools, one per number of co-runners, and one over all runs with co-runners."""
+
+    def __init__(self, names: tuple[str, ...], pools: dict[str, Pool]) -> None:
+        self.names = names
+        self.pools = pools
+
+    @classmethod
+    def fit(
+        cls, predictor: Any, selection: Any, calibration: Any, *, by: str = "window"
+    ) -> Calibration:
+        """selection, calibration: disjoint runs that the predictor was not fitted on.
+
+        by: `window` where whole windows were drawn (rows measured together), `row` where rows were.
+        The guarantee is for runs drawn like the calibration runs.
+        """
+        chosen, calibrated = (
+            _Part.of(predictor, selection, by),
+            _Part.of(predictor, calibration, by),
+        )
+        names = calibrated.candidates.names
+        pools = {}
+        for name, degrees in _pools(calibrated.degree):
+            inside = np.isin(calibrated.degree, degrees)
+            inside_selection = np.isin(chosen.degree, degrees)
+            scores, window = calibrated.scores[:, inside], calibrated.window[inside]
+            weight, total = window_weights(window)
+            order = np.argsort(scores, axis=1, kind="stable")
+            pools[name] = Pool(
+                np.take_along_axis(scores, order, 1),
+                np.cumsum(weight[order], axis=1),
+                total,
+                chosen.choose(inside_selection),
+            )
+        return cls(names, pools)
+
+    def bound(self, predictor: Any, colocations: Any, confidence: float) -> Bounds:
+        """Upper bounds at `confidence`; never lower at a higher confidence."""
+        level = float(exact_confidence(confidence))
+        candidates = candidates_of(predictor, colocations)
+        degree = np.asarray(colocations.number_of_corunners)
+        n = len(degree)
+        log_bound = np.full(n, np.inf)
+        outcome = np.full(n, "unseen_group", dtype="<U20")
+        pool_name = np.full(n, "", dtype="<U20")
+        count, rank_used = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        for d in np.unique(degree):
+            at = np.flatnonzero(degree == d)
+            name = pool_of(int(d))
+            pool_name[at] = name
+            if name not in self.pools:
+                continue
+            outcome[at] = "guaranteed"
+            value, pool, rank = self._log_bound(name, candidates, at, level)
+            if rank > pool.n and d > 0 and POOLED in self.pools:
+                wide, parent, parent_rank = self._log_bound(POOLED, candidates, at, level)
+                if parent_rank <= parent.n:
+                    value, pool, rank = wide, parent, parent_rank
+                    outcome[at], pool_name[at] = "guaranteed_pooled", POOLED
+            if rank > pool.n:
+                outcome[at] = "too_few_runs"
+            log_bound[at], count[at], rank_used[at] = value, pool.n, rank
+        unanswered = np.isnan(candidates.centre[0])
+        outcome[unanswered] = "disconnected"
+        log_bound[unanswered] = np.inf
+        return Bounds(np.exp(log_bound), outcome, pool_name, count, rank_used, level)
+
+    def _log_bound(
+        self, name: str, candidates: Candidates, at: np.ndarray, level: float
+    ) -> tuple[np.ndarray, Pool, int]:
+        """The largest over the segments of confidence up to `level`, each with its own choice."""
+        pool = self.pools[name]
+        value = np.full(len(at), -np.inf)
+        rank = pool.n + 1
+        for k, start in enumerate(LEVELS):
+            last = k + 1 == len(LEVELS) or level < LEVELS[k + 1]
+            if k and level < start:
+                break
+            candidate = int(pool.choice[k])
+            reached = level if last else LEVELS[k + 1]
+            if not last and candidate == pool.choice[k + 1]:
+                continue  # the next segment's bound is at least as large
+            offset, rank = pool.offset(candidate, reached)
+            here = candidates.centre[candidate, at] + candidates.scale[candidate, at] * offset
+            value = np.maximum(value, here)
+        return value, pool, rank
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        arrays, pools = {}, {}
+        for number, (name, pool) in enumerate(self.pools.items()):
+            pools[name] = {"number": number, "total": pool.total}
+            arrays[f"pool_{number}_scores"] = pool.scores
+            arrays[f"pool_{number}_cumulative"] = pool.cumulative
+            arrays[f"pool_{number}_choice"] = pool.choice
+        return arrays, {"candidates": list(self.names), "pools": pools}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], said: dict[str, Any]) -> Calibration:
+        pools = {
+            name: Pool(
+                arrays[f"pool_{entry['number']}_scores"],
+                arrays[f"pool_{entry['number']}_cumulative"],
+                int(entry["total"]),
+                arrays[f"pool_{entry['number']}_choice"],
+            )
+            for name, entry in said["pools"].items()
+        }
+        return cls(tuple(said["candidates"]), pools)
+
+
+def pool_of(number_of_corunners: int) -> str:
+    """The name of the pool of co-locations with so many co-runners."""
+    if number_of_corunners == 0:
+        return "alone"
+    return f"{number_of_corunners} co-runner" + ("s" if number_of_corunners > 1 else "")
+
+
+def _pools(degree: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """(name, numbers of co-runners) of every pool with a calibration run."""
+    degrees = np.unique(degree)
+    own = [(pool_of(int(d)), np.array([d])) for d in degrees]
+    corun = degrees[degrees > 0]
+    return own + ([(POOLED, corun)] if len(corun) > 1 else [])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Runs with their candidates and scores; scores: (h, n)."""
+
+    candidates: Candidates
+    scores: np.ndarray
+    log_runtime: np.ndarray
+    degree: np.ndarray
+    window: np.ndarray
+
+    @classmethod
+    def of(cls, predictor: Any, runs: Any, by: str) -> _Part:
+        runs = runs.ok()
+        candidates = candidates_of(predictor, runs.colocations)
+        log_runtime = np.log(runs.runtime_seconds)
+        scores = (log_runtime - candidates.centre) / candidates.scale
+        # No prediction is the worst score there is, never one to leave out.
+        scores = np.where(np.isnan(scores), np.inf, scores)
+        window = runs.window if by == "window" else np.arange(len(runs))
+        degree = np.asarray(runs.colocations.number_of_corunners)
+        return cls(candidates, scores, log_runtime, degree, np.asarray(window))
+
+    def choose(self, inside: np.ndarray) -> np.ndarray:
+        """(levels,) the candidate with the least margin at each level; the first where too few."""
+        choice = np.zeros(len(LEVELS), np.int64)
+        n = int(inside.sum())
+        if n < FEWEST_TO_CHOOSE or len(self.candidates.names) == 1:
+            return choice
+        centre, scale = self.candidates.centre[:, inside], self.candidates.scale[:, inside]
+        log_runtime = self.log_runtime[inside]
+        ordered = np.sort(self.scores[:, inside], axis=1)
+        for k, level in enumerate(LEVELS):
+            rank = min(int(np.ceil((n + 1) * level)), n)
+            log_ratio = centre + scale * ordered[:, rank - 1 : rank] - log_runtime
+            margins = np.maximum(np.expm1(np.minimum(log_ratio, 20.0)), 0.0).mean(axis=1)
+            choice[k] = int(np.argmin(np.nan_to_num(margins, nan=np.inf)))
+        return choice

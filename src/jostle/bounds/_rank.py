@@ -1,0 +1,62 @@
+"""The conformal rank, in whole numbers.
+
+Source: Vovk, Gammerman, Shafer, *Algorithmic Learning in a Random World*, split conformal
+prediction: of n exchangeable calibration scores and one new one, the new one is at most the
+ceil((n+1) * confidence)-th smallest with probability at least `confidence`. When that rank exceeds n
+no finite bound is valid.
+
+Runs measured together are not exchangeable one by one, but their windows are. Then a run of a new
+window stays under a threshold with probability at least `confidence` if the threshold leaves out at
+most the share (1 - confidence) of the total weight, where each of the N windows weighs the same, and
+so does the new one, all of whose runs count as misses. With one run a window this is the rank above.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from jostle.errors import UsageError
+
+
+def exact_confidence(confidence: float) -> Fraction:
+    """The decimal number a person meant: 0.9 is nine tenths, not the nearest binary fraction.
+
+    Raises UsageError outside (0, 1).
+    """
+    value = float(confidence)
+    if not 0.0 < value < 1.0:
+        raise UsageError(
+            f"confidence {confidence!r} is not between 0 and 1",
+            fix="Say 0.99 for a bound that holds 99 times in 100.",
+        )
+    return Fraction(repr(value))
+
+
+def conformal_rank(n: int, confidence: float) -> int:
+    """ceil((n + 1) * confidence), exactly; a rank above n means that the bound is infinite."""
+    share = exact_confidence(confidence)
+    return -(-(n + 1) * share.numerator // share.denominator)
+
+
+def window_weights(window: np.ndarray) -> tuple[np.ndarray, int]:
+    """(weight (n,) int64 of every run, total weight of all windows and a new one).
+
+    Each window weighs the least common multiple of the window sizes, shared out over its runs.
+    """
+    _, inverse, counts = np.unique(window, return_inverse=True, return_counts=True)
+    whole = math.lcm(*(int(c) for c in np.unique(counts))) if len(counts) else 1
+    return (whole // counts)[inverse.reshape(-1)].astype(np.int64), whole * (len(counts) + 1)
+
+
+def rank_by_weight(cumulative: np.ndarray, total: int, confidence: float) -> int:
+    """1-based rank of the threshold among scores in ascending order.
+
+    cumulative: (n,) running sum of the sorted scores' weights; total: with the new window's weight.
+    Returns n + 1 where no finite threshold is valid.
+    """
+    share = exact_confidence(confidence)
+    needed = -(-total * share.numerator // share.denominator)
+    return int(np.searchsorted(cumulative, needed)) + 1

@@ -1,0 +1,45 @@
+"""The model's equations, written once for NumPy and JAX (`xp` is either array module).
+
+Source: Pitot (MLSys 2025), Eq. 9. With base_i, base_j and w_i, p_j the baseline and the embeddings,
+
+    log C(i, j, K) = base_i + base_j + <w_i, p_j> + log slowdown(i, j, K).
+
+Every form of the slowdown first makes two numbers per interference type t: how susceptible the target
+is there, S_t = <target_i,t , v_s(j,t)>, and how hard each co-runner presses, G_t(k) = <corunner_k,t ,
+v_g(j,t)>. Then
+
+- ``paper``:      sum_t S_t * leaky_relu(sum_k G_t(k)), slope 0.1, with target = corunner = w (Eq. 9);
+- ``product``:    sum_t softplus(S_t - 1) * sum_k softplus(G_t(k) - 1): never below 0, and never less
+                  when a co-runner is added;
+- ``saturating``: log(1 + the same): slowdown itself rather than its logarithm adds up over
+                  co-runners, so it extrapolates to more of them than were ever seen together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+FORMS = ("paper", "product", "saturating")
+SHIFT = {"paper": 0.0, "product": 1.0, "saturating": 1.0}  # starts the slowdown near none
+LEAK = 0.1
+
+
+def softplus(x: Any, xp: Any) -> Any:
+    """log(1 + exp(x)) without overflow."""
+    return xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
+
+
+def pressure_of(form: str, shifted_intensity: Any, xp: Any) -> Any:
+    """What one co-runner adds to the pressure of a type; same shape as its argument."""
+    return shifted_intensity if form == "paper" else softplus(shifted_intensity, xp)
+
+
+def log_slowdown(
+    form: str, shifted_susceptibility: Any, pressure: Any, type_weight: Any, xp: Any
+) -> Any:
+    """Both (..., types), the pressure summed over co-runners; type_weight (types,). Returns (...)."""
+    if form == "paper":
+        active = xp.where(pressure > 0, pressure, LEAK * pressure)
+        return (shifted_susceptibility * active * type_weight).sum(-1)
+    total = (softplus(shifted_susceptibility, xp) * pressure * type_weight).sum(-1)
+    return xp.log1p(total) if form == "saturating" else total

@@ -1,0 +1,110 @@
+"""Feature tables as the towers' inputs: standardised numbers and category codes.
+
+Numbers are z-scored, heavy-tailed ones (counts, sizes) through log1p first; a missing number is the mean,
+with an indicator column where any is missing. Columns named `opcode_…` are counts of instructions: beside
+their logarithms go the log of their total and, at half weight, the square roots of their shares (which
+instructions a workload is made of matters beside how many). Text and boolean columns become category
+codes, for which the towers learn tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+HEAVY_TAIL = 50.0
+OPCODE = "opcode_"
+
+
+@dataclass(frozen=True)
+class Features:
+    """numeric: (count, d) float32, standardised; category: (count, c) int32 codes, 0 = missing;
+    category_sizes: number of codes per column, 0 included."""
+
+    numeric: np.ndarray
+    category: np.ndarray
+    category_sizes: tuple[int, ...]
+
+    @classmethod
+    def none(cls, count: int) -> Features:
+        return cls(np.zeros((count, 0), np.float32), np.zeros((count, 0), np.int32), ())
+
+
+def encode_features(names: tuple[str, ...], key: str, table: Any, weight: float = 1.0) -> Features:
+    """names: the vocabulary; table: a pyarrow table with the column `key`, or None; names without a
+    row have everything missing. weight: scale of the plain numeric columns."""
+    if table is None or table.num_columns < 2:
+        return Features.none(len(names))
+    import pyarrow as pa
+
+    position = {name: row for row, name in enumerate(table.column(key).to_pylist())}
+    row = np.array([position.get(name, -1) for name in names])
+    plain, counts, codes, sizes = [], [], [], []
+    for name in table.column_names:
+        column = table.column(name)
+        if name == key:
+            continue
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            values = np.where(row < 0, np.nan, _numbers(column)[row])
+            (counts if name.startswith(OPCODE) else plain).append(values)
+        elif (
+            pa.types.is_string(column.type)
+            or pa.types.is_large_string(column.type)
+            or pa.types.is_boolean(column.type)
+        ):
+            texts = column.to_pylist()
+            levels = {t: i + 1 for i, t in enumerate(sorted({t for t in texts if t is not None}))}
+            if len(levels) > 1:
+                codes.append([levels.get(texts[r], 0) if r >= 0 else 0 for r in row])
+                sizes.append(len(levels) + 1)
+    blocks = [weight * _standardise(_tame(column)) for column in plain]
+    if counts:
+        matrix = np.nan_to_num(np.column_stack(counts))
+        total = matrix.sum(1, keepdims=True)
+        share = np.sqrt(np.clip(matrix / np.maximum(total, 1.0), 0.0, None))
+        known = (row >= 0)[:, None]
+        blocks += [
+            _standardise(np.where(known, np.log1p(np.maximum(column[:, None], 0)), np.nan)[:, 0])
+            for column in matrix.T
+        ]
+        blocks += [0.5 * _standardise(np.where(known[:, 0], column, np.nan)) for column in share.T]
+        blocks.append(_standardise(np.where(known[:, 0], np.log1p(total[:, 0]), np.nan)))
+    numeric = (
+        np.concatenate([b for b in blocks if b.size], axis=1)
+        if any(b.size for b in blocks)
+        else np.zeros((len(names), 0))
+    )
+    category = np.array(codes, np.int32).T if codes else np.zeros((len(names), 0), np.int32)
+    return Features(numeric.astype(np.float32), category, tuple(sizes))
+
+
+def _numbers(column: Any) -> np.ndarray:
+    values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _tame(values: np.ndarray) -> np.ndarray:
+    """log1p of a non-negative column whose largest value dwarfs its typical one."""
+    known = values[np.isfinite(values) & (values != 0)]
+    if (len(known) and known.min() > 0 and known.max() > HEAVY_TAIL * np.median(known)) or (
+        len(known) and known.min() > 1e3
+    ):
+        return np.log1p(values)
+    return values
+
+
+def _standardise(values: np.ndarray) -> np.ndarray:
+    """(n,) -> (n, 0..2): z-scores clipped to 6, an indicator where some are missing; constants vanish."""
+    missing = ~np.isfinite(values)
+    known = values[~missing]
+    columns = []
+    if len(known) and known.std() > 1e-12 * max(1.0, float(np.abs(known).max())):
+        z = np.clip((values - known.mean()) / known.std(), -6.0, 6.0)
+        columns.append(np.where(missing, 0.0, z))
+    if 0 < missing.sum() < len(values):
+        columns.append(missing.astype(float) - missing.mean())
+    return np.column_stack(columns) if columns else np.zeros((len(values), 0))

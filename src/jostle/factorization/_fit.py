@@ -1,0 +1,305 @@
+"""From runs to a fitted model: vocabulary, baseline, training rows, members, spread."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jostle.errors import MissingExtra, NotEnoughRuns
+from jostle.factorization._baseline import Baseline, connected_components, fit_baseline
+from jostle.factorization._features import Features, encode_features
+from jostle.factorization._fitted import Embeddings, FittedFactorization
+from jostle.factorization._settings import Factorization, Progress
+from jostle.factorization._spread import Spread, fit_spread
+from jostle.runs import Colocations, Runs
+
+GRID_LIMIT = 2_000_000  # cells of the workload x platform grid up to which whole products are taken
+HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are left out
+FEWEST_FOR_HEADS = 2_000
+
+
+def fit(
+    method: Factorization, runs: Runs, validation: Runs, seed: int, progress: Progress | None
+) -> FittedFactorization:
+    """See Factorization.fit."""
+    try:
+        from jostle.factorization._train import Rows, Schedule, Shape
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "fit") from None
+    runs, validation = runs.ok(), validation.ok()
+    if len(runs) == 0:
+        raise NotEnoughRuns(
+            "there is no run with status ok to learn from", fix="Measure or import runs first."
+        )
+    workload_names, platform_names = _names(runs, validation)
+    workload, platform, corunner = runs.colocations.recode(workload_names, platform_names)
+    padded = pad(corunner, runs.colocations.corunner_offsets)
+    log_runtime = np.log(runs.runtime_seconds)
+    workload_features, platform_features = _features(method, runs, workload_names, platform_names)
+    baseline, notes = _baseline(
+        workload, platform, padded, log_runtime, workload_features, platform_features
+    )
+    target = log_runtime - baseline.workload[workload] - baseline.platform[platform]
+    rows = Rows(workload, platform, padded, target)
+    solo, corun = _parts(rows, _alone(padded))
+    held = _held(validation, workload_names, platform_names, baseline)
+    size = len(rows)
+    cells = len(workload_names) * len(platform_names)
+    shape = Shape(
+        form=method.form,
+        rank=min(method.rank, max(4, size // 16)),
+        types=method.types,
+        type_rank=method.type_rank,
+        hidden=min(method.hidden, max(16, size // 8)),
+        table_width=method.table_width,
+        grid=cells <= GRID_LIMIT,
+    )
+    schedule = Schedule(
+        steps=method.steps or steps_for(size),
+        learning_rate=method.learning_rate,
+        weight_decay=decay_for(size) if method.weight_decay is None else method.weight_decay,
+        offset_decay=method.offset_decay,
+        batch=method.batch,
+        corun_weight=method.corun_weight,
+    )
+    quantiles = method.quantiles
+    if size < FEWEST_FOR_HEADS or len(quantiles) * len(workload_names) * shape.rank > HEADS_LIMIT:
+        quantiles = ()
+    members = [
+        _member(
+            (solo, corun, held),
+            (workload_features, platform_features),
+            (shape, schedule, quantiles),
+            seed + 1000 * number,
+            _share(progress, number, method.members),
+        )
+        for number in range(method.members)
+    ]
+    embeddings = _combine(members, baseline, shape)
+    sizes = (len(workload_names), len(platform_names), len(workload_names))
+    spread = Spread(*(np.zeros(number) for number in sizes))
+    fitted = FittedFactorization(
+        method.form, workload_names, platform_names, embeddings, quantiles, spread, notes
+    )
+    return with_spread(fitted, validation)
+
+
+def steps_for(size: int) -> int:
+    """Training steps for so many runs: more data bears more of them before it is overfitted."""
+    return int(np.clip(500 * (size / 12_000) ** 0.57, 300, 3000))
+
+
+def decay_for(size: int) -> float:
+    """Weight decay for so many runs."""
+    return float(np.clip(0.3 * (60_000 / size) ** 0.7, 0.1, 2.0))
+
+
+def with_spread(fitted: FittedFactorization, validation: Runs) -> FittedFactorization:
+    """The model with the spread of its errors learned from runs it was not trained on."""
+    codes = fitted._codes(validation.colocations)
+    error = np.log(validation.runtime_seconds) - fitted._log_runtime(codes)
+    known = np.isfinite(error)
+    if not known.any():
+        return fitted
+    part = fitted._codes(validation.colocations.take(known))
+    spread = fit_spread(
+        part.workload,
+        part.platform,
+        part.corunner,
+        part.row,
+        error[known],
+        len(fitted.workload_names),
+        len(fitted.platform_names),
+    )
+    return FittedFactorization(
+        fitted.form,
+        fitted.workload_names,
+        fitted.platform_names,
+        fitted.embeddings,
+        fitted.quantiles,
+        spread,
+        fitted.notes,
+    )
+
+
+def pad(corunner: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """(n, most co-runners) codes, -1 where a row has fewer."""
+    counts = np.diff(offsets)
+    padded = np.full((len(counts), int(counts.max(initial=0))), -1, np.int32)
+    row = np.repeat(np.arange(len(counts)), counts)
+    padded[row, np.arange(len(corunner)) - np.repeat(offsets[:-1], counts)] = corunner
+    return padded
+
+
+def _names(runs: Runs, validation: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Every name that runs, validation or feature tables mention, sorted."""
+    parts: list[Colocations] = [runs.colocations, validation.colocations]
+    workloads = set().union(*(part.workload_names for part in parts))
+    platforms = set().union(*(part.platform_names for part in parts))
+    if runs.workload_features is not None:
+        workloads |= set(runs.workload_features.column("workload").to_pylist())
+    if runs.platform_features is not None:
+        platforms |= set(runs.platform_features.column("platform").to_pylist())
+    return tuple(sorted(workloads)), tuple(sorted(platforms))
+
+
+def _features(
+    method: Factorization,
+    runs: Runs,
+    workload_names: tuple[str, ...],
+    platform_names: tuple[str, ...],
+) -> tuple[Features, Features]:
+    workload = runs.workload_features if method.use_workload_features else None
+    platform = runs.platform_features if method.use_platform_features else None
+    return (
+        encode_features(workload_names, "workload", workload),
+        encode_features(platform_names, "platform", platform, weight=0.5),
+    )
+
+
+def _baseline(
+    workload: np.ndarray,
+    platform: np.ndarray,
+    padded: np.ndarray,
+    log_runtime: np.ndarray,
+    workload_features: Features,
+    platform_features: Features,
+) -> tuple[Baseline, tuple[str, ...]]:
+    """Fitted on runs alone; a name that never ran alone is placed by its runs with co-runners, and one
+    that never ran at all by its features."""
+    notes = []
+    n_workloads, n_platforms = len(workload_features.numeric), len(platform_features.numeric)
+    used = _alone(padded)
+    if not used.any():
+        notes.append("no run is without co-runners: the baseline stands on runs with co-runners")
+    alone_w = np.bincount(workload[used], minlength=n_workloads)
+    alone_p = np.bincount(platform[used], minlength=n_platforms)
+    used = used | (alone_w[workload] == 0) | (alone_p[platform] == 0)
+    baseline = fit_baseline(
+        workload[used], platform[used], log_runtime[used], n_workloads, n_platforms
+    )
+    everything = connected_components(workload, platform, n_workloads, n_platforms)
+    sides = []
+    for values, component, features in zip(
+        (baseline.workload, baseline.platform),
+        everything,
+        (workload_features, platform_features),
+        strict=True,
+    ):
+        seen = component >= 0
+        values, component = values.copy(), component.copy()
+        if not seen.all() and features.numeric.shape[1] and seen.any():
+            values[~seen] = _ridge(features.numeric[seen], values[seen], features.numeric[~seen])
+            component[~seen] = 0  # features stand in for runs
+        sides.append((values, component))
+    (base_w, component_w), (base_p, component_p) = sides
+    # Lone names without features stay apart from everything, their own kind of disconnected.
+    component_p = np.where(component_p < 0, -2, component_p)
+    baseline = Baseline(base_w, base_p, component_w, component_p)
+    if baseline.number_of_components > 1:
+        notes.append(
+            f"the runs fall into {baseline.number_of_components} parts that share no workload and no "
+            "platform; there is no answer across them"
+        )
+    return baseline, tuple(notes)
+
+
+def _ridge(x: np.ndarray, y: np.ndarray, ask: np.ndarray) -> np.ndarray:
+    """Ridge regression of y on x, answered at `ask`; the penalty grows with the columns."""
+    centre = y.mean()
+    gram = x.T @ x + max(1.0, 0.1 * len(x)) * np.eye(x.shape[1])
+    return centre + ask @ np.linalg.solve(gram, x.T @ (y - centre))
+
+
+def _alone(padded: np.ndarray) -> np.ndarray:
+    """(n,) bool: rows without co-runners."""
+    return np.asarray((padded < 0).all(axis=1))
+
+
+def _parts(rows: Any, alone: np.ndarray) -> tuple[Any, Any]:
+    """(rows alone with no co-runner columns, rows with co-runners)."""
+    solo = rows.take(np.flatnonzero(alone))
+    return replace(solo, corunner=solo.corunner[:, :0]), rows.take(np.flatnonzero(~alone))
+
+
+def _held(
+    validation: Runs,
+    workload_names: tuple[str, ...],
+    platform_names: tuple[str, ...],
+    baseline: Baseline,
+) -> list[Any]:
+    """Validation rows that the model can answer, alone and with co-runners."""
+    from jostle.factorization._train import Rows
+
+    workload, platform, corunner = validation.colocations.recode(workload_names, platform_names)
+    padded = pad(corunner, validation.colocations.corunner_offsets)
+    target = np.log(validation.runtime_seconds)
+    target = target - baseline.workload[workload] - baseline.platform[platform]
+    rows = Rows(workload, platform, padded, target)
+    same = baseline.workload_component[workload] == baseline.platform_component[platform]
+    return list(_parts(rows.take(np.flatnonzero(same)), _alone(padded[same])))
+
+
+def _member(data: Any, features: Any, how: Any, seed: int, progress: Progress | None) -> Any:
+    from jostle.factorization import _train
+    from jostle.factorization._heads import train_heads
+
+    (solo, corun, held), (shape, schedule, quantiles) = data, how
+    parameters = _train.train(
+        solo, corun, held, features[0], features[1], shape, schedule, seed, progress
+    )
+    on_device = _train.device_features(*features)
+    out = _train.embeddings_of(parameters, on_device, shape)
+    if quantiles:
+        out |= train_heads(parameters, solo, corun, on_device, shape, quantiles, seed)
+    return out
+
+
+def _combine(members: list[dict[str, np.ndarray]], baseline: Baseline, shape: Any) -> Embeddings:
+    """The average of the members' log runtimes, as one model."""
+    count = len(members)
+    paper = shape.form == "paper"
+    types = shape.types
+
+    def beside(name: str, axis: int = 1) -> np.ndarray:
+        return np.concatenate([member[name] for member in members], axis=axis)
+
+    def mean(name: str) -> np.ndarray:
+        return np.mean([member[name] for member in members], axis=0)
+
+    # In the paper's form a workload has one embedding for all types, so one slot a member holds it.
+    slots = slice(None, None, types) if paper else slice(None)
+    type_slot = np.arange(count * types) // types if paper else np.arange(count * types)
+    heads = "head_main" in members[0]
+    rank = shape.rank
+    head_main = beside("head_main", 2) / count if heads else np.zeros((0, 0, 0), np.float32)
+    head_target = np.zeros((0, 0, 0, 0), np.float32)
+    if heads and paper:
+        cut = (*head_main.shape[:2], count, rank)
+        head_target = (head_main * count).reshape(cut)
+    return Embeddings(
+        workload_base=baseline.workload + mean("workload_bias"),
+        platform_base=baseline.platform + mean("platform_bias"),
+        workload_main=beside("workload_main") / count,
+        platform_main=beside("platform_main"),
+        target=beside("target")[:, slots],
+        corunner=beside("corunner")[:, slots],
+        susceptibility=beside("susceptibility"),
+        intensity=beside("intensity"),
+        type_slot=type_slot,
+        type_weight=np.full(count * types, 1.0 / count),
+        head_main=head_main,
+        head_base=baseline.workload + mean("head_bias") if heads else np.zeros((0, 0)),
+        head_target=head_target,
+        workload_component=baseline.workload_component,
+        platform_component=baseline.platform_component,
+    )
+
+
+def _share(progress: Progress | None, number: int, members: int) -> Progress | None:
+    """Progress of one member as progress of them all."""
+    if progress is None:
+        return None
+    return lambda done, steps, loss: progress(number * steps + done, members * steps, loss)

@@ -1,0 +1,235 @@
+"""A fitted factorization, answered by NumPy alone.
+
+Holds the embeddings that training ended with. Members of an ensemble are averaged in log runtime; as
+both the inner products and the interference types are sums, the average is this same model with the
+members' embeddings side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.errors import UnknownName
+from jostle.factorization._equation import SHIFT, log_slowdown, pressure_of
+from jostle.factorization._spread import Spread
+
+if TYPE_CHECKING:
+    from jostle.runs import Colocations
+
+SPREAD_POWERS = (0.0, 0.5, 0.75, 1.0)
+GRID_CELLS = 4_000_000
+CHUNK = 65_536
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """w workloads, p platforms, h quantile heads, t interference types, k their rank, g slots.
+
+    base and bias of both sides: (w,), (p,) log seconds. workload_main (w, r), platform_main (p, r).
+    target, corunner: (w, g, k), type t reads slot type_slot[t]. susceptibility, intensity: (p, t, k).
+    type_weight: (t,). head_main (h, w, r), head_bias (h, w), head_target (h, w, g, k) replace their
+    counterparts per quantile head. workload_component, platform_component: see Baseline.
+    """
+
+    workload_base: np.ndarray
+    platform_base: np.ndarray
+    workload_main: np.ndarray
+    platform_main: np.ndarray
+    target: np.ndarray
+    corunner: np.ndarray
+    susceptibility: np.ndarray
+    intensity: np.ndarray
+    type_slot: np.ndarray
+    type_weight: np.ndarray
+    head_main: np.ndarray
+    head_base: np.ndarray
+    head_target: np.ndarray
+    workload_component: np.ndarray
+    platform_component: np.ndarray
+
+
+class FittedFactorization:
+    """Predicts log runtime by the equations in `_equation`. Immutable.
+
+    workload_names, platform_names: the names it knows, sorted.
+    """
+
+    def __init__(
+        self,
+        form: str,
+        workload_names: tuple[str, ...],
+        platform_names: tuple[str, ...],
+        embeddings: Embeddings,
+        quantiles: tuple[float, ...],
+        spread: Spread,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.form = form
+        self.workload_names = workload_names
+        self.platform_names = platform_names
+        self.embeddings = embeddings
+        self.quantiles = quantiles
+        self.spread = spread
+        self.notes = notes
+
+    def predict(self, colocations: Colocations) -> np.ndarray:
+        """(n,) seconds; NaN where no chain of runs connects the workload with the platform.
+
+        Raises UnknownName for a workload, platform or co-runner that the model has never met.
+        """
+        return np.exp(self._log_runtime(self._codes(colocations)))
+
+    def candidates(
+        self, colocations: Colocations
+    ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+        """Ways to bound: the prediction with the spread to several powers, and the quantile heads.
+
+        Returns h names, centres (h, n) in log seconds, scales (h, n).
+        """
+        codes = self._codes(colocations)
+        centre = self._log_runtime(codes)
+        log_scale = self.spread.log_scale(codes.workload, codes.platform, codes.corunner, codes.row)
+        names = [f"spread^{power:g}" for power in SPREAD_POWERS]
+        heads = [self._log_runtime(codes, head) for head in range(len(self.quantiles))]
+        names += [f"quantile {quantile:g}" for quantile in self.quantiles]
+        scales = [np.exp(power * log_scale) for power in SPREAD_POWERS]
+        scales += [np.ones(len(centre))] * len(heads)
+        centres = [centre] * len(SPREAD_POWERS) + heads
+        return tuple(names), np.stack(centres), np.stack(scales)
+
+    def interference_norm(self) -> np.ndarray:
+        """(platforms,) spectral norm of F_j = sum_t v_s(j,t) v_g(j,t)^T (Pitot, Sec. 3.3), from the
+        factors: ||A B^T|| is the norm of the product of the two small triangular factors."""
+        e = self.embeddings
+        norms = np.zeros(len(self.platform_names))
+        for j in range(len(norms)):
+            a = e.susceptibility[j].T * e.type_weight
+            b = e.intensity[j].T
+            ra, rb = (np.asarray(np.linalg.qr(x, mode="r")) for x in (a, b))
+            norms[j] = np.linalg.norm(ra @ rb.T, 2)
+        return norms
+
+    def _codes(self, colocations: Colocations) -> _Codes:
+        workload, platform, corunner = colocations.recode(self.workload_names, self.platform_names)
+        for kind, codes, known, names in (
+            ("workload", workload, self.workload_names, colocations.workload_names),
+            ("platform", platform, self.platform_names, colocations.platform_names),
+            ("co-runner", corunner, self.workload_names, colocations.workload_names),
+        ):
+            if len(codes) and codes.min() < 0:
+                theirs = {"workload": colocations.workload, "platform": colocations.platform}.get(
+                    kind, colocations.corunner
+                )
+                raise UnknownName(kind, names[theirs[int(np.argmin(codes))]], known)
+        row = np.repeat(np.arange(len(workload)), colocations.number_of_corunners)
+        return _Codes(workload, platform, corunner, row)
+
+    def _log_runtime(self, codes: _Codes, head: int | None = None) -> np.ndarray:
+        """(n,) log seconds of the prediction, or of a quantile head."""
+        e = self.embeddings
+        base = e.workload_base if head is None else e.head_base[head]
+        out = (base[codes.workload] + e.platform_base[codes.platform]).astype(np.float64)
+        out += self._product("main", head, codes.workload, codes.platform)[:, 0]
+        if len(codes.corunner):
+            out += self._slowdown(codes, head)
+        lost = e.workload_component[codes.workload] != e.platform_component[codes.platform]
+        if lost.any():
+            out[lost] = np.nan
+        return out
+
+    def _slowdown(self, codes: _Codes, head: int | None) -> np.ndarray:
+        shift = SHIFT[self.form]
+        there = codes.platform[codes.row]
+        each = self._product("pressure", None, codes.corunner, there) - shift
+        each = pressure_of(self.form, each, np)
+        n, types = len(codes.workload), each.shape[1]
+        pressure = np.empty((n, types))
+        for t in range(types):
+            pressure[:, t] = np.bincount(codes.row, each[:, t], n)
+        beside = np.unique(codes.row)
+        target = self._product(
+            "susceptibility", head, codes.workload[beside], codes.platform[beside]
+        )
+        out = np.zeros(n)
+        out[beside] = log_slowdown(
+            self.form, target - shift, pressure[beside], self.embeddings.type_weight, np
+        )
+        return out
+
+    def _product(
+        self, which: str, head: int | None, workload: np.ndarray, platform: np.ndarray
+    ) -> np.ndarray:
+        """(n, types) inner products: from the whole grid where it is small beside the question."""
+        cells = len(self.workload_names) * len(self.platform_names)
+        if cells <= GRID_CELLS and ((which, head) in self._grids or len(workload) * 8 > cells):
+            if (which, head) not in self._grids:
+                w, p = self._factors(which, head)
+                self._grids[which, head] = np.einsum("wtk,ptk->wpt", w, p, optimize=True)
+            return self._grids[which, head][workload, platform]
+        w, p = self._factors(which, head)
+        parts = [
+            np.einsum("ntk,ntk->nt", w[workload[i : i + CHUNK]], p[platform[i : i + CHUNK]])
+            for i in range(0, max(len(workload), 1), CHUNK)
+        ]
+        return np.concatenate(parts)
+
+    def _factors(self, which: str, head: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """(workloads, types, k) and (platforms, types, k)."""
+        e = self.embeddings
+        if which == "main":
+            main = e.workload_main if head is None else e.head_main[head]
+            return main[:, None, :], e.platform_main[:, None, :]
+        if which == "pressure":
+            return e.corunner[:, e.type_slot], e.intensity
+        target = e.target if head is None or not len(e.head_target) else e.head_target[head]
+        return target[:, e.type_slot], e.susceptibility
+
+    @cached_property
+    def _grids(self) -> dict[tuple[str, int | None], np.ndarray]:
+        return {}
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        arrays = {
+            name: np.ascontiguousarray(value) for name, value in vars(self.embeddings).items()
+        }
+        arrays |= {f"spread_{name}": value for name, value in vars(self.spread).items()}
+        return arrays, {
+            "form": self.form,
+            "workload_names": list(self.workload_names),
+            "platform_names": list(self.platform_names),
+            "quantiles": list(self.quantiles),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, np.ndarray], said: dict[str, Any]
+    ) -> FittedFactorization:
+        spread = Spread(
+            *(arrays[f"spread_{side}"] for side in ("workload", "platform", "corunner"))
+        )
+        fields = Embeddings.__dataclass_fields__
+        return cls(
+            said["form"],
+            tuple(said["workload_names"]),
+            tuple(said["platform_names"]),
+            Embeddings(**{name: arrays[name] for name in fields}),
+            tuple(said["quantiles"]),
+            spread,
+            tuple(said["notes"]),
+        )
+
+
+@dataclass(frozen=True)
+class _Codes:
+    """Codes in the model's vocabularies; row: (m,) the row of each co-runner."""
+
+    workload: np.ndarray
+    platform: np.ndarray
+    corunner: np.ndarray
+    row: np.ndarray

@@ -1,0 +1,87 @@
+"""Quantile heads: several workload embeddings, one per quantile, over a shared platform side.
+
+Source: Pitot (MLSys 2025), Sec. 3.4: pinball loss on log runtime, xi * (y - yhat) for y > yhat and
+(1 - xi) * (yhat - y) otherwise. The heads start from the trained model; only the workload tower's last
+layer is trained on, so they cost little.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jostle.factorization._equation import SHIFT, log_slowdown, pressure_of
+from jostle.factorization._train import Parameters, Rows, Shape, arrays_of, embed, pick
+
+STEPS, BATCH, RATE = 300, 4096, 1e-3
+
+
+def train_heads(
+    parameters: Parameters,
+    solo: Rows,
+    corun: Rows,
+    features: Any,
+    shape: Shape,
+    quantiles: tuple[float, ...],
+    seed: int,
+) -> dict[str, np.ndarray]:
+    """head_main (h, workloads, rank), head_bias (h, workloads) for h quantiles."""
+    e = jax.jit(partial(embed, shape=shape))(parameters, features)
+    start = {
+        "main": jnp.broadcast_to(e["workload_main"], (len(quantiles), *e["workload_main"].shape)),
+        "bias": jnp.broadcast_to(e["workload_bias"], (len(quantiles), *e["workload_bias"].shape)),
+    }
+    xi = jnp.asarray(quantiles)[:, None]
+    # A head starts a normal quantile's distance from the median, scaled to the typical error.
+    start["bias"] = start["bias"] + 0.05 * jax.scipy.stats.norm.ppf(xi)
+    optimiser = optax.adam(optax.cosine_decay_schedule(RATE, STEPS, 0.05))
+    data = jax.tree.map(jnp.asarray, (arrays_of(solo), arrays_of(corun)))
+
+    def predict(head: Any, rows: Any) -> jax.Array:
+        """(h, n) log runtime minus baseline."""
+        workload, platform, corunner, _ = rows
+        if shape.grid:
+            grid = jnp.einsum("hwr,pr->hwp", head["main"], e["platform_main"])
+            out = grid[:, workload, platform]
+        else:
+            out = jnp.einsum("hnr,nr->hn", head["main"][:, workload], e["platform_main"][platform])
+        out = out + head["bias"][:, workload] + e["platform_bias"][platform]
+        if corunner.shape[1] == 0:
+            return out
+        there = jnp.where(corunner >= 0, corunner, 0)
+        each = (
+            jnp.einsum("nctk,ntk->nct", e["corunner"][there], e["intensity"][platform])
+            - SHIFT[shape.form]
+        )
+        each = pressure_of(shape.form, each, jnp) * (corunner >= 0)[..., None]
+        target = head["main"][:, workload][:, :, None, :] if shape.form == "paper" else None
+        if target is None:
+            s = jnp.einsum("ntk,ntk->nt", e["target"][workload], e["susceptibility"][platform])
+        else:
+            s = jnp.einsum("hnuk,ntk->hnt", target, e["susceptibility"][platform])
+        return out + log_slowdown(shape.form, s - SHIFT[shape.form], each.sum(1), 1.0, jnp)
+
+    def loss_of(head: Any, batch: Any) -> jax.Array:
+        total = jnp.zeros(())
+        for rows in batch:
+            if len(rows[0]):
+                error = rows[3] - predict(head, rows)
+                total += jnp.maximum(xi * error, (xi - 1) * error).mean()
+        return total
+
+    def step(carry: Any, key: jax.Array) -> Any:
+        head, state = carry
+        a, b = jax.random.split(key)
+        batch = (pick(data[0], a, BATCH // 4), pick(data[1], b, BATCH))
+        slope = jax.grad(loss_of)(head, batch)
+        updates, state = optimiser.update(slope, state)
+        return (optax.apply_updates(head, updates), state), None
+
+    keys = jax.random.split(jax.random.key(seed), STEPS)
+    (head, _), _ = jax.jit(lambda c: jax.lax.scan(step, c, keys))((start, optimiser.init(start)))
+    return {f"head_{name}": np.asarray(value) for name, value in head.items()}

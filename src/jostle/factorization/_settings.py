@@ -1,0 +1,76 @@
+"""The method as a value: what to fit, and how long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jostle.errors import UsageError
+from jostle.factorization._equation import FORMS
+
+if TYPE_CHECKING:
+    from jostle.factorization._fitted import FittedFactorization
+    from jostle.runs import Runs
+
+Progress = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Factorization:
+    """Matrix factorization of log runtime with interference (Pitot, MLSys 2025).
+
+    form: how co-runners slow a workload down, one of `paper` (Eq. 9), `product`, `saturating`. rank:
+    width of the workload and platform embeddings (the paper's r). types: interference types (s).
+    type_rank: width of one type's factors where the form does not share the embeddings. hidden: width
+    of the towers' two layers. table_width: learned features per name and per category (q). members:
+    models trained from different seeds and averaged in log runtime; the average is one model again.
+    corun_weight: weight of runs with co-runners in the loss (beta). quantiles: heads trained for these
+    quantiles of the runtime, for bounds; empty for none. steps, weight_decay: None picks
+    them by the number of runs. use_workload_features, use_platform_features: whether the towers see
+    the feature tables.
+    """
+
+    form: str = "paper"
+    rank: int = 128
+    types: int = 2
+    type_rank: int = 4
+    hidden: int = 256
+    table_width: int = 8
+    members: int = 1
+    corun_weight: float = 1.0
+    quantiles: tuple[float, ...] = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+    steps: int | None = None
+    weight_decay: float | None = None
+    learning_rate: float = 3e-3
+    offset_decay: float = 1e-3
+    batch: int = 8192
+    use_workload_features: bool = True
+    use_platform_features: bool = True
+
+    name = "factorization"
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UsageError(
+                f"unknown interference form {self.form!r}", fix=f"One of {', '.join(FORMS)}."
+            )
+        for name in ("rank", "types", "type_rank", "hidden", "table_width", "members", "batch"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.steps is not None and self.steps < 1:
+            raise UsageError(f"steps must be at least 1, not {self.steps}")
+        if any(not 0 < q < 1 for q in self.quantiles):
+            raise UsageError("quantiles must lie between 0 and 1")
+
+    def fit(
+        self, runs: Runs, validation: Runs, *, seed: int = 0, progress: Progress | None = None
+    ) -> FittedFactorization:
+        """Learn from `runs`; `validation` picks the checkpoint and tells how errors spread.
+
+        progress: called with (steps done, steps in all, loss). Raises NotEnoughRuns, and MissingExtra
+        where JAX is not installed.
+        """
+        from jostle.factorization._fit import fit
+
+        return fit(self, runs, validation, seed, progress)

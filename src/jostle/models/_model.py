@@ -1,0 +1,133 @@
+"""A calibrated model: a predictor of any method with the bounds fitted to it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.bounds import Bounds, Calibration
+from jostle.errors import NotEnoughRuns
+
+if TYPE_CHECKING:
+    from jostle.runs import Colocations, Runs
+
+# Of all runs: trained on, used to pick checkpoint, spread and candidate, and calibrated on.
+SHARES = (0.7, 0.1, 0.2)
+# Calibration runs past this many per number of co-runners would be better spent on training.
+MOST_CALIBRATION = 20_000
+
+
+class Model:
+    """What `fit` and `load` return. said: provenance, kept with the model (method, seed, counts)."""
+
+    def __init__(self, predictor: Any, calibration: Calibration, said: dict[str, Any]) -> None:
+        self.predictor = predictor
+        self.calibration = calibration
+        self.said = said
+
+    def predict(self, colocations: Colocations) -> np.ndarray:
+        """(n,) seconds, aligned with the input; NaN where there is no answer.
+
+        Raises UnknownName for a name the model has never met.
+        """
+        return self.predictor.predict(colocations)
+
+    def bound(self, colocations: Colocations, confidence: float = 0.99) -> Bounds:
+        """Seconds not exceeded with probability `confidence`, and what stands behind each."""
+        return self.calibration.bound(self.predictor, colocations, confidence)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the fit wants its user to know."""
+        return tuple(getattr(self.predictor, "notes", ()))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `model.safetensors` and `model.json` into folder `path`, replacing a model there."""
+        from jostle.models._saved import save
+
+        save(self, path)
+
+
+def fit(
+    runs: Runs,
+    method: Any,
+    *,
+    seed: int = 0,
+    validation: Runs | None = None,
+    calibration: Runs | None = None,
+    calibrate_by: str = "window",
+    progress: Any = None,
+) -> Model:
+    """Fit a method and calibrate it on runs that it holds out itself.
+
+    method: a value object such as Factorization(). validation, calibration: runs held out already;
+    by default both are drawn from `runs` by window, with the seed. calibrate_by: `window`, or `row` where
+    the calibration runs were drawn row by row. progress: called with (done, total, loss).
+    The same runs, method and seed give the same model. Raises NotEnoughRuns.
+    """
+    runs = runs.ok()
+    if validation is None or calibration is None:
+        runs, validation, calibration = _hold_out(runs, seed)
+    predictor = method.fit(runs, validation, seed=seed, progress=progress)
+    said = {
+        "method": method.name,
+        "settings": dict(vars(method)),
+        "seed": seed,
+        "runs": {
+            "fitted": len(runs),
+            "validation": len(validation),
+            "calibration": len(calibration),
+        },
+    }
+    return Model(
+        predictor, Calibration.fit(predictor, validation, calibration, by=calibrate_by), said
+    )
+
+
+def _hold_out(runs: Runs, seed: int) -> tuple[Runs, Runs, Runs]:
+    """(to fit, to validate, to calibrate), by window.
+
+    A window with the only appearance of a workload or platform stays with the runs to fit: a name that
+    the model never met cannot be answered at all. The guarantee is then for co-locations of names that
+    were met elsewhere, which are the only ones a finite bound is given for.
+    """
+    from jostle.runs import split_rows
+
+    if len(runs) < 3:
+        raise NotEnoughRuns(
+            f"{len(runs)} runs are too few to fit and hold some out",
+            fix="Measure or import more; a few dozen give first predictions.",
+        )
+    needed = np.isin(runs.window, _only_windows(runs))
+    free = runs.take(~needed)
+    if len(free) == 0:
+        return runs, free, free
+    kept, validation, calibration = split_rows(free, SHARES, seed)
+    degree = free.colocations.number_of_corunners[calibration]
+    extra = [np.flatnonzero(degree == d)[MOST_CALIBRATION:] for d in np.unique(degree)]
+    surplus = calibration[np.sort(np.concatenate(extra))]
+    # Whole windows only: one cut by the cap stays where most of it is.
+    surplus = surplus[
+        ~np.isin(free.window[surplus], free.window[np.setdiff1d(calibration, surplus)])
+    ]
+    back = np.union1d(kept, surplus)
+    fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
+    return runs.take(fitted), free.take(validation), free.take(np.setdiff1d(calibration, surplus))
+
+
+def _only_windows(runs: Runs) -> np.ndarray:
+    """Windows that hold the only appearance of some workload, co-runner or platform."""
+    c = runs.colocations
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    found = []
+    for codes, windows in (
+        (np.concatenate([c.workload, c.corunner]), np.concatenate([runs.window, runs.window[row]])),
+        (c.workload, runs.window),
+        (c.platform, runs.window),
+    ):
+        pairs = np.unique(np.stack([codes, windows]), axis=1)
+        names, counts = np.unique(pairs[0], return_counts=True)
+        found.append(pairs[1][np.isin(pairs[0], names[counts == 1])])
+    return np.unique(np.concatenate(found))
