@@ -117,7 +117,7 @@ def test_rows_become_files_now_and_then_and_at_the_end(tmp_path: Path) -> None:
     dataset, now = Dataset(), [0.0]
     with dataset.journal(tmp_path, lambda: now[0]) as journal:
         for number in range(12):
-            now[0] = float(number)
+            now[0] = 6.0 * number
             journal.append([row(f"w{number}")])
     assert [len(batch) for batch in dataset.batches] == [6, 6]
     assert dataset.batches[0][0] == row("w0")
@@ -150,3 +150,16 @@ def test_one_process_at_a_time_measures_a_campaign(tmp_path: Path) -> None:
     dataset = Dataset()
     with dataset.journal(tmp_path), pytest.raises(UsageError, match="another process"):
         dataset.journal(tmp_path)
+
+
+def test_rows_are_judged_once_more_before_they_become_a_file(tmp_path: Path) -> None:
+    written: list[dict] = []
+
+    def judge(rows: list[dict]) -> list[dict]:
+        return [{**row, "x": -1} for row in rows]
+
+    journal = Journal(tmp_path, "c", write=written.extend, judge=judge, known=set)
+    journal.append([row("a")])
+    assert b"1.5" in (tmp_path / "journal" / "c.jsonl").read_bytes()
+    journal.close()
+    assert [row["x"] for row in written] == [-1]

@@ -1,7 +1,7 @@
 """Windows on their way into a dataset: first a line in a journal, soon part of a file.
 
 A window's line is on disk before the next window starts, so a crash loses at most the window in
-flight. Every few seconds all lines become one immutable file of the dataset and the journal begins
+flight. Every half minute all lines become one immutable file of the dataset and the journal begins
 anew. After a crash the next campaign on the dataset, or `recover`, moves what the journal still
 holds; window identities make sure that nothing is written twice. One campaign at a time holds a
 journal; different campaigns have different ones.
@@ -20,9 +20,10 @@ from typing import Any
 
 from jostle.errors import UsageError
 
-# Rows become a file when the oldest has waited so long: at first five seconds, later a fiftieth of
-# the campaign's age, at most a minute. So files stay few, and readers are never far behind.
-_SHORTEST_WAIT_SECONDS = 5.0
+# Rows become a file when the oldest has waited so long: half a minute, in which what is usual on
+# this machine has shown itself and they can be judged; in long campaigns a minute, so that files
+# stay few.
+_SHORTEST_WAIT_SECONDS = 30.0
 _LONGEST_WAIT_SECONDS = 60.0
 _WAIT_RATIO = 0.02
 
@@ -32,8 +33,9 @@ Row = dict[str, Any]
 class Journal:
     """The journal of a campaign in a dataset. As a context, it writes what is pending at the end.
 
-    write: turns rows into a file of the dataset. known: window identities that the dataset holds.
-    Raises UsageError where another process is measuring the same campaign.
+    write: turns rows into a file of the dataset. judge: looks at them once more before. known:
+    window identities that the dataset holds. Raises UsageError where another process is measuring
+    the same campaign.
     """
 
     def __init__(
@@ -42,13 +44,14 @@ class Journal:
         campaign: str,
         *,
         write: Callable[[list[Row]], None],
+        judge: Callable[[list[Row]], list[Row]] = lambda rows: rows,
         known: Callable[[], set[str]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         folder = dataset / "journal"
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"{campaign}.jsonl"
-        self._write, self._clock = write, clock
+        self._write, self._judge, self._clock = write, judge, clock
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -83,7 +86,7 @@ class Journal:
     def flush(self) -> None:
         """Write what is pending as one file of the dataset and begin the journal anew."""
         if self.pending:
-            self._write(self.pending)
+            self._write(self._judge(self.pending))
         self.pending, self._oldest = [], None
         # Emptied, not removed: the lock is on this file.
         os.ftruncate(self._file, 0)

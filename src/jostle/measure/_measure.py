@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ._campaign import Campaign, PlannedWindow
-from ._estimate import Tolerance
+from ._estimate import Tolerance, too_slow
+from ._journal import Row
 from ._placement import phases
 from ._slots import Slot
 from ._speed import CoreSpeed
@@ -145,6 +146,8 @@ class _Session:
         # Workloads that failed alone, with how: sets with them are not tried.
         self.broken: dict[tuple[str, str], str] = {}
         self.taken_seconds: deque[float] = deque(maxlen=50)
+        # Windows that are not in the dataset yet, by identity.
+        self.on_trial: dict[str, tuple[PlannedWindow, int, WindowResult]] = {}
 
     def __enter__(self) -> _Session:
         return self
@@ -169,7 +172,7 @@ class _Session:
         if not self.waiting:
             return
         self.storage.write_features()
-        with self.storage.journal(self.clock) as journal:
+        with self.storage.journal(self.clock, self._judged_again) as journal:
             self._warm_up()
             while self.waiting and not self.stop.is_set() and self._has_time():
                 self._announce()
@@ -179,9 +182,12 @@ class _Session:
                     result = self._result(planned)
                 except Stopped:
                     break
+                self.on_trial[self.campaign.window_id(planned, attempt)] = planned, attempt, result
                 journal.append(self.storage.rows(planned, attempt, result))
                 self.taken_seconds.append(self.clock() - before)
                 self._settle(planned, attempt, result)
+                if not self.waiting:
+                    journal.flush()  # which may find that some must be repeated
 
     def summary(self) -> Summary:
         """What was done so far."""
@@ -247,13 +253,42 @@ class _Session:
             known = self.longest_seconds.get(name, 0.0)
             self.longest_seconds[name] = max(known, result.longest_repetition_seconds)
         if result.status == "contaminated":
-            if attempt + 1 < self.options.attempts:
-                # To the end, so that what disturbs now has time to pass.
-                self.waiting.append((planned, attempt + 1))
-            else:
-                self.given_up += 1
+            self._try_again(planned, attempt)
         elif result.status != "ok" and len(planned.members) == 1:
             self.broken[planned.engine, planned.members[0].name] = result.status
+
+    def _try_again(self, planned: PlannedWindow, attempt: int) -> None:
+        """To the end of the queue, so that what disturbs now has time to pass; or give up."""
+        if attempt + 1 < self.options.attempts:
+            self.waiting.append((planned, attempt + 1))
+        else:
+            self.given_up += 1
+
+    def _judged_again(self, rows: list[Row]) -> list[Row]:
+        """Rows as they go into the dataset, by what is known of the cores' usual speed by now."""
+        if self.speed is None:
+            return rows
+        ratios: dict[str, float | None] = {}
+        for window_id, (planned, attempt, result) in self.on_trial.items():
+            ratios[window_id] = slowdown = self.speed.slowdown(*result.probes)
+            if slowdown is not None and result.status == "ok":
+                if slowdown <= self.options.tolerance.slowdown_ratio:
+                    continue
+                self.outcomes.subtract(["ok"])
+                self.outcomes.update(["contaminated"])
+                self._try_again(planned, attempt)
+        self.on_trial.clear()
+        return [self._judged_row(row, ratios.get(row["window_id"])) for row in rows]
+
+    def _judged_row(self, row: Row, slowdown: float | None) -> Row:
+        """One row; slowdown: of its window, None where that is not known."""
+        if slowdown is None:
+            return row
+        row = {**row, "core_slowdown_ratio": slowdown}
+        if row["status"] == "ok" and slowdown > self.options.tolerance.slowdown_ratio:
+            reason = too_slow(slowdown, self.options.tolerance)
+            row |= {"status": "contaminated", "reason": reason, "runtime_seconds": None}
+        return row
 
     def _window_seconds(self, planned: PlannedWindow) -> float:
         """The campaign's window, or longer where a repetition is known to be long."""

@@ -3,62 +3,80 @@
 A guest's core may share its hardware with another guest's. No load figure of the guest shows it,
 yet a core that issues four instructions a cycle runs at half its speed meanwhile. Some milliseconds
 of known work before and after a window show it. A window with no quiet moment at either end was
-hardly quiet inside, so that its quiet beat (see `_estimate`) would not be one.
+hardly quiet inside, so that its quiet beat (see `_estimate`) would not be one. What is usual is
+known better the longer a campaign lasts: windows are judged again before they go into the dataset.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from ._slots import Slot, gather
 
-_KEPT = 1024
+# Nanoseconds of the best probe of each core at one moment.
+Probes = Mapping[int, int]
+
+_KEPT = 2048
 _FEWEST = 8
-# The usual speed of a core: what it reaches a tenth of the time. A minimum would drift to a lucky
+# The usual speed of a core: what it reaches a tenth of the time. A minimum would drift to an
 # outlier.
 _USUAL_QUANTILE = 0.1
 _CALIBRATION_ROUNDS = 25
 _BETWEEN_PROBES_SECONDS = 0.02
+_TIMEOUT_SECONDS = 5.0
 
 
 class CoreSpeed:
     """Probe times by core, kept for the length of a campaign."""
 
     def __init__(self) -> None:
-        self._probes: dict[int, deque[int]] = {}
+        self._seen: dict[int, deque[int]] = {}
 
-    def slowdown(self, by_core: Mapping[int, Slot], timeout_seconds: float = 5.0) -> float | None:
+    def probe(self, by_core: Mapping[int, Slot]) -> Probes:
         """Probe each core by a slot that is pinned to it, one after the other.
 
-        The largest ratio of its best time now to its usual time, at least 1; None while too little
-        is known or where a slot has died.
+        A core whose slot has died is left out.
         """
-        worst = 1.0
+        best = {}
         for core, slot in by_core.items():
             slot.send({"do": "probe"})
-            answers = gather([slot], time.monotonic() + timeout_seconds, lambda: False)
-            if not answers or "probe_ns" not in answers[0]:
-                return None
-            probes = self._probes.setdefault(core, deque(maxlen=_KEPT))
-            probes.extend(answers[0]["probe_ns"])
-            if len(probes) < _FEWEST:
-                return None
-            now = min(answers[0]["probe_ns"])
-            worst = max(worst, now / float(np.quantile(probes, _USUAL_QUANTILE)))
-        return worst
+            answers = gather([slot], time.monotonic() + _TIMEOUT_SECONDS, lambda: False)
+            if answers and "probe_ns" in answers[0]:
+                self.learn(core, answers[0]["probe_ns"])
+                best[core] = min(answers[0]["probe_ns"])
+        return best
+
+    def learn(self, core: int, probe_ns: Sequence[int]) -> None:
+        """Add to what is known of a core's speed."""
+        self._seen.setdefault(core, deque(maxlen=_KEPT)).extend(probe_ns)
+
+    def slowdown(self, *moments: Probes) -> float | None:
+        """How much slower than usual the slowest core was at the best of these moments, at least 1.
+
+        None where there was no probe, or too few to know what is usual.
+        """
+        ratios = []
+        for probes in moments:
+            known = [core for core in probes if len(self._seen.get(core, ())) >= _FEWEST]
+            if known and len(known) == len(probes):
+                ratios.append(max(probes[core] / self._usual_ns(core) for core in known))
+        return max(1.0, min(ratios)) if ratios else None
 
     def calibrate(
         self, slot: Slot, cores: tuple[int, ...], stopped: Callable[[], bool] = lambda: False
     ) -> None:
-        """Learn the usual speed of every core, in about a second."""
+        """Get a first idea of every core's speed, in about a second."""
         for _ in range(_CALIBRATION_ROUNDS):
             if stopped():
                 return
             for core in cores:
                 slot.pin([core])
-                self.slowdown({core: slot})
+                self.probe({core: slot})
             time.sleep(_BETWEEN_PROBES_SECONDS)
+
+    def _usual_ns(self, core: int) -> float:
+        return float(np.quantile(self._seen[core], _USUAL_QUANTILE))

@@ -74,9 +74,14 @@ class Storage:
         """Bring into the dataset what killed campaigns left in their journals."""
         recover(self.path)
 
-    def journal(self, clock: Callable[[], float]) -> Journal:
-        """This campaign's journal, opened. Raises UsageError where another process holds it."""
-        return _journal(self.path, self.campaign.identity, clock)
+    def journal(
+        self, clock: Callable[[], float], judge: Callable[[list[Row]], list[Row]]
+    ) -> Journal:
+        """This campaign's journal, opened; judge: sees rows before they enter the dataset.
+
+        Raises UsageError where another process holds it.
+        """
+        return _journal(self.path, self.campaign.identity, clock, judge)
 
     def history(self, plan: Iterable[PlannedWindow]) -> History:
         """What needs no measuring again."""
@@ -190,11 +195,17 @@ def recover(dataset: str | Path) -> int:
     return recovered
 
 
-def _journal(path: Path, campaign: str, clock: Callable[[], float]) -> Journal:
+def _journal(
+    path: Path,
+    campaign: str,
+    clock: Callable[[], float],
+    judge: Callable[[list[Row]], list[Row]] = lambda rows: rows,
+) -> Journal:
     return Journal(
         path,
         campaign,
         write=lambda rows: _write(path, rows),
+        judge=judge,
         known=lambda: set(_window_statuses(path, campaign)),
         clock=clock,
     )

@@ -20,7 +20,7 @@ import numpy as np
 from ._engines import engine_setting
 from ._estimate import Estimate, Tolerance, contamination, estimate
 from ._slots import Slot, gather
-from ._speed import CoreSpeed
+from ._speed import CoreSpeed, Probes
 from ._workloads import Workload
 
 # From the last member being ready to the common start: enough for every slot to fall asleep.
@@ -52,8 +52,9 @@ class MemberResult:
 class WindowResult:
     """members: in the order asked. foreign_load_ratio: CPU time of others over all there was.
 
-    slowdown_ratio: how much slower than usual the slowest core was before or after. window_seconds:
-    the interval that counts. longest_repetition_seconds: the slowest member's, in the mean.
+    slowdown_ratio: how much slower than usual the slowest core was before or after, and probes,
+    what says so. window_seconds: the interval that counts. longest_repetition_seconds: the slowest
+    member's, in the mean.
     """
 
     members: tuple[MemberResult, ...]
@@ -61,6 +62,7 @@ class WindowResult:
     window_seconds: float
     foreign_load_ratio: float | None = None
     slowdown_ratio: float | None = None
+    probes: tuple[Probes, ...] = ()
     longest_repetition_seconds: float | None = None
 
     @property
@@ -117,7 +119,7 @@ def run_window(
         results = _failures(members, ready, "set-up", timeout_seconds)
         return WindowResult(results, measured_at, window_seconds)
 
-    slow_before = _wait_for_speed(speed, _by_core(slots, placement[0]), tolerance)
+    before_it = _wait_for_speed(speed, _by_core(slots, placement[0]), tolerance)
 
     warmup_seconds = max(_SHORTEST_WARMUP_SECONDS, _WARMUP_RATIO * window_seconds)
     start_ns = time.monotonic_ns() + int(_START_AHEAD_SECONDS * 1e9)
@@ -143,7 +145,7 @@ def run_window(
     _sleep_until(end_ns)
     after = _Sample(slots, idle_cores)
     answers = _answers(slots, time.monotonic() + timeout_seconds, stopped)
-    slow_after = speed.slowdown(_by_core(slots, placement[-1])) if speed else None
+    after_it = speed.probe(_by_core(slots, placement[-1])) if speed else {}
     if not all("times" in answer for answer in answers):
         results = _failures(members, answers, "a repetition", timeout_seconds)
         return WindowResult(results, measured_at, window_seconds)
@@ -158,7 +160,8 @@ def run_window(
         end_ns=end_ns,
         cores=len(cores),
         idle_cores=len(idle_cores),
-        slowdown_ratio=min((s for s in (slow_before, slow_after) if s is not None), default=None),
+        probes=(before_it, after_it),
+        slowdown_ratio=speed.slowdown(before_it, after_it) if speed else None,
         measured_at=measured_at,
         tolerance=tolerance,
     )
@@ -193,6 +196,7 @@ def _judged(
     end_ns: int,
     cores: int,
     idle_cores: int,
+    probes: tuple[Probes, ...],
     slowdown_ratio: float | None,
     measured_at: datetime,
     tolerance: Tolerance,
@@ -253,7 +257,9 @@ def _judged(
         (window_seconds / member.repetitions for member in results if member.repetitions),
         default=None,
     )
-    return WindowResult(results, measured_at, window_seconds, foreign, slowdown_ratio, longest)
+    return WindowResult(
+        results, measured_at, window_seconds, foreign, slowdown_ratio, probes, longest
+    )
 
 
 def _member(
@@ -287,17 +293,18 @@ def _by_core(slots: Sequence[Slot], phase: Sequence[int]) -> dict[int, Slot]:
 
 def _wait_for_speed(
     speed: CoreSpeed | None, by_core: dict[int, Slot], tolerance: Tolerance
-) -> float | None:
-    """The slowest core's slowdown, once it is tolerable or patience has ended."""
+) -> Probes:
+    """Probes of the cores, once they are tolerable or patience has ended; {} where none are made."""
     if speed is None:
-        return None
+        return {}
     patience = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        slowdown = speed.slowdown(by_core)
+        probes = speed.probe(by_core)
+        slowdown = speed.slowdown(probes)
         if slowdown is None or slowdown <= tolerance.slowdown_ratio:
-            return slowdown
+            return probes
         if time.monotonic() > patience:
-            return slowdown
+            return probes
         time.sleep(_BETWEEN_LOOKS_SECONDS)
 
 
