@@ -10,35 +10,48 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._adding import add_runs
     from ._colocations import Colocations
     from ._dataset import Dataset, read_runs
     from ._features import merge_features
     from ._pitot import import_pitot
     from ._runs import Runs
     from ._splits import leave_out_platform, leave_out_workload, split_rows
+    from ._summary import RunsSummary, summarise
+    from ._table import Imported, import_table
 
 _HOMES = {
     "Colocations": "_colocations",
     "Dataset": "_dataset",
+    "Imported": "_table",
     "Runs": "_runs",
+    "RunsSummary": "_summary",
+    "add_runs": "_adding",
     "import_pitot": "_pitot",
+    "import_table": "_table",
     "leave_out_platform": "_splits",
     "leave_out_workload": "_splits",
     "merge_features": "_features",
     "read_runs": "_dataset",
     "split_rows": "_splits",
+    "summarise": "_summary",
 }
 
 __all__ = [
     "Colocations",
     "Dataset",
+    "Imported",
     "Runs",
+    "RunsSummary",
+    "add_runs",
     "import_pitot",
+    "import_table",
     "leave_out_platform",
     "leave_out_workload",
     "merge_features",
     "read_runs",
     "split_rows",
+    "summarise",
 ]
 
 

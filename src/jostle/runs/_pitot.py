@@ -1,7 +1,7 @@
 """The published Pitot measurements (WebAssembly on small computers), 2024 and 2023, as runs.
 
-Their files hold index arrays and times in microseconds (the 2024 notes say nanoseconds, but runs were
-cut off at 30 s and no time exceeds 3e7). Every row is kept, in the published order, with the
+Their files hold index arrays and times in microseconds (the 2024 notes say nanoseconds, but runs
+were cut off at 30 s and no time exceeds 3e7). Every row is kept, in the published order, with the
 file and row it stood in. A co-run was measured once for all its members and published as one row
 for each: those rows get one window.
 """
@@ -72,7 +72,7 @@ def _import_2024(path: Path) -> Runs:
         if not file.exists():
             continue
         arrays = main if file.name == "data.npz" else _load(file)
-        beside = sorted(key for key in arrays.keys() if key.startswith("i_interference"))
+        beside = sorted(key for key in arrays if key.startswith("i_interference"))
         table = _runs_table(
             file,
             file.name,
@@ -142,19 +142,15 @@ def _joined(parts: list[Runs]) -> Runs:
     return Runs(table, first.workload_features, first.platform_features)
 
 
-class _Arrays:
-    """The arrays of an npz file; a missing key is an error that names the file."""
+class _Arrays(dict[str, np.ndarray]):
+    """The arrays of an npz file; a missing one is an error that names the file."""
 
     def __init__(self, file: Path, arrays: dict[str, np.ndarray]) -> None:
-        self.file, self.arrays = file, arrays
+        super().__init__(arrays)
+        self.file = file
 
-    def keys(self) -> list[str]:
-        return list(self.arrays)
-
-    def __getitem__(self, key: str) -> np.ndarray:
-        if key not in self.arrays:
-            raise BadData(f"the file has no array {key!r}", where=str(self.file))
-        return self.arrays[key]
+    def __missing__(self, key: str) -> np.ndarray:
+        raise BadData(f"the file has no array {key!r}", where=str(self.file))
 
 
 def _load(file: Path) -> _Arrays:

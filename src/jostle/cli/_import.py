@@ -1,0 +1,177 @@
+"""`jostle import`: bring measurements from elsewhere into a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="The dataset: a folder, made if need be.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
+Workload = Annotated[str, typer.Option(help="Column of the workload's name.")]
+Runtime = Annotated[str, typer.Option(help="Column of the measured runtime.")]
+Unit = Annotated[str, typer.Option(help="Unit of the runtime: s, ms, us, ns or min.")]
+Platform = Annotated[str | None, typer.Option(help="Column of the platform's name.")]
+PlatformName = Annotated[
+    str | None, typer.Option(help="The platform of all rows, instead of a column.")
+]
+Corunners = Annotated[
+    list[str] | None,
+    typer.Option(help="Column of co-runners' names; may be repeated, one column for each."),
+]
+Separator = Annotated[str, typer.Option(help="What parts several co-runners in one cell.")]
+Window = Annotated[
+    str | None, typer.Option(help="Column that is equal in rows that were measured together.")
+]
+RunId = Annotated[
+    str | None, typer.Option(help="Column of a unique name.  [default: made from file and row]")
+]
+Campaign = Annotated[str | None, typer.Option(help="A name for what measured these runs.")]
+WorkloadFeatures = Annotated[
+    Path | None, typer.Option(help="CSV or Parquet file with a column 'workload' and features.")
+]
+PlatformFeatures = Annotated[
+    Path | None, typer.Option(help="CSV or Parquet file with a column 'platform' and features.")
+]
+DropBad = Annotated[
+    bool,
+    typer.Option(
+        "--drop-bad", help="Set bad rows aside in rejected/ with the reason, and take the others."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    commands = typer.Typer(
+        no_args_is_help=True, help="Bring measurements from elsewhere into a dataset."
+    )
+    commands.command("pitot")(pitot)
+    commands.command("csv")(csv)
+    commands.command("parquet")(parquet)
+    app.add_typer(commands, name="import")
+
+
+def pitot(
+    folder: Annotated[
+        Path, typer.Argument(help="Where data.npz and if2.npz are, or the 2023 two_way.npz.")
+    ],
+    output: Output,
+    json_: Json = False,
+) -> None:
+    """Import the published Pitot measurements: WebAssembly programs on small computers."""
+    from jostle.runs import import_pitot
+    from jostle.runs._adding import add_runs, refuse_mixing
+
+    runs = import_pitot(folder)
+    refuse_mixing(output, runs)
+    written = add_runs(output, runs, str(folder))
+    _report(output, str(folder), runs, [], written, json_)
+
+
+def csv(
+    file: Annotated[str, typer.Argument(help="A CSV file with a header; - reads standard input.")],
+    output: Output,
+    workload: Workload,
+    runtime: Runtime,
+    unit: Unit,
+    platform: Platform = None,
+    platform_name: PlatformName = None,
+    corunners: Corunners = None,
+    separator: Separator = ";",
+    window: Window = None,
+    run_id: RunId = None,
+    campaign: Campaign = None,
+    workload_features: WorkloadFeatures = None,
+    platform_features: PlatformFeatures = None,
+    delimiter: Annotated[str, typer.Option(help="What parts the cells.")] = ",",
+    drop_bad: DropBad = False,
+    json_: Json = False,
+) -> None:
+    """Import a CSV file in which each row is one run.
+
+    Columns that no option names are kept. Bad rows are named, and then nothing is written.
+    """
+    options = {key: value for key, value in locals().items() if key not in _OWN}
+    _import("csv", file, output, json_, options)
+
+
+def parquet(
+    file: Annotated[str, typer.Argument(help="A Parquet file; - reads standard input.")],
+    output: Output,
+    workload: Workload,
+    runtime: Runtime,
+    unit: Unit,
+    platform: Platform = None,
+    platform_name: PlatformName = None,
+    corunners: Corunners = None,
+    separator: Separator = ";",
+    window: Window = None,
+    run_id: RunId = None,
+    campaign: Campaign = None,
+    workload_features: WorkloadFeatures = None,
+    platform_features: PlatformFeatures = None,
+    drop_bad: DropBad = False,
+    json_: Json = False,
+) -> None:
+    """Import a Parquet file in which each row is one run; co-runners may be lists.
+
+    Columns that no option names are kept. Bad rows are named, and then nothing is written.
+    """
+    options = {key: value for key, value in locals().items() if key not in _OWN}
+    _import("parquet", file, output, json_, options)
+
+
+_OWN = {"file", "output", "json_"}
+
+
+def _import(format: str, file: str, output: Path, as_json: bool, options: dict[str, Any]) -> None:
+    from jostle.runs import import_table
+
+    options["corunners"] = options["corunners"] or ()
+    imported = import_table(file, format=format, **options)
+    written = imported.write(output)
+    _report(output, imported.source, imported.runs, imported.bad, written, as_json)
+
+
+def _report(
+    output: Path,
+    source: str,
+    runs: Runs,
+    bad: list[tuple[int, str]],
+    written: list[Path],
+    as_json: bool,
+) -> None:
+    """The result on standard output, rows set aside on standard error."""
+    alone = int((runs.colocations.number_of_corunners == 0).sum())
+    document = {
+        "schema": "import/v1",
+        "dataset": str(output),
+        "source": source,
+        "runs": len(runs),
+        "alone": alone,
+        "workloads": len(runs.colocations.workload_names),
+        "platforms": len(runs.colocations.platform_names),
+        "rejected": len(bad),
+        "files": [str(path) for path in written],
+    }
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(document))
+        return
+    for row, reason in bad[:20]:
+        typer.echo(f"set aside: row {row}: {reason}", err=True)
+    if bad:
+        more = f", {len(bad)} rows in all" if len(bad) > 20 else ""
+        typer.echo(f"with their reasons in {written[0]}{more}", err=True)
+    typer.echo(
+        f"{output}: {len(runs)} runs from {source}, {alone} alone and {len(runs) - alone} with "
+        f"co-runners; {document['workloads']} workloads, {document['platforms']} platforms"
+    )

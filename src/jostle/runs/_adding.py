@@ -1,0 +1,128 @@
+"""Adding an import to a dataset: all of it or nothing, and never so that it cannot be read again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+
+from jostle.errors import BadData, BadRows, NotPermitted
+from jostle.runs._check import SHOWN, find_bad_rows
+from jostle.runs._dataset import Dataset
+from jostle.runs._features import merge_features
+from jostle.runs._runs import Runs, join_tables
+
+# Arrow makes these functions at run time, so type checkers cannot see them.
+pc: Any = pyarrow.compute
+
+
+def add_runs(
+    path: str | os.PathLike[str], runs: Runs, source: str, rejected: pa.Table | None = None
+) -> list[Path]:
+    """Write runs into the dataset in folder `path`; returns the files written.
+
+    source: what the runs come from, for errors and for the name of `rejected/<name>-<hash>.csv`,
+    where rows that were not taken are kept. Raises BadRows where run_ids are in the dataset already
+    or a name is in no feature table, and BadData where features or the type of a free column
+    disagree with what is there; then nothing is written.
+    """
+    dataset = Dataset(path)
+    if dataset.exists:
+        _require_fits(dataset.read(), runs, str(dataset.path), source)
+    if rejected is None:
+        return dataset.write(runs)
+    # Rejected rows first: were they lost in a crash, a second import could not bring them.
+    kept, is_new = _keep(dataset.path, rejected, source)
+    try:
+        return [kept, *dataset.write(runs)]
+    except BaseException:
+        if is_new:
+            kept.unlink(missing_ok=True)
+            _remove_empty(kept.parent)
+        raise
+
+
+def _require_fits(old: Runs, new: Runs, place: str, source: str) -> None:
+    twice = pc.is_in(new.table.column("run_id"), value_set=old.table.column("run_id"))
+    at = np.flatnonzero(np.asarray(twice))
+    if len(at):
+        names = new.table.column("run_id").take(pa.array(at[:SHOWN])).to_pylist()
+        raise BadRows(
+            f"{len(at)} of {len(new)} run_ids are in {place} already, first {names[0]!r}",
+            rows=[(int(row), f"run_id {n!r}") for row, n in zip(at, names, strict=False)],
+            where=source,
+            fix="The same runs seem to be imported already; nothing was written.",
+        )
+    join_tables([(place, old.table), (source, new.table)])
+    features = []
+    for key in ("workload", "platform"):
+        pair = [
+            (where, getattr(r, f"{key}_features")) for where, r in ((place, old), (source, new))
+        ]
+        features.append(merge_features([(w, t) for w, t in pair if t is not None], key))
+    for where, runs in ((source, new), (place, old)):
+        findings = find_bad_rows(runs.table, features[0], features[1])
+        if len(findings):
+            raise findings.error(
+                where=f"{where}, with the features of both",
+                fix="Give the features of all names, or use another dataset; nothing was written.",
+            )
+
+
+def refuse_mixing(path: str | os.PathLike[str], runs: Runs) -> None:
+    """Raises BadData where the dataset holds another year's published measurements: the two name
+    the same devices and programs differently, and would pass for one campaign."""
+    dataset = Dataset(path)
+    if not dataset.exists:
+        return
+    mine = set(pc.unique(runs.table.column("campaign")).to_pylist())
+    there = set(pc.unique(dataset.read().table.column("campaign")).to_pylist())
+    other = sorted(name for name in there - mine if name and name.startswith("pitot-"))
+    if other:
+        raise BadData(
+            f"the dataset holds {other[0]} and this is {', '.join(sorted(mine))}",
+            where=str(path),
+            fix="They name the same devices and programs differently: import into two datasets.",
+        )
+
+
+def _keep(folder: Path, rejected: pa.Table, source: str) -> tuple[Path, bool]:
+    """(file, whether it is new)."""
+    place = folder / "rejected"
+    temporary = place / f".{os.getpid()}-{os.urandom(6).hex()}.tmp"
+    stem = "stdin" if source.startswith("<") else Path(source).stem
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "xb") as file:
+            pyarrow.csv.write_csv(rejected, file)
+            file.flush()
+            os.fsync(file.fileno())
+        content = hashlib.sha256(temporary.read_bytes()).hexdigest()[:16]
+        final = place / f"{stem}-{content}.csv"
+        is_new = not final.exists()
+        os.replace(temporary, final)  # the same name is the same content
+        return final, is_new
+    except OSError as error:
+        raise NotPermitted(
+            f"cannot write: {error.strerror or error}",
+            where=str(place),
+            fix="Nothing was written; make room or choose a folder that you may write to.",
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _remove_empty(folder: Path) -> None:
+    for place in (folder, folder.parent):
+        try:
+            place.rmdir()
+        except OSError:
+            return
