@@ -4,32 +4,37 @@
     <folder>/workload_features/*.parquet    keyed by workload
     <folder>/platform_features/*.parquet    keyed by platform
 
-A writer adds a file under a temporary name (a leading dot: readers pass it over), fsyncs it, links
-it to its final name (which fails rather than overwrites) and fsyncs the folder. So any number of
-writers need no lock, and a crash loses at most the file being written. File names are a serial
-number, so that files read in the order written, and a hash of the content, so that the list of names
-tells the version.
+Any number of writers add files without locks; `_files` says how a file comes to be. Names sort in
+the order of writing and hold a hash of the content, so that the list of names is the version.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute
 
-from jostle.errors import BadData, JostleError, NotPermitted, UnreadableFile
+from jostle.errors import BadData, BadRows, UnreadableFile
+from jostle.runs._check import find_bad_rows
+from jostle.runs._columns import flags
 from jostle.runs._features import merge_features
-from jostle.runs._runs import Runs
-from jostle.runs._schema import FEATURES_VERSION, VERSION, check_features, conform, runs_schema
+from jostle.runs._files import content_of, leftovers, read_parquet, staged
+from jostle.runs._runs import Runs, join_tables
+from jostle.runs._schema import FEATURES_VERSION, VERSION, conform, conform_features
 
-_FOLDERS = {
-    "runs": VERSION,
+# Arrow makes these functions at run time, so type checkers cannot see them.
+pc: Any = pyarrow.compute
+
+_VERSIONS = {
     "workload_features": FEATURES_VERSION["workload"],
     "platform_features": FEATURES_VERSION["platform"],
+    "runs": VERSION,
 }
 
 
@@ -38,164 +43,160 @@ class Dataset:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        # Files never change, so what was read of one once holds for good.
+        self._run_ids: dict[Path, pa.ChunkedArray] = {}
+        self._features: dict[Path, pa.Table] = {}
+
+    def __repr__(self) -> str:
+        return f"Dataset({str(self.path)!r})"
 
     @property
     def exists(self) -> bool:
         """Whether there is at least one file."""
-        return any(True for _ in self._list())
+        return bool(self.files())
 
     def files(self) -> list[Path]:
-        """All files of the dataset, folder by folder, in the order in which they were written."""
-        return list(self._list())
+        """All files, folder by folder, in the order in which they were written."""
+        return [file for folder in _VERSIONS for file in self._files(folder)]
 
     def leftovers(self) -> list[Path]:
         """Temporary files of killed or still writing writers; readers pass them over."""
-        return [p for folder in _FOLDERS for p in sorted((self.path / folder).glob(".*.tmp"))]
+        return [file for folder in _VERSIONS for file in leftovers(self.path / folder)]
 
     def version(self) -> str:
         """16 hexadecimal digits: a hash of the file list, which changes with every file added."""
-        names = "\n".join(f"{p.parent.name}/{p.name}" for p in self._list())
-        return hashlib.sha256(names.encode()).hexdigest()[:16]
+        names = sorted(f"{p.parent.name}/{p.name} {content_of(p)}" for p in self.files())
+        return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
 
     def write(self, runs: Runs) -> list[Path]:
         """Add the runs, and their features where there are any; returns the files written.
 
-        Raises UnreadableFile or NotPermitted with what to do where the disk does not take them;
-        then nothing half-written is left under a name that readers see.
+        A table that the dataset already holds as a file is not written again, so writing the same
+        runs twice is harmless. Nothing becomes visible unless all of it is on disk.
+
+        Raises BadRows for a run_id that the dataset holds already, BadData for features that
+        contradict the dataset's or that lack a name, NotPermitted when the disk is full or the
+        folder cannot be written.
         """
-        written = []
-        # Features first: a reader never meets a run whose workload has no features yet.
-        for folder, table in (
-            ("workload_features", runs.workload_features),
-            ("platform_features", runs.platform_features),
-            ("runs", runs.table if len(runs) else None),
-        ):
-            if table is not None and table.num_rows:
-                written.append(self._add(folder, table))
-        return written
+        self._require_features(runs)
+        tables = {
+            "workload_features": runs.workload_features,
+            "platform_features": runs.platform_features,
+            "runs": runs.table if len(runs) else None,
+        }
+        with ExitStack() as stack:
+            ready = {
+                folder: stack.enter_context(staged(table, self.path / folder))
+                for folder, table in tables.items()
+                if table is not None
+            }
+            if "runs" in ready and not ready["runs"].is_there():
+                self._require_new(runs)
+            # Features first: a reader never meets a run whose workload has none yet.
+            written = [ready[folder].publish() for folder in tables if folder in ready]
+        return [path for path in written if path is not None]
 
     def read(self) -> Runs:
-        """All runs. Raises UnreadableFile naming a missing, truncated or foreign file, and BadRows
-        naming the file and row of a bad one."""
+        """All runs, in the order in which they were written.
+
+        Raises UnreadableFile naming a file that is missing, truncated or foreign, BadRows naming
+        the file and row of every bad row, BadData for features that contradict each other.
+        """
         if not self.path.is_dir():
             raise UnreadableFile(
                 "there is no such dataset folder",
                 where=str(self.path),
                 fix="Make one with jostle measure or jostle import.",
             )
-        tables: dict[str, list[tuple[str, pa.Table]]] = {folder: [] for folder in _FOLDERS}
-        for file in self._list():
-            tables[file.parent.name].append((str(file), _read_file(file)))
-        if not any(tables.values()):
+        # Runs first: whatever features they need were there before them.
+        tables = [
+            (str(file), conform(read_parquet(file, VERSION), str(file)))
+            for file in self._distinct("runs")
+        ]
+        features = {key: self._merged(key) for key in ("workload", "platform")}
+        if not tables and all(table is None for table in features.values()):
             raise UnreadableFile(
                 "the folder holds no runs",
                 where=str(self.path),
                 fix="A dataset has Parquet files in a folder named runs; make one with jostle "
                 "measure or jostle import.",
             )
-        features = {
-            key: merge_features(
-                [(where, check_features(t, key, where)) for where, t in tables[f"{key}_features"]],
-                key,
-            )
-            for key in ("workload", "platform")
-        }
-        parts = [(where, conform(table, where)) for where, table in tables["runs"]]
-        for where, table in parts:
-            # File by file first, so that an error names the file and the row in it.
-            Runs(table, features["workload"], features["platform"], where=where)
-        table = pa.concat_tables(
-            [table for _, table in parts] or [runs_schema().empty_table()],
-            promote_options="permissive",
-        )
-        return Runs(
-            table.replace_schema_metadata(runs_schema().metadata),
-            features["workload"],
-            features["platform"],
-            where=str(self.path),
-        )
+        table = join_tables(tables)
+        ends = np.cumsum([part.num_rows for _, part in tables])
 
-    def _list(self) -> Any:
-        for folder in _FOLDERS:
-            for file in sorted((self.path / folder).glob("*.parquet")):
-                if not file.name.startswith("."):
-                    yield file
+        def row_name(row: int) -> str:
+            number = int(np.searchsorted(ends, row, side="right"))
+            return f"{tables[number][0]} row {row - int(ends[number]) + tables[number][1].num_rows}"
 
-    def _add(self, folder: str, table: pa.Table) -> Path:
-        place = self.path / folder
-        temporary = place / f".{os.getpid()}-{os.urandom(6).hex()}.tmp"
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            with open(temporary, "xb") as file:
-                pq.write_table(table, file, compression="zstd")
-                file.flush()
-                os.fsync(file.fileno())
-            content = hashlib.sha256(temporary.read_bytes()).hexdigest()[:16]
-            final = _link_next(temporary, place, content)
-            _sync_folder(place)
-            return final
-        except OSError as error:
-            raise _cannot_write(error, place) from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        findings = find_bad_rows(table, features["workload"], features["platform"], row_name)
+        if len(findings):
+            raise findings.error(where=str(self.path), row_name=row_name)
+        return Runs(table, features["workload"], features["platform"], checked=True)
+
+    def _files(self, folder: str) -> list[Path]:
+        found = (self.path / folder).glob("*.parquet")
+        return sorted(file for file in found if not file.name.startswith("."))
+
+    def _distinct(self, folder: str) -> list[Path]:
+        """The files, but of several with the same content only the first.
+
+        Two writers of the same table at the same moment may both have added it.
+        """
+        first: dict[str, Path] = {}
+        for file in self._files(folder):
+            first.setdefault(content_of(file), file)
+        return list(first.values())
+
+    def _merged(self, key: str, new: pa.Table | None = None) -> pa.Table | None:
+        folder = f"{key}_features"
+        files = self._distinct(folder)
+        for file in files:
+            if file not in self._features:
+                table = read_parquet(file, _VERSIONS[folder])
+                self._features[file] = conform_features(table, key, str(file))
+        tables = [(str(file), self._features[file]) for file in files]
+        if new is not None:
+            tables.append(("the features to be written", new))
+        return merge_features(tables, key)
+
+    def _require_features(self, runs: Runs) -> None:
+        """Refuse what would make the dataset unreadable for everyone."""
+        colocations = runs.colocations
+        for key, names, new in (
+            ("workload", colocations.workload_names, runs.workload_features),
+            ("platform", colocations.platform_names, runs.platform_features),
+        ):
+            features = self._merged(key, new)
+            if features is not None:
+                lost = sorted({*names} - {*features.column(key).to_pylist()})
+                if lost:
+                    raise BadData(
+                        f"{len(lost)} {key}s have no row in the {key} features of the dataset, "
+                        f"the first is {lost[0]!r}",
+                        where=str(self.path),
+                        fix=f"Write {key}_features for them along with the runs.",
+                    )
+
+    def _require_new(self, runs: Runs) -> None:
+        ids = runs.table.column("run_id")
+        for file in self._files("runs"):
+            if file not in self._run_ids:
+                try:
+                    self._run_ids[file] = read_parquet(file, VERSION, ["run_id"]).column("run_id")
+                except UnreadableFile:
+                    continue  # whoever reads the dataset is told; new measurements must not be lost
+            known = pc.is_in(ids, value_set=self._run_ids[file].combine_chunks())
+            rows = np.flatnonzero(flags(known))
+            if len(rows):
+                raise BadRows(
+                    f"{len(rows)} runs are in the dataset already, the first is "
+                    f"{ids[int(rows[0])].as_py()!r} in {file}",
+                    rows=[(int(row), "run_id is in the dataset already") for row in rows[:1000]],
+                    where=str(self.path),
+                    fix="Write to another folder, or give new runs run_ids of their own.",
+                )
 
 
 def read_runs(path: str | os.PathLike[str]) -> Runs:
     """All runs of the dataset in folder `path`; see :meth:`Dataset.read`."""
     return Dataset(path).read()
-
-
-def _link_next(temporary: Path, place: Path, content: str) -> Path:
-    """Link under the next free serial number. Two writers may take the same number, never the same
-    name unless the content is the same, and then it is the same file."""
-    numbers = [int(p.name[:8]) for p in place.glob("*-*.parquet") if p.name[:8].isdigit()]
-    final = place / f"{max(numbers, default=-1) + 1:08d}-{content}.parquet"
-    try:
-        os.link(temporary, final)
-    except FileExistsError:
-        return final
-    except PermissionError:  # a file system without hard links
-        os.rename(temporary, final)
-    return final
-
-
-def _sync_folder(place: Path) -> None:
-    descriptor = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _cannot_write(error: OSError, place: Path) -> JostleError:
-    said = error.strerror or str(error)
-    if isinstance(error, PermissionError):
-        return NotPermitted(said, where=str(place), fix="Choose a folder you may write to.")
-    return UnreadableFile(
-        f"could not write: {said}",
-        where=str(place),
-        fix="Nothing half-written was left behind; make room and do it again.",
-    )
-
-
-def _read_file(file: Path) -> pa.Table:
-    try:
-        with open(file, "rb") as opened:
-            table = pq.read_table(opened)
-    except FileNotFoundError:
-        raise UnreadableFile("the file vanished while reading", where=str(file)) from None
-    except (OSError, pa.ArrowException, EOFError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UnreadableFile(
-            f"not a readable Parquet file: {first}",
-            where=str(file),
-            fix="Restore it from a copy, or move it out of the dataset.",
-        ) from None
-    version = (table.schema.metadata or {}).get(b"schema", b"").decode()
-    if version != _FOLDERS[file.parent.name]:
-        raise BadData(
-            f"the file's schema is {version or 'not given'}, not {_FOLDERS[file.parent.name]}",
-            where=str(file),
-            fix="Bring foreign tables in with jostle import.",
-        )
-    return table

@@ -3,42 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from jostle.errors import BadData
+from jostle.runs._columns import encode_text, filled
+from jostle.runs._schema import FEATURES_VERSION
+
+# Arrow makes these functions at run time, so type checkers cannot see them.
+pc: Any = pyarrow.compute
 
 
 def merge_features(tables: Sequence[tuple[str, pa.Table]], key: str) -> pa.Table | None:
     """One table with a row per name and the union of the columns, sorted by name.
 
-    tables: (where it comes from, table). A value may be given twice when it is the same, and a null
-    gives way to a value; two different values for one name raise BadData with both sources.
+    tables: (where it comes from, conforming table). A value may be given twice when it is the same,
+    and a null gives way to a value; two different values for one name raise BadData with both
+    sources. None when there is no table.
     """
-    if not tables:
-        return None
-    if len(tables) == 1:
-        return tables[0][1]
-    values: dict[str, dict[str, object]] = {}
-    source: dict[tuple[str, str], str] = {}
-    for where, table in tables:
-        for row in table.to_pylist():
-            merged = values.setdefault(row[key], {})
-            for column, value in row.items():
-                if value is None:
-                    continue
-                before = merged.get(column)
-                if before is not None and before != value:
+    if len(tables) < 2:
+        return tables[0][1] if tables else None
+    together = _stacked(tables, key)
+    codes, names = encode_text(together.column(key))
+    columns = []
+    for name in together.column_names:
+        column = together.column(name).combine_chunks()
+        given = np.flatnonzero(filled(pc.is_valid(column), False))
+        known, first = np.unique(codes[given], return_index=True)
+        source = np.full(len(names), -1)
+        source[known] = given[first]
+        merged = column.take(pa.array(source, mask=source < 0))
+        differs = filled(pc.not_equal(column, merged.take(pa.array(codes))), False)
+        if differs.any():
+            second = int(np.argmax(differs))
+            raise _conflict(tables, key, together, name, int(source[codes[second]]), second)
+        columns.append(merged)
+    schema = together.schema.with_metadata({"schema": FEATURES_VERSION[key]})
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _stacked(tables: Sequence[tuple[str, pa.Table]], key: str) -> pa.Table:
+    """All rows of all tables under the union of their columns."""
+    try:
+        return pa.concat_tables([table for _, table in tables], promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        seen: dict[str, tuple[pa.DataType, str]] = {}
+        for where, table in tables:
+            for field in table.schema:
+                kind, before = seen.setdefault(field.name, (field.type, where))
+                if _sort_of_value(kind) != _sort_of_value(field.type):
                     raise BadData(
-                        f"{key} {row[key]!r} has {column} {before!r} in "
-                        f"{source[row[key], column]} and {value!r} in {where}",
-                        fix=f"Give one of the two another {key} name, or remove one file.",
-                    )
-                merged[column] = value
-                source[row[key], column] = where
-    schema = pa.unify_schemas(
-        [table.schema.remove_metadata() for _, table in tables], promote_options="permissive"
+                        f"feature column {field.name!r} of the {key}s is {kind} in {before} and "
+                        f"{field.type} in {where}",
+                        fix="Give one of the two columns another name.",
+                    ) from None
+        raise
+
+
+def _sort_of_value(kind: pa.DataType) -> str:
+    if pa.types.is_string(kind):
+        return "text"
+    return "truth value" if pa.types.is_boolean(kind) else "number"
+
+
+def _conflict(
+    tables: Sequence[tuple[str, pa.Table]],
+    key: str,
+    together: pa.Table,
+    column: str,
+    first: int,
+    second: int,
+) -> BadData:
+    ends = np.cumsum([table.num_rows for _, table in tables])
+
+    def said(row: int) -> str:
+        where = tables[int(np.searchsorted(ends, row, side="right"))][0]
+        return f"{together.column(column)[row].as_py()!r} in {where}"
+
+    name = together.column(key)[first].as_py()
+    return BadData(
+        f"{key} {name!r} has {column} {said(first)} and {said(second)}",
+        fix=f"Give one of the two another {key} name, or remove one file.",
     )
-    rows = [values[name] for name in sorted(values)]
-    merged_table = pa.Table.from_pylist(rows, schema=schema)
-    return merged_table.replace_schema_metadata(tables[0][1].schema.metadata)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -10,26 +11,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from jostle.errors import BadRows
-from jostle.runs._colocations import Colocations, sort_inside_rows
-from jostle.runs._schema import (
-    COLUMNS,
-    check_features,
-    conform,
-    require_good,
-    runs_schema,
-    sorted_lists,
-)
+from jostle.errors import BadData, BadRows
+from jostle.runs._check import find_bad_rows
+from jostle.runs._colocations import Colocations
+from jostle.runs._columns import encode_lists, encode_text, filled, flags
+from jostle.runs._features import merge_features
+from jostle.runs._schema import COLUMNS, conform, conform_features, runs_schema
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
 
+_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+
 
 class Runs:
-    """Measured runtimes, immutable.
+    """n measured runtimes, immutable.
 
     table: `runs/v1` with any free columns. workload_features, platform_features: tables keyed by
-    `workload` and `platform`, or None. Raises BadData or BadRows for what breaks the schema.
+    `workload` and `platform`, one row per name, or None. Raises BadData or BadRows for what breaks
+    the schema. checked: the tables come out of another Runs, so do not check them again.
     """
 
     def __init__(
@@ -44,10 +44,12 @@ class Runs:
         if not checked:
             table = conform(table, where)
             if workload_features is not None:
-                workload_features = check_features(workload_features, "workload", where)
+                workload_features = conform_features(workload_features, "workload", where)
             if platform_features is not None:
-                platform_features = check_features(platform_features, "platform", where)
-            require_good(table, workload_features, platform_features, where)
+                platform_features = conform_features(platform_features, "platform", where)
+            findings = find_bad_rows(table, workload_features, platform_features)
+            if len(findings):
+                raise findings.error(where=where)
         self.table = table
         self.workload_features = workload_features
         self.platform_features = platform_features
@@ -56,118 +58,124 @@ class Runs:
     def from_columns(
         cls,
         *,
-        workload: Sequence[str],
-        platform: Sequence[str],
-        corunners: Sequence[Sequence[str]] | None = None,
+        workload: Any,
+        platform: Any,
+        corunners: Any = None,
         runtime_seconds: Any,
-        status: Sequence[str] | None = None,
-        reason: Sequence[str | None] | None = None,
-        window_id: Sequence[str] | None = None,
-        run_id: Sequence[str] | None = None,
-        campaign: Sequence[str] | str | None = None,
+        status: Any = None,
+        reason: Any = None,
+        window_id: Any = None,
+        run_id: Any = None,
+        campaign: Any = None,
         measured_at: Any = None,
         workload_features: pa.Table | Mapping[str, Any] | None = None,
         platform_features: pa.Table | Mapping[str, Any] | None = None,
         **extra: Any,
     ) -> Runs:
-        """Runs from n-long columns; extra keyword columns are kept.
+        """Runs from columns of n entries: lists, NumPy or Arrow arrays. Extra columns are kept.
 
-        corunners: None means that all ran alone. runtime_seconds: (n,) above 0, None where status
-        is not ok. What is left out is filled in: status ok, run_id by row number, every run its
-        own window. Raises BadRows when columns differ in length or a row breaks the schema.
+        corunners: n lists of names in any order; None means that all ran alone. runtime_seconds:
+        above 0, None or NaN where status is not ok. campaign: a column, or one name for all.
+        What is left out is filled in: status ok; run_id from a hash of all columns and the row
+        number, so that the same columns always get the same ids; every run its own window.
+
+        Raises BadRows when columns differ in length or a row breaks the schema, BadData when a
+        column or feature table cannot be read.
         """
-        n = len(workload)
-        runtime = [None if value is None else float(value) for value in runtime_seconds]
-        if run_id is None:
-            run_id = [f"run-{row:08d}" for row in range(n)]
-        columns: dict[str, Any] = {
-            "workload": workload,
-            "platform": platform,
-            "corunners": [[]] * n if corunners is None else sorted_lists(corunners),
-            "runtime_seconds": pa.array(runtime, pa.float64(), from_pandas=False),
-            "measured_at": [None] * n if measured_at is None else measured_at,
-            "campaign": [campaign or ""] * n
-            if campaign is None or isinstance(campaign, str)
-            else campaign,
-            "window_id": run_id if window_id is None else window_id,
-            "run_id": run_id,
-            "status": ["ok"] * n if status is None else status,
-            "reason": [None] * n if reason is None else reason,
+        table = columns_table(
+            workload=workload,
+            platform=platform,
+            corunners=corunners,
+            runtime_seconds=runtime_seconds,
+            status=status,
+            reason=reason,
+            window_id=window_id,
+            run_id=run_id,
+            campaign=campaign,
+            measured_at=measured_at,
             **extra,
-        }
-        lengths = {name: len(values) for name, values in columns.items()}
-        if set(lengths.values()) - {n}:
-            odd = ", ".join(f"{name} has {size}" for name, size in lengths.items() if size != n)
-            raise BadRows(f"columns differ in length: workload has {n}, {odd}")
-        arrays = {}
-        for name, values in columns.items():
-            kind = COLUMNS[name][0] if name in COLUMNS else None
-            try:
-                arrays[name] = (
-                    values
-                    if isinstance(values, (pa.Array, pa.ChunkedArray))
-                    else pa.array(values, kind)
-                )
-            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-                raise BadRows(f"column {name}: {error}") from None
-        return cls(pa.table(arrays), _as_table(workload_features), _as_table(platform_features))
+        )
+        return cls(table, features_table(workload_features), features_table(platform_features))
 
     def __len__(self) -> int:
         return self.table.num_rows
 
     def __repr__(self) -> str:
-        return f"Runs(n={len(self)})"
+        def size(features: pa.Table | None) -> str:
+            return "none" if features is None else f"{features.num_rows} x {features.num_columns}"
+
+        return (
+            f"Runs(n={len(self)}, workload_features={size(self.workload_features)}, "
+            f"platform_features={size(self.platform_features)})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Whether tables and features hold the same values in the same order."""
+        if not isinstance(other, Runs):
+            return NotImplemented
+        return self.table.equals(other.table) and all(
+            (mine is None and yours is None)
+            or (mine is not None and yours is not None and mine.equals(yours))
+            for mine, yours in (
+                (self.workload_features, other.workload_features),
+                (self.platform_features, other.platform_features),
+            )
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (equality reads every row)
 
     @cached_property
     def colocations(self) -> Colocations:
-        """What ran where beside what; vocabularies hold only names that occur."""
-        lists = self.table.column("corunners").combine_chunks()
-        if isinstance(lists, pa.ChunkedArray):
-            lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], lists.type)
-        counts = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        workload, flat = self.table.column("workload"), pc.list_flatten(lists)
-        workload_names = _vocabulary(workload, flat)
-        platform_names = _vocabulary(self.table.column("platform"))
+        """What ran where beside what; vocabularies hold only names that occur in these runs."""
+        offsets, corunner, corunner_names = encode_lists(self.table.column("corunners"))
+        workload, target_names = encode_text(self.table.column("workload"))
+        platform, platform_names = encode_text(self.table.column("platform"))
+        names = sorted({*corunner_names, *target_names})
+        code = {name: number for number, name in enumerate(names)}
+        # Each vocabulary is sorted, so mapping one into the union keeps rows sorted.
         return Colocations(
-            tuple(workload_names.to_pylist()),
-            tuple(platform_names.to_pylist()),
-            _codes(workload, workload_names),
-            _codes(self.table.column("platform"), platform_names),
+            tuple(names),
+            tuple(platform_names),
+            np.array([code[name] for name in target_names], np.int32)[workload],
+            platform,
             offsets,
-            sort_inside_rows(_codes(flat, workload_names), offsets),
+            np.array([code[name] for name in corunner_names], np.int32)[corunner],
         )
 
     @cached_property
     def runtime_seconds(self) -> np.ndarray:
         """(n,) float64, NaN where status is not ok; read-only."""
-        values = np.array(self.table.column("runtime_seconds").to_numpy(), np.float64)
-        values.flags.writeable = False
-        return values
+        return _frozen(np.array(filled(self.table.column("runtime_seconds"), np.nan), np.float64))
 
     @cached_property
     def is_ok(self) -> np.ndarray:
-        """(n,) bool."""
-        return np.asarray(pc.equal(self.table.column("status"), "ok"))
+        """(n,) bool, read-only."""
+        return _frozen(flags(pc.equal(self.table.column("status"), "ok")))
 
     @cached_property
     def window(self) -> np.ndarray:
-        """(n,) int64 codes, equal where window_id is; numbered by first appearance."""
-        encoded = self.table.column("window_id").combine_chunks().dictionary_encode()
-        return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        """(n,) int64 codes, equal where window_id is; numbered by name; read-only."""
+        return _frozen(encode_text(self.table.column("window_id"))[0].astype(np.int64))
+
+    def features_of(self, key: str) -> tuple[tuple[str, ...], pa.Table | None]:
+        """(names, table without its key column) of the `workload` or `platform` features.
+
+        The names are sorted and aligned with the table's rows; (), None when there are none.
+        """
+        table = {"workload": self.workload_features, "platform": self.platform_features}[key]
+        if table is None:
+            return (), None
+        return tuple(table.column(key).to_pylist()), table.drop_columns([key])
 
     def take(self, indices: Any) -> Runs:
         """The runs at these indices, or where a boolean mask is true; features are kept."""
         index = np.arange(len(self))[indices].reshape(-1)
-        taken = Runs(
+        return Runs(
             self.table.take(pa.array(index)),
             self.workload_features,
             self.platform_features,
             checked=True,
         )
-        if "colocations" in self.__dict__:
-            taken.__dict__["colocations"] = self.colocations.take(index)
-        return taken
 
     def ok(self) -> Runs:
         """The runs that ended well."""
@@ -175,38 +183,145 @@ class Runs:
 
     @staticmethod
     def concatenate(parts: Sequence[Runs]) -> Runs:
-        """All runs of all parts, in order; feature tables are merged, see merge_features."""
-        from jostle.runs._features import merge_features
+        """All runs of all parts, in order; feature tables are merged.
 
-        if not parts:
-            return Runs(runs_schema().empty_table())
-        table = pa.concat_tables([part.table for part in parts], promote_options="permissive")
-        names = [f"part {number}" for number in range(len(parts))]
-        features = [
+        Raises BadRows for a run_id in two parts, BadData for features that contradict each other.
+        """
+        table = join_tables([(f"part {i}", part.table) for i, part in enumerate(parts)])
+        workload, platform = (
             merge_features(
-                [(name, t) for name, t in zip(names, tables, strict=True) if t is not None], key
+                [
+                    (f"part {number}", features)
+                    for number, part in enumerate(parts)
+                    if (features := getattr(part, f"{key}_features")) is not None
+                ],
+                key,
             )
-            for key, tables in (
-                ("workload", [part.workload_features for part in parts]),
-                ("platform", [part.platform_features for part in parts]),
-            )
-        ]
-        return Runs(table, features[0], features[1])
+            for key in ("workload", "platform")
+        )
+        return Runs(table, workload, platform)
 
 
-def _as_table(features: pa.Table | Mapping[str, Any] | None) -> pa.Table | None:
+def join_tables(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
+    """One table of all rows of conforming tables; free columns are null where a table lacks them.
+
+    tables: (where it comes from, table). Raises BadData when a free column has two types.
+    """
+    try:
+        joined = pa.concat_tables(
+            [runs_schema().empty_table(), *(table for _, table in tables)],
+            promote_options="permissive",
+        )
+    except _ARROW_ERRORS as error:
+        said = " and ".join(where for where, _ in tables[:3])
+        raise BadData(
+            f"free columns of the same name have two types: {error}", where=said
+        ) from None
+    return joined.replace_schema_metadata(runs_schema().metadata)
+
+
+def columns_table(**columns: Any) -> pa.Table:
+    """A table in the types of `runs/v1` from the columns of :meth:`Runs.from_columns`.
+
+    Rows are not checked yet. Raises BadRows for columns that differ in length or hold what their
+    type cannot.
+    """
+    given = {name: values for name, values in columns.items() if values is not None}
+    n = len(given["workload"])
+    if isinstance(given.get("campaign"), str):
+        given["campaign"] = pa.repeat(pa.scalar(given["campaign"]), n)
+    lengths = {name: len(values) for name, values in given.items()}
+    odd = ", ".join(f"{name} has {size}" for name, size in lengths.items() if size != n)
+    if odd:
+        raise BadRows(f"columns differ in length: workload has {n}, {odd}")
+    arrays = {name: _array(name, values) for name, values in given.items()}
+    if "corunners" not in arrays:
+        arrays["corunners"] = pa.ListArray.from_arrays(
+            pa.array(np.zeros(n + 1, np.int32)), pa.array([], pa.string())
+        )
+    if "run_id" not in arrays:
+        prefix = _hash(pa.table(arrays))
+        arrays["run_id"] = pc.binary_join_element_wise(
+            prefix, pc.utf8_lpad(pc.cast(pa.array(np.arange(n)), pa.string()), 8, "0"), "-"
+        )
+    arrays.setdefault("window_id", arrays["run_id"])
+    arrays.setdefault("status", pa.repeat(pa.scalar("ok"), n))
+    arrays.setdefault("campaign", pa.repeat(pa.scalar(""), n))
+    for name in ("reason", "measured_at"):
+        arrays.setdefault(name, pa.nulls(n, COLUMNS[name][0]))
+    # A runtime that is NaN because there is none becomes null; a NaN that claims to be a
+    # measurement stays, for the check to name. An empty reason is none.
+    seconds = arrays["runtime_seconds"]
+    absent = pc.and_(pc.is_nan(seconds), pc.not_equal(arrays["status"], "ok"))
+    arrays["runtime_seconds"] = pc.if_else(absent, pa.scalar(None, pa.float64()), seconds)
+    blank = pc.fill_null(pc.equal(arrays["reason"], ""), True)
+    arrays["reason"] = pc.if_else(blank, pa.scalar(None, pa.string()), arrays["reason"])
+    order = [*COLUMNS, *(name for name in arrays if name not in COLUMNS)]
+    return pa.table({name: arrays[name] for name in order})
+
+
+def features_table(features: pa.Table | Mapping[str, Any] | None) -> pa.Table | None:
+    """A table from a table or a mapping of columns. Raises BadData for what Arrow cannot hold."""
     if features is None or isinstance(features, pa.Table):
         return features
-    return pa.table({name: pa.array(values) for name, values in features.items()})
+    try:
+        return pa.table({name: pa.array(values) for name, values in features.items()})
+    except (*_ARROW_ERRORS, ValueError) as error:
+        raise BadData(f"the feature columns make no table: {error}") from None
 
 
-def _vocabulary(*columns: Any) -> pa.Array:
-    parts = [pc.unique(column) for column in columns]
-    parts = [p.combine_chunks() if isinstance(p, pa.ChunkedArray) else p for p in parts]
-    # Sorted by Python, not by Arrow: code points, as Colocations does it.
-    return pa.array(sorted(set().union(*(part.to_pylist() for part in parts))), pa.string())
+def _array(name: str, values: Any) -> Any:
+    kind = COLUMNS[name][0] if name in COLUMNS else None
+    try:
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            return values if kind is None else values.cast(kind)
+        if isinstance(values, (str, bytes)):
+            raise BadRows(f"column {name!r} is one text", fix="Give one entry per row.")
+        if kind is not None and isinstance(values, np.ndarray) and values.dtype.kind == "O":
+            values = values.tolist()
+        if kind == pa.float64() and isinstance(values, np.ndarray):
+            values = values.astype(np.float64)
+        return pa.array(values, kind)
+    except (*_ARROW_ERRORS, UnicodeEncodeError, OverflowError) as error:
+        raise _bad_values(name, values, kind, error) from None
 
 
-def _codes(column: Any, names: pa.Array) -> np.ndarray:
-    found = pc.index_in(column, value_set=names)
-    return np.asarray(found).astype(np.int32)
+def _bad_values(name: str, values: Any, kind: Any, error: Exception) -> BadRows:
+    """Arrow says what it could not hold but not where: look for it entry by entry."""
+    bad: list[tuple[int, str]] = []
+    for row, value in enumerate(values):
+        try:
+            pa.array([value], kind)
+        except (*_ARROW_ERRORS, UnicodeEncodeError, OverflowError):
+            bad.append((row, f"{name} is {value!r}"))
+            if len(bad) == 20:
+                break
+    said = f"row {bad[0][0]}: {bad[0][1]}" if bad else str(error)
+    expected = "text" if kind == pa.string() else kind or "one type of value"
+    return BadRows(f"column {name!r} holds what is not {expected}: {said}", rows=bad)
+
+
+def _hash(table: pa.Table) -> str:
+    """12 hexadecimal digits of the table's content."""
+    digest = hashlib.sha256()
+
+    class Sink:
+        closed = False
+
+        def write(self, data: Any) -> int:
+            digest.update(data)
+            return len(data)
+
+        def flush(self) -> None: ...
+
+        def close(self) -> None: ...
+
+    with pa.ipc.new_stream(pa.PythonFile(Sink(), "w"), table.schema) as stream:
+        stream.write_table(table.combine_chunks())
+    return digest.hexdigest()[:12]
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array = array.view()
+    array.flags.writeable = False
+    return array

@@ -11,22 +11,25 @@ from jostle.runs._runs import Runs
 
 
 def split_rows(
-    runs: Runs, fractions: Sequence[float], seed: int, by: str = "window"
+    runs: Runs | int, fractions: Sequence[float], seed: int, by: str = "window"
 ) -> list[np.ndarray]:
     """Disjoint sorted index arrays that cover all runs, one per fraction.
 
-    fractions: positive, summing to 1. by: `window` keeps rows that were measured together on one
-    side, which an honest test needs; `row` does not. Windows are shared out separately for every
-    number of co-runners, so that each part has its share of each. The same runs and seed give the
-    same split.
+    runs: the runs, or how many rows there are (then every row stands alone). fractions: not
+    negative, summing to 1. by: `window` keeps rows that were measured together on one side, which
+    an honest test needs; `row` does not. Windows are shared out separately for every number of
+    co-runners, so that each part has its share of each. The same runs and seed give the same split.
+    Raises UsageError.
     """
     if by not in ("window", "row"):
         raise UsageError(f"split by {by!r}", fix="Split by window or by row.")
-    if not fractions or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
+    if len(fractions) == 0 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
         raise UsageError(f"the fractions {list(fractions)} do not sum to 1")
-    unit = runs.window if by == "window" else np.arange(len(runs))
-    degree = runs.colocations.number_of_corunners
-    part = np.zeros(len(runs), np.int64)
+    if isinstance(runs, int):
+        unit, degree = np.arange(runs), np.zeros(runs, np.int64)
+    else:
+        unit = runs.window if by == "window" else np.arange(len(runs))
+        degree = runs.colocations.number_of_corunners
     random = np.random.default_rng(seed)
     cuts = np.cumsum(fractions)[:-1]
     # A window's degree is that of its first row: rows measured together have the same as a rule.

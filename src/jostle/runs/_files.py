@@ -1,0 +1,162 @@
+"""Adding a file to a folder so that readers see all of it or nothing, without locks.
+
+A file is written under a temporary name with a leading dot, which readers pass over, and fsynced.
+Only then is it linked to its final name, `<serial>-<hash of the content>.parquet`, and the folder is
+fsynced. Linking fails rather than overwrites, and two writers who take the same serial number still
+have two names, unless their content is the same. A killed writer leaves a temporary file at most.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jostle.errors import NotPermitted, UnreadableFile
+
+_NAME = re.compile(r"(\d{8,})-([0-9a-f]{16})\.parquet")
+_WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A complete file under its temporary name, and the hash of its content."""
+
+    temporary: Path
+    content: str
+
+    def publish(self) -> Path | None:
+        """Give it its final name; None when the folder already holds the same content."""
+        folder = self.temporary.parent
+        with _errors_explained(folder):
+            names = [match for p in folder.iterdir() if (match := _NAME.fullmatch(p.name))]
+            if any(match[2] == self.content for match in names):
+                return None
+            serial = max((int(match[1]) for match in names), default=0) + 1
+            final = folder / f"{serial:08d}-{self.content}.parquet"
+            try:
+                os.link(self.temporary, final)
+            except FileExistsError:  # another writer of the same content was faster
+                return None
+            except OSError as error:
+                if error.errno not in _WITHOUT_LINKS:
+                    raise
+                # No hard links here. A rename could overwrite, but only the same content.
+                os.rename(self.temporary, final)
+            _sync_folder(folder)
+            return final
+
+    def is_there(self) -> bool:
+        """Whether the folder already holds a file of the same content."""
+        return any(self.temporary.parent.glob(f"*-{self.content}.parquet"))
+
+
+@contextmanager
+def staged(table: pa.Table, folder: Path) -> Iterator[Staged]:
+    """Write the table under a temporary name in the folder; that name is gone afterwards.
+
+    Raises NotPermitted when the disk is full or does not allow it.
+    """
+    temporary = folder / f".{os.getpid()}-{os.urandom(6).hex()}.tmp"
+    try:
+        with _errors_explained(folder):
+            _make_folder(folder)
+            with open(temporary, "x+b") as file:
+                pq.write_table(table, file, compression="zstd")
+                file.flush()
+                os.fsync(file.fileno())
+                file.seek(0)
+                content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        yield Staged(temporary, content)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Temporary files of killed or still writing writers."""
+    return sorted(folder.glob(".*.tmp"))
+
+
+def content_of(path: Path) -> str:
+    """The hash of a file's content: from its name, or read when its name has none."""
+    match = _NAME.fullmatch(path.name)
+    return match[2] if match else hashlib.sha256(_bytes(path)).hexdigest()[:16]
+
+
+def read_parquet(path: Path, version: str, columns: list[str] | None = None) -> pa.Table:
+    """The table in a file whose metadata names the schema `version`.
+
+    Raises UnreadableFile naming the file when it is missing, truncated, changed since it was
+    written, no Parquet, or of another schema.
+    """
+    data = _bytes(path)
+    match = _NAME.fullmatch(path.name)
+    if match and hashlib.sha256(data).hexdigest()[:16] != match[2]:
+        raise UnreadableFile(
+            "its content is not what its name says: truncated or changed since it was written",
+            where=str(path),
+            fix="Restore it from a copy, or move it out of the dataset.",
+        )
+    try:
+        table = pq.ParquetFile(pa.BufferReader(data)).read(columns)
+    except (pa.ArrowException, OSError, ValueError, EOFError) as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise UnreadableFile(
+            f"not a readable Parquet file: {said[0]}",
+            where=str(path),
+            fix="Restore it from a copy, or move it out of the dataset.",
+        ) from None
+    found = (table.schema.metadata or {}).get(b"schema", b"").decode(errors="replace")
+    if found != version:
+        raise UnreadableFile(
+            f"its schema is {found or 'not given'}, not {version}",
+            where=str(path),
+            fix="Bring foreign tables in with jostle import.",
+        )
+    return table
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None
+
+
+def _make_folder(folder: Path) -> None:
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in missing:
+        _sync_folder(place.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _errors_explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise NotPermitted(
+            "the disk is full" if full else f"cannot write: {error.strerror or error}",
+            where=str(folder),
+            fix="Nothing half-written was left; make room and do it again."
+            if full
+            else "Choose a folder that you may write to.",
+        ) from error
