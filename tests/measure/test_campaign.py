@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from jostle.errors import UnknownName, UsageError
+from jostle.errors import UnknownName, UnreadableFile, UsageError
 from jostle.measure import Campaign, find_workloads
 from jostle.measure._journal import Journal
 
@@ -163,3 +164,15 @@ def test_rows_are_judged_once_more_before_they_become_a_file(tmp_path: Path) -> 
     assert b"1.5" in (tmp_path / "journal" / "c.jsonl").read_bytes()
     journal.close()
     assert [row["x"] for row in written] == [-1]
+
+
+def test_a_dataset_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UnreadableFile, match="could not write"):
+        Dataset().journal(tmp_path / "file")
+    journal = Dataset().journal(tmp_path)
+    os.close(journal._file)
+    journal._file = os.open("/dev/full", os.O_WRONLY)
+    with pytest.raises(UnreadableFile, match="make room"):
+        journal.append([row("a")])
+    os.close(journal._file)

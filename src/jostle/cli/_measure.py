@@ -125,7 +125,7 @@ def measure(
         )
     )
     try:
-        with _progress_bar() as report:
+        with progress_bar() as report:
             summary = run(
                 campaign,
                 output,
@@ -142,7 +142,7 @@ def measure(
 
 
 @contextmanager
-def _progress_bar() -> Iterator[Callable[[Progress], None]]:
+def progress_bar() -> Iterator[Callable[[Progress], None]]:
     """A bar with the time left, on standard error; drawn between windows only, never during one."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn

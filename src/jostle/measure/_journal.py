@@ -9,6 +9,7 @@ journal; different campaigns have different ones.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -18,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from jostle.errors import UsageError
+from jostle.errors import JostleError, NotPermitted, UnreadableFile, UsageError
 
 # Rows become a file when the oldest has waited so long: half a minute, in which what is usual on
 # this machine has shown itself and they can be judged; in long campaigns a minute, so that files
@@ -35,7 +36,7 @@ class Journal:
 
     write: turns rows into a file of the dataset. judge: looks at them once more before. known:
     window identities that the dataset holds. Raises UsageError where another process is measuring
-    the same campaign.
+    the same campaign, NotPermitted or UnreadableFile where the disk takes nothing.
     """
 
     def __init__(
@@ -48,11 +49,13 @@ class Journal:
         known: Callable[[], set[str]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        folder = dataset / "journal"
-        folder.mkdir(parents=True, exist_ok=True)
-        self._path = folder / f"{campaign}.jsonl"
+        self._path = dataset / "journal" / f"{campaign}.jsonl"
         self._write, self._judge, self._clock = write, judge, clock
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise _cannot_write(error, self._path) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -74,8 +77,12 @@ class Journal:
         """Put a window's rows on disk, and into the dataset when it is time."""
         rows = list(rows)
         line = json.dumps({"rows": rows}, default=_encoded).encode() + b"\n"
-        os.write(self._file, line)
-        os.fsync(self._file)
+        try:
+            if os.write(self._file, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._file)
+        except OSError as error:
+            raise _cannot_write(error, self._path) from error
         self.pending += rows
         now = self._clock()
         self._oldest = now if self._oldest is None else self._oldest
@@ -121,6 +128,17 @@ def _rows(path: Path) -> list[Row]:
             row["measured_at"] = datetime.fromisoformat(row["measured_at"])
             rows.append(row)
     return rows
+
+
+def _cannot_write(error: OSError, path: Path) -> JostleError:
+    said = error.strerror or str(error)
+    if isinstance(error, PermissionError):
+        return NotPermitted(said, where=str(path), fix="Choose a folder you may write to.")
+    return UnreadableFile(
+        f"could not write: {said}",
+        where=str(path),
+        fix="What was measured before is kept; make room, and the same command goes on.",
+    )
 
 
 def _encoded(value: Any) -> str:
