@@ -1,0 +1,79 @@
+"""The application: its commands, and errors turned into sentences and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import typer
+
+from jostle.cli import _evaluate, _fit, _import, _measure, _predict, _runs, _tour
+from jostle.errors import JostleError
+
+
+def build() -> typer.Typer:
+    """All commands; none of them imports anything heavy before it runs."""
+    app = typer.Typer(
+        name="jostle",
+        help="How long a workload takes, and at most how long, beside others on shared hardware.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @app.callback(invoke_without_command=True)
+    def top(
+        version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    ) -> None:
+        if version:
+            import jostle
+
+            typer.echo(jostle.__version__)
+            raise typer.Exit
+
+    for module in (_tour, _measure, _import, _runs, _fit, _predict, _evaluate):
+        module.register(app)
+    return app
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line; returns its exit code."""
+    as_json = "--json" in arguments
+    try:
+        code = build()(arguments, standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except JostleError as error:
+        return _report(str(error), type(error).__name__, error.exit_code, as_json)
+    except KeyboardInterrupt:
+        return _report("interrupted", "Interrupted", 130, as_json)
+    except BrokenPipeError:  # the reader went away: nothing is left to say, and nowhere to say it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        said = _usage_of(error)
+        if said is not None:
+            return _report(said, "UsageError", 2, as_json)
+        if type(error).__name__ == "Abort":
+            return _report("interrupted", "Interrupted", 130, as_json)
+        if os.environ.get("JOSTLE_TRACEBACK"):
+            raise
+        what = f"internal error: {type(error).__name__}: {error}"
+        return _report(f"{what}. Set JOSTLE_TRACEBACK=1 to see where.", "Internal", 70, as_json)
+
+
+def _usage_of(error: Exception) -> str | None:
+    """The sentence of a wrong command line, as the parser has it; None for other errors."""
+    message = getattr(error, "format_message", None)
+    return message() if message is not None and getattr(error, "exit_code", None) == 2 else None
+
+
+def _report(said: str, kind: str, code: int, as_json: bool) -> int:
+    if as_json:
+        document = {"schema": "error/v1", "error": kind, "message": said, "exit_code": code}
+        print(json.dumps(document))
+    else:
+        print(f"jostle: {said}", file=sys.stderr)
+    return code

@@ -1,0 +1,92 @@
+"""`jostle evaluate`: the papers' protocols on a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jostle.cli._people import fit_progress, percent, print_json, print_table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the application."""
+    group = typer.Typer(help="Fit on a part of a dataset, test on the rest.", no_args_is_help=True)
+    group.command("factorization")(factorization)
+    group.callback()(lambda: None)
+    app.add_typer(group, name="evaluate")
+
+
+def factorization(
+    dataset: Annotated[Path, typer.Argument(help="The dataset: a folder of runs.")],
+    splits: Annotated[
+        Path | None,
+        typer.Option(help="An .npz file with row numbers mf_train, mf_val, mf_test, if2_train, …"),
+    ] = None,
+    observed: Annotated[
+        float | None, typer.Option(help="Share of the runs to learn from, drawn with the seed.")
+    ] = None,
+    by: Annotated[
+        str, typer.Option(help="With --observed: draw whole windows, or single rows.")
+    ] = "window",
+    seed: Annotated[int, typer.Option(help="Of the split and the training.")] = 0,
+    form: Annotated[
+        str, typer.Option(help="How co-runners slow down: paper, product or saturating.")
+    ] = "paper",
+    members: Annotated[int, typer.Option(help="Models to average.", min=1)] = 1,
+    steps: Annotated[
+        int | None, typer.Option(help="Training steps.  [default: by the number of runs]", min=1)
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Error, coverage and margin of factorization on runs it has not seen."""
+    import jostle
+    from jostle.errors import UsageError
+    from jostle.evaluate import evaluate_factorization, file_split, observed_split
+
+    if (splits is None) == (observed is None):
+        raise UsageError("say either --splits or --observed")
+    runs = jostle.read_runs(dataset)
+    split = (
+        file_split(runs, splits, seed)
+        if splits is not None
+        else observed_split(runs, observed or 0.0, seed, by)
+    )
+    method = jostle.Factorization(form=form, members=members, steps=steps)
+    with fit_progress("fitting") as report:
+        found = evaluate_factorization(runs, method, split, seed=seed, progress=report)
+    if json_:
+        print_json(
+            {
+                "schema": "evaluate/v1",
+                "name": "factorization",
+                "data": {
+                    "dataset": str(dataset),
+                    "version": jostle.Dataset(dataset).version(),
+                    "splits": str(splits) if splits else None,
+                    "observed": observed,
+                },
+                "seed": seed,
+                "settings": {"form": form, "members": members, "steps": steps},
+                "metrics": found.metrics,
+            }
+        )
+        return
+    m = found.metrics
+    groups = [
+        name.removeprefix("mape_").removesuffix("_ratio") for name in m if name.startswith("mape_")
+    ]
+    rows = []
+    for group in groups:
+        row = [group, percent(m[f"mape_{group}_ratio"], 2)]
+        row.append(percent(m[f"median_error_{group}_ratio"], 2))
+        for level in (90, 95, 99):
+            row.append(percent(m[f"coverage_{level}_{group}_ratio"], 2))
+            row.append(percent(m[f"margin_{level}_{group}_ratio"]))
+        rows.append(row)
+    bounds = [f"{what} {level}" for level in (90, 95, 99) for what in ("coverage", "margin")]
+    print_table(["", "MAPE", "median", *bounds], rows, right=range(1, 9))
+    typer.echo(
+        f"{m['test_runs']:.0f} test runs, fitted and calibrated in {m['train_seconds']:.1f} s"
+    )

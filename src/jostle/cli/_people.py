@@ -1,0 +1,81 @@
+"""What people see: durations, progress bars, tables. Imports rich only when something is drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+
+def duration(seconds: float) -> str:
+    """Seconds in three digits and the unit that fits: 12.3 ms."""
+    if seconds != seconds:
+        return "no answer"
+    if seconds == float("inf"):
+        return "no bound"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size or unit == "µs":
+            return f"{seconds / size:.3g} {unit}" if seconds / size < 1000 else f"{seconds:.0f} s"
+    return f"{seconds:.3g} s"
+
+
+def percent(ratio: float, digits: int = 1) -> str:
+    """A ratio as a percentage; a dash where there is none."""
+    return "–" if ratio != ratio else f"{100 * ratio:.{digits}f}%"
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One document on stdout. JSON has no infinity and no NaN: both become null."""
+    typer.echo(json.dumps(_finite(document), ensure_ascii=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    return value
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
+) -> None:
+    """A table on stdout; columns whose number is in `right` are aligned there."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="right" if number in right else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    # Through a pipe there is no width to fit: columns keep their own.
+    console = Console(highlight=False)
+    Console(highlight=False, width=None if console.is_terminal else 200).print(table)
+
+
+@contextmanager
+def fit_progress(doing: str) -> Iterator[Callable[[int, int, float], None]]:
+    """A bar for training on stderr; yields what to call with (done, total, loss)."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+
+        def report(done: int, total: int, loss: float) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield report
