@@ -71,6 +71,8 @@ def _usage_of(error: Exception) -> str | None:
 
 
 def _report(said: str, kind: str, code: int, as_json: bool) -> int:
+    if not said:  # help was printed instead
+        return code
     if as_json:
         document = {"schema": "error/v1", "error": kind, "message": said, "exit_code": code}
         print(json.dumps(document))

@@ -54,10 +54,8 @@ def predict(
     fitted = load(model)
     if (workload is None) == (input_ is None):
         raise UsageError("say either --workload or --input")
-    if input_ is not None:
-        asked = _read(input_)
-    else:
-        asked = _one(fitted, workload or "", platform, beside or [])
+    one = input_ is None
+    asked = _one(fitted, workload or "", platform, beside or []) if one else _read(input_)
     seconds = fitted.predict(asked)
     bounds = fitted.bound(asked, confidence)
     answers = [
@@ -76,7 +74,7 @@ def predict(
     ]
     if json_:
         print_json({"schema": "predict/v1", "confidence": bounds.confidence, "answers": answers})
-    elif input_ is None:
+    elif one:
         typer.echo(_sentence(answers[0], bounds.confidence))
     else:
         print_table(
@@ -116,13 +114,13 @@ def _one(fitted: Any, workload: str, platform: str | None, beside: list[str]) ->
     from jostle.errors import UsageError
     from jostle.runs import Colocations
 
-    if platform is None:
-        known = fitted.predictor.platform_names
-        if len(known) != 1:
-            few = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
-            raise UsageError(f"say --platform: the model knows {len(known)} ({few})")
-        platform = known[0]
-    return Colocations.from_columns(workload=[workload], platform=[platform], corunners=[beside])
+    known = fitted.predictor.platform_names
+    if platform is None and len(known) != 1:
+        few = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
+        raise UsageError(f"say --platform: the model knows {len(known)} ({few})")
+    return Colocations.from_columns(
+        workload=[workload], platform=[platform or known[0]], corunners=[beside]
+    )
 
 
 def _read(source: str) -> Colocations:
