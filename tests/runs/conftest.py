@@ -1,0 +1,34 @@
+"""Small runs, and the public measurements where they are at hand."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.runs import Runs
+
+
+def some_runs(n: int = 60, seed: int = 0, prefix: str = "r") -> Runs:
+    """n runs of 5 workloads on 3 platforms with 0..2 co-runners, two to a window."""
+    random = np.random.default_rng(seed)
+    return Runs.from_columns(
+        workload=[f"w{i}" for i in random.integers(0, 5, n)],
+        platform=[f"p{i}" for i in random.integers(0, 3, n)],
+        corunners=[[f"w{i}" for i in random.integers(0, 5, k)] for k in random.integers(0, 3, n)],
+        runtime_seconds=random.lognormal(size=n),
+        window_id=[f"{prefix}win{i // 2}" for i in range(n)],
+        run_id=[f"{prefix}{i}" for i in range(n)],
+        campaign="test",
+    )
+
+
+@pytest.fixture
+def pitot_folder() -> Path:
+    root = Path(__file__).resolve().parents[2]
+    data = Path(os.environ.get("JOSTLE_DATA") or root.parent / "shared" / "data")
+    if not (data / "pitot" / "data.npz").exists():
+        pytest.skip(f"the public measurements are not at {data}; set JOSTLE_DATA")
+    return data / "pitot"

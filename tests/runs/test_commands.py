@@ -1,0 +1,97 @@
+"""`jostle import` and `jostle runs`: results on standard output, errors raised."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from jostle.cli import _import, _runs
+from jostle.errors import BadRows, UnreadableFile, UsageError
+from jostle.runs import read_runs
+
+CSV = "name,host,with,us\nfft,pi,,1500\nfft,pi,lu;sort,2000\nlu,pi,,-1\n"
+NAMED = [
+    *["--workload", "name", "--platform", "host", "--corunners", "with"],
+    *["--runtime", "us", "--unit", "us"],
+]
+
+
+def jostle(*arguments: Any, stdin: str | None = None) -> Any:
+    app = typer.Typer()
+    _import.register(app)
+    _runs.register(app)
+    result = CliRunner().invoke(app, [str(word) for word in arguments], input=stdin)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_csv_to_summary(tmp_path: Path) -> None:
+    file = tmp_path / "bench.csv"
+    file.write_text(CSV)
+    folder = tmp_path / "dataset"
+    with pytest.raises(BadRows, match=r"bench\.csv: 1 of 3 rows[\s\S]*line 4"):
+        jostle("import", "csv", file, "-o", folder, *NAMED)
+    assert not folder.exists()
+    result = jostle("import", "csv", file, "-o", folder, *NAMED, "--drop-bad", "--json")
+    document = json.loads(result.stdout)
+    assert document["schema"] == "import/v1"
+    assert (document["runs"], document["alone"], document["rejected"]) == (2, 1, 1)
+    assert all(Path(name).exists() for name in document["files"])
+    assert read_runs(folder).runtime_seconds.tolist() == [0.0015, 0.002]
+
+    document = json.loads(jostle("runs", folder, "--json").stdout)
+    assert document["schema"] == "runs-summary/v1"
+    assert document["runs"] == 2
+    assert len(document["version"]) == 16
+    text = jostle("runs", folder).stdout
+    assert "1 alone, 1 with 2" in text
+    with pytest.raises(BadRows, match="already"):
+        jostle("import", "csv", file, "-o", folder, *NAMED, "--drop-bad")
+
+
+def test_people_are_told_what_was_set_aside(tmp_path: Path) -> None:
+    result = jostle("import", "csv", "-", "-o", tmp_path, *NAMED, "--drop-bad", stdin=CSV)
+    assert "2 runs from <stdin>" in result.stdout
+    assert "row 4" in result.stderr
+    assert "row 4" not in result.stdout
+    assert list((tmp_path / "rejected").glob("stdin-*.csv"))
+
+
+def test_parquet(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = tmp_path / "bench.parquet"
+    pq.write_table(pa.table({"name": ["a"], "with": [["b"]], "us": [5]}), file)
+    named = ["--workload", "name", "--platform-name", "pi", "--corunners", "with"]
+    result = jostle(
+        *["import", "parquet", file, "-o", tmp_path / "d", *named, "--runtime", "us"],
+        *["--unit", "us", "--json"],
+    )
+    assert json.loads(result.stdout)["runs"] == 1
+
+
+def test_errors_are_raised_for_the_application_to_say(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile):
+        jostle("runs", tmp_path / "nowhere", "--json")
+    with pytest.raises(UnreadableFile):
+        jostle("import", "pitot", tmp_path, "-o", tmp_path / "d")
+    with pytest.raises(UsageError, match="hours"):
+        jostle("import", "csv", "-", "-o", tmp_path, *NAMED, "--unit", "hours", stdin=CSV)
+
+
+@pytest.mark.data
+def test_pitot_and_that_its_years_do_not_mix(pitot_folder: Path, tmp_path: Path) -> None:
+    result = jostle("import", "pitot", pitot_folder / "2023", "-o", tmp_path, "--json")
+    assert json.loads(result.stdout)["runs"] == 19_428
+    with pytest.raises(Exception, match="pitot-2023"):
+        jostle("import", "pitot", pitot_folder, "-o", tmp_path)
+    with pytest.raises(BadRows, match="already"):
+        jostle("import", "pitot", pitot_folder / "2023", "-o", tmp_path)

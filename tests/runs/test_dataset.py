@@ -1,0 +1,203 @@
+"""A dataset on disk: damage is named, crashes and other writers lose nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jostle.errors import BadRows, JostleError, NotPermitted, UnreadableFile
+from jostle.runs import Dataset, Runs, read_runs
+
+from .conftest import some_runs
+
+WRITER = """
+import sys
+from jostle.runs import Dataset, Runs
+folder, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for i in range(count):
+    runs = Runs.from_columns(workload=["a"] * 50, platform=["p"] * 50, runtime_seconds=[1.0] * 50,
+                             run_id=[f"{name}-{i}-{j}" for j in range(50)])
+    Dataset(folder).write(runs)
+    print(i, flush=True)
+"""
+
+
+def written(folder: Path, runs: Runs) -> Path:
+    Dataset(folder).write(runs)
+    return sorted((folder / "runs").glob("*.parquet"))[-1]
+
+
+def test_reads_in_the_order_written(tmp_path: Path) -> None:
+    first, second = some_runs(5, 0, "a"), some_runs(7, 1, "b")
+    assert not Dataset(tmp_path).exists
+    before = Dataset(tmp_path).version()
+    written(tmp_path, first)
+    between = Dataset(tmp_path).version()
+    written(tmp_path, second)
+    assert len({before, between, Dataset(tmp_path).version()}) == 3
+    assert Dataset(tmp_path).version() == Dataset(tmp_path).version()
+    ids = read_runs(tmp_path).table.column("run_id").to_pylist()
+    assert ids == [f"a{i}" for i in range(5)] + [f"b{i}" for i in range(7)]
+
+
+def test_any_engine_reads_the_files(tmp_path: Path) -> None:
+    file = written(tmp_path, some_runs(5))
+    schema = pq.read_schema(file)
+    assert schema.metadata[b"schema"] == b"runs/v1"
+    assert schema.field("runtime_seconds").metadata[b"unit"] == b"s"
+
+
+def test_no_folder_and_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="no such dataset folder"):
+        read_runs(tmp_path / "nowhere")
+    with pytest.raises(UnreadableFile, match="holds no runs"):
+        read_runs(tmp_path)
+
+
+def test_a_truncated_file_is_named_wherever_it_was_cut(tmp_path: Path) -> None:
+    file = written(tmp_path, some_runs(40))
+    whole = file.read_bytes()
+    for length in sorted({0, 1, 4, len(whole) - 1, *range(5, len(whole), len(whole) // 60)}):
+        file.write_bytes(whole[:length])
+        with pytest.raises(UnreadableFile) as raised:
+            read_runs(tmp_path)
+        assert file.name in str(raised.value), length
+    file.write_bytes(whole)
+    assert len(read_runs(tmp_path)) == 40
+
+
+def test_foreign_files_are_named(tmp_path: Path) -> None:
+    written(tmp_path, some_runs(4))
+    foreign = tmp_path / "runs" / "foreign.parquet"
+    pq.write_table(pa.table({"x": [1]}), foreign)
+    with pytest.raises(JostleError, match=r"foreign\.parquet") as raised:
+        read_runs(tmp_path)
+    assert raised.value.exit_code == 4
+    foreign.write_bytes(b"PAR1 but not really PAR1")
+    with pytest.raises(UnreadableFile, match=r"foreign\.parquet"):
+        read_runs(tmp_path)
+
+
+def test_a_run_id_in_two_files_names_file_and_row(tmp_path: Path) -> None:
+    written(tmp_path / "one", some_runs(6, 0))
+    written(tmp_path / "two", some_runs(3, 1))
+    (source,) = (tmp_path / "two" / "runs").glob("*.parquet")
+    copy = tmp_path / "one" / "runs" / "99999999-copied.parquet"
+    copy.write_bytes(source.read_bytes())
+    with pytest.raises(BadRows, match=r"99999999-copied\.parquet.*row 0.*'r0'") as raised:
+        read_runs(tmp_path / "one")
+    assert len(raised.value.rows) == 3
+
+
+def test_writing_what_is_there_changes_nothing_or_is_refused(tmp_path: Path) -> None:
+    runs = some_runs(6)
+    written(tmp_path, runs)
+    version = Dataset(tmp_path).version()
+    Dataset(tmp_path).write(runs)
+    with pytest.raises(BadRows, match="already"):
+        Dataset(tmp_path).write(some_runs(3, seed=5))
+    assert Dataset(tmp_path).version() == version
+
+
+def test_a_killed_writer_leaves_a_readable_dataset(tmp_path: Path) -> None:
+    for round in range(4):
+        arguments = [sys.executable, "-c", WRITER, str(tmp_path), f"k{round}", "100000"]
+        writer = subprocess.Popen(arguments, stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        assert writer.stdout.readline()  # at least one write is through
+        time.sleep(0.013 * round)
+        writer.send_signal(signal.SIGKILL)
+        acknowledged = 1 + writer.stdout.read().count(b"\n")
+        writer.wait()
+        ids = read_runs(tmp_path).table.column("run_id").to_pylist()
+        mine = [name for name in ids if name.startswith(f"k{round}-")]
+        assert len(mine) % 50 == 0
+        assert len(mine) >= 50 * acknowledged  # what a writer was told is there is there
+
+
+def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path), f"c{number}", "12"],
+            stdout=subprocess.DEVNULL,
+        )
+        for number in range(4)
+    ]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    assert len(read_runs(tmp_path)) == 4 * 12 * 50
+    assert Dataset(tmp_path).leftovers() == []
+
+
+@pytest.mark.parametrize("broken", ["fsync", "link"])
+def test_a_full_disk_leaves_nothing_visible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    runs = Runs.from_columns(
+        workload=["a"],
+        platform=["p"],
+        runtime_seconds=[1.0],
+        workload_features={"workload": ["a"], "size": [1]},
+    )
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, broken, full)
+        with pytest.raises(NotPermitted, match="full"):
+            Dataset(tmp_path).write(runs)
+    assert Dataset(tmp_path).files() == []
+    assert Dataset(tmp_path).leftovers() == []
+    Dataset(tmp_path).write(runs)
+    assert len(read_runs(tmp_path)) == 1
+
+
+def test_a_really_full_disk(tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    try:
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True
+        )
+    except FileNotFoundError:
+        pytest.skip("no mount command")
+    if done.returncode:
+        pytest.skip("mounting a small tmpfs is not permitted here")
+    try:
+        written(place, some_runs(20))
+        (place / "ballast").write_bytes(b"x" * 30_000)
+        with pytest.raises(NotPermitted, match="full"):
+            Dataset(place).write(some_runs(20_000, 1, "big"))
+        assert len(read_runs(place)) == 20
+        assert Dataset(place).leftovers() == []
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_feature_conflicts_name_both_files(tmp_path: Path) -> None:
+    for name, size in (("one", 1), ("two", 2)):
+        runs = Runs.from_columns(
+            workload=["a"],
+            platform=["p"],
+            runtime_seconds=[1.0],
+            run_id=[name],
+            workload_features={"workload": ["a"], "size": [size]},
+        )
+        Dataset(tmp_path / name).write(runs)
+    (mine,) = (tmp_path / "one" / "workload_features").iterdir()
+    (other,) = (tmp_path / "two" / "workload_features").iterdir()
+    copy = mine.with_name("99999999-copied.parquet")
+    copy.write_bytes(other.read_bytes())
+    with pytest.raises(JostleError) as raised:
+        read_runs(tmp_path / "one")
+    for part in (mine.name, copy.name, "'a'", "size"):
+        assert part in str(raised.value)
