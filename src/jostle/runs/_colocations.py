@@ -53,9 +53,9 @@ class Colocations:
     def from_columns(
         cls,
         *,
-        workload: Sequence[str],
-        platform: Sequence[str],
-        corunners: Sequence[Iterable[str]] | None = None,
+        workload: Sequence[str] | np.ndarray,
+        platform: Sequence[str] | np.ndarray,
+        corunners: Sequence[Iterable[str]] | np.ndarray | None = None,
     ) -> Colocations:
         """Co-locations from columns of names; the order of co-runners in a row does not matter.
 

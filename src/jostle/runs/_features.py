@@ -36,7 +36,10 @@ def merge_features(tables: Sequence[tuple[str, pa.Table]], key: str) -> pa.Table
         source = np.full(len(names), -1)
         source[known] = given[first]
         merged = column.take(pa.array(source, mask=source < 0))
-        differs = filled(pc.not_equal(column, merged.take(pa.array(codes))), False)
+        if not pa.types.is_null(column.type):
+            differs = filled(pc.not_equal(column, merged.take(pa.array(codes))), False)
+        else:
+            differs = np.zeros(0, bool)
         if differs.any():
             second = int(np.argmax(differs))
             raise _conflict(tables, key, together, name, int(source[codes[second]]), second)

@@ -230,6 +230,9 @@ def columns_table(**columns: Any) -> pa.Table:
     n = len(given["workload"])
     if isinstance(given.get("campaign"), str):
         given["campaign"] = pa.repeat(pa.scalar(given["campaign"]), n)
+    for name, values in given.items():
+        if isinstance(values, (str, bytes)):
+            raise BadRows(f"column {name!r} is one text", fix="Give one entry per row.")
     lengths = {name: len(values) for name, values in given.items()}
     odd = ", ".join(f"{name} has {size}" for name, size in lengths.items() if size != n)
     if odd:
@@ -275,10 +278,10 @@ def _array(name: str, values: Any) -> Any:
     try:
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             return values if kind is None else values.cast(kind)
-        if isinstance(values, (str, bytes)):
-            raise BadRows(f"column {name!r} is one text", fix="Give one entry per row.")
         if kind is not None and isinstance(values, np.ndarray) and values.dtype.kind == "O":
             values = values.tolist()
+        if name == "corunners" and {str, bytes} & set(map(type, values)):
+            raise pa.ArrowTypeError("a text, which Arrow would take as a list of letters")
         if kind == pa.float64() and isinstance(values, np.ndarray):
             values = values.astype(np.float64)
         return pa.array(values, kind)
@@ -292,7 +295,10 @@ def _bad_values(name: str, values: Any, kind: Any, error: Exception) -> BadRows:
     for row, value in enumerate(values):
         try:
             pa.array([value], kind)
+            is_bad = name == "corunners" and isinstance(value, (str, bytes))
         except (*_ARROW_ERRORS, UnicodeEncodeError, OverflowError):
+            is_bad = True
+        if is_bad:
             bad.append((row, f"{name} is {value!r}"))
             if len(bad) == 20:
                 break
