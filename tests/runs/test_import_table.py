@@ -214,6 +214,8 @@ def test_columns_called_as_in_runs_v1_fill_them() -> None:
     assert runs.table.column("measured_at")[0].as_py().hour == 12
     with pytest.raises(BadRows, match=r"line 3: run_id 'one' .*line 2"):
         imported(text.replace("two", "one"))
+    with pytest.raises(BadRows, match="line 3: measured_at 'yesterday' is not a time"):
+        imported(text.replace("2024-05-01T12:01:00Z", "yesterday"))
 
 
 def test_types_are_inferred_from_all_rows() -> None:

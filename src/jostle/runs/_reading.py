@@ -42,9 +42,7 @@ def read_parquet(content: bytes, where: str) -> Source:
     return Source(table.replace_schema_metadata(None), np.arange(table.num_rows), where, "row")
 
 
-def read_csv(
-    content: bytes, where: str, texts: Sequence[str | None] = (), delimiter: str = ","
-) -> Source:
+def read_csv(content: bytes, where: str, texts: Sequence[str] = (), delimiter: str = ",") -> Source:
     """The columns in `texts` are text; the types of others are inferred from all rows.
 
     Raises UnreadableFile or BadData.
@@ -66,7 +64,7 @@ def read_csv(
                 delimiter=delimiter, newlines_in_values=True, invalid_row_handler=skip
             ),
             pyarrow.csv.ConvertOptions(
-                column_types={name: pa.string() for name in texts if name},
+                column_types={name: pa.string() for name in texts},
                 strings_can_be_null=False,
             ),
         )

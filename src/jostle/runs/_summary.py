@@ -193,7 +193,7 @@ def _suspicious(ok: Runs, key: np.ndarray, alone: np.ndarray) -> dict[str, Suspi
         "far_from_fit": said(
             np.flatnonzero(far),
             f"alone, and more than {_OFF_FIT:g} times off what workload and platform suggest: "
-            "a wrong unit, or a program that ended early",
+            "a wrong unit, a program that ended early, or one so short that starting it is all",
         ),
     }
 

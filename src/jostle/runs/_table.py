@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -51,6 +52,34 @@ class Imported:
         return add_runs(path, self.runs, self.source, self.rejected)
 
 
+@dataclass(frozen=True)
+class _Named:
+    """What the caller said about the columns; see import_table."""
+
+    workload: str
+    runtime: str
+    unit: str
+    platform: str | None
+    platform_name: str | None
+    corunners: tuple[str, ...]
+    separator: str
+    window: str | None
+    run_id: str | None
+    campaign: str | None
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise UsageError(f"unknown unit {self.unit!r}", fix=f"Use one of {', '.join(UNITS)}.")
+        if (self.platform is None) == (self.platform_name is None):
+            raise UsageError("give either a platform column or one platform name")
+        if not self.separator:
+            raise UsageError("the separator of co-runners is empty")
+
+    def columns(self) -> list[str]:
+        one = [self.workload, self.platform, self.runtime, self.window, self.run_id]
+        return [*(name for name in one if name is not None), *self.corunners]
+
+
 def import_table(
     source: str | os.PathLike[str] | BinaryIO,
     *,
@@ -84,25 +113,7 @@ def import_table(
     same file is known again. Raises UsageError, UnreadableFile, UnknownName for a missing column,
     and BadRows with the bad rows unless drop_bad sets them aside.
     """
-    if unit not in UNITS:
-        raise UsageError(f"unknown unit {unit!r}", fix=f"Use one of {', '.join(UNITS)}.")
-    if (platform is None) == (platform_name is None):
-        raise UsageError("give either a platform column or one platform name")
-    if not separator:
-        raise UsageError("the separator of co-runners is empty")
-    content, where = _bytes(source)
-    read = _read(
-        content, where, format, [workload, runtime, platform, window, run_id, *corunners], delimiter
-    )
-    features = [
-        _features(file, key, column)
-        for file, key, column in (
-            (workload_features, "workload", workload),
-            (platform_features, "platform", platform),
-        )
-    ]
-    table, own = _mapped(
-        read,
+    named = _Named(
         workload,
         runtime,
         unit,
@@ -113,8 +124,17 @@ def import_table(
         window,
         run_id,
         campaign,
-        hashlib.sha256(content).hexdigest()[:12],
     )
+    content, where = _bytes(source)
+    read = _read(content, where, format, named.columns(), delimiter)
+    features = [
+        _features(file, key, column)
+        for file, key, column in (
+            (workload_features, "workload", workload),
+            (platform_features, "platform", platform),
+        )
+    ]
+    table, own = _mapped(read, named, hashlib.sha256(content).hexdigest()[:12])
     table = conform(table, where)
 
     def row_name(row: int) -> str:
@@ -150,7 +170,7 @@ def _bytes(source: Any) -> tuple[bytes, str]:
 
 
 def _read(
-    content: bytes, where: str, format: str | None, texts: Sequence[str | None], delimiter: str
+    content: bytes, where: str, format: str | None, texts: Sequence[str], delimiter: str
 ) -> Source:
     format = format or ("parquet" if where.endswith((".parquet", ".pq")) else "csv")
     if format not in ("csv", "parquet"):
@@ -161,7 +181,7 @@ def _read(
         # Names are text, also 007; so is the runtime, for a bad cell to be a bad row and no more.
         read = read_csv(content, where, [*texts, *_TEXTS], delimiter)
     for name in texts:
-        if name is not None and name not in read.table.column_names:
+        if name not in read.table.column_names:
             raise UnknownName("column", name, read.table.column_names, where=where)
     return read
 
@@ -176,44 +196,36 @@ def _features(file: Any, key: str, column: str | None) -> pa.Table | None:
     return conform_features(table, key, where)
 
 
-def _mapped(
-    read: Source,
-    workload: str,
-    runtime: str,
-    unit: str,
-    platform: str | None,
-    platform_name: str | None,
-    corunners: tuple[str, ...],
-    separator: str,
-    window: str | None,
-    run_id: str | None,
-    campaign: str | None,
-    content: str,
-) -> tuple[pa.Table, list[tuple[int, str]]]:
-    """(table with the columns of runs/v1, (row, reason) of cells that could not be read)."""
+def _mapped(read: Source, named: _Named, content: str) -> tuple[pa.Table, list[tuple[int, str]]]:
+    """(table with the columns of runs/v1, (row, reason) of cells that could not be read).
+
+    content: a hash of the file, from which run_ids are made.
+    """
     table, n = read.table, read.table.num_rows
-    seconds, bad = _seconds(table.column(runtime), *UNITS[unit])
+    seconds, bad = _seconds(table.column(named.runtime), *UNITS[named.unit])
     columns: dict[str, Any] = {
-        "workload": _names(table.column(workload)),
-        "platform": pa.array([platform_name] * n, pa.string())
-        if platform is None
-        else _names(table.column(platform)),
-        "corunners": _lists([table.column(name) for name in corunners], n, separator),
+        "workload": _names(table.column(named.workload)),
+        "platform": pa.array([named.platform_name] * n, pa.string())
+        if named.platform is None
+        else _names(table.column(named.platform)),
+        "corunners": _lists([table.column(c) for c in named.corunners], n, named.separator),
         "runtime_seconds": seconds,
+        "run_id": pa.array([f"{content}:{row}" for row in read.numbers.tolist()], pa.string()),
     }
-    taken = {workload, runtime, platform, window, run_id, *corunners}
-    free = [name for name in table.column_names if name not in taken]
-    columns["run_id"] = pa.array([f"{content}:{row}" for row in read.numbers.tolist()], pa.string())
+    free = [name for name in table.column_names if name not in named.columns()]
     for name in ("measured_at", "campaign", "run_id", "window_id", "status", "reason"):
         if name in free:
             columns[name] = table.column(name)
             free.remove(name)
-    if run_id is not None:
-        columns["run_id"] = _names(table.column(run_id))
-    if window is not None:
-        columns["window_id"] = _names(table.column(window))
-    if campaign is not None:
-        columns["campaign"] = campaign
+    if "measured_at" in columns and pa.types.is_string(columns["measured_at"].type):
+        columns["measured_at"], unread = _times(columns["measured_at"])
+        bad += unread
+    if named.run_id is not None:
+        columns["run_id"] = _names(table.column(named.run_id))
+    if named.window is not None:
+        columns["window_id"] = _names(table.column(named.window))
+    if named.campaign is not None:
+        columns["campaign"] = named.campaign
     for name in free:
         columns[f"source_{name}" if name in COLUMNS else name] = table.column(name)
     return columns_table(**columns), bad
@@ -260,6 +272,22 @@ def _seconds(
                 value = 1.0  # any good value, so that one reason is given and not two
         values.append(value)
     return pa.array(values, pa.float64(), from_pandas=False), bad
+
+
+def _times(column: Any) -> tuple[pa.Array, list[tuple[int, str]]]:
+    """((n,) times, without a zone in UTC; (row, reason) of unreadable cells)."""
+    times: list[datetime | None] = []
+    bad = []
+    for row, cell in enumerate(column.to_pylist()):
+        time = None
+        if cell:
+            try:
+                time = datetime.fromisoformat(cell)
+                time = time if time.tzinfo else time.replace(tzinfo=UTC)
+            except ValueError:
+                bad.append((row, f"measured_at {cell!r} is not a time"))
+        times.append(time)
+    return pa.array(times, pa.timestamp("us", tz="UTC")), bad
 
 
 def _bad(bad: list[tuple[int, str]], read: Source) -> BadRows:
