@@ -206,3 +206,23 @@ def test_real_2023(pitot_folder: Path) -> None:
     assert np.bincount(runs.colocations.number_of_corunners).tolist() == [2_800, 9_439, 7_189]
     assert runs.runtime_seconds[0] == pytest.approx(0.05269327590039)
     assert set(runs.table.column("campaign").to_pylist()) == {"pitot-2023"}
+
+
+def test_sets_of_three(folder: Callable[..., Path]) -> None:
+    path = folder()
+    # Two runs of the set {0, 1, 1}: the target that is beside itself has two rows in each.
+    rows = [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1), (1, 1, 0)]
+    workload, first, second = map(np.array, zip(*rows, strict=True))
+    arrays: dict[str, Any] = {
+        "i_platform": np.zeros(6, int),
+        "i_workload": workload,
+        "i_interference0": first,
+        "i_interference1": second,
+        "t": np.arange(1.0, 7.0),
+    }
+    np.savez(path / "if3.npz", **arrays)
+    runs = import_pitot(path)
+    assert len(runs) == 16
+    assert runs.colocations.row(10)[2] == ("mi/toast_s", "mi/toast_s")
+    windows = runs.table.column("window_id").to_pylist()[10:]
+    assert [int(w.removeprefix("if3.npz:")) for w in windows] == [0, 0, 0, 3, 3, 3]
