@@ -2,9 +2,9 @@
 
 Source: Pitot (MLSys 2025), Sec. 3.4 with Mondrian pools (Vovk et al. 2003). Which of the predictor's
 candidates bounds a pool is chosen by the margin it gives on a *selection* part, and the chosen one
-is calibrated on another part, so that choosing does not spend the guarantee. The choice is made for a
-few confidences; between them the bound is the largest of the choices so far, so that it never falls
-as confidence rises.
+is calibrated on another part, so that choosing does not spend the guarantee. One candidate serves all
+confidences, so that a bound never falls as confidence rises: choosing anew for every confidence, as the
+paper does, can swap a wide bound for a narrower one on the way up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jostle.bounds._bounds import Bounds
 from jostle.bounds._predictor import Candidates, candidates_of
 from jostle.bounds._rank import exact_confidence, rank_by_weight, window_weights
 
-LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+LEVELS = (0.9, 0.95, 0.99)  # confidences over which the margins of candidates are compared
 FEWEST_TO_CHOOSE = 50
 POOLED = "with co-runners"
 
@@ -27,23 +27,23 @@ POOLED = "with co-runners"
 class Pool:
     """One calibration pool.
 
-    scores: (h, n) ascending in each row. cumulative: (h, n) running weight of the windows. total:
-    the whole weight, a new window's included. choice: (levels,) the candidate for each level.
+    scores: (n,) of the chosen candidate, ascending. cumulative: (n,) running weight of windows. total:
+    the whole weight, a new window's included. choice: the candidate that bounds this pool.
     """
 
     scores: np.ndarray
     cumulative: np.ndarray
     total: int
-    choice: np.ndarray
+    choice: int
 
     @property
     def n(self) -> int:
-        return self.scores.shape[1]
+        return len(self.scores)
 
-    def offset(self, candidate: int, confidence: float) -> tuple[float, int]:
-        """(offset, rank) of a candidate; +inf where the rank exceeds n."""
-        rank = rank_by_weight(self.cumulative[candidate], self.total, confidence)
-        return (float(self.scores[candidate, rank - 1]) if rank <= self.n else np.inf), rank
+    def offset(self, confidence: float) -> tuple[float, int]:
+        """(offset, rank) of the chosen candidate; +inf where the rank exceeds n."""
+        rank = rank_by_weight(self.cumulative, self.total, confidence)
+        return (float(self.scores[rank - 1]) if rank <= self.n else np.inf), rank
 
 
 class Calibration:
@@ -71,15 +71,11 @@ class Calibration:
         for name, degrees in _pools(calibrated.degree):
             inside = np.isin(calibrated.degree, degrees)
             inside_selection = np.isin(chosen.degree, degrees)
-            scores, window = calibrated.scores[:, inside], calibrated.window[inside]
-            weight, total = window_weights(window)
-            order = np.argsort(scores, axis=1, kind="stable")
-            pools[name] = Pool(
-                np.take_along_axis(scores, order, 1),
-                np.cumsum(weight[order], axis=1),
-                total,
-                chosen.choose(inside_selection),
-            )
+            choice = chosen.choose(inside_selection)
+            scores = calibrated.scores[choice, inside]
+            weight, total = window_weights(calibrated.window[inside])
+            order = np.argsort(scores, kind="stable")
+            pools[name] = Pool(scores[order], np.cumsum(weight[order]), total, choice)
         return cls(names, pools)
 
     def bound(self, predictor: Any, colocations: Any, confidence: float) -> Bounds:
@@ -116,31 +112,18 @@ class Calibration:
     def _log_bound(
         self, name: str, candidates: Candidates, at: np.ndarray, level: float
     ) -> tuple[np.ndarray, Pool, int]:
-        """The largest over the segments of confidence up to `level`, each with its own choice."""
         pool = self.pools[name]
-        value = np.full(len(at), -np.inf)
-        rank = pool.n + 1
-        for k, start in enumerate(LEVELS):
-            last = k + 1 == len(LEVELS) or level < LEVELS[k + 1]
-            if k and level < start:
-                break
-            candidate = int(pool.choice[k])
-            reached = level if last else LEVELS[k + 1]
-            if not last and candidate == pool.choice[k + 1]:
-                continue  # the next segment's bound is at least as large
-            offset, rank = pool.offset(candidate, reached)
-            here = candidates.centre[candidate, at] + candidates.scale[candidate, at] * offset
-            value = np.maximum(value, here)
-        return value, pool, rank
+        offset, rank = pool.offset(level)
+        centre, scale = candidates.centre[pool.choice, at], candidates.scale[pool.choice, at]
+        return centre + scale * offset, pool, rank
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
         arrays, pools = {}, {}
         for number, (name, pool) in enumerate(self.pools.items()):
-            pools[name] = {"number": number, "total": pool.total}
+            pools[name] = {"number": number, "total": pool.total, "choice": pool.choice}
             arrays[f"pool_{number}_scores"] = pool.scores
             arrays[f"pool_{number}_cumulative"] = pool.cumulative
-            arrays[f"pool_{number}_choice"] = pool.choice
         return arrays, {"candidates": list(self.names), "pools": pools}
 
     @classmethod
@@ -150,7 +133,7 @@ class Calibration:
                 arrays[f"pool_{entry['number']}_scores"],
                 arrays[f"pool_{entry['number']}_cumulative"],
                 int(entry["total"]),
-                arrays[f"pool_{entry['number']}_choice"],
+                int(entry["choice"]),
             )
             for name, entry in said["pools"].items()
         }
@@ -194,18 +177,19 @@ class _Part:
         degree = np.asarray(runs.colocations.number_of_corunners)
         return cls(candidates, scores, log_runtime, degree, np.asarray(window))
 
-    def choose(self, inside: np.ndarray) -> np.ndarray:
-        """(levels,) the candidate with the least margin at each level; the first where too few."""
-        choice = np.zeros(len(LEVELS), np.int64)
+    def choose(self, inside: np.ndarray) -> int:
+        """The candidate with the least margin, in geometric mean over LEVELS; the first where there are
+        too few runs to tell."""
         n = int(inside.sum())
         if n < FEWEST_TO_CHOOSE or len(self.candidates.names) == 1:
-            return choice
+            return 0
         centre, scale = self.candidates.centre[:, inside], self.candidates.scale[:, inside]
         log_runtime = self.log_runtime[inside]
         ordered = np.sort(self.scores[:, inside], axis=1)
-        for k, level in enumerate(LEVELS):
+        cost = np.zeros(len(self.candidates.names))
+        for level in LEVELS:
             rank = min(int(np.ceil((n + 1) * level)), n)
             log_ratio = centre + scale * ordered[:, rank - 1 : rank] - log_runtime
             margins = np.maximum(np.expm1(np.minimum(log_ratio, 20.0)), 0.0).mean(axis=1)
-            choice[k] = int(np.argmin(np.nan_to_num(margins, nan=np.inf)))
-        return choice
+            cost += np.log(np.maximum(margins, 1e-12))
+        return int(np.argmin(np.nan_to_num(cost, nan=np.inf)))

@@ -1,0 +1,158 @@
+"""Calibration: pools, outcomes, choice of candidates, order in confidence, save and load."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jostle.bounds import OUTCOMES, Calibration, coverage, margin
+from jostle.runs import Colocations, Runs
+
+
+class Noisy:
+    """Predicts 1 s for everything; may offer candidates, the second twice as wide for workload b."""
+
+    def __init__(self, several: bool = False, lost: str | None = None) -> None:
+        self.several, self.lost = several, lost
+
+    def predict(self, colocations: Colocations) -> np.ndarray:
+        out = np.ones(len(colocations))
+        names = np.array(colocations.workload_names)[colocations.workload]
+        out[names == self.lost] = np.nan
+        return out
+
+
+class Scaled(Noisy):
+    def candidates(
+        self, colocations: Colocations
+    ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+        centre = np.log(self.predict(colocations))
+        names = np.array(colocations.workload_names)[colocations.workload]
+        wide = np.where(names == "b", 5.0, 1.0)
+        return ("plain", "scaled"), np.stack([centre, centre]), np.stack([wide**0, wide])
+
+
+def make_runs(seed: int, counts: dict[int, int], spread: dict[str, float] | None = None) -> Runs:
+    """Runs with lognormal noise around 1 s; counts: {number of co-runners: how many}."""
+    random = np.random.default_rng(seed)
+    degree = np.repeat(list(counts), list(counts.values()))
+    workload = random.choice(["a", "b"], len(degree))
+    sigma = np.array([(spread or {}).get(w, 0.1) for w in workload])
+    return Runs.from_columns(
+        workload=list(workload),
+        platform=["p"] * len(degree),
+        corunners=[["a"] * d for d in degree],
+        runtime_seconds=np.exp(sigma * random.normal(size=len(degree))),
+    )
+
+
+def asked(*degrees: int) -> Colocations:
+    return Colocations.from_columns(
+        workload=["a"] * len(degrees),
+        platform=["p"] * len(degrees),
+        corunners=[["b"] * d for d in degrees],
+    )
+
+
+def test_the_bound_is_the_order_statistic() -> None:
+    runs = make_runs(0, {0: 99})
+    calibration = Calibration.fit(Noisy(), runs, runs)
+    bounds = calibration.bound(Noisy(), asked(0), 0.9)
+    assert bounds.seconds[0] == pytest.approx(np.sort(runs.runtime_seconds)[89])
+    assert (bounds.n[0], bounds.rank[0], bounds.pool[0]) == (99, 90, "alone")
+    assert bounds.outcome[0] == "guaranteed"
+
+
+def test_no_evidence_is_infinite_with_a_reason() -> None:
+    runs = make_runs(1, {0: 8, 1: 30, 2: 5})
+    calibration = Calibration.fit(Noisy(), runs, runs)
+    bounds = calibration.bound(Noisy(), asked(0, 1, 2, 3), 0.9)
+    assert list(bounds.outcome) == [
+        "too_few_runs",
+        "guaranteed",
+        "guaranteed_pooled",
+        "unseen_group",
+    ]
+    assert list(np.isinf(bounds.seconds)) == [True, False, False, True]
+    assert list(bounds.is_valid) == [False, True, True, False]
+    assert set(bounds.outcome) <= set(OUTCOMES)
+    none = Calibration.fit(Noisy(), runs.take([]), runs.take([]))
+    assert np.isinf(none.bound(Noisy(), asked(0, 1), 0.5).seconds).all()
+
+
+def test_no_prediction_is_no_bound() -> None:
+    runs = make_runs(2, {0: 50})
+    bounds = Calibration.fit(Noisy(), runs, runs).bound(Noisy(lost="a"), asked(0), 0.9)
+    assert bounds.outcome[0] == "disconnected"
+    assert np.isinf(bounds.seconds[0])
+
+
+def test_a_calibration_run_without_prediction_counts_against() -> None:
+    """Leaving it out would make the bound too low."""
+    runs = make_runs(3, {0: 40})
+    lost = Noisy(lost="b")
+    share = float(np.mean([w == "b" for w in runs.table.column("workload").to_pylist()]))
+    assert share > 0.2
+    assert np.isinf(Calibration.fit(lost, runs, runs).bound(lost, asked(0), 0.9).seconds[0])
+
+
+def test_the_better_candidate_is_chosen_on_the_selection_part() -> None:
+    spread = {"a": 0.02, "b": 0.1}
+    selection, calibration = make_runs(4, {0: 400}, spread), make_runs(5, {0: 400}, spread)
+    test = make_runs(6, {0: 4000}, spread)
+    scaled = Calibration.fit(Scaled(), selection, calibration)
+    plain = Calibration.fit(Noisy(), selection, calibration)
+    assert scaled.pools["alone"].choice == 1
+    wide = plain.bound(Noisy(), test.colocations, 0.9).seconds
+    tight = scaled.bound(Scaled(), test.colocations, 0.9).seconds
+    assert margin(tight, test.runtime_seconds) < margin(wide, test.runtime_seconds)
+    error = np.sqrt(0.1 * 0.9 * (1 / 400 + 1 / 4000))
+    assert coverage(tight, test.runtime_seconds) >= 0.9 - 2 * error
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000), st.lists(st.floats(0.01, 0.998), min_size=2, max_size=6))
+def test_bounds_grow_with_confidence(seed: int, confidences: list[float]) -> None:
+    spread = {"a": 0.05, "b": 0.3}
+    runs, more = (
+        make_runs(seed, {0: 120, 1: 80}, spread),
+        make_runs(seed + 1, {0: 150, 1: 60}, spread),
+    )
+    calibration = Calibration.fit(Scaled(), runs, more)
+    asked_for = make_runs(seed + 2, {0: 20, 1: 20}).colocations
+    ladder = [calibration.bound(Scaled(), asked_for, c).seconds for c in sorted(confidences)]
+    for lower, higher in pairwise(ladder):
+        assert (lower <= higher).all()
+
+
+def test_saved_and_loaded_agree() -> None:
+    runs = make_runs(8, {0: 60, 1: 60, 2: 4})
+    before = Calibration.fit(Scaled(), runs, runs)
+    after = Calibration.from_arrays(*before.to_arrays())
+    for confidence in (0.5, 0.9, 0.97):
+        a = before.bound(Scaled(), asked(0, 1, 2, 3), confidence)
+        b = after.bound(Scaled(), asked(0, 1, 2, 3), confidence)
+        assert np.array_equal(a.seconds, b.seconds)
+        assert np.array_equal(a.outcome, b.outcome)
+
+
+def test_coverage_of_the_whole_layer_by_repetition() -> None:
+    """Choice and calibration together keep their promise, also where the choice is made on few runs."""
+    spread = {"a": 0.05, "b": 0.25}
+    covered = []
+    for repetition in range(150):
+        parts = [make_runs(3 * repetition + k, {0: n}, spread) for k, n in enumerate((60, 39, 200))]
+        calibration = Calibration.fit(Scaled(), parts[0], parts[1])
+        bound = calibration.bound(Scaled(), parts[2].colocations, 0.9).seconds
+        covered.append(coverage(bound, parts[2].runtime_seconds))
+    assert np.mean(covered) >= 0.9 - 2 * np.std(covered) / np.sqrt(len(covered))
+
+
+def test_margin_by_hand() -> None:
+    assert margin(np.array([2.0, 1.0]), np.array([1.0, 2.0])) == pytest.approx(0.5)
+    assert np.isnan(margin(np.zeros(0), np.zeros(0)))
+    assert coverage(np.array([2.0, 1.0]), np.array([1.0, 2.0])) == 0.5
