@@ -123,6 +123,19 @@ def test_runs_without_features_are_refused_where_others_have_them(tmp_path: Path
     assert len(dataset.read()) == 2
 
 
+def test_first_features_must_cover_older_runs(tmp_path: Path):
+    dataset = Dataset(tmp_path)
+    dataset.write(one())
+    new = one("b", platform_features={"platform": ["p"], "f": [1]})
+    assert len(dataset.write(new)) == 2
+    before = dataset.files()
+    with pytest.raises(BadData, match="first is 'a'"):
+        dataset.write(one("c", workload_features={"workload": ["b", "c"], "f": [1, 2]}))
+    assert dataset.files() == before
+    dataset.write(one("c", workload_features={"workload": ["a", "b", "c"], "f": [1, 2, 3]}))
+    assert len(dataset.read()) == 3
+
+
 def test_a_run_that_is_there_is_refused_and_nothing_is_written(tmp_path: Path):
     dataset = Dataset(tmp_path)
     dataset.write(one())

@@ -23,6 +23,17 @@ def encode_text(column: Any) -> tuple[np.ndarray, list[str]]:
     return filled(found, -1).astype(np.int32), names
 
 
+def number_text(column: Any) -> np.ndarray:
+    """(n,) int64 codes by first appearance, -1 where null; fast even where all values differ."""
+    encoded = pc.dictionary_encode(column)
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries()
+        indices = pa.chunked_array([part.indices for part in encoded.chunks], pa.int32())
+    else:
+        indices = encoded.indices
+    return filled(indices, -1).astype(np.int64)
+
+
 def encode_lists(column: Any) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """(offsets (n + 1,) int64, codes (m,) int32, sorted names) of a column of lists of text.
 
@@ -58,11 +69,12 @@ def sorted_inside_lists(column: Any) -> Any:
 
 def repeated(column: Any) -> tuple[np.ndarray, np.ndarray]:
     """(rows whose value stood in an earlier row, the first row of each such value)."""
-    codes, _ = encode_text(column)
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    earlier = first[inverse.reshape(-1)]
-    rows = np.flatnonzero((earlier != np.arange(len(codes))) & (codes >= 0))
-    return rows, earlier[rows]
+    codes = number_text(column)
+    first = np.full(int(codes.max(initial=-1)) + 1, len(codes))
+    given = np.flatnonzero(codes >= 0)
+    np.minimum.at(first, codes[given], given)
+    rows = given[first[codes[given]] != given]
+    return rows, first[codes[rows]]
 
 
 def flags(mask: Any) -> np.ndarray:

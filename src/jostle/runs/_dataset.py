@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -161,21 +162,32 @@ class Dataset:
 
     def _require_features(self, runs: Runs) -> None:
         """Refuse what would make the dataset unreadable for everyone."""
-        colocations = runs.colocations
-        for key, names, new in (
-            ("workload", colocations.workload_names, runs.workload_features),
-            ("platform", colocations.platform_names, runs.platform_features),
+        for key, new in (
+            ("workload", runs.workload_features),
+            ("platform", runs.platform_features),
         ):
             features = self._merged(key, new)
-            if features is not None:
-                lost = sorted({*names} - {*features.column(key).to_pylist()})
-                if lost:
-                    raise BadData(
-                        f"{len(lost)} {key}s have no row in the {key} features of the dataset, "
-                        f"the first is {lost[0]!r}",
-                        where=str(self.path),
-                        fix=f"Write {key}_features for them along with the runs.",
-                    )
+            if features is None:
+                continue
+            tables = [runs.table]
+            if not self._files(f"{key}_features"):
+                # The first features of their kind: runs that had none until now need theirs too.
+                tables += self._readable(["workload", "platform", "corunners"])
+            lost = sorted(_names(tables, key) - {*features.column(key).to_pylist()})
+            if lost:
+                raise BadData(
+                    f"{len(lost)} {key}s have no row in the {key} features of the dataset, "
+                    f"the first is {lost[0]!r}",
+                    where=str(self.path),
+                    fix=f"Write {key}_features for them along with the runs.",
+                )
+
+    def _readable(self, columns: list[str]) -> Iterator[pa.Table]:
+        """These columns of the run files; a damaged file is left for readers to name, because it
+        must not keep new measurements from being written."""
+        for file in self._files("runs"):
+            with suppress(UnreadableFile):
+                yield read_parquet(file, VERSION, columns)
 
     def _require_new(self, runs: Runs) -> None:
         ids = runs.table.column("run_id")
@@ -195,6 +207,14 @@ class Dataset:
                     where=str(self.path),
                     fix="Write to another folder, or give new runs run_ids of their own.",
                 )
+
+
+def _names(tables: list[pa.Table], key: str) -> set[str]:
+    """All workloads (targets and co-runners) or all platforms in these tables."""
+    columns = [table.column(key) for table in tables]
+    if key == "workload":
+        columns += [pc.list_flatten(table.column("corunners")) for table in tables]
+    return set().union(*(pc.unique(column).to_pylist() for column in columns))
 
 
 def read_runs(path: str | os.PathLike[str]) -> Runs:

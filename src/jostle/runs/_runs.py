@@ -14,7 +14,7 @@ import pyarrow.compute
 from jostle.errors import BadData, BadRows
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import Colocations
-from jostle.runs._columns import encode_lists, encode_text, filled, flags
+from jostle.runs._columns import encode_lists, encode_text, filled, flags, number_text
 from jostle.runs._features import merge_features
 from jostle.runs._schema import COLUMNS, conform, conform_features, runs_schema
 
@@ -154,8 +154,8 @@ class Runs:
 
     @cached_property
     def window(self) -> np.ndarray:
-        """(n,) int64 codes, equal where window_id is; numbered by name; read-only."""
-        return _frozen(encode_text(self.table.column("window_id"))[0].astype(np.int64))
+        """(n,) int64 codes, equal where window_id is; numbered by first appearance; read-only."""
+        return _frozen(number_text(self.table.column("window_id")))
 
     def features_of(self, key: str) -> tuple[tuple[str, ...], pa.Table | None]:
         """(names, table without its key column) of the `workload` or `platform` features.
@@ -291,20 +291,28 @@ def _array(name: str, values: Any) -> Any:
 
 def _bad_values(name: str, values: Any, kind: Any, error: Exception) -> BadRows:
     """Arrow says what it could not hold but not where: look for it entry by entry."""
+    is_arrow = isinstance(values, (pa.Array, pa.ChunkedArray))
     bad: list[tuple[int, str]] = []
     for row, value in enumerate(values):
         try:
-            pa.array([value], kind)
+            if is_arrow:
+                value.cast(kind)
+            else:
+                pa.array([value], kind)
             is_bad = name == "corunners" and isinstance(value, (str, bytes))
         except (*_ARROW_ERRORS, UnicodeEncodeError, OverflowError):
             is_bad = True
         if is_bad:
-            bad.append((row, f"{name} is {value!r}"))
+            bad.append((row, f"{name} is {_plain(value)!r}"))
             if len(bad) == 20:
                 break
     said = f"row {bad[0][0]}: {bad[0][1]}" if bad else str(error)
     expected = "text" if kind == pa.string() else kind or "one type of value"
     return BadRows(f"column {name!r} holds what is not {expected}: {said}", rows=bad)
+
+
+def _plain(value: Any) -> Any:
+    return value.as_py() if isinstance(value, pa.Scalar) else value
 
 
 def _hash(table: pa.Table) -> str:
