@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from jostle.cli import _runs
 from jostle.errors import BadData, BadRows, NotPermitted, UnreadableFile
 from jostle.runs import Dataset, Runs, read_runs
 
@@ -164,6 +168,13 @@ def test_leftovers_are_passed_over_and_told(tmp_path: Path):
     left.write_bytes(b"half a file")
     assert len(dataset.read()) == 1
     assert dataset.leftovers() == [left]
+    app = typer.Typer()
+    _runs.register(app)
+    result = CliRunner().invoke(app, [str(tmp_path), "--json"])
+    assert json.loads(result.stdout)["leftovers"] == [str(left)]
+    result = CliRunner().invoke(app, [str(tmp_path)])
+    assert str(left) in result.stderr
+    assert str(left) not in result.stdout
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):

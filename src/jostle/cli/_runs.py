@@ -30,10 +30,21 @@ def runs(
     if json_:
         import json
 
-        document = {**summary.to_json(), "dataset": str(dataset), "version": found.version()}
+        document = {
+            **summary.to_json(),
+            "dataset": str(dataset),
+            "version": found.version(),
+            "leftovers": [str(file) for file in found.leftovers()],
+        }
         typer.echo(json.dumps(document))
         return
     _print(summary, dataset)
+    if left := found.leftovers():
+        typer.echo(
+            f"{len(left)} unfinished files of writers that are at work or were killed, passed "
+            f"over; the first is {left[0]}",
+            err=True,
+        )
 
 
 def _print(summary: RunsSummary, dataset: Path) -> None:
