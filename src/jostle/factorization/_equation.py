@@ -35,11 +35,19 @@ def pressure_of(form: str, shifted_intensity: Any, xp: Any) -> Any:
 
 
 def log_slowdown(
-    form: str, shifted_susceptibility: Any, pressure: Any, type_weight: Any, xp: Any
+    form: str,
+    shifted_susceptibility: Any,
+    pressure: Any,
+    type_weight: Any,
+    xp: Any,
+    leak: float = LEAK,
 ) -> Any:
-    """Both (..., types), the pressure summed over co-runners; type_weight (types,). Returns (...)."""
+    """Both (..., types), the pressure summed over co-runners; type_weight (types,). Returns (...).
+
+    leak: slope of the paper's activation below 0; 1 makes it the identity.
+    """
     if form == "paper":
-        active = xp.where(pressure > 0, pressure, LEAK * pressure)
+        active = xp.where(pressure > 0, pressure, leak * pressure)
         return (shifted_susceptibility * active * type_weight).sum(-1)
     total = (softplus(shifted_susceptibility, xp) * pressure * type_weight).sum(-1)
     return xp.log1p(total) if form == "saturating" else total

@@ -41,6 +41,9 @@ def fit(
     baseline, notes = _baseline(
         workload, platform, padded, log_runtime, workload_features, platform_features
     )
+    if not method.baseline:
+        level = np.full(len(workload_names), log_runtime.mean())
+        baseline = replace(baseline, workload=level, platform=np.zeros(len(platform_names)))
     target = log_runtime - baseline.workload[workload] - baseline.platform[platform]
     rows = Rows(workload, platform, padded, target)
     solo, corun = _parts(rows, _alone(padded))
@@ -55,6 +58,7 @@ def fit(
         hidden=min(method.hidden, max(16, size // 8)),
         table_width=method.table_width,
         grid=cells <= GRID_LIMIT,
+        leak=method.leak,
     )
     schedule = Schedule(
         steps=method.steps or steps_for(size),
@@ -63,6 +67,7 @@ def fit(
         offset_decay=method.offset_decay,
         batch=method.batch,
         corun_weight=method.corun_weight,
+        objective=method.objective,
     )
     quantiles = method.quantiles
     if size < FEWEST_FOR_HEADS or len(quantiles) * len(workload_names) * shape.rank > HEADS_LIMIT:
@@ -81,14 +86,21 @@ def fit(
     sizes = (len(workload_names), len(platform_names), len(workload_names))
     spread = Spread(*(np.zeros(number) for number in sizes))
     fitted = FittedFactorization(
-        method.form, workload_names, platform_names, embeddings, quantiles, spread, notes
+        method.form,
+        workload_names,
+        platform_names,
+        embeddings,
+        quantiles,
+        spread,
+        notes,
+        method.leak,
     )
     return with_spread(fitted, validation)
 
 
 def steps_for(size: int) -> int:
     """Training steps for so many runs: more data bears more of them before it is overfitted."""
-    return int(np.clip(500 * (size / 12_000) ** 0.57, 300, 3000))
+    return int(np.clip(5 * (size / 12_000) ** 0.57, 3, 30)) * 100
 
 
 def decay_for(size: int) -> float:
@@ -113,15 +125,7 @@ def with_spread(fitted: FittedFactorization, validation: Runs) -> FittedFactoriz
         len(fitted.workload_names),
         len(fitted.platform_names),
     )
-    return FittedFactorization(
-        fitted.form,
-        fitted.workload_names,
-        fitted.platform_names,
-        fitted.embeddings,
-        fitted.quantiles,
-        spread,
-        fitted.notes,
-    )
+    return fitted.with_spread(spread)
 
 
 def pad(corunner: np.ndarray, offsets: np.ndarray) -> np.ndarray:

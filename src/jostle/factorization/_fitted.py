@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import UnknownName
-from jostle.factorization._equation import SHIFT, log_slowdown, pressure_of
+from jostle.factorization._equation import LEAK, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._spread import Spread
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class FittedFactorization:
         quantiles: tuple[float, ...],
         spread: Spread,
         notes: tuple[str, ...] = (),
+        leak: float = LEAK,
     ) -> None:
         self.form = form
         self.workload_names = workload_names
@@ -75,6 +76,7 @@ class FittedFactorization:
         self.quantiles = quantiles
         self.spread = spread
         self.notes = notes
+        self.leak = leak
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where no chain of runs connects the workload with the platform.
@@ -100,6 +102,19 @@ class FittedFactorization:
         scales += [np.ones(len(centre))] * len(heads)
         centres = [centre] * len(SPREAD_POWERS) + heads
         return tuple(names), np.stack(centres), np.stack(scales)
+
+    def with_spread(self, spread: Spread) -> FittedFactorization:
+        """The same model with another spread."""
+        return FittedFactorization(
+            self.form,
+            self.workload_names,
+            self.platform_names,
+            self.embeddings,
+            self.quantiles,
+            spread,
+            self.notes,
+            self.leak,
+        )
 
     def interference_norm(self) -> np.ndarray:
         """(platforms,) spectral norm of F_j = sum_t v_s(j,t) v_g(j,t)^T (Pitot, Sec. 3.3), from the
@@ -156,7 +171,12 @@ class FittedFactorization:
         )
         out = np.zeros(n)
         out[beside] = log_slowdown(
-            self.form, target - shift, pressure[beside], self.embeddings.type_weight, np
+            self.form,
+            target - shift,
+            pressure[beside],
+            self.embeddings.type_weight,
+            np,
+            self.leak,
         )
         return out
 
@@ -204,6 +224,7 @@ class FittedFactorization:
             "platform_names": list(self.platform_names),
             "quantiles": list(self.quantiles),
             "notes": list(self.notes),
+            "leak": self.leak,
         }
 
     @classmethod
@@ -222,6 +243,7 @@ class FittedFactorization:
             tuple(said["quantiles"]),
             spread,
             tuple(said["notes"]),
+            float(said["leak"]),
         )
 
 

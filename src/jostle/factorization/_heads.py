@@ -31,7 +31,7 @@ def train_heads(
     seed: int,
 ) -> dict[str, np.ndarray]:
     """head_main (h, workloads, rank), head_bias (h, workloads) for h quantiles."""
-    e = jax.jit(partial(embed, shape=shape))(parameters, features)
+    e = embed(parameters, features, shape)
     start = {
         "main": jnp.broadcast_to(e["workload_main"], (len(quantiles), *e["workload_main"].shape)),
         "bias": jnp.broadcast_to(e["workload_bias"], (len(quantiles), *e["workload_bias"].shape)),
@@ -39,8 +39,15 @@ def train_heads(
     xi = jnp.asarray(quantiles)[:, None]
     # A head starts a normal quantile's distance from the median, scaled to the typical error.
     start["bias"] = start["bias"] + 0.05 * jax.scipy.stats.norm.ppf(xi)
-    optimiser = optax.adam(optax.cosine_decay_schedule(RATE, STEPS, 0.05))
     data = jax.tree.map(jnp.asarray, (arrays_of(solo), arrays_of(corun)))
+    head = _run(start, e, data, xi, jax.random.key(seed), shape)
+    return {f"head_{name}": np.asarray(value) for name, value in head.items()}
+
+
+@partial(jax.jit, static_argnames=("shape",))
+def _run(head: Any, e: Any, data: Any, xi: jax.Array, key: jax.Array, shape: Shape) -> Any:
+    """The heads after STEPS steps of pinball loss."""
+    optimiser = optax.adam(optax.cosine_decay_schedule(RATE, STEPS, 0.05))
 
     def predict(head: Any, rows: Any) -> jax.Array:
         """(h, n) log runtime minus baseline."""
@@ -64,7 +71,9 @@ def train_heads(
             s = jnp.einsum("ntk,ntk->nt", e["target"][workload], e["susceptibility"][platform])
         else:
             s = jnp.einsum("hnuk,ntk->hnt", target, e["susceptibility"][platform])
-        return out + log_slowdown(shape.form, s - SHIFT[shape.form], each.sum(1), 1.0, jnp)
+        return out + log_slowdown(
+            shape.form, s - SHIFT[shape.form], each.sum(1), 1.0, jnp, shape.leak
+        )
 
     def loss_of(head: Any, batch: Any) -> jax.Array:
         total = jnp.zeros(())
@@ -82,6 +91,5 @@ def train_heads(
         updates, state = optimiser.update(slope, state)
         return (optax.apply_updates(head, updates), state), None
 
-    keys = jax.random.split(jax.random.key(seed), STEPS)
-    (head, _), _ = jax.jit(lambda c: jax.lax.scan(step, c, keys))((start, optimiser.init(start)))
-    return {f"head_{name}": np.asarray(value) for name, value in head.items()}
+    carry = (head, optimiser.init(head))
+    return jax.lax.scan(step, carry, jax.random.split(key, STEPS))[0][0]

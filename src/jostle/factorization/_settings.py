@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.errors import UsageError
-from jostle.factorization._equation import FORMS
+from jostle.factorization._equation import FORMS, LEAK
 
 if TYPE_CHECKING:
     from jostle.factorization._fitted import FittedFactorization
     from jostle.runs import Runs
 
+OBJECTIVES = ("relative", "squared_log", "squared_relative")
 Progress = Callable[[int, int, float], None]
 
 
@@ -28,7 +29,10 @@ class Factorization:
     corun_weight: weight of runs with co-runners in the loss (beta). quantiles: heads trained for these
     quantiles of the runtime, for bounds; empty for none. steps, weight_decay: None picks
     them by the number of runs. use_workload_features, use_platform_features: whether the towers see
-    the feature tables.
+    the feature tables. objective: what training minimises, `relative` (the error that is reported,
+    smoothed), `squared_log`, or `squared_relative`. baseline: whether the towers learn what the
+    linear-scaling baseline leaves (the paper's log-residual objective) or everything. leak: slope of the
+    paper form's activation below 0; 1 leaves the activation out.
     """
 
     form: str = "paper"
@@ -47,6 +51,9 @@ class Factorization:
     batch: int = 8192
     use_workload_features: bool = True
     use_platform_features: bool = True
+    objective: str = "relative"
+    baseline: bool = True
+    leak: float = LEAK
 
     name = "factorization"
 
@@ -54,6 +61,10 @@ class Factorization:
         if self.form not in FORMS:
             raise UsageError(
                 f"unknown interference form {self.form!r}", fix=f"One of {', '.join(FORMS)}."
+            )
+        if self.objective not in OBJECTIVES:
+            raise UsageError(
+                f"unknown objective {self.objective!r}", fix=f"One of {', '.join(OBJECTIVES)}."
             )
         for name in ("rank", "types", "type_rank", "hidden", "table_width", "members", "batch"):
             if getattr(self, name) < 1:

@@ -9,7 +9,7 @@ product) and runs pick their cells; else they are taken run by run, so that memo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -19,10 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jostle.factorization._equation import SHIFT, log_slowdown, pressure_of
+from jostle.factorization._equation import LEAK, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._features import Features
 
-GRID_LIMIT = 2_000_000
 Parameters = dict[str, Any]
 
 
@@ -56,6 +55,7 @@ class Shape:
     hidden: int
     table_width: int
     grid: bool
+    leak: float = LEAK
 
 
 def initial_parameters(
@@ -112,6 +112,7 @@ def run_tower(tower: Parameters, features: Any, shape: Shape) -> list[jax.Array]
     return out
 
 
+@partial(jax.jit, static_argnames=("shape",))
 def embed(parameters: Parameters, features: Any, shape: Shape) -> dict[str, jax.Array]:
     """All embeddings: what is saved and answered from. (count, rank), (count,), (count, types, k)."""
     w = run_tower(parameters["workload"], features[0], shape)
@@ -162,13 +163,22 @@ def residual(e: dict[str, jax.Array], rows: Any, shape: Shape) -> jax.Array:
             jnp,
         )
     pressure = (g * present[..., None]).sum(1)
-    return solo + bias + log_slowdown(shape.form, s - move, pressure, 1.0, jnp)
+    return solo + bias + log_slowdown(shape.form, s - move, pressure, 1.0, jnp, shape.leak)
 
 
-def smoothed_relative_error(error: jax.Array, smooth: float = 0.02) -> jax.Array:
-    """|exp(error) - 1|, quadratic under `smooth`, linear past a factor e^1.5 so that it cannot explode."""
-    a = jnp.abs(jnp.expm1(jnp.clip(error, -8.0, 1.5))) + jnp.maximum(error - 1.5, 0.0) * 4.5
-    return jnp.where(a < smooth, a * a / (2 * smooth) + smooth / 2, a)
+def objective_of(objective: str, error: jax.Array) -> jax.Array:
+    """What a log error costs, see Factorization.objective.
+
+    `relative` is |exp(error) - 1|, the metric itself, but quadratic under 0.02, where errors are noise,
+    and linear past a factor e^1.5, so that it cannot explode.
+    """
+    if objective == "squared_log":
+        return jnp.square(error)
+    size = jnp.abs(jnp.expm1(jnp.clip(error, -8.0, 1.5))) + jnp.maximum(error - 1.5, 0.0) * 4.5
+    if objective == "squared_relative":
+        return jnp.square(size)
+    smooth = 0.02
+    return jnp.where(size < smooth, size * size / (2 * smooth) + smooth / 2, size)
 
 
 @dataclass(frozen=True)
@@ -181,6 +191,7 @@ class Schedule:
     offset_decay: float
     batch: int
     corun_weight: float
+    objective: str = "relative"
     average: float = 0.99
 
 
@@ -198,40 +209,49 @@ def train(
 ) -> Parameters:
     """Returns the parameters at the best validation checkpoint (the last one without validation)."""
     features = device_features(workload, platform)
+    calls = -(-schedule.steps // steps_per_call)
+    steps = -(
+        -schedule.steps // calls
+    )  # every call runs as many, so that one compilation serves all
+    schedule = replace(schedule, steps=calls * steps)
     key = jax.random.key(seed)
     parameters = initial_parameters(key, shape, workload, platform)
-    warm = optax.linear_schedule(schedule.learning_rate * 0.05, schedule.learning_rate, 100)
-    decay = optax.cosine_decay_schedule(schedule.learning_rate, max(schedule.steps - 100, 1), 0.01)
-    rate = optax.join_schedules([warm, decay], [100])
-    optimiser = optax.chain(
-        optax.clip_by_global_norm(1.0),
-        optax.adamw(rate, b2=0.99, weight_decay=schedule.weight_decay, mask=_decays),
-    )
     data = jax.tree.map(jnp.asarray, (arrays_of(solo), arrays_of(corun)))
-    carry = (parameters, parameters, optimiser.init(parameters))
-    run = partial(
-        _run_steps,
-        features=features,
-        data=data,
-        shape=shape,
-        schedule=schedule,
-        optimiser=optimiser,
-    )
-    run = jax.jit(run, static_argnames=("steps",))
-    evaluate = jax.jit(partial(_validate, features=features, shape=shape))
     held = [jax.tree.map(jnp.asarray, arrays_of(rows)) for rows in validation if len(rows)]
+    carry = (parameters, parameters, optimiser_of(schedule).init(parameters))
     best, kept = np.inf, parameters
-    done = 0
-    while done < schedule.steps:
-        steps = min(steps_per_call, schedule.steps - done)
-        carry, loss = run(carry, jax.random.fold_in(key, done + 1), steps=steps)
-        done += steps
-        score = float(sum(evaluate(carry[1], rows) for rows in held)) if held else -done
-        if score <= best:
+    for call in range(1, calls + 1):
+        carry, loss = run_steps(
+            carry,
+            jax.random.fold_in(key, call),
+            features,
+            data,
+            shape=shape,
+            schedule=schedule,
+            steps=steps,
+        )
+        score = float(sum(validate(carry[1], rows, features, shape) for rows in held))
+        if not held or score <= best:
             best, kept = score, carry[1]
         if progress:
-            progress(done, schedule.steps, float(loss))
+            progress(call * steps, schedule.steps, float(loss))
     return kept
+
+
+def optimiser_of(schedule: Schedule) -> optax.GradientTransformation:
+    """AdamW, clipped, warmed up to the learning rate and down again by a cosine."""
+    rise = min(100, schedule.steps // 3 + 1)
+    warm = optax.linear_schedule(schedule.learning_rate * 0.05, schedule.learning_rate, rise)
+    fall = optax.cosine_decay_schedule(schedule.learning_rate, max(schedule.steps - rise, 1), 0.01)
+    return optax.chain(
+        optax.clip_by_global_norm(1.0),
+        optax.adamw(
+            optax.join_schedules([warm, fall], [rise]),
+            b2=0.99,
+            weight_decay=schedule.weight_decay,
+            mask=_decays,
+        ),
+    )
 
 
 def device_features(workload: Features, platform: Features) -> Any:
@@ -242,8 +262,7 @@ def device_features(workload: Features, platform: Features) -> Any:
 
 def embeddings_of(parameters: Parameters, features: Any, shape: Shape) -> dict[str, np.ndarray]:
     """All embeddings as NumPy arrays, see `embed`."""
-    out = jax.jit(partial(embed, shape=shape))(parameters, features)
-    return {name: np.asarray(value) for name, value in out.items()}
+    return {name: np.asarray(value) for name, value in embed(parameters, features, shape).items()}
 
 
 def arrays_of(rows: Rows) -> tuple[np.ndarray, ...]:
@@ -268,25 +287,30 @@ def pick(rows: Any, key: jax.Array, batch: int) -> Any:
     return jax.tree.map(lambda x: x[index], rows)
 
 
-def _run_steps(
+@partial(jax.jit, static_argnames=("shape", "schedule", "steps"))
+def run_steps(
     carry: Any,
     key: jax.Array,
-    *,
-    steps: int,
     features: Any,
     data: Any,
+    *,
     shape: Shape,
     schedule: Schedule,
-    optimiser: Any,
+    steps: int,
 ) -> Any:
+    """`steps` steps of training from `carry` = (parameters, their average, optimiser state).
+
+    Compiled once per shape of the data: members of an ensemble share it.
+    """
+    optimiser = optimiser_of(schedule)
+
     def loss_of(parameters: Parameters, batch: Any) -> jax.Array:
         e = embed(parameters, features, shape)
         total = jnp.zeros(())
         for rows, weight in zip(batch, (1.0, schedule.corun_weight), strict=True):
             if len(rows[0]) and weight:
-                total += (
-                    weight * smoothed_relative_error(residual(e, rows[:3], shape) - rows[3]).mean()
-                )
+                error = residual(e, rows[:3], shape) - rows[3]
+                total += weight * objective_of(schedule.objective, error).mean()
         offsets = [
             jnp.square(parameters[side]["offset"]).sum(1).mean()
             for side in ("workload", "platform")
@@ -309,6 +333,8 @@ def _run_steps(
     return carry, losses.mean()
 
 
-def _validate(parameters: Parameters, rows: Any, *, features: Any, shape: Shape) -> jax.Array:
+@partial(jax.jit, static_argnames=("shape",))
+def validate(parameters: Parameters, rows: Any, features: Any, shape: Shape) -> jax.Array:
+    """Mean relative error of rows that were not trained on."""
     error = residual(embed(parameters, features, shape), rows[:3], shape) - rows[3]
     return jnp.abs(jnp.expm1(error)).mean()

@@ -1,0 +1,200 @@
+"""fit, predict and evaluate as commands: results, JSON, errors and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.factorization.conftest import make_world
+
+import jostle
+from jostle.cli._app import run
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("world") / "dataset"
+    jostle.Dataset(path).write(make_world(900, 0))
+    return path
+
+
+@pytest.fixture(scope="session")
+def model(dataset: Path) -> Path:
+    path = dataset.parent / "model"
+    assert run(["fit", str(dataset), "-o", str(path), "--steps", "100"]) == 0
+    return path
+
+
+def answer(model: Path, *more: str) -> list[str]:
+    return ["predict", str(model), "-w", "w01", "-p", "p2", *more]
+
+
+def test_predict_says_how_long_and_at_most(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(answer(model, "-b", "w02", "-c", "0.9")) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("w01 on p2 beside w02: ")
+    assert "with confidence 0.9" in said
+    assert "guaranteed" in said
+
+
+def test_predict_json_matches_the_library(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(answer(model, "-b", "w03", "-b", "w02", "-c", "0.9", "--json")) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "predict/v1"
+    one = document["answers"][0]
+    loaded = jostle.load(model)
+    asked = jostle.Colocations.from_columns(
+        workload=["w01"], platform=["p2"], corunners=[["w02", "w03"]]
+    )
+    assert one["runtime_seconds"] == pytest.approx(loaded.predict(asked)[0])
+    assert one["bound_seconds"] == pytest.approx(loaded.bound(asked, 0.9).seconds[0])
+    assert one["corunners"] == ["w02", "w03"]
+
+
+def test_no_valid_bound_is_null_and_ends_with_3(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(answer(model, "-c", "0.9999", "--json")) == 3
+    one = json.loads(capsys.readouterr().out)["answers"][0]
+    assert one["bound_seconds"] is None
+    assert one["outcome"] == "too_few_runs"
+    assert run(answer(model, *["-b", "w02"] * 5)) == 3
+    assert "unseen_group" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["predict", "{model}", "-w", "w0l", "-p", "p2"], 4, "Did you mean"),
+        (["predict", "{model}", "-w", "w01"], 2, "say --platform"),
+        (["predict", "{model}"], 2, "either --workload or --input"),
+        (["predict", "{model}", "-w", "w01", "-p", "p2", "-c", "1.5"], 2, "not between 0 and 1"),
+        (["predict", "{model}/none", "-w", "w01"], 4, "no model here"),
+        (["fit", "{model}", "-o", "x"], 4, "holds no runs"),
+        (["fit", "nowhere", "-o", "x"], 4, "no such dataset"),
+        (["fit", "{dataset}", "-o", "x", "--form", "odd"], 2, "unknown interference form"),
+        (["evaluate", "factorization", "{dataset}"], 2, "either --splits or --observed"),
+        (["evaluate", "factorization", "{dataset}", "--observed", "2"], 2, "between 0 and 1"),
+        (["frobnicate"], 2, "No such command"),
+    ],
+)
+def test_errors_are_sentences_with_exit_codes(
+    arguments: list[str],
+    code: int,
+    said: str,
+    model: Path,
+    dataset: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    filled = [a.format(model=model, dataset=dataset) for a in arguments]
+    assert run(filled) == code
+    out, err = capsys.readouterr()
+    assert said in err
+    assert out == ""
+    assert run([*filled, "--json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "error/v1"
+    assert document["exit_code"] == code
+
+
+def test_many_at_once_from_a_file(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "asked.csv"
+    file.write_text("workload,platform,corunners\nw01,p2,\nw03,p1,w02;w02\n")
+    assert run(["predict", str(model), "-i", str(file), "-c", "0.8", "--json"]) == 0
+    answers = json.loads(capsys.readouterr().out)["answers"]
+    assert [a["corunners"] for a in answers] == [[], ["w02", "w02"]]
+    file.write_text("workload,platform\nw01,\n")
+    assert run(["predict", str(model), "-i", str(file)]) == 4
+    assert "line 2 has no platform" in capsys.readouterr().err
+
+
+def test_evaluate_prints_documented_metrics(
+    dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = ["evaluate", "factorization", str(dataset), "--observed", "0.7", "--steps", "100"]
+    assert run([*ask, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "evaluate/v1"
+    assert document["name"] == "factorization"
+    for group in ("solo", "corun"):
+        assert 0 < document["metrics"][f"mape_{group}_ratio"] < 0.5
+        for level in (90, 95, 99):
+            assert {f"coverage_{level}_{group}_ratio", f"margin_{level}_{group}_ratio"} <= set(
+                document["metrics"]
+            )
+
+
+def test_evaluate_with_a_file_of_row_numbers(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    degree = jostle.read_runs(dataset).colocations.number_of_corunners
+    rows = {}
+    for prefix, k in (("mf", 0), ("if2", 1)):
+        n = int((degree == k).sum())
+        order = np.random.default_rng(k).permutation(n)
+        cuts = [int(0.5 * n), int(0.7 * n)]
+        for part, index in zip(("train", "val", "test"), np.split(order, cuts), strict=True):
+            rows[f"{prefix}_{part}"] = index
+    np.savez(tmp_path / "s.npz", **rows)
+    ask = ["evaluate", "factorization", str(dataset), "--steps", "100", "--json"]
+    assert run([*ask, "--splits", str(tmp_path / "s.npz")]) == 0
+    metrics = json.loads(capsys.readouterr().out)["metrics"]
+    assert metrics["test_runs"] == len(rows["mf_test"]) + len(rows["if2_test"])
+    rows["mf_test"] = np.array([10**6])
+    np.savez(tmp_path / "s.npz", **rows)
+    assert run([*ask, "--splits", str(tmp_path / "s.npz")]) == 4
+
+
+def test_a_damaged_model_is_named(model: Path, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "model"
+    shutil.copytree(model, copy)
+    tensors = next(copy.glob("*.safetensors"))
+    content = tensors.read_bytes()
+    tensors.write_bytes(content[: len(content) // 2])
+    with pytest.raises(jostle.JostleError, match="truncated or changed"):
+        jostle.load(copy)
+    tensors.unlink()
+    with pytest.raises(jostle.JostleError, match="no model here"):
+        jostle.load(copy)
+    (copy / "model.json").write_text('{"schema": "model/v9"}')
+    with pytest.raises(jostle.JostleError, match="model/v9"):
+        jostle.load(copy)
+
+
+def test_a_loaded_model_answers_as_the_fitted_one(dataset: Path, tmp_path: Path) -> None:
+    fitted = jostle.fit(jostle.read_runs(dataset), jostle.Factorization(steps=50), seed=1)
+    fitted.save(tmp_path / "m")
+    fitted.save(tmp_path / "m")  # replacing is fine
+    loaded = jostle.load(tmp_path / "m")
+    asked = make_world(200, 3).colocations
+    assert np.array_equal(fitted.predict(asked), loaded.predict(asked))
+    a, b = (m.bound(asked, 0.9) for m in (fitted, loaded))
+    assert np.array_equal(a.seconds, b.seconds)
+    assert list(a.outcome) == list(b.outcome)
+
+
+def test_predict_needs_neither_jax_nor_pyarrow(model: Path) -> None:
+    code = (
+        "import sys; from jostle.cli._app import run\n"
+        f"assert run({answer(model)!r}) in (0, 3)\n"
+        "bad = {'jax', 'pyarrow', 'scipy', 'sklearn', 'rich'} & set(sys.modules)\n"
+        "assert not bad, bad"
+    )
+    run_ = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run_.returncode == 0, run_.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(model: Path) -> None:
+    command = f"'{Path(sys.executable).with_name('jostle')}' predict {model} -w w01 -p p2 | true"
+    shell = ["bash", "-o", "pipefail", "-c", command]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False, env=dict(os.environ))
+    assert "Traceback" not in done.stderr

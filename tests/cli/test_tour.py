@@ -1,0 +1,69 @@
+"""The main job end to end, shortened: a few workloads, seconds of measuring."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.cli._app import run
+from jostle.evaluate import hold_out_sets
+
+pytest.importorskip("wasmtime", reason="the tour measures with wasmtime (extra: measure)")
+
+SHORT = ["-w", "matmul-s", "-w", "stream-s", "-w", "sha256-s", "-e", "speed", "--accept-all"]
+SHORT += ["--sets", "24", "--window", "0.03", "--budget", "40"]
+
+
+def test_the_tour_measures_learns_and_checks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "jostle-tour"
+    assert run(["tour", "-o", str(folder), *SHORT]) == 0
+    said = capsys.readouterr().out
+    for part in (
+        "predicted",
+        "bound 90%",
+        "measured",
+        "inside",
+        "Mean error",
+        "lie under",
+        "Next:",
+    ):
+        assert part in said
+    runs = jostle.read_runs(folder / "dataset")
+    assert set(runs.colocations.workload_names) == {"matmul-s", "stream-s", "sha256-s"}
+    assert (runs.ok().runtime_seconds > 0).all()
+    assert (runs.colocations.number_of_corunners > 0).sum() > 20
+    assert jostle.load(folder / "model").predict(runs.colocations).shape == (len(runs),)
+
+    # A second tour of the same folder goes on from the first.
+    assert run(["tour", "-o", str(folder), *SHORT, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "tour/v1"
+    more = jostle.read_runs(folder / "dataset")
+    assert len(more) > len(runs)
+    assert set(runs.table.column("run_id").to_pylist()) <= set(
+        more.table.column("run_id").to_pylist()
+    )
+    metrics = document["metrics"]
+    assert 0 <= metrics["under_bound_runs"] <= metrics["held_out_runs"]
+    for name in ("mape_corun_ratio", "mape_naive_solo_ratio", "mape_naive_share_ratio"):
+        assert metrics[name] > 0
+
+
+def test_held_out_sets_are_whole_and_unseen() -> None:
+    runs = jostle.Runs.from_columns(
+        workload=["a", "b", "a", "b", "a", "a", "c", "a", "c"],
+        platform=["p"] * 9,
+        corunners=[["b"], ["a"], ["b"], ["a"], [], ["a"], ["a"], ["c"], []],
+        runtime_seconds=np.ones(9),
+    )
+    held, rest = hold_out_sets(runs, 0.34, seed=0)
+    assert sorted([*held, *rest]) == list(range(9))
+    assert {4, 8} <= set(rest)  # runs alone are never held out
+    groups = [{0, 1, 2, 3}, {5}, {6, 7}]
+    assert sum(set(held) == group for group in groups) == 1

@@ -1,0 +1,50 @@
+"""The baseline against exact least squares, components against SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components as scipy_components
+
+from jostle.factorization import fit_baseline
+from jostle.factorization._baseline import connected_components
+
+EDGES = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 5)), max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(EDGES)
+def test_components_match_scipy(edges: list[tuple[int, int]]) -> None:
+    w, p = (np.array([edge[side] for edge in edges], int) for side in (0, 1))
+    ours_w, ours_p = connected_components(w, p, 8, 6)
+    graph = coo_array((np.ones(len(edges)), (w, p + 8)), shape=(14, 14))
+    _, theirs = scipy_components(graph, directed=False)
+    ours = np.concatenate([ours_w, ours_p])
+    seen = np.isin(np.arange(14), np.concatenate([w, p + 8]))
+    assert ((ours >= 0) == seen).all()
+    same = ours[seen][:, None] == ours[seen][None]
+    assert (same == (theirs[seen][:, None] == theirs[seen][None])).all()
+
+
+def test_matches_least_squares_without_shrinkage() -> None:
+    random = np.random.default_rng(0)
+    w, p = random.integers(0, 9, 300), random.integers(0, 7, 300)
+    y = random.normal(size=300)
+    design = np.zeros((300, 16))
+    design[np.arange(300), w] = 1
+    design[np.arange(300), 9 + p] = 1
+    exact = design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    ours = fit_baseline(w, p, y, 9, 7, shrinkage=0.0)
+    assert np.allclose(ours.workload[w] + ours.platform[p], exact, atol=1e-7)
+    assert ours.number_of_components == 1
+
+
+def test_a_name_without_runs_has_the_mean_effect() -> None:
+    y = np.array([1.0, 2.0])
+    ours = fit_baseline(np.array([0, 0]), np.array([0, 1]), y, 2, 3)
+    assert ours.workload[1] == 1.5
+    assert ours.platform[2] == 0.0
+    assert ours.workload_component[1] == -1
+    assert fit_baseline(np.zeros(0, int), np.zeros(0, int), np.zeros(0), 1, 1).workload[0] == 0.0

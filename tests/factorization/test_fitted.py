@@ -1,0 +1,223 @@
+"""The fitted model: JAX and NumPy agree, invariants, what it learns, what it cannot answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jostle.errors import NotEnoughRuns, UnknownName, UsageError
+from jostle.factorization import Factorization, FittedFactorization
+from jostle.factorization import _train as jax_side
+from jostle.factorization._baseline import Baseline
+from jostle.factorization._equation import FORMS
+from jostle.factorization._features import Features
+from jostle.factorization._fit import _combine, pad
+from jostle.factorization._spread import Spread
+from jostle.runs import Colocations, Runs
+
+from .conftest import PLATFORMS, WORKLOADS, make_world
+
+QUICK = Factorization(rank=8, hidden=16, steps=60)
+
+
+def mape(model: FittedFactorization, runs: Runs) -> float:
+    return float(np.mean(np.abs(model.predict(runs.colocations) / runs.runtime_seconds - 1)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("grid", [True, False])
+def test_jax_and_numpy_agree(form: str, grid: bool) -> None:
+    """The function that training differentiates and the one that answers give the same numbers."""
+    shape = jax_side.Shape(form, 8, 3, 2, 16, 4, grid)
+    random = np.random.default_rng(0)
+    sides = [
+        Features(random.normal(size=(n, 3)).astype("f"), np.zeros((n, 0), int), ()) for n in (7, 5)
+    ]
+    parameters = jax_side.initial_parameters(jax_side.jax.random.key(3), shape, *sides)
+    features = jax_side.device_features(*sides)
+    e = jax_side.embeddings_of(parameters, features, shape)
+    names, places = tuple("abcdefg"), tuple("pqrst")
+    zeros = [np.zeros(n) for n in (7, 5)]
+    component_w, component_p = (np.zeros(n, int) for n in (7, 5))
+    model = FittedFactorization(
+        form,
+        names,
+        places,
+        _combine([e], Baseline(zeros[0], zeros[1], component_w, component_p), shape),
+        (),
+        Spread(zeros[0], zeros[1], zeros[0]),
+    )
+    n = 40
+    asked = Colocations.from_columns(
+        workload=list(random.choice(names, n)),
+        platform=list(random.choice(places, n)),
+        corunners=[list(random.choice(names, k)) for k in random.integers(0, 4, n)],
+    )
+    w, p, k = asked.recode(names, places)
+    rows = tuple(jnp.asarray(x) for x in (w, p, pad(k, asked.corunner_offsets)))
+    theirs = jax_side.residual({name: jnp.asarray(v) for name, v in e.items()}, rows, shape)
+    assert np.allclose(np.log(model.predict(asked)), np.asarray(theirs), atol=2e-5)
+
+
+def test_it_learns_interference(fitted: FittedFactorization) -> None:
+    test = make_world(1500, 2)
+    alone = test.take(test.colocations.number_of_corunners == 0)
+    beside = test.take(test.colocations.number_of_corunners > 0)
+    blind = Colocations.from_columns(
+        workload=beside.table.column("workload").to_pylist(),
+        platform=beside.table.column("platform").to_pylist(),
+    )
+    naive = np.abs(fitted.predict(blind) / beside.runtime_seconds - 1).mean()
+    assert mape(fitted, alone) < 0.05
+    assert mape(fitted, beside) < 0.07
+    assert mape(fitted, beside) < naive / 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_order_of_corunners_does_not_matter(
+    fitted: FittedFactorization, data: st.DataObject
+) -> None:
+    beside = data.draw(st.lists(st.sampled_from(fitted.workload_names), max_size=5))
+    shuffled = data.draw(st.permutations(beside))
+    answers = [
+        fitted.predict(
+            Colocations.from_columns(workload=["w00"], platform=["p1"], corunners=[list(c)])
+        )
+        for c in (beside, shuffled)
+    ]
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("form", ["product", "saturating"])
+def test_a_corunner_more_is_never_faster(form: str, world: Runs) -> None:
+    from dataclasses import replace
+
+    model = replace(QUICK, form=form, quantiles=()).fit(world, make_world(100, 1), seed=0)
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        beside = list(random.choice(model.workload_names, 4))
+        rows = Colocations.from_columns(
+            workload=["w03"] * 5, platform=["p2"] * 5, corunners=[beside[:k] for k in range(5)]
+        )
+        assert (np.diff(model.predict(rows)) >= 0).all()
+
+
+def test_one_by_one_and_in_bulk_agree(fitted: FittedFactorization) -> None:
+    asked = make_world(3000, 5).colocations
+    few = [float(fitted.predict(asked.take([i]))[0]) for i in range(40)]
+    fresh = FittedFactorization.from_arrays(*fitted.to_arrays())
+    assert np.allclose(fresh.predict(asked)[:40], few, rtol=1e-5)
+    assert fresh._grids  # the bulk answer came from whole products
+
+
+def test_members_average_in_log_runtime(world: Runs) -> None:
+    from dataclasses import replace
+
+    held, asked = make_world(100, 1), make_world(200, 6).colocations
+    pair = replace(QUICK, members=2).fit(world, held, seed=5).predict(asked)
+    singles = [QUICK.fit(world, held, seed=seed).predict(asked) for seed in (5, 1005)]
+    assert np.allclose(np.log(pair), np.mean(np.log(singles), axis=0), atol=1e-4)
+
+
+def test_the_same_seed_gives_the_same_model(world: Runs) -> None:
+    asked, held = make_world(50, 7).colocations, make_world(100, 1)
+    a, b = (QUICK.fit(world, held, seed=3).predict(asked) for _ in range(2))
+    assert np.array_equal(a, b)
+
+
+def test_quantile_heads_are_ordered_on_average(fitted: FittedFactorization, world: Runs) -> None:
+    names, centre, scale = fitted.candidates(world.colocations)
+    median, high = (centre[names.index(f"quantile {q}")] for q in (0.5, 0.9))
+    y = np.log(world.runtime_seconds)
+    assert abs((y <= median).mean() - 0.5) < 0.15
+    assert (y <= high).mean() > 0.75
+    assert (scale > 0).all()
+
+
+def test_unknown_names_are_named(fitted: FittedFactorization) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"workload": ["w0"], "platform": ["p1"]}, "unknown workload 'w0'"),
+        ({"workload": ["w00"], "platform": ["px"]}, "unknown platform 'px'"),
+        (
+            {"workload": ["w00"], "platform": ["p1"], "corunners": [["w99"]]},
+            "unknown co-runner 'w99'",
+        ),
+    ]
+    for columns, said in cases:
+        with pytest.raises(UnknownName, match=said):
+            fitted.predict(Colocations.from_columns(**columns))
+    assert len(fitted.predict(Colocations.from_columns(workload=[], platform=[]))) == 0
+
+
+def test_without_features_with_one_degree_only_with_a_workload_seen_once() -> None:
+    runs = make_world(300, 0, degrees=(1,), features=False)
+    once = runs.take([0])
+    name = once.table.column("workload").to_pylist()[0]
+    others = runs.take(np.array([w != name for w in runs.table.column("workload").to_pylist()]))
+    together = Runs.concatenate([once, others.take(np.arange(1, len(others)))])
+    model = QUICK.fit(together, make_world(40, 1, degrees=(1,), features=False), seed=0)
+    assert np.isfinite(model.predict(runs.colocations)).all()
+    assert any("without co-runners" in note for note in model.notes)
+
+
+def test_disconnected_parts_are_not_answered_across() -> None:
+    columns = {
+        "workload": ["a", "b", "c", "d"] * 10,
+        "platform": ["p", "p", "q", "q"] * 10,
+        "runtime_seconds": [1.0, 2.0, 100.0, 300.0] * 10,
+    }
+    runs = Runs.from_columns(**columns)
+    model = QUICK.fit(runs, runs.take([]), seed=0)
+    asked = Colocations.from_columns(workload=["a", "a", "c"], platform=["p", "q", "q"])
+    seconds = model.predict(asked)
+    assert list(np.isnan(seconds)) == [False, True, False]
+    assert any("2 parts" in note for note in model.notes)
+    assert seconds[[0, 2]] == pytest.approx([1.0, 100.0], rel=0.5)
+
+
+def test_a_workload_with_features_alone_is_answered_near_its_kin(world: Runs) -> None:
+    left_out = np.array([w != "w05" for w in world.table.column("workload").to_pylist()])
+    no_corunner = np.array(["w05" not in k for k in world.table.column("corunners").to_pylist()])
+    model = Factorization(rank=8, hidden=32, steps=300, quantiles=()).fit(
+        world.take(left_out & no_corunner), make_world(1, 1), seed=0
+    )
+    test = make_world(1500, 2, degrees=(0,))
+    held = test.take(np.array([w == "w05" for w in test.table.column("workload").to_pylist()]))
+    error = np.abs(np.log(model.predict(held.colocations) / held.runtime_seconds))
+    spread = np.abs(np.log(test.runtime_seconds) - np.log(test.runtime_seconds).mean())
+    assert error.mean() < spread.mean()  # better than knowing nothing of it
+
+
+def test_one_run_and_none() -> None:
+    one = Runs.from_columns(workload=["a"], platform=["p"], runtime_seconds=[2.0])
+    model = QUICK.fit(one, one.take([]), seed=0)
+    assert model.predict(one.colocations)[0] == pytest.approx(2.0, rel=0.3)
+    with pytest.raises(NotEnoughRuns):
+        QUICK.fit(one.take([]), one.take([]), seed=0)
+
+
+def test_wrong_settings_are_refused() -> None:
+    wrongs: list[dict[str, Any]] = [
+        {"form": "linear"},
+        {"rank": 0},
+        {"steps": 0},
+        {"quantiles": (1.5,)},
+    ]
+    wrongs += [{"objective": "none"}]
+    for wrong in wrongs:
+        with pytest.raises(UsageError):
+            Factorization(**wrong)
+
+
+def test_interference_norm_against_the_full_matrix(fitted: FittedFactorization) -> None:
+    e = fitted.embeddings
+    full = np.einsum("ptk,ptl,t->pkl", e.susceptibility, e.intensity, e.type_weight)
+    assert np.allclose(fitted.interference_norm(), np.linalg.norm(full, 2, axis=(1, 2)), rtol=1e-4)
+    assert fitted.interference_norm().shape == (PLATFORMS,)
+    assert len(fitted.workload_names) == WORKLOADS

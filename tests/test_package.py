@@ -1,0 +1,70 @@
+"""What importing costs, by import graph, and the rooms' contract."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = {"numpy", "pyarrow", "jax", "optax", "sklearn", "scipy", "wasmtime", "rich", "typer"}
+
+
+def modules_after(code: str) -> set[str]:
+    """Top-level modules loaded by a fresh interpreter that runs `code`."""
+    script = f"{code}\nimport sys; print('\\n'.join({{m.split('.')[0] for m in sys.modules}}))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def test_import_jostle_is_free() -> None:
+    assert not modules_after("import jostle") & HEAVY
+
+
+def test_rooms_faces_are_free() -> None:
+    rooms = ("runs", "measure", "factorization", "models", "evaluate")
+    loaded = modules_after("import " + ", ".join(f"jostle.{room}" for room in rooms))
+    assert not loaded & HEAVY
+
+
+def test_help_loads_only_what_prints_it() -> None:
+    loaded = modules_after(
+        "import io, contextlib\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    from jostle.cli._app import run\n"
+        "    assert run(['--help']) == 0"
+    )
+    assert "typer" in loaded
+    assert not loaded & (HEAVY - {"typer", "rich"})
+
+
+def test_every_public_name_is_there() -> None:
+    import jostle
+
+    for name in jostle.__all__:
+        assert getattr(jostle, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = jostle.nonsense  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_rooms_import_only_to_their_left() -> None:
+    """The contract in pyproject.toml; a module outside the listed rooms breaks it too."""
+    run = subprocess.run(
+        [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_files_stay_readable() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in [*ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py")]
+        if (lines := len(path.read_text("utf-8").splitlines())) > 500
+    }
+    assert not long
