@@ -82,7 +82,9 @@ class UnknownName(BadData):
 
         near = difflib.get_close_matches(name, known, n=3)
         few = list(known[:5]) + (["…"] if len(known) > 5 else [])
-        fix = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(few) or 'none'}."
+        fix = (
+            f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(few) or 'none'}."
+        )
         super().__init__(f"unknown {kind} {name!r}", where=where, fix=fix)
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.factorization.conftest import make_world
 
 import jostle
 from jostle.cli._app import run
+from tests.factorization.conftest import make_world
 
 
 @pytest.fixture(scope="session")
