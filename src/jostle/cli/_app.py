@@ -8,7 +8,17 @@ import sys
 
 import typer
 
-from jostle.cli import _evaluate, _fit, _import, _measure, _predict, _runs, _tour
+from jostle.cli import (
+    _evaluate,
+    _explain,
+    _fit,
+    _import,
+    _measure,
+    _predict,
+    _protocol,
+    _runs,
+    _tour,
+)
 from jostle.errors import JostleError
 
 
@@ -33,7 +43,8 @@ def build() -> typer.Typer:
             typer.echo(jostle.__version__)
             raise typer.Exit
 
-    for module in (_tour, _measure, _import, _runs, _fit, _predict, _evaluate):
+    modules = (_tour, _measure, _import, _runs, _fit, _predict, _explain, _evaluate, _protocol)
+    for module in modules:
         module.register(app)
     return app
 

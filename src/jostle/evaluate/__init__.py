@@ -9,6 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._ablations import STUDY_NAMES, Study, Variant, study_named
+    from ._baselines import Blind, GradientBoosting, LinearScaling
+    from ._baselines_neural import Attention, MatrixFactorization, NeuralNetwork
     from ._factorization import (
         Evaluation,
         Split,
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
         metrics_of,
         observed_split,
     )
+    from ._figures import draw_studies, summary_rows
+    from ._figures_embedding import draw_embeddings
+    from ._protocol import Cell, run_protocol
     from ._tour import (
         Tour,
         TourPlan,
@@ -28,28 +34,56 @@ if TYPE_CHECKING:
         solo_medians,
     )
 
+
 _HOMES = {
+    "Attention": "_baselines_neural",
+    "Blind": "_baselines",
+    "Cell": "_protocol",
     "Evaluation": "_factorization",
+    "GradientBoosting": "_baselines",
+    "LinearScaling": "_baselines",
+    "MatrixFactorization": "_baselines_neural",
+    "NeuralNetwork": "_baselines_neural",
+    "STUDY_NAMES": "_ablations",
     "Split": "_factorization",
+    "Study": "_ablations",
     "Tour": "_tour",
     "TourPlan": "_tour",
+    "Variant": "_ablations",
+    "draw_embeddings": "_figures_embedding",
+    "draw_studies": "_figures",
     "evaluate_factorization": "_factorization",
     "file_split": "_factorization",
     "hold_out_sets": "_tour",
     "learn_tour": "_tour",
-    "measure_tour": "_tour",
     "mape": "_tour",
+    "measure_tour": "_tour",
     "metrics_of": "_factorization",
     "observed_split": "_factorization",
     "pick_examples": "_tour",
+    "run_protocol": "_protocol",
     "solo_medians": "_tour",
+    "study_named": "_ablations",
+    "summary_rows": "_figures",
 }
 
 __all__ = [
+    "STUDY_NAMES",
+    "Attention",
+    "Blind",
+    "Cell",
     "Evaluation",
+    "GradientBoosting",
+    "LinearScaling",
+    "MatrixFactorization",
+    "NeuralNetwork",
     "Split",
+    "Study",
     "Tour",
     "TourPlan",
+    "Variant",
+    "draw_embeddings",
+    "draw_studies",
     "evaluate_factorization",
     "file_split",
     "hold_out_sets",
@@ -59,7 +93,10 @@ __all__ = [
     "metrics_of",
     "observed_split",
     "pick_examples",
+    "run_protocol",
     "solo_medians",
+    "study_named",
+    "summary_rows",
 ]
 
 

@@ -117,7 +117,7 @@ def tour_method() -> Any:
     """The method of the tour: the defaults, several members since they are quick on so few runs."""
     from jostle.factorization import Factorization
 
-    return Factorization(form="saturating", types=2, members=3)
+    return Factorization(members=3)
 
 
 def hold_out_sets(runs: Runs, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,17 +10,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._baseline import Baseline, fit_baseline
+    from ._explain import CorunnerShare, Explanation, Neighbour, evidence, explain
     from ._fitted import FittedFactorization
     from ._settings import Factorization
 
 _HOMES = {
     "Baseline": "_baseline",
+    "CorunnerShare": "_explain",
+    "Explanation": "_explain",
     "Factorization": "_settings",
     "FittedFactorization": "_fitted",
+    "Neighbour": "_explain",
+    "evidence": "_explain",
+    "explain": "_explain",
     "fit_baseline": "_baseline",
 }
 
-__all__ = ["Baseline", "Factorization", "FittedFactorization", "fit_baseline"]
+__all__ = [
+    "Baseline",
+    "CorunnerShare",
+    "Explanation",
+    "Factorization",
+    "FittedFactorization",
+    "Neighbour",
+    "evidence",
+    "explain",
+    "fit_baseline",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,153 @@
+"""The paper's studies: which methods stand side by side in each, and which one is the reference.
+
+Source: Pitot (MLSys 2025), Sec. 5.2 and 5.3, App. B.4 and D.2. Every variant is a value object, so
+that a study is data and a result can say exactly what made it. The interference study has no switch of
+its own in the method: `discard` and `ignore` change what the method gets to see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import UsageError
+
+if TYPE_CHECKING:
+    from jostle.factorization import Factorization
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method under the name that tables and figures show."""
+
+    name: str
+    method: Any
+
+
+@dataclass(frozen=True)
+class Study:
+    """variants: in the order of the legend. reference: the name that is drawn boldest."""
+
+    name: str
+    title: str
+    variants: tuple[Variant, ...]
+    reference: str
+
+
+def study_named(
+    name: str, method: Factorization | None = None, *, baseline_steps: int | None = None
+) -> Study:
+    """A study by its name in STUDY_NAMES.
+
+    method: what the ablations start from, Factorization() by default. baseline_steps: training steps of
+    the neural baselines, the paper's 20 000 by default. Raises UsageError for an unknown name.
+    """
+    from jostle.factorization import Factorization
+
+    if name not in _STUDIES:
+        raise UsageError(f"unknown study {name!r}", fix=f"One of {', '.join(STUDY_NAMES)}.")
+    return _STUDIES[name](method or Factorization(), baseline_steps)
+
+
+def _baselines(method: Factorization, steps: int | None) -> Study:
+    from jostle.evaluate._baselines import GradientBoosting, LinearScaling
+    from jostle.evaluate._baselines_neural import Attention, MatrixFactorization, NeuralNetwork
+
+    set_steps = {} if steps is None else {"steps": steps}
+    variants = (
+        Variant("factorization", method),
+        Variant("gradient boosting", GradientBoosting()),
+        Variant("attention", Attention(**set_steps)),
+        Variant("neural network", NeuralNetwork(**set_steps)),
+        Variant("matrix factorization", MatrixFactorization(**set_steps)),
+        Variant("linear scaling", LinearScaling()),
+    )
+    return Study("baselines", "Against baselines", variants, "factorization")
+
+
+def _plain(method: Factorization) -> Factorization:
+    """The method without quantile heads: ablations of the error need none, and train faster."""
+    return replace(method, quantiles=())
+
+
+def _objective(method: Factorization, _: int | None) -> Study:
+    plain = _plain(method)
+    variants = (
+        Variant("relative error, residual", replace(plain, objective="relative", baseline=True)),
+        Variant("log-residual", replace(plain, objective="squared_log", baseline=True)),
+        Variant("log", replace(plain, objective="squared_log", baseline=False)),
+        Variant("proportional", replace(plain, objective="squared_relative", baseline=False)),
+    )
+    return Study("objective", "Training objective", variants, "relative error, residual")
+
+
+def _features(method: Factorization, _: int | None) -> Study:
+    plain = _plain(method)
+
+    def sees(workload: bool, platform: bool) -> Factorization:
+        return replace(plain, use_workload_features=workload, use_platform_features=platform)
+
+    variants = (
+        Variant("both", sees(True, True)),
+        Variant("platform", sees(False, True)),
+        Variant("workload", sees(True, False)),
+        Variant("none", sees(False, False)),
+    )
+    return Study("features", "Side information", variants, "both")
+
+
+def _interference(method: Factorization, _: int | None) -> Study:
+    from jostle.evaluate._baselines import Blind
+
+    plain = _plain(method)
+    variants = (
+        Variant("aware", plain),
+        Variant("discard", Blind(plain, "discard")),
+        Variant("ignore", Blind(plain, "ignore")),
+    )
+    return Study("interference", "Runs with co-runners", variants, "aware")
+
+
+def _activation(method: Factorization, _: int | None) -> Study:
+    plain = replace(_plain(method), form="paper")
+    variants = (
+        Variant("leaky ReLU", replace(plain, leak=0.1)),
+        Variant("identity", replace(plain, leak=1.0)),
+    )
+    return Study("activation", "Interference activation", variants, "leaky ReLU")
+
+
+def _quantiles(method: Factorization, _: int | None) -> Study:
+    """One model serves every rule of choosing a quantile: each is calibrated on its own."""
+    return Study(
+        "quantiles", "Quantile choice", (Variant("factorization", method),), "factorization"
+    )
+
+
+def _sweep(symbol: str, field: str, title: str, values: tuple[float, ...]) -> Callable[..., Study]:
+    def build(method: Factorization, _: int | None) -> Study:
+        plain = _plain(method)
+        own = getattr(plain, field)
+        every = sorted({*values, own})
+        variants = tuple(
+            Variant(f"{symbol} = {value:g}", replace(plain, **{field: value})) for value in every
+        )
+        return Study(symbol, title, variants, f"{symbol} = {own:g}")
+
+    return build
+
+
+_STUDIES: dict[str, Callable[[Any, int | None], Study]] = {
+    "baselines": _baselines,
+    "objective": _objective,
+    "features": _features,
+    "interference": _interference,
+    "activation": _activation,
+    "quantiles": _quantiles,
+    "q": _sweep("q", "table_width", "Learned features", (1, 2, 4, 8)),
+    "r": _sweep("r", "rank", "Embedding dimension", (8, 16, 32, 64, 128)),
+    "s": _sweep("s", "types", "Interference types", (1, 2, 4, 8)),
+    "beta": _sweep("beta", "corun_weight", "Weight of runs with co-runners", (0.1, 0.2, 0.5, 1.0)),
+}
+STUDY_NAMES = tuple(_STUDIES)

@@ -1,0 +1,315 @@
+"""Pictures and printed tables of the studies. Numbers figures after Pitot (MLSys 2025).
+
+Error curves over the observed share (figures 4, 6a, 9, 10), margins over the miscoverage rate (5, 6b, 11),
+and margins over the target quantile (8). Bars and bands are +-2 standard errors over replicates.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.errors import MissingExtra, UnreadableFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GROUPS = {
+    "solo": "alone",
+    "corun": "with co-runners",
+    "corun_1": "with 1 co-runner",
+    "corun_2": "with 2 co-runners",
+    "corun_3": "with 3 co-runners",
+}
+# Okabe and Ito: told apart by colour-blind readers too; the reference comes first, in black.
+COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+RULES = {
+    "selected": "selected",
+    "naive": "naive",
+    "nonquantile": "non-quantile",
+    "default": "Jostle",
+}
+ERROR_FIGURES = {
+    "objective": ("figure-4a-objective",),
+    "features": ("figure-4b-features", "figure-9a-features-uncropped"),
+    "interference": ("figure-4c-interference",),
+    "activation": ("figure-4d-activation",),
+    "baselines": ("figure-6a-baselines", "figure-9b-baselines-uncropped"),
+    "q": ("figure-10-q",),
+    "r": ("figure-10-r",),
+    "s": ("figure-10-s",),
+    "beta": ("figure-10-beta",),
+}
+LEGIBLE = 0.40  # the paper crops too: errors above would flatten all other curves
+
+
+def draw_studies(folder: str | os.PathLike[str]) -> list[Path]:
+    """Draw what the studies in a folder allow; returns the PNG and SVG files made, in folder/figures.
+
+    Raises UnreadableFile where there is no study, MissingExtra without matplotlib.
+    """
+    tables = _tables(Path(folder))
+    drawn = []
+    for study, table in tables.items():
+        names = ERROR_FIGURES.get(study, ())
+        for number, name in enumerate(names):
+            drawn += save(_error_curves(table, crop=number == 0), Path(folder), name)
+        if study == "baselines":
+            shares = table.column("observed").to_numpy()
+            middle = min(sorted(set(shares)), key=lambda share: abs(share - 0.5))
+            figure = _margin_curves(table, "method", (middle,), {"default": "default"})
+            drawn += save(figure, Path(folder), "figure-6b-bounds")
+            figure = _margin_curves(table, "method", sorted(set(shares)), {"default": "default"})
+            drawn += save(figure, Path(folder), "figure-11-bounds-all")
+        if study == "quantiles":
+            shares = sorted(set(table.column("observed").to_numpy()))
+            middle = min(shares, key=lambda share: abs(share - 0.5))
+            drawn += save(
+                _margin_curves(table, "rule", (middle,), RULES), Path(folder), "figure-5-quantiles"
+            )
+            drawn += save(_head_curves(table, middle), Path(folder), "figure-8-heads")
+    return drawn
+
+
+def summary_rows(table: pa.Table) -> tuple[list[str], list[list[str]]]:
+    """(column names, rows of text): means over replicates, errors with two standard errors."""
+    data = _Selection(table)
+    groups = [group for group in ("solo", "corun") if group in data.values("group")]
+    columns = ["method", "observed", "n"]
+    columns += [f"MAPE {GROUPS[group]}" for group in groups]
+    columns += [f"{what} .95 {g}" for g in groups for what in ("coverage", "margin")] + ["train s"]
+    rows = []
+    for method in data.values("method"):
+        for share in sorted(data.where(method=method).values("observed")):
+            here = data.where(method=method, observed=share)
+            row = [method, f"{share:g}", str(len(here.values("replicate")))]
+            row += [_spread(here.where(metric="mape_ratio", group=g).value) for g in groups]
+            for group in groups:
+                for metric in ("coverage_ratio", "margin_ratio"):
+                    found = here.where(metric=metric, group=group, rule="default", confidence=0.95)
+                    row.append(_spread(found.value, bars=False))
+            row.append(f"{_mean(here.where(metric='train_seconds').value):.1f}")
+            rows.append(row)
+    return columns, rows
+
+
+class _Selection:
+    """Rows of a tidy table, narrowed by equality."""
+
+    def __init__(self, table: Any, columns: dict[str, np.ndarray] | None = None) -> None:
+        self.columns = columns or {
+            name: np.array(table.column(name).to_pylist(), object)
+            for name in table.column_names
+            if name not in ("settings", "seed", "split_by")
+        }
+
+    def where(self, **wanted: Any) -> _Selection:
+        keep = np.ones(len(self.columns["value"]), bool)
+        for name, value in wanted.items():
+            keep &= self.columns[name] == value
+        return _Selection(None, {name: column[keep] for name, column in self.columns.items()})
+
+    def values(self, name: str) -> list[Any]:
+        """Distinct values in order of appearance, None left out."""
+        return [value for value in dict.fromkeys(self.columns[name]) if value is not None]
+
+    @property
+    def value(self) -> np.ndarray:
+        known = [value for value in self.columns["value"] if value is not None]
+        return np.array(known, np.float64)
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _two_errors(values: np.ndarray) -> float:
+    """Two standard errors of the mean; 0 for fewer than two."""
+    return 2 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+
+
+def _spread(values: np.ndarray, bars: bool = True) -> str:
+    if not len(values):
+        return "–"
+    text = f"{100 * _mean(values):.2f}%"
+    return f"{text} ± {100 * _two_errors(values):.2f}" if bars and len(values) > 1 else text
+
+
+def _tables(folder: Path) -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = {}
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            tables[path.stem] = pq.read_table(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise UnreadableFile(f"not a readable study: {error}", where=str(path)) from None
+    if not tables:
+        raise UnreadableFile(
+            "no study here", where=str(folder), fix="Run jostle evaluate protocol first."
+        )
+    return tables
+
+
+def plotting() -> Any:
+    """matplotlib's pyplot, drawing to files only. Raises MissingExtra."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "evaluate") from None
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {
+            "svg.hashsalt": "jostle",  # the same numbers draw the same file
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.alpha": 0.3,
+            "legend.frameon": False,
+            "font.size": 9,
+        }
+    )
+    return plt
+
+
+def save(figure: Any, folder: Path, name: str) -> list[Path]:
+    """PNG and SVG under folder/figures."""
+    home = folder / "figures"
+    home.mkdir(parents=True, exist_ok=True)
+    paths = [home / f"{name}.{kind}" for kind in ("png", "svg")]
+    for path in paths:
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
+    plotting().close(figure)
+    return paths
+
+
+def _panels(rows: int, columns: int, share_y: Any = "row") -> tuple[Any, np.ndarray]:
+    figure, axes = plotting().subplots(
+        rows,
+        columns,
+        squeeze=False,
+        figsize=(3.4 * columns, 2.7 * rows),
+        sharey=share_y,
+        sharex=True,
+    )
+    return figure, axes
+
+
+def _groups(data: _Selection) -> list[str]:
+    found = data.values("group")
+    several = [name for name in found if name.startswith("corun_")]
+    return [name for name in ("solo", *(several or ["corun"])) if name in found]
+
+
+def _curve(
+    axis: Any, number: int, label: str, x: Sequence[float], cells: Sequence[np.ndarray]
+) -> float:
+    """Means with bars of two standard errors, in percent; returns the largest mean."""
+    means = 100 * np.array([_mean(cell) for cell in cells])
+    bars = 100 * np.array([_two_errors(cell) for cell in cells])
+    axis.errorbar(
+        x,
+        means,
+        yerr=bars if bars.any() else None,
+        label=label,
+        color=COLOURS[number % len(COLOURS)],
+        marker=MARKERS[number % len(MARKERS)],
+        markersize=4,
+        linewidth=2.0 if number == 0 else 1.2,
+        capsize=2,
+        zorder=5 if number == 0 else 3,
+    )
+    return float(np.nanmax(means, initial=0.0))
+
+
+def _error_curves(table: Any, *, crop: bool) -> Any:
+    """MAPE over the observed share, one panel per group. crop: no further up than is legible."""
+    data = _Selection(table).where(metric="mape_ratio")
+    groups = _groups(data)
+    figure, axes = _panels(1, len(groups), share_y=crop)
+    top = 0.0
+    for axis, group in zip(axes[0], groups, strict=True):
+        for number, method in enumerate(data.values("method")):
+            here = data.where(method=method, group=group)
+            shares = sorted(here.values("observed"))
+            cells = [here.where(observed=share).value for share in shares]
+            top = max(top, _curve(axis, number, method, [100 * s for s in shares], cells))
+        axis.set_title(GROUPS.get(group, group))
+        axis.set_xlabel("runs observed (%)")
+        if not crop:
+            axis.set_yscale("log")
+    axes[0][0].set_ylabel("mean absolute error (%)")
+    if crop:
+        axes[0][0].set_ylim(0, min(1.08 * top, 100 * LEGIBLE))
+    _legend(figure, axes)
+    return figure
+
+
+def _margin_curves(table: Any, by: str, shares: Sequence[float], rules: dict[str, str]) -> Any:
+    """Margin over the miscoverage rate: a row of panels per group, a column per observed share."""
+    data = _Selection(table).where(metric="margin_ratio")
+    groups = _groups(data)
+    figure, axes = _panels(len(groups), len(shares))
+    for line, group in zip(axes, groups, strict=True):
+        top = []
+        for axis, share in zip(line, shares, strict=True):
+            here = data.where(group=group, observed=share)
+            names = list(rules) if by == "rule" else here.values("method")
+            for number, name in enumerate(names):
+                one = here.where(rule=name) if by == "rule" else here.where(method=name)
+                one = one if by == "rule" else one.where(rule="default")
+                confidences = sorted(one.values("confidence"))
+                if not confidences:
+                    continue
+                cells = [one.where(confidence=c).value for c in confidences]
+                label = rules[name] if by == "rule" else name
+                x = [100 * (1 - c) for c in confidences]
+                top.append(_curve(axis, number, label, x, cells))
+            axis.set_title(f"{GROUPS.get(group, group)}, {100 * share:g}% observed")
+        legible = [value for value in top if value <= 100] or top
+        line[0].set_ylim(0, 1.08 * max(legible, default=1.0))
+        line[0].set_ylabel("margin over the runtime (%)")
+    for axis in axes[-1]:
+        axis.set_xlabel("miscoverage allowed (%)")
+    _legend(figure, axes)
+    return figure
+
+
+def _head_curves(table: Any, share: float) -> Any:
+    """Calibrated margin at confidence .95 over the quantile that the head was trained for."""
+    data = _Selection(table).where(metric="margin_ratio", confidence=0.95, observed=share)
+    heads = sorted(
+        (rule for rule in data.values("rule") if rule.startswith("head ")),
+        key=lambda rule: float(rule.split()[1]),
+    )
+    x = [100 * float(rule.split()[1]) for rule in heads]
+    groups = _groups(data)
+    figure, axes = _panels(1, len(groups), share_y=False)
+    for axis, group in zip(axes[0], groups, strict=True):
+        for replicate in sorted(data.values("replicate")):
+            here = data.where(group=group, replicate=replicate)
+            y = [here.where(rule=rule).value for rule in heads]
+            _curve(axis, replicate, f"replicate {replicate}", x, y)
+        axis.set_title(f"{GROUPS.get(group, group)}, {100 * share:g}% observed")
+        axis.set_xlabel("target quantile (%)")
+    axes[0][0].set_ylabel("margin at 5% miscoverage (%)")
+    _legend(figure, axes)
+    return figure
+
+
+def _legend(figure: Any, axes: np.ndarray) -> None:
+    """One legend for all panels, above them."""
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.tight_layout()
+    figure.legend(
+        handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(labels), 4)
+    )

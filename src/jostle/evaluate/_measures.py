@@ -1,0 +1,202 @@
+"""What one fit is worth: errors, and bounds under every rule of choosing a candidate.
+
+Source: Pitot (MLSys 2025), Sec. 5.1 (errors, margins at miscoverage .1, .09, … .01) and App. B.2 (rules).
+The fit is asked once; each rule then calibrates a part of its candidates on its own:
+
+- ``default``: what Jostle does, all candidates, the best one chosen on validation runs;
+- ``selected``: the same among the quantile heads only (the paper's method);
+- ``naive``: the head whose quantile is nearest to the confidence;
+- ``nonquantile``: the prediction itself with one offset;
+- ``head 0.9``: always that head.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.bounds import Calibration, Candidates, candidates_of, coverage, margin
+from jostle.models import fit
+
+if TYPE_CHECKING:
+    from jostle.evaluate._factorization import Split
+    from jostle.runs import Runs
+
+CONFIDENCES = (0.90, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99)
+HEAD = "quantile "
+
+
+def measure_cell(
+    runs: Runs, method: Any, split: Split, seed: int, clock: Callable[[], float]
+) -> list[dict[str, Any]]:
+    """Rows with `rule`, `group`, `metric`, `confidence`, `value`; rule, group and confidence are None
+    where a metric has none. group: `solo`, `corun`, and `corun_2` … where numbers of co-runners differ."""
+    parts = [
+        runs.take(index) for index in (split.train, split.validation, split.calibration, split.test)
+    ]
+    train, validation, calibration, test = parts
+    began = clock()
+    model = fit(
+        train,
+        method,
+        seed=seed,
+        validation=validation,
+        calibration=calibration,
+        calibrate_by=split.by,
+    )
+    seconds = clock() - began
+    rows = [
+        _row(None, "train_seconds", seconds),
+        _row(None, "train_runs", float(len(train))),
+        _row(None, "test_runs", float(len(test))),
+    ]
+    answerable = _answerable(test, train, validation)
+    asked = test.take(answerable)
+    predicted = np.full(len(test), np.nan)
+    predicted[answerable] = model.predict(asked.colocations)
+    groups = groups_of(test)
+    for group, inside in groups.items():
+        rows += _error_rows(group, predicted[inside], test.runtime_seconds[inside])
+    kept = _Kept(model.predictor, (validation, calibration, asked))
+    for rule, seconds_at in _bounds_by_rule(kept, validation, calibration, asked, split.by).items():
+        for confidence, found in seconds_at.items():
+            bound = np.full(len(test), np.inf)
+            bound[answerable] = found
+            for group, inside in groups.items():
+                rows += _bound_rows(
+                    rule, group, confidence, bound[inside], test.runtime_seconds[inside]
+                )
+    return rows
+
+
+def groups_of(test: Runs) -> dict[str, np.ndarray]:
+    """Masks (n,) of the groups that have runs."""
+    degree = test.colocations.number_of_corunners
+    groups = {"solo": degree == 0, "corun": degree > 0}
+    several = np.unique(degree[degree > 0])
+    if len(several) > 1:
+        groups |= {f"corun_{d}": degree == d for d in several}
+    return {name: inside for name, inside in groups.items() if inside.any()}
+
+
+def _error_rows(group: str, predicted: np.ndarray, actual: np.ndarray) -> list[dict[str, Any]]:
+    known = np.isfinite(predicted)
+    rows = [_row(group, "unanswered_ratio", float(1 - known.mean()))]
+    if known.any():
+        error = np.abs(predicted[known] - actual[known]) / actual[known]
+        rows.append(_row(group, "mape_ratio", float(error.mean())))
+        rows.append(_row(group, "median_error_ratio", float(np.median(error))))
+    return rows
+
+
+def _bound_rows(
+    rule: str, group: str, confidence: float, bound: np.ndarray, actual: np.ndarray
+) -> list[dict[str, Any]]:
+    valid = np.isfinite(bound)
+    values = {
+        "coverage_ratio": coverage(bound, actual),
+        "margin_ratio": margin(bound[valid], actual[valid]),
+        "no_bound_ratio": float(1 - valid.mean()),
+    }
+    return [_row(group, name, value, rule, confidence) for name, value in values.items()]
+
+
+def _row(
+    group: str | None,
+    metric: str,
+    value: float,
+    rule: str | None = None,
+    confidence: float | None = None,
+) -> dict[str, Any]:
+    return {
+        "rule": rule,
+        "group": group,
+        "metric": metric,
+        "confidence": confidence,
+        "value": None if math.isnan(value) else value,
+    }
+
+
+def _answerable(test: Runs, train: Runs, validation: Runs) -> np.ndarray:
+    """(n,) bool: all names occur in what was observed; a name never met has no answer."""
+    parts = (train.colocations, validation.colocations)
+    workloads = set().union(*(part.workload_names for part in parts))
+    platforms = set().union(*(part.platform_names for part in parts))
+    workloads |= set(train.features_of("workload")[0])
+    platforms |= set(train.features_of("platform")[0])
+    c = test.colocations
+    workload, platform, corunner = c.recode(sorted(workloads), sorted(platforms))
+    row = np.repeat(np.arange(len(test)), c.number_of_corunners)
+    lost = np.bincount(row, corunner < 0, len(test)) > 0
+    return (workload >= 0) & (platform >= 0) & ~lost
+
+
+def _bounds_by_rule(
+    kept: _Kept, validation: Runs, calibration: Runs, test: Runs, by: str
+) -> dict[str, dict[float, np.ndarray]]:
+    """Bounds (n,) in seconds by rule and confidence."""
+    heads = {
+        float(name.removeprefix(HEAD)): place
+        for place, name in enumerate(kept.names)
+        if name.startswith(HEAD)
+    }
+    chosen = {"default": list(range(len(kept.names)))}
+    if heads:
+        chosen |= {"selected": list(heads.values()), "nonquantile": [0]}
+        chosen |= {f"head {quantile:g}": [place] for quantile, place in heads.items()}
+    out = {}
+    for rule, places in chosen.items():
+        some = kept.only(places)
+        found = Calibration.fit(some, validation, calibration, by=by)
+        out[rule] = {c: found.bound(some, test.colocations, c).seconds for c in CONFIDENCES}
+    if heads:
+        out["naive"] = {
+            c: out[f"head {min(heads, key=lambda q: abs(q - c)):g}"][c] for c in CONFIDENCES
+        }
+    return out
+
+
+@dataclass(frozen=True)
+class _Answers:
+    colocations: Any
+    candidates: Candidates
+
+
+class _Kept:
+    """A predictor's candidates for a few sets of co-locations, asked once and kept."""
+
+    def __init__(self, predictor: Any, parts: tuple[Runs, ...]) -> None:
+        asked = [runs.colocations for runs in parts]
+        self.answers = [_Answers(one, candidates_of(predictor, one)) for one in asked]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.answers[0].candidates.names
+
+    def only(self, places: list[int]) -> _Kept:
+        some = object.__new__(_Kept)
+        some.answers = [
+            _Answers(
+                a.colocations,
+                Candidates(
+                    tuple(a.candidates.names[place] for place in places),
+                    a.candidates.centre[places],
+                    a.candidates.scale[places],
+                ),
+            )
+            for a in self.answers
+        ]
+        return some
+
+    def predict(self, colocations: Any) -> np.ndarray:
+        return np.exp(self.candidates(colocations)[1][0])
+
+    def candidates(self, colocations: Any) -> Candidates:
+        for answer in self.answers:
+            if answer.colocations is colocations:
+                return answer.candidates
+        raise LookupError("these co-locations were not asked beforehand")

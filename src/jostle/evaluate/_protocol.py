@@ -1,0 +1,246 @@
+"""The paper's protocol: methods x observed shares x replicates, one finished cell at a time.
+
+Source: Pitot (MLSys 2025), Sec. 5.1. Of a dataset a share is observed (of it 80% to train on and 20% to
+validate and calibrate with), the rest is the test; every replicate draws anew. A cell's numbers are
+facts: each is one immutable Parquet file, named by a hash of all that determines it, written whole or not
+at all. So a killed run loses only the cells in flight, and studies share the cells they have in common.
+
+    <folder>/cells/<method>-<observed>-<replicate>-<hash>.parquet
+    <folder>/<study>.parquet       all cells of a study in one tidy table
+
+History: protocol/v1, the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import NotPermitted, UnreadableFile, UsageError
+from jostle.evaluate._ablations import Study, Variant
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jostle.runs import Runs
+
+SCHEMA = "protocol/v1"
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fit. data: version of the dataset. by: the split draws a `row` or a `window`."""
+
+    variant: Variant
+    observed: float
+    replicate: int
+    seed: int
+    by: str
+    data: str
+
+    @property
+    def file_name(self) -> str:
+        """Equal for equal cells only, whatever the study: a method's name is not what it is."""
+        from jostle import __version__
+
+        parts = (SCHEMA, __version__, self.data, self.by, self.seed, self.observed, self.replicate)
+        digest = hashlib.sha256(repr((*parts, self.variant.method)).encode()).hexdigest()[:12]
+        kind = re.sub(r"[^a-z0-9]+", "-", self.variant.method.name.lower())
+        return f"{kind}-{self.observed:g}-{self.replicate}-{digest}.parquet"
+
+    def __str__(self) -> str:
+        return f"{self.variant.name}, {self.observed:.0%} observed, replicate {self.replicate}"
+
+
+def run_protocol(
+    dataset: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    study: Study,
+    *,
+    observed: Sequence[float],
+    replicates: int = 5,
+    seed: int = 0,
+    by: str = "row",
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """Fit what is not in `folder` yet and return the study's tidy table, also left in
+    `folder`/<study>.parquet.
+
+    workers: cells at once, each in its own process on its share of the cores; by default as many as
+    there are cores. progress: called with (cells done, cells in all, the cell). Columns of the table:
+    see docs/evaluate-factorization.md. Raises UsageError, UnreadableFile and what a fit raises.
+    """
+    from jostle.runs import Dataset
+
+    for share in observed:
+        if not 0 < share < 1:
+            raise UsageError(f"observed {share} is not between 0 and 1")
+    if replicates < 1 or not observed:
+        raise UsageError("there must be at least one replicate and one observed share")
+    data = Dataset(dataset).version()
+    cells = [
+        Cell(variant, share, replicate, seed, by, data)
+        for replicate in range(replicates)
+        for share in observed
+        for variant in study.variants
+    ]
+    home = Path(folder) / "cells"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NotPermitted(f"cannot make the folder: {error.strerror}", where=str(home)) from None
+    missing = [cell for cell in cells if not (home / cell.file_name).is_file()]
+    done = len(cells) - len(missing)
+    report = progress or (lambda *_: None)
+    workers = min(workers or _cores(), max(len(missing), 1))
+    if workers == 1:
+        runs = None
+        for cell in missing:
+            report(done, len(cells), str(cell))
+            runs = runs if runs is not None else _read(str(dataset))
+            run_cell(runs, cell, home)
+            done += 1
+    else:
+        _run_apart(
+            str(dataset), home, missing, workers, lambda n, c: report(done + n, len(cells), c)
+        )
+    report(len(cells), len(cells), "")
+    table = gather(home, study, cells)
+    _write(Path(folder) / f"{study.name}.parquet", table)
+    return table
+
+
+def run_cell(
+    runs: Runs, cell: Cell, home: Path, clock: Callable[[], float] = time.perf_counter
+) -> None:
+    """Fit, measure, and leave the cell's file in `home`."""
+    import pyarrow as pa
+
+    from jostle.evaluate._factorization import observed_split
+    from jostle.evaluate._measures import measure_cell
+
+    seed = cell.seed + cell.replicate
+    split = observed_split(runs, cell.observed, seed, cell.by)
+    rows = measure_cell(runs, cell.variant.method, split, seed, clock)
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    n = len(rows)
+    columns = {
+        "observed": [cell.observed] * n,
+        "replicate": [cell.replicate] * n,
+        "seed": [cell.seed] * n,
+        "split_by": [cell.by] * n,
+        "settings": [repr(cell.variant.method)] * n,
+    } | columns
+    _write(home / cell.file_name, pa.table(columns))
+
+
+def gather(home: Path, study: Study, cells: Sequence[Cell]) -> pa.Table:
+    """The finished cells of a study in one table, with the study's names for their methods.
+
+    Raises UnreadableFile for a cell that is missing or damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    parts = []
+    for cell in cells:
+        path = home / cell.file_name
+        try:
+            part = pq.read_table(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise UnreadableFile(
+                f"not a readable result: {error}", where=str(path), fix="Remove it and run again."
+            ) from None
+        named = {"study": study.name, "method": cell.variant.name}
+        for place, (name, text) in enumerate(named.items()):
+            part = part.add_column(place, name, pa.array([text] * len(part)))
+        parts.append(part)
+    return pa.concat_tables(parts)
+
+
+def _read(dataset: str) -> Runs:
+    from jostle.runs import read_runs
+
+    return read_runs(dataset).ok()
+
+
+def _write(path: Path, table: pa.Table) -> None:
+    """All of it or nothing: a temporary name, fsync, rename."""
+    import pyarrow.parquet as pq
+
+    table = table.replace_schema_metadata({"schema": SCHEMA})
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            pq.write_table(table, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _run_apart(
+    dataset: str,
+    home: Path,
+    cells: Sequence[Cell],
+    workers: int,
+    report: Callable[[int, str], None],
+) -> None:
+    """Cells in processes of their own; the first error stops what has not begun."""
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    context = get_context("spawn")  # a forked JAX deadlocks
+    turn = context.Value("i", 0)
+    report(0, f"{workers} at once")
+    with ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_start_worker, initargs=(dataset, turn, workers)
+    ) as pool:
+        futures = {pool.submit(_work, cell, str(home)): cell for cell in cells}
+        try:
+            for number, future in enumerate(as_completed(futures), start=1):
+                future.result()
+                report(number, str(futures[future]))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+_WORKER: dict[str, Any] = {}
+
+
+def _start_worker(dataset: str, turn: Any, workers: int) -> None:
+    """Take this worker's cores, and end with the parent, even if that is killed."""
+    import threading
+    from multiprocessing import parent_process
+
+    with turn.get_lock():
+        number, turn.value = turn.value, turn.value + 1
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, cores[number % workers :: workers] or cores)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    _WORKER["dataset"] = dataset
+
+
+def _work(cell: Cell, home: str) -> None:
+    if "runs" not in _WORKER:
+        _WORKER["runs"] = _read(_WORKER["dataset"])
+    run_cell(_WORKER["runs"], cell, Path(home))
