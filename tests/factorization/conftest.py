@@ -54,5 +54,7 @@ def world() -> Runs:
 
 @pytest.fixture(scope="session")
 def fitted(world: Runs) -> FittedFactorization:
-    method = Factorization(rank=16, hidden=32, steps=400, quantiles=(0.5, 0.9))
+    method = Factorization(
+        form="paper", types=2, rank=16, hidden=32, steps=400, quantiles=(0.5, 0.9)
+    )
     return method.fit(world, make_world(400, 1), seed=0)

@@ -33,7 +33,7 @@ def factorization(
     seed: Annotated[int, typer.Option(help="Of the split and the training.")] = 0,
     form: Annotated[
         str, typer.Option(help="How co-runners slow down: paper, product or saturating.")
-    ] = "paper",
+    ] = "saturating",
     members: Annotated[int, typer.Option(help="Models to average.", min=1)] = 1,
     steps: Annotated[
         int | None, typer.Option(help="Training steps.  [default: by the number of runs]", min=1)

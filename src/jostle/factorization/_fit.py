@@ -12,12 +12,13 @@ from jostle.factorization._baseline import Baseline, connected_components, fit_b
 from jostle.factorization._features import Features, encode_features
 from jostle.factorization._fitted import Embeddings, FittedFactorization
 from jostle.factorization._settings import Factorization, Progress
-from jostle.factorization._spread import Spread, fit_spread
+from jostle.factorization._spread import Spread, SpreadRows, fit_spread
 from jostle.runs import Colocations, Runs
 
 GRID_LIMIT = 2_000_000  # cells of the workload x platform grid up to which whole products are taken
 HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are left out
 FEWEST_FOR_HEADS = 2_000
+LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train on
 
 
 def fit(
@@ -46,7 +47,6 @@ def fit(
         baseline = replace(baseline, workload=level, platform=np.zeros(len(platform_names)))
     target = log_runtime - baseline.workload[workload] - baseline.platform[platform]
     rows = Rows(workload, platform, padded, target)
-    solo, corun = _parts(rows, _alone(padded))
     held = _held(validation, workload_names, platform_names, baseline)
     size = len(rows)
     cells = len(workload_names) * len(platform_names)
@@ -72,30 +72,80 @@ def fit(
     quantiles = method.quantiles
     if size < FEWEST_FOR_HEADS or len(quantiles) * len(workload_names) * shape.rank > HEADS_LIMIT:
         quantiles = ()
-    members = [
-        _member(
-            (solo, corun, held),
+    names = (workload_names, platform_names)
+    folds = _folds(runs, method.members, seed)
+    members, strays = [], []
+    for number, fold in enumerate(folds):
+        left = np.ones(size, bool)
+        left[fold] = False
+        watched = _parts(rows.take(fold), _alone(padded[fold])) if len(fold) else held
+        member = _member(
+            (*_parts(rows.take(left), _alone(padded[left])), watched),
             (workload_features, platform_features),
             (shape, schedule, quantiles),
             seed + 1000 * number,
             _share(progress, number, method.members),
         )
-        for number in range(method.members)
-    ]
-    embeddings = _combine(members, baseline, shape)
-    sizes = (len(workload_names), len(platform_names), len(workload_names))
-    spread = Spread(*(np.zeros(number) for number in sizes))
-    fitted = FittedFactorization(
-        method.form,
-        workload_names,
-        platform_names,
-        embeddings,
-        quantiles,
-        spread,
-        notes,
-        method.leak,
+        members.append(member)
+        if len(fold):
+            one = _fitted(method, names, _combine([member], baseline, shape), quantiles, notes)
+            strays.append(_strays(one, runs.take(fold)))
+    fitted = _fitted(method, names, _combine(members, baseline, shape), quantiles, notes)
+    strays.append(_strays(fitted, validation))
+    categories = (workload_features.category, platform_features.category)
+    return _with_spread(fitted, strays, categories)
+
+
+def _folds(runs: Runs, members: int, seed: int) -> list[np.ndarray]:
+    """What each member does not train on, by window: its errors there tell how errors spread. A single
+    member trains on everything; so do members of too few runs to do without any."""
+    from jostle.runs import split_rows
+
+    if members == 1 or len(runs) < 50 * members:
+        return [np.zeros(0, np.int64)] * members
+    share = min(LEFT_OUT, 1 / members)
+    return split_rows(runs, [*[share] * members, 1 - share * members], seed)[:members]
+
+
+def _fitted(
+    method: Factorization,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    embeddings: Embeddings,
+    quantiles: tuple[float, ...],
+    notes: tuple[str, ...],
+) -> FittedFactorization:
+    nothing = Spread.none(len(names[0]), len(names[1]))
+    return FittedFactorization(
+        method.form, *names, embeddings, quantiles, nothing, notes, method.leak
     )
-    return with_spread(fitted, validation)
+
+
+def _strays(fitted: FittedFactorization, runs: Runs) -> tuple[SpreadRows, np.ndarray]:
+    """(co-locations, errors in log runtime) of runs that the model was not trained on."""
+    rows = fitted.spread_rows(fitted.codes(runs.colocations))
+    known = np.isfinite(rows.log_runtime)
+    if not known.all():
+        return _strays(fitted, runs.take(known))
+    return rows, np.log(runs.runtime_seconds) - rows.log_runtime
+
+
+def _with_spread(
+    fitted: FittedFactorization,
+    strays: list[tuple[SpreadRows, np.ndarray]],
+    categories: tuple[np.ndarray, np.ndarray],
+) -> FittedFactorization:
+    """The model with the spread of its errors learned from all strays together."""
+    error = np.concatenate([errors for _, errors in strays])
+    if len(error) == 0:
+        return fitted
+    parts = [rows for rows, _ in strays]
+    starts = np.cumsum([0, *(len(rows) for rows in parts)])
+    columns = {
+        name: np.concatenate([getattr(rows, name) for rows in parts])
+        for name in ("workload", "platform", "corunner", "log_runtime", "log_slowdown")
+    }
+    row = np.concatenate([rows.row + start for rows, start in zip(parts, starts[:-1], strict=True)])
+    return fitted.with_spread(fit_spread(SpreadRows(**columns, row=row), error, *categories))
 
 
 def steps_for(size: int) -> int:
@@ -106,26 +156,6 @@ def steps_for(size: int) -> int:
 def decay_for(size: int) -> float:
     """Weight decay for so many runs."""
     return float(np.clip(0.3 * (60_000 / size) ** 0.7, 0.1, 2.0))
-
-
-def with_spread(fitted: FittedFactorization, validation: Runs) -> FittedFactorization:
-    """The model with the spread of its errors learned from runs it was not trained on."""
-    codes = fitted._codes(validation.colocations)
-    error = np.log(validation.runtime_seconds) - fitted._log_runtime(codes)
-    known = np.isfinite(error)
-    if not known.any():
-        return fitted
-    part = fitted._codes(validation.colocations.take(known))
-    spread = fit_spread(
-        part.workload,
-        part.platform,
-        part.corunner,
-        part.row,
-        error[known],
-        len(fitted.workload_names),
-        len(fitted.platform_names),
-    )
-    return fitted.with_spread(spread)
 
 
 def pad(corunner: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -15,12 +15,13 @@ import numpy as np
 
 from jostle.errors import UnknownName
 from jostle.factorization._equation import LEAK, SHIFT, log_slowdown, pressure_of
-from jostle.factorization._spread import Spread
+from jostle.factorization._spread import Spread, SpreadRows
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
 
-SPREAD_POWERS = (0.0, 0.5, 0.75, 1.0)
+SPREAD_KINDS = ("usual spread", "squared spread", "both spreads")
+SPREAD_POWERS = (0.4, 0.6, 0.8, 1.0)
 GRID_CELLS = 4_000_000
 CHUNK = 65_536
 
@@ -83,25 +84,37 @@ class FittedFactorization:
 
         Raises UnknownName for a workload, platform or co-runner that the model has never met.
         """
-        return np.exp(self._log_runtime(self._codes(colocations)))
+        return np.exp(self._log_runtime(self.codes(colocations)))
 
     def candidates(
         self, colocations: Colocations
     ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-        """Ways to bound: the prediction with the spread to several powers, and the quantile heads.
+        """Ways to bound: the prediction with several readings of its spread, and the quantile heads.
 
         Returns h names, centres (h, n) in log seconds, scales (h, n).
         """
-        codes = self._codes(colocations)
-        centre = self._log_runtime(codes)
-        log_scale = self.spread.log_scale(codes.workload, codes.platform, codes.corunner, codes.row)
-        names = [f"spread^{power:g}" for power in SPREAD_POWERS]
+        codes = self.codes(colocations)
+        rows = self.spread_rows(codes)
+        log_scale = np.clip(self.spread.log_scale(rows), -3.0, 3.0)
+        mean = log_scale.mean(axis=0, keepdims=True)
+        scales = [np.ones((1, len(rows)))]
+        names = ["same everywhere"]
+        for kind, sizes in zip(SPREAD_KINDS, (*log_scale, *mean), strict=True):
+            scales += [np.exp(power * sizes)[None] for power in SPREAD_POWERS]
+            names += [f"{kind}^{power:g}" for power in SPREAD_POWERS]
         heads = [self._log_runtime(codes, head) for head in range(len(self.quantiles))]
+        scales += [np.ones((1, len(rows)))] * len(heads)
+        centres = [rows.log_runtime] * len(names) + heads
         names += [f"quantile {quantile:g}" for quantile in self.quantiles]
-        scales = [np.exp(power * log_scale) for power in SPREAD_POWERS]
-        scales += [np.ones(len(centre))] * len(heads)
-        centres = [centre] * len(SPREAD_POWERS) + heads
-        return tuple(names), np.stack(centres), np.stack(scales)
+        return tuple(names), np.stack(centres), np.concatenate(scales)
+
+    def spread_rows(self, codes: Codes) -> SpreadRows:
+        """What the spread of the errors depends on."""
+        slowdown = self._slowdown(codes, None)
+        log_runtime = self._log_runtime(codes)
+        return SpreadRows(
+            codes.workload, codes.platform, codes.corunner, codes.row, log_runtime, slowdown
+        )
 
     def with_spread(self, spread: Spread) -> FittedFactorization:
         """The same model with another spread."""
@@ -128,7 +141,7 @@ class FittedFactorization:
             norms[j] = np.linalg.norm(ra @ rb.T, 2)
         return norms
 
-    def _codes(self, colocations: Colocations) -> _Codes:
+    def codes(self, colocations: Colocations) -> Codes:
         workload, platform, corunner = colocations.recode(self.workload_names, self.platform_names)
         for kind, codes, known, names in (
             ("workload", workload, self.workload_names, colocations.workload_names),
@@ -141,9 +154,9 @@ class FittedFactorization:
                 )
                 raise UnknownName(kind, names[theirs[int(np.argmin(codes))]], known)
         row = np.repeat(np.arange(len(workload)), colocations.number_of_corunners)
-        return _Codes(workload, platform, corunner, row)
+        return Codes(workload, platform, corunner, row)
 
-    def _log_runtime(self, codes: _Codes, head: int | None = None) -> np.ndarray:
+    def _log_runtime(self, codes: Codes, head: int | None = None) -> np.ndarray:
         """(n,) log seconds of the prediction, or of a quantile head."""
         e = self.embeddings
         base = e.workload_base if head is None else e.head_base[head]
@@ -156,7 +169,7 @@ class FittedFactorization:
             out[lost] = np.nan
         return out
 
-    def _slowdown(self, codes: _Codes, head: int | None) -> np.ndarray:
+    def _slowdown(self, codes: Codes, head: int | None) -> np.ndarray:
         shift = SHIFT[self.form]
         there = codes.platform[codes.row]
         each = self._product("pressure", None, codes.corunner, there) - shift
@@ -231,9 +244,7 @@ class FittedFactorization:
     def from_arrays(
         cls, arrays: dict[str, np.ndarray], said: dict[str, Any]
     ) -> FittedFactorization:
-        spread = Spread(
-            *(arrays[f"spread_{side}"] for side in ("workload", "platform", "corunner"))
-        )
+        spread = Spread(**{n: arrays[f"spread_{n}"] for n in Spread.__dataclass_fields__})
         fields = Embeddings.__dataclass_fields__
         return cls(
             said["form"],
@@ -248,7 +259,7 @@ class FittedFactorization:
 
 
 @dataclass(frozen=True)
-class _Codes:
+class Codes:
     """Codes in the model's vocabularies; row: (m,) the row of each co-runner."""
 
     workload: np.ndarray

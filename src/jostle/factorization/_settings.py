@@ -36,9 +36,9 @@ class Factorization:
     paper form's activation below 0; 1 leaves the activation out.
     """
 
-    form: str = "paper"
+    form: str = "saturating"
     rank: int = 128
-    types: int = 2
+    types: int = 4
     type_rank: int = 4
     hidden: int = 256
     table_width: int = 8
@@ -48,7 +48,7 @@ class Factorization:
     steps: int | None = None
     weight_decay: float | None = None
     learning_rate: float = 3e-3
-    offset_decay: float = 1e-3
+    offset_decay: float = 1e-2
     batch: int = 8192
     use_workload_features: bool = True
     use_platform_features: bool = True

@@ -1,70 +1,204 @@
-"""How far measured runtimes stray from the prediction, per workload, platform and co-runner.
+"""How far measured runtimes stray from the prediction, per workload, platform, co-runner and size.
 
-A bound that is as far off everywhere is too wide where runs repeat well and too narrow where they do
-not. log |error| is modelled as additive effects, shrunken towards the overall level, from runs that the
-model was not trained on (residuals of training runs are too small to tell). Calibration corrects the
-level, so only the ratios between co-locations matter here.
+A bound that is as wide everywhere is too wide where runs repeat well and too narrow where they do not.
+The size of the error is modelled as a product of effects, each shrunken towards none, from runs that the
+predicting model was not trained on (the residuals of training runs are too small to tell). Calibration
+corrects the level, so only the ratios between co-locations matter here.
+
+Two sizes are modelled, see MOMENTS: the geometric mean of |log error| says where errors are small as a
+rule; the root mean square of the errors above 0, the only ones that a bound must cover, sees the platform
+that glitches once in twenty runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 FLOOR = 0.003  # log units: below this, differences between errors are chance
-SHRINKAGE = 12.0
+SHRINKAGE = 10.0
+BINS = 12
+MOMENTS = (0, 2)  # 0: geometric mean of |error|; q: q-th root of the mean of max(error, 0)^q
+KINDS = len(MOMENTS)
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Effects on log |log error|: (workloads,), (platforms,), (workloads,) of co-runners."""
+class SpreadRows:
+    """n co-locations as a model codes them; corunner, row: (m,) co-runners and the rows they are in;
+    log_runtime, log_slowdown: (n,) as predicted."""
 
     workload: np.ndarray
     platform: np.ndarray
     corunner: np.ndarray
+    row: np.ndarray
+    log_runtime: np.ndarray
+    log_slowdown: np.ndarray
 
-    def log_scale(
-        self, workload: np.ndarray, platform: np.ndarray, corunner: np.ndarray, row: np.ndarray
-    ) -> np.ndarray:
-        """(n,) log of the relative spread; corunner, row: (m,) co-runner codes and their rows."""
-        out = self.workload[workload] + self.platform[platform]
-        if len(corunner):
-            count = np.maximum(np.bincount(row, minlength=len(out)), 1)
-            out = out + np.bincount(row, self.corunner[corunner], len(out)) / count
+    def __len__(self) -> int:
+        return len(self.workload)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Effects on the log of the error's size, one row for each of the KINDS.
+
+    workload (kinds, w), platform (kinds, p), corunner (kinds, w); runtime and slowdown (kinds, BINS) by
+    the predicted value among its edges (BINS - 1,); pair (kinds, a, b) by workload_class (w,) and
+    platform_class (p,).
+    """
+
+    workload: np.ndarray
+    platform: np.ndarray
+    corunner: np.ndarray
+    runtime: np.ndarray
+    runtime_edges: np.ndarray
+    slowdown: np.ndarray
+    slowdown_edges: np.ndarray
+    pair: np.ndarray
+    workload_class: np.ndarray
+    platform_class: np.ndarray
+
+    @classmethod
+    def none(cls, workloads: int, platforms: int) -> Spread:
+        """The same spread everywhere."""
+        bins, edges = np.zeros((KINDS, BINS)), np.full(BINS - 1, np.inf)
+        return cls(
+            np.zeros((KINDS, workloads)),
+            np.zeros((KINDS, platforms)),
+            np.zeros((KINDS, workloads)),
+            *(bins, edges, bins, edges),
+            np.zeros((KINDS, 1, 1)),
+            np.zeros(workloads, np.int64),
+            np.zeros(platforms, np.int64),
+        )
+
+    def log_scale(self, rows: SpreadRows) -> np.ndarray:
+        """(kinds, n) log of the relative size of the error."""
+        w, p = rows.workload, rows.platform
+        out = self.workload[:, w] + self.platform[:, p]
+        out += self.runtime[:, np.searchsorted(self.runtime_edges, rows.log_runtime)]
+        out += self.pair[:, self.workload_class[w], self.platform_class[p]]
+        if len(rows.corunner):
+            degree = np.bincount(rows.row, minlength=len(rows))
+            beside = degree > 0
+            bins = np.searchsorted(self.slowdown_edges, rows.log_slowdown[beside])
+            out[:, beside] += self.slowdown[:, bins]
+            for kind in range(KINDS):
+                total = np.bincount(rows.row, self.corunner[kind, rows.corunner], len(rows))
+                out[kind] += total / np.maximum(degree, 1)
         return out
 
 
 def fit_spread(
-    workload: np.ndarray,
-    platform: np.ndarray,
-    corunner: np.ndarray,
-    row: np.ndarray,
+    rows: SpreadRows,
     error: np.ndarray,
-    number_of_workloads: int,
-    number_of_platforms: int,
-    iterations: int = 20,
+    workload_category: np.ndarray,
+    platform_category: np.ndarray,
+    sweeps: int = 12,
 ) -> Spread:
-    """error: (n,) log runtime minus predicted log runtime, of runs not trained on."""
-    size = np.log(np.abs(error) + FLOOR)
-    degree = np.bincount(row, minlength=len(error))
-    for d in np.unique(degree):  # pools calibrate their own level
-        size[degree == d] -= size[degree == d].mean()
+    """error: (n,) log runtime minus predicted, of runs not trained on. workload_category (w, c),
+    platform_category (p, d): codes of their categorical features; they share effects among names."""
+    n_workloads, n_platforms = len(workload_category), len(platform_category)
+    degree = np.bincount(rows.row, minlength=len(rows))
+    runtime_edges = _edges(rows.log_runtime)
+    slowdown_edges = _edges(rows.log_slowdown[degree > 0])
+    workload_class = _class(workload_category, most=True)
+    platform_class = _class(platform_category, most=False)
+    shape = (int(workload_class.max(initial=0)) + 1, int(platform_class.max(initial=0)) + 1)
+    w, p, every = rows.workload, rows.platform, np.arange(len(rows))
     share = 1.0 / np.maximum(degree, 1)
-    effect_w, effect_p = np.zeros(number_of_workloads), np.zeros(number_of_platforms)
-    effect_c = np.zeros(number_of_workloads)
-    count_w = np.bincount(workload, minlength=number_of_workloads) + SHRINKAGE
-    count_p = np.bincount(platform, minlength=number_of_platforms) + SHRINKAGE
-    count_c = np.bincount(corunner, share[row], number_of_workloads) + SHRINKAGE
+    bins = np.searchsorted(slowdown_edges, rows.log_slowdown)
+    groups = [_Group(w, every, n_workloads), _Group(p, every, n_platforms)]
+    groups.append(_Group(rows.corunner, rows.row, n_workloads, share[rows.row]))
+    groups.append(_Group(np.searchsorted(runtime_edges, rows.log_runtime), every, BINS))
+    groups.append(_Group(bins[degree > 0], every[degree > 0], BINS))
+    groups.append(
+        _Group(workload_class[w] * shape[1] + platform_class[p], every, shape[0] * shape[1])
+    )
+    fixed = len(groups)
+    groups += [_Group(column[w], every, int(column.max()) + 1) for column in workload_category.T]
+    groups += [_Group(column[p], every, int(column.max()) + 1) for column in platform_category.T]
+    kinds = [_effects(error, degree, groups, moment, sweeps) for moment in MOMENTS]
+    # What categories share is folded into the names that have them.
+    for effects in kinds:
+        split = fixed + workload_category.shape[1]
+        for effect, column in zip(effects[fixed:split], workload_category.T, strict=True):
+            effects[0] = effects[0] + effect[column]
+        for effect, column in zip(effects[split:], platform_category.T, strict=True):
+            effects[1] = effects[1] + effect[column]
+    stacked = [np.stack(effect) for effect in zip(*(e[:fixed] for e in kinds), strict=True)]
+    return Spread(
+        stacked[0],
+        stacked[1],
+        stacked[2],
+        stacked[3],
+        runtime_edges,
+        stacked[4],
+        slowdown_edges,
+        stacked[5].reshape(KINDS, *shape),
+        workload_class,
+        platform_class,
+    )
 
-    def beside() -> np.ndarray:
-        return np.bincount(row, effect_c[corunner] * share[row], len(error))
 
-    for _ in range(iterations):
-        rest = size - effect_p[platform] - beside()
-        effect_w = np.bincount(workload, rest, number_of_workloads) / count_w
-        rest = size - effect_w[workload] - beside()
-        effect_p = np.bincount(platform, rest, number_of_platforms) / count_p
-        rest = size - effect_w[workload] - effect_p[platform]
-        effect_c = np.bincount(corunner, (rest * share)[row], number_of_workloads) / count_c
-    return Spread(effect_w, effect_p, effect_c)
+@dataclass(frozen=True)
+class _Group:
+    """One effect: code (k,) of each entry, the row (k,) it acts on, how many codes, its weight (k,)."""
+
+    code: np.ndarray
+    row: np.ndarray
+    count: int
+    weight: np.ndarray | None = None
+
+    def add_to(self, total: np.ndarray, effect: np.ndarray, sign: float) -> None:
+        value = effect[self.code] * (sign if self.weight is None else sign * self.weight)
+        total += np.bincount(self.row, value, len(total))
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        each = values[self.row] if self.weight is None else values[self.row] * self.weight
+        return np.bincount(self.code, each, self.count)
+
+
+def _effects(
+    error: np.ndarray, degree: np.ndarray, groups: Sequence[_Group], moment: int, sweeps: int
+) -> list[np.ndarray]:
+    """Backfitting: each effect in turn, given the others, each as if SHRINKAGE more runs had none."""
+    size = np.abs(error) + FLOOR if moment == 0 else (np.maximum(error, 0.0) + FLOOR) ** moment
+    size = np.minimum(size, 1.0)
+    target = np.log(size)
+    for d in np.unique(degree):  # pools calibrate their own level
+        inside = degree == d
+        level = target[inside].mean() if moment == 0 else np.log(size[inside].mean())
+        target[inside] -= level
+    total = np.zeros(len(size))
+    effects = [np.zeros(group.count) for group in groups]
+    ones = np.ones(len(size))
+    for _ in range(sweeps):
+        for number, group in enumerate(groups):
+            group.add_to(total, effects[number], -1.0)
+            count = group.sums(ones)
+            if moment == 0:
+                effects[number] = group.sums(target - total) / (count + SHRINKAGE)
+            else:
+                ratio = np.exp(np.minimum(target - total, 12.0))
+                effects[number] = np.log((group.sums(ratio) + SHRINKAGE) / (count + SHRINKAGE))
+            group.add_to(total, effects[number], 1.0)
+    return [effect / max(moment, 1) for effect in effects]
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    """(BINS - 1,) quantiles; +inf without values, so that everything falls into the first bin."""
+    if len(values) == 0:
+        return np.full(BINS - 1, np.inf)
+    return np.quantile(values, np.arange(1, BINS) / BINS)
+
+
+def _class(category: np.ndarray, most: bool) -> np.ndarray:
+    """The categorical column with the most (fewest) levels; one class where there is none."""
+    if category.shape[1] == 0:
+        return np.zeros(len(category), np.int64)
+    levels = [len(np.unique(column)) for column in category.T]
+    column = category[:, int(np.argmax(levels) if most else np.argmin(levels))]
+    return column.astype(np.int64)
