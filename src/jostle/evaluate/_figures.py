@@ -82,7 +82,8 @@ def summary_rows(table: pa.Table) -> tuple[list[str], list[list[str]]]:
     groups = [group for group in ("solo", "corun") if group in data.values("group")]
     columns = ["method", "observed", "n"]
     columns += [f"MAPE {GROUPS[group]}" for group in groups]
-    columns += [f"{what} .95 {g}" for g in groups for what in ("coverage", "margin")] + ["train s"]
+    columns += [f"{what} .95 {GROUPS[g]}" for g in groups for what in ("coverage", "margin")]
+    columns.append("train s")
     rows = []
     for method in data.values("method"):
         for share in sorted(data.where(method=method).values("observed")):

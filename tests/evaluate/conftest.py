@@ -1,0 +1,64 @@
+"""A small dataset on disk, a quick study over it, and a barely trained model."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.evaluate import LinearScaling, Study, Variant
+from jostle.factorization import Factorization, FittedFactorization
+from jostle.models import Model, fit
+from jostle.runs import Dataset, Runs
+from tests.factorization.conftest import make_world
+
+
+@pytest.fixture(scope="session")
+def world() -> Runs:
+    return make_world(2600, 0)
+
+
+@pytest.fixture(scope="session")
+def dataset(world: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dataset")
+    Dataset(folder).write(world)
+    return folder
+
+
+@pytest.fixture
+def linear() -> Study:
+    """Quick: one method that needs no training."""
+    return Study("small", "Small", (Variant("linear", LinearScaling()),), "linear")
+
+
+@pytest.fixture(scope="session")
+def model(world: Runs) -> Model:
+    """Barely trained: the tests that use it ask what it says, not how well."""
+    method = Factorization(form="saturating", rank=6, hidden=8, steps=20, quantiles=())
+    return fit(world, method, seed=0)
+
+
+def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:
+    """The model in another form with random numbers: two members of two interference types each, laid
+    out as `_fit._combine` does."""
+    random = np.random.default_rng(0)
+    w, p = len(known.workload_names), len(known.platform_names)
+    slots = 2 if form == "paper" else 4
+    other = copy(known)
+    vars(other).pop("_grids", None)  # products of the old numbers
+    other.form = form
+    other.embeddings = replace(
+        known.embeddings,
+        workload_main=random.normal(size=(w, 5)),
+        platform_main=0.2 * random.normal(size=(p, 5)),
+        target=0.5 * random.normal(size=(w, slots, 3)),
+        corunner=0.5 * random.normal(size=(w, slots, 3)),
+        susceptibility=random.normal(size=(p, 4, 3)),
+        intensity=random.normal(size=(p, 4, 3)),
+        type_slot=np.array([0, 0, 1, 1]) if slots == 2 else np.arange(4),
+        type_weight=np.full(4, 0.5),
+    )
+    return other
