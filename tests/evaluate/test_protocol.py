@@ -242,6 +242,10 @@ def test_ablations_change_one_thing() -> None:
             assert replace(variant.method, **{field: getattr(base, field)}) == reference.method
 
 
+def test_the_study_of_quantiles_has_heads() -> None:
+    assert len(study_named("quantiles").variants[0].method.quantiles) == 8
+
+
 def test_wrong_questions(dataset: Path, linear: Study, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="study"):
         study_named("nonsense")

@@ -59,19 +59,16 @@ def draw_studies(folder: str | os.PathLike[str]) -> list[Path]:
         names = ERROR_FIGURES.get(study, ())
         for number, name in enumerate(names):
             drawn += save(_error_curves(table, crop=number == 0), Path(folder), name)
+        shares = sorted(set(table.column("observed").to_pylist()))
+        middle = min(shares, key=lambda share: abs(share - 0.5))
         if study == "baselines":
-            shares = table.column("observed").to_numpy()
-            middle = min(sorted(set(shares)), key=lambda share: abs(share - 0.5))
-            figure = _margin_curves(table, "method", (middle,), {"default": "default"})
+            figure = _margin_curves(table, "method", [middle])
             drawn += save(figure, Path(folder), "figure-6b-bounds")
-            figure = _margin_curves(table, "method", sorted(set(shares)), {"default": "default"})
+            figure = _margin_curves(table, "method", shares)
             drawn += save(figure, Path(folder), "figure-11-bounds-all")
-        if study == "quantiles":
-            shares = sorted(set(table.column("observed").to_numpy()))
-            middle = min(shares, key=lambda share: abs(share - 0.5))
-            drawn += save(
-                _margin_curves(table, "rule", (middle,), RULES), Path(folder), "figure-5-quantiles"
-            )
+        if study == "quantiles" and "selected" in _Selection(table).values("rule"):
+            figure = _margin_curves(table, "rule", [middle])
+            drawn += save(figure, Path(folder), "figure-5-quantiles")
             drawn += save(_head_curves(table, middle), Path(folder), "figure-8-heads")
     return drawn
 
@@ -255,8 +252,11 @@ def _error_curves(table: Any, *, crop: bool) -> Any:
     return figure
 
 
-def _margin_curves(table: Any, by: str, shares: Sequence[float], rules: dict[str, str]) -> Any:
-    """Margin over the miscoverage rate: a row of panels per group, a column per observed share."""
+def _margin_curves(table: Any, by: str, shares: Sequence[float]) -> Any:
+    """Margin over the miscoverage rate: a row of panels per group, a column per observed share.
+
+    by: a curve per `method` (its default rule) or per `rule`.
+    """
     data = _Selection(table).where(metric="margin_ratio")
     groups = _groups(data)
     figure, axes = _panels(len(groups), len(shares))
@@ -264,17 +264,15 @@ def _margin_curves(table: Any, by: str, shares: Sequence[float], rules: dict[str
         top = []
         for axis, share in zip(line, shares, strict=True):
             here = data.where(group=group, observed=share)
-            names = list(rules) if by == "rule" else here.values("method")
-            for number, name in enumerate(names):
-                one = here.where(rule=name) if by == "rule" else here.where(method=name)
-                one = one if by == "rule" else one.where(rule="default")
+            if by == "rule":
+                curves = [(RULES[rule], here.where(rule=rule)) for rule in RULES]
+            else:
+                here = here.where(rule="default")
+                curves = [(name, here.where(method=name)) for name in here.values("method")]
+            for number, (label, one) in enumerate(curves):
                 confidences = sorted(one.values("confidence"))
-                if not confidences:
-                    continue
                 cells = [one.where(confidence=c).value for c in confidences]
-                label = rules[name] if by == "rule" else name
-                x = [100 * (1 - c) for c in confidences]
-                top.append(_curve(axis, number, label, x, cells))
+                top.append(_curve(axis, number, label, [100 * (1 - c) for c in confidences], cells))
             axis.set_title(f"{GROUPS.get(group, group)}, {100 * share:g}% observed")
         legible = [value for value in top if value <= 100] or top
         line[0].set_ylim(0, 1.08 * max(legible, default=1.0))
