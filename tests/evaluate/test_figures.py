@@ -85,9 +85,9 @@ def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
 
 
 def test_embedding_figures(model: Model, world: Runs, tmp_path: Path) -> None:
-    renamed = world.workload_features.rename_columns(
-        ["workload", "suite", "opcode_add", "opcode_load"]
-    )
+    features = world.workload_features
+    assert features is not None
+    renamed = features.rename_columns(["workload", "suite", "opcode_add", "opcode_load"])
     runs = Runs(world.table, renamed, world.platform_features)
     paths = draw_embeddings(model, runs, tmp_path)
     # Six platforms are too few to map.
