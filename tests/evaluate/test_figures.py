@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,11 +16,14 @@ from jostle.evaluate import LinearScaling, draw_embeddings, draw_studies, summar
 from jostle.evaluate._figures_embedding import (
     flat_map,
     labels_of,
+    learned_interference,
     measured_interference,
     rank_correlation,
 )
 from jostle.models import Model, fit
 from jostle.runs import Runs
+
+from .conftest import scrambled
 
 
 def tidy(study: str, methods: list[str], rules: list[str]) -> pa.Table:
@@ -141,6 +145,25 @@ def test_measured_interference_by_hand() -> None:
     assert n.tolist() == [2, 0], "b never ran alone"
     assert slowdown[0] == pytest.approx((np.log(2) + np.log(4)) / 2)
     assert np.isnan(slowdown[1])
+
+
+def test_learned_interference_is_the_norm_only_where_that_means_something(model: Model) -> None:
+    paper = scrambled(model.predictor, "paper")
+    learned, what = learned_interference(paper, seed=0)
+    assert np.array_equal(learned, paper.interference_norm())
+    assert "norm" in what
+    other = scrambled(model.predictor, "product")
+    embeddings = other.embeddings
+    numb = embeddings.susceptibility.copy()
+    numb[2] = 0
+    intensity = embeddings.intensity.copy()
+    intensity[3] *= 4
+    other.embeddings = replace(embeddings, susceptibility=numb, intensity=intensity)
+    learned, what = learned_interference(other, seed=0)
+    assert "slowdown" in what
+    assert (learned > 0).all(), "this form never speeds up"
+    assert learned[3] > learned[2]
+    assert other.interference_norm()[2] == 0
 
 
 def test_rank_correlation() -> None:

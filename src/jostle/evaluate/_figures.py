@@ -245,11 +245,21 @@ def _error_curves(table: Any, *, crop: bool) -> Any:
         axis.set_xlabel("runs observed (%)")
         if not crop:
             axis.set_yscale("log")
+            _write_out(axis.yaxis)
     axes[0][0].set_ylabel("mean absolute error (%)")
     if crop:
         axes[0][0].set_ylim(0, min(1.08 * top, 100 * LEGIBLE))
     _legend(figure, axes)
     return figure
+
+
+def _write_out(axis: Any) -> None:
+    """Ticks of a logarithmic axis at 1, 2, 3, 5, 10 …, as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _margin_curves(table: Any, by: str, shares: Sequence[float]) -> Any:

@@ -1,8 +1,8 @@
 """Pictures of what a factorization has learned: maps of names, and interference learned and measured.
 
 Source: Pitot (MLSys 2025), figures 7 and 12: t-SNE of workload embeddings by suite, of platform embeddings
-by runtime and by microarchitecture, and the spectral norm of a platform's interference matrix against
-the mean interference measured on it.
+by runtime and by microarchitecture, and a platform's learned interference (the spectral norm of its
+matrix) against the mean interference measured on it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import MissingExtra, UsageError
+from jostle.evaluate._baselines import strip
 from jostle.evaluate._figures import COLOURS, plotting, save
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FEWEST_TO_MAP = 10
 MOST_LEGEND = 24
+PAIRS = 500  # random pairs of workloads that a platform's learned interference is averaged over
 # What a dataset may call the columns that the paper colours by, the likeliest first.
 LABELS = {
     "suite": ("suite", "benchmark_suite"),
@@ -65,7 +67,7 @@ def draw_embeddings(
             maps[side] = flat_map(embedding, seed)
         figure = _map_figure(maps[side], labels, f"{side}s by {kind}")
         drawn += save(figure, Path(folder), file_name)
-    figure = _norm_figure(fitted, runs)
+    figure = _interference_figure(fitted, runs, seed)
     if figure is not None:
         drawn += save(figure, Path(folder), "figure-12d-interference")
     return drawn
@@ -145,23 +147,53 @@ def _map_figure(points: np.ndarray, labels: list[str], title: str) -> Any:
     return figure
 
 
-def _norm_figure(fitted: Any, runs: Runs) -> Any | None:
-    """Learned norm against measured mean interference; None without runs to measure it."""
+def learned_interference(fitted: Any, seed: int) -> tuple[np.ndarray, str]:
+    """(platforms,) how much a model lets each platform interfere, and what that number is.
+
+    In the paper's form the spectral norm of the interference matrix. The other forms bend both its
+    factors, so a large factor may as well switch interference off, and the norm says nothing; there it is
+    the mean slowdown in percent that the model predicts for random pairs of workloads, the same pairs on
+    every platform.
+    """
+    if fitted.form == "paper":
+        return fitted.interference_norm(), "norm of the learned interference matrix"
+    from jostle.runs import Colocations
+
+    random = np.random.default_rng(seed)
+    w, p = len(fitted.workload_names), len(fitted.platform_names)
+    target, beside = random.integers(0, w, (2, PAIRS))
+    n = PAIRS * p
+    asked = Colocations(
+        fitted.workload_names,
+        fitted.platform_names,
+        np.tile(target, p),
+        np.repeat(np.arange(p), PAIRS),
+        np.arange(n + 1),
+        np.tile(beside, p),
+    )
+    slowdown = np.log(fitted.predict(asked) / fitted.predict(strip(asked)))
+    mean = np.nanmean(slowdown.reshape(p, PAIRS), axis=1)
+    return 100 * np.expm1(mean), "predicted slowdown, geometric mean (%)"
+
+
+def _interference_figure(fitted: Any, runs: Runs, seed: int) -> Any | None:
+    """Learned against measured mean interference; None without runs to measure it."""
     names, slowdown, n = measured_interference(runs)
     place = {name: number for number, name in enumerate(fitted.platform_names)}
     shown = [k for k, name in enumerate(names) if n[k] > 0 and name in place]
     if not shown:
         return None
-    norm = fitted.interference_norm()[[place[names[k]] for k in shown]]
+    learned, what = learned_interference(fitted, seed)
+    learned = learned[[place[names[k]] for k in shown]]
     measured = slowdown[shown]
     kept = tuple(names[k] for k in shown)
     labels = labels_of(runs, "platform", kept, "microarchitecture") or ["platforms"] * len(kept)
     figure, axis = plotting().subplots(figsize=(5.2, 4.2))
-    _scatter(axis, 100 * np.expm1(measured), norm, labels)
+    _scatter(axis, 100 * np.expm1(measured), learned, labels)
     axis.set_xlabel("measured slowdown, geometric mean (%)")
-    axis.set_ylabel("norm of the learned interference matrix")
+    axis.set_ylabel(what)
     if len(kept) > 2:
-        axis.set_title(f"rank correlation {rank_correlation(measured, norm):.2f}")
+        axis.set_title(f"rank correlation {rank_correlation(measured, learned):.2f}")
     return figure
 
 
