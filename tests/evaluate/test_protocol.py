@@ -54,7 +54,9 @@ def test_a_study_resumes_and_widens(dataset: Path, linear: Study, tmp_path: Path
     assert done[0] == (2, 4)
     assert done[-1] == (4, 4)
     assert wider.num_rows == 2 * first.num_rows
-    assert pq.read_table(tmp_path / "small.parquet").equals(wider)
+    kept = pq.read_table(tmp_path / "small.parquet")
+    assert kept.equals(wider)
+    assert kept.schema.metadata == {b"schema": b"protocol/v1", b"reference": b"linear"}
 
 
 def test_a_lost_cell_comes_back_the_same(dataset: Path, linear: Study, tmp_path: Path) -> None:

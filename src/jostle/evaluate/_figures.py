@@ -233,10 +233,16 @@ def _error_curves(table: Any, *, crop: bool) -> Any:
     """MAPE over the observed share, one panel per group. crop: no further up than is legible."""
     data = _Selection(table).where(metric="mape_ratio")
     groups = _groups(data)
+    methods = data.values("method")
+    reference = (table.schema.metadata or {}).get(b"reference", b"").decode()
+    first = reference if reference in methods else methods[0]
+    # In the study's order, but the reference has the first colour and the boldest line.
+    rest = [method for method in methods if method != first]
+    numbers = {0 if method == first else 1 + rest.index(method): method for method in methods}
     figure, axes = _panels(1, len(groups), share_y=crop)
     top = 0.0
     for axis, group in zip(axes[0], groups, strict=True):
-        for number, method in enumerate(data.values("method")):
+        for number, method in numbers.items():
             here = data.where(method=method, group=group)
             shares = sorted(here.values("observed"))
             cells = [here.where(observed=share).value for share in shares]

@@ -114,6 +114,7 @@ def run_protocol(
         )
     report(len(cells), len(cells), "")
     table = gather(home, study, cells)
+    table = table.replace_schema_metadata({"schema": SCHEMA, "reference": study.reference})
     _write(Path(folder) / f"{study.name}.parquet", table)
     return table
 
@@ -139,7 +140,8 @@ def run_cell(
         "split_by": [cell.by] * n,
         "settings": [repr(cell.variant.method)] * n,
     } | columns
-    _write(home / cell.file_name, pa.table(columns))
+    table = pa.table(columns).replace_schema_metadata({"schema": SCHEMA})
+    _write(home / cell.file_name, table)
 
 
 def gather(home: Path, study: Study, cells: Sequence[Cell]) -> pa.Table:
@@ -176,7 +178,6 @@ def _write(path: Path, table: pa.Table) -> None:
     """All of it or nothing: a temporary name, fsync, rename."""
     import pyarrow.parquet as pq
 
-    table = table.replace_schema_metadata({"schema": SCHEMA})
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
