@@ -67,3 +67,15 @@ def test_held_out_sets_are_whole_and_unseen() -> None:
     assert {4, 8} <= set(rest)  # runs alone are never held out
     groups = [{0, 1, 2, 3}, {5}, {6, 7}]
     assert sum(set(held) == group for group in groups) == 1
+
+
+def test_few_runs_still_leave_enough_to_calibrate_on() -> None:
+    from jostle.models._model import _hold_out
+    from tests.factorization.conftest import make_world
+
+    for n in (60, 120, 1000):
+        fitted, validation, calibration = _hold_out(make_world(n, 0), 0)
+        assert len(fitted) + len(validation) + len(calibration) == n
+        degree = calibration.colocations.number_of_corunners
+        assert (degree > 0).sum() >= 9  # what a bound at 90% takes
+        assert len(fitted) > n / 3

@@ -106,12 +106,21 @@ def _print(found: Tour, plan: TourPlan, output: Path) -> None:
         f"{percent(m['mape_naive_solo_ratio'])}, the solo time times the number of workloads "
         f"{percent(m['mape_naive_share_ratio'])}."
     )
-    bounded, held = int(m["bounded_runs"]), int(m["held_out_runs"])
-    unbounded = f" ({held - bounded} have none: too few runs)" if bounded < held else ""
-    typer.echo(
-        f"{m['under_bound_runs']:.0f} of all {held} held-out runs "
-        f"({percent(m['under_bound_runs'] / max(held, 1))}) lie under their {level} bound{unbounded}."
-    )
+    bounded, held, under = (int(m[f"{k}_runs"]) for k in ("bounded", "held_out", "under_bound"))
+    if bounded:
+        rest = f"; {held - bounded} have none, too few runs for one" if bounded < held else ""
+        typer.echo(
+            f"{under} of all {bounded} held-out runs with a {level} bound ({percent(under / bounded)}) "
+            f"lie under it{rest}."
+        )
+    else:
+        typer.echo(f"No run has a {level} bound yet: too few undisturbed runs were measured.")
+    if measured.contaminated > measured.ok:
+        typer.echo(
+            "note: other programs disturbed most windows. Quieten the machine and run the tour again, "
+            "or take what comes with --accept-all.",
+            err=True,
+        )
     _print_answer(found, plan, output)
 
 

@@ -223,7 +223,7 @@ def _check(
         "mape_naive_solo_ratio": mape(solo, actual),
         "mape_naive_share_ratio": mape(solo * workloads, actual),
         "held_out_runs": float(len(held)),
-        "under_bound_runs": float((actual <= bound).sum()),
+        "under_bound_runs": float((np.isfinite(bound) & (actual <= bound)).sum()),
         "bounded_runs": float(np.isfinite(bound).sum()),
         "confidence": confidence,
     }

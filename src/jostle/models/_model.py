@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Of all runs: trained on, used to pick checkpoint, spread and shape of the bound, and calibrated on.
 SHARES = (0.7, 0.12, 0.18)
+FEWEST_CALIBRATION = 16  # windows, alone and beside others: enough for a valid bound at 90%
 # Calibration runs past this many per number of co-runners would be better spent on training.
 MOST_CALIBRATION = 20_000
 
@@ -114,7 +115,7 @@ def _hold_out(runs: Runs, seed: int) -> tuple[Runs, Runs, Runs]:
     free = runs.take(~needed)
     if len(free) == 0:
         return runs, free, free
-    kept, validation, calibration = split_rows(free, SHARES, seed)
+    kept, validation, calibration = split_rows(free, _shares(free), seed)
     degree = free.colocations.number_of_corunners[calibration]
     extra = [np.flatnonzero(degree == d)[MOST_CALIBRATION:] for d in np.unique(degree)]
     surplus = calibration[np.sort(np.concatenate(extra))]
@@ -125,6 +126,17 @@ def _hold_out(runs: Runs, seed: int) -> tuple[Runs, Runs, Runs]:
     back = np.union1d(kept, surplus)
     fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
     return runs.take(fitted), free.take(validation), free.take(np.setdiff1d(calibration, surplus))
+
+
+def _shares(runs: Runs) -> tuple[float, float, float]:
+    """SHARES, with more calibrated on where otherwise no bound would be valid: the model is then a little
+    worse, but it can say at most how long."""
+    degree = runs.colocations.number_of_corunners
+    windows = [len(np.unique(runs.window[group])) for group in (degree == 0, degree > 0)]
+    fewest = min((n for n in windows if n), default=0)
+    _, validated, calibrated = SHARES
+    calibrated = float(np.clip(FEWEST_CALIBRATION / max(fewest, 1), calibrated, 0.4))
+    return 1 - validated - calibrated, validated, calibrated
 
 
 def _only_windows(runs: Runs) -> np.ndarray:
