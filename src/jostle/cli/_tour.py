@@ -179,10 +179,19 @@ def _print_answer(found: Tour, plan: TourPlan, output: Path) -> None:
         f"\nHow long does {target} take beside {' and '.join(others)} here? About "
         f"{duration(seconds)}{sure if bound != float('inf') else ''}."
     )
-    model = output / "model"
-    ask = f"jostle predict {model} -w {target} -p '{platform}'"
+    model, jostle = output / "model", _command()
+    ask = f"{jostle} predict {model} -w {target} -p '{platform}'"
     ask += "".join(f" -b {name}" for name in others) + f" -c {plan.confidence:g}"
     typer.echo(
-        f"\nNext:\n  {ask}\n  jostle runs {output / 'dataset'}\n"
-        f"  jostle tour    (goes on measuring: more runs, smaller errors)"
+        f"\nNext:\n  {ask}\n  {jostle} runs {output / 'dataset'}\n"
+        f"  {jostle} tour    (goes on measuring: more runs, smaller errors)"
     )
+
+
+def _command() -> str:
+    """How to call this program: by its name where the shell finds it, else by its path from here."""
+    import os
+    import shutil
+    import sys
+
+    return "jostle" if shutil.which("jostle") else os.path.relpath(sys.argv[0])
