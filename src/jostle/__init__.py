@@ -12,8 +12,9 @@ Everything loads on first use: `import jostle` itself costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from jostle.bounds import Bounds
@@ -52,11 +53,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"jostle.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return on_first_use(__name__, _HOMES, name)
 
 
 def __dir__() -> list[str]:

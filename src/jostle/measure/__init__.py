@@ -5,8 +5,9 @@ This file is the room's whole public face; names load on first use, so importing
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._campaign import Campaign
@@ -56,11 +57,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+    return on_first_use(__name__, _HOMES, name)
 
 
 def __dir__() -> list[str]:

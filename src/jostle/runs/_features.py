@@ -11,7 +11,7 @@ import pyarrow.compute
 
 from jostle.errors import BadData
 from jostle.runs._columns import encode_text, filled
-from jostle.runs._schema import FEATURES_VERSION
+from jostle.runs._schema import ARROW_ERRORS, FEATURES_VERSION
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
@@ -52,7 +52,7 @@ def _stacked(tables: Sequence[tuple[str, pa.Table]], key: str) -> pa.Table:
     """All rows of all tables under the union of their columns."""
     try:
         return pa.concat_tables([table for _, table in tables], promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except ARROW_ERRORS:
         seen: dict[str, tuple[pa.DataType, str]] = {}
         for where, table in tables:
             for field in table.schema:

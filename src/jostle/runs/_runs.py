@@ -16,12 +16,10 @@ from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import Colocations
 from jostle.runs._columns import encode_lists, encode_text, filled, flags, number_text
 from jostle.runs._features import merge_features
-from jostle.runs._schema import COLUMNS, conform, conform_features, runs_schema
+from jostle.runs._schema import ARROW_ERRORS, COLUMNS, conform, conform_features, runs_schema
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
-
-_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
 class Runs:
@@ -212,7 +210,7 @@ def join_tables(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
             [runs_schema().empty_table(), *(table for _, table in tables)],
             promote_options="permissive",
         )
-    except _ARROW_ERRORS as error:
+    except ARROW_ERRORS as error:
         said = " and ".join(where for where, _ in tables[:3])
         raise BadData(
             f"free columns of the same name have two types: {error}", where=said
@@ -269,7 +267,7 @@ def features_table(features: pa.Table | Mapping[str, Any] | None) -> pa.Table | 
         return features
     try:
         return pa.table({name: pa.array(values) for name, values in features.items()})
-    except (*_ARROW_ERRORS, ValueError) as error:
+    except (*ARROW_ERRORS, ValueError) as error:
         raise BadData(f"the feature columns make no table: {error}") from None
 
 
@@ -285,7 +283,7 @@ def _array(name: str, values: Any) -> Any:
         if kind == pa.float64() and isinstance(values, np.ndarray):
             values = values.astype(np.float64)
         return pa.array(values, kind)
-    except (*_ARROW_ERRORS, UnicodeEncodeError, OverflowError) as error:
+    except (*ARROW_ERRORS, UnicodeEncodeError, OverflowError) as error:
         raise _bad_values(name, values, kind, error) from None
 
 
@@ -300,7 +298,7 @@ def _bad_values(name: str, values: Any, kind: Any, error: Exception) -> BadRows:
             else:
                 pa.array([value], kind)
             is_bad = name == "corunners" and isinstance(value, (str, bytes))
-        except (*_ARROW_ERRORS, UnicodeEncodeError, OverflowError):
+        except (*ARROW_ERRORS, UnicodeEncodeError, OverflowError):
             is_bad = True
         if is_bad:
             bad.append((row, f"{name} is {_plain(value)!r}"))

@@ -35,7 +35,7 @@ COLUMNS: dict[str, tuple[pa.DataType, str, str]] = {
     "reason": (pa.string(), "text", "why the status is not ok, null where it is"),
 }
 
-_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
 def runs_schema(extra: pa.Schema | None = None) -> pa.Schema:
@@ -68,7 +68,7 @@ def conform(table: pa.Table, where: str | None = None) -> pa.Table:
     for field in schema:
         try:
             column = table.column(field.name).cast(field.type)
-        except _ARROW_ERRORS as error:
+        except ARROW_ERRORS as error:
             raise BadData(
                 f"column {field.name} cannot be read as {field.type}: {error}", where=where
             ) from None
@@ -117,7 +117,7 @@ def _feature(column: pa.ChunkedArray, is_key: bool, name: str, where: str | None
     if is_key or text or pa.types.is_string_view(kind):
         try:
             return column.cast(pa.string())
-        except _ARROW_ERRORS as error:
+        except ARROW_ERRORS as error:
             raise BadData(f"feature column {name!r} is not text: {error}", where=where) from None
     if pa.types.is_floating(kind):
         bad = pc.is_nan(column)
