@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from jostle._files import content_of, leftovers, read_parquet, staged
 from jostle.errors import BadData, BadRows, UnreadableFile
 from jostle.runs._check import find_bad_rows
 from jostle.runs._columns import flags
 from jostle.runs._features import merge_features
-from jostle.runs._files import content_of, leftovers, read_parquet, staged
 from jostle.runs._runs import Runs, join_tables
 from jostle.runs._schema import FEATURES_VERSION, VERSION, conform, conform_features
 
