@@ -100,3 +100,14 @@ def test_coverage_of_runs_measured_together() -> None:
     error = np.std(by_window) / math.sqrt(len(by_window))
     assert np.mean(by_window) >= confidence - 2 * error
     assert np.mean(by_row) < confidence - 2 * error
+
+
+def test_many_different_window_sizes_never_overflow() -> None:
+    """The least common multiple of 1..60 is past 64 bits: the rank may only rise, by hardly anything."""
+    window = np.repeat(np.arange(60), np.arange(1, 61))
+    weight, total = window_weights(window)
+    assert (weight > 0).all()
+    assert (np.cumsum(weight) > 0).all()
+    per_window = np.bincount(window, weight) / (total / 61)
+    assert (per_window <= 1).all()
+    assert (per_window > 1 - 1e-8).all()

@@ -74,7 +74,7 @@ def test_few_runs_still_leave_enough_to_calibrate_on() -> None:
     from tests.factorization.conftest import make_world
 
     for n in (60, 120, 1000):
-        fitted, validation, calibration = _hold_out(make_world(n, 0), 0)
+        fitted, validation, calibration = _hold_out(make_world(n, 0), 0, "window")
         assert len(fitted) + len(validation) + len(calibration) == n
         degree = calibration.colocations.number_of_corunners
         assert (degree > 0).sum() >= 9  # what a bound at 90% takes

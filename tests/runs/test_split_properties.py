@@ -15,7 +15,7 @@ from .strategies import some_runs
 fractions = st.lists(st.integers(0, 5), min_size=1, max_size=4).filter(any)
 
 
-@given(some_runs(), fractions, st.integers(0, 3), st.sampled_from(["window", "row"]))
+@given(some_runs(), fractions, st.integers(0, 3), st.sampled_from(["window", "row", "together"]))
 def test_parts_are_disjoint_cover_all_and_repeat(runs, weights, seed, by):
     shares = [weight / sum(weights) for weight in weights]
     parts = split_rows(runs, shares, seed, by)
@@ -64,6 +64,25 @@ def test_fractions_must_sum_to_one(wrong):
 def test_only_by_window_or_row():
     with pytest.raises(UsageError, match="platform"):
         split_rows(10, [1.0], 0, by="platform")
+    with pytest.raises(UsageError, match="together"):
+        split_rows(10, [1.0], 0, by="together")
+
+
+@given(some_runs(min_size=1), st.integers(0, 3))
+def test_the_same_workloads_together_stay_on_one_side(runs, seed):
+    first, second = split_rows(runs, [0.5, 0.5], seed, by="together")
+    c = runs.colocations
+
+    def sets(part):
+        rows = [c.row(int(i)) for i in part]
+        return {(place, tuple(sorted([name, *beside]))) for name, place, beside in rows}
+
+    assert not sets(first) & sets(second)
+    unit = runs.units("together")
+    expected = [(c.row(i)[1], tuple(sorted([c.row(i)[0], *c.row(i)[2]]))) for i in range(len(runs))]
+    for i in range(len(runs)):
+        for j in range(i):
+            assert (unit[i] == unit[j]) == (expected[i] == expected[j])
 
 
 @given(some_runs(min_size=1))

@@ -59,7 +59,8 @@ class Calibration:
     ) -> Calibration:
         """selection, calibration: disjoint runs that the predictor was not fitted on.
 
-        by: `window` where whole windows were drawn (rows measured together), `row` where rows were.
+        by: `window` where whole windows were drawn (rows measured together), `row` where rows were,
+            `together` where all runs of the same workloads on the same platform were drawn as one.
         The guarantee is for runs drawn like the calibration runs.
         """
         chosen, calibrated = (
@@ -173,9 +174,8 @@ class _Part:
         scores = (log_runtime - candidates.centre) / candidates.scale
         # No prediction is the worst score there is, never one to leave out.
         scores = np.where(np.isnan(scores), np.inf, scores)
-        window = runs.window if by == "window" else np.arange(len(runs))
         degree = np.asarray(runs.colocations.number_of_corunners)
-        return cls(candidates, scores, log_runtime, degree, np.asarray(window))
+        return cls(candidates, scores, log_runtime, degree, runs.units(by))
 
     def choose(self, inside: np.ndarray) -> int:
         """The candidate with the least margin, in geometric mean over LEVELS; the first where there are

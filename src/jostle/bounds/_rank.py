@@ -44,10 +44,13 @@ def conformal_rank(n: int, confidence: float) -> int:
 def window_weights(window: np.ndarray) -> tuple[np.ndarray, int]:
     """(weight (n,) int64 of every run, total weight of all windows and a new one).
 
-    Each window weighs the least common multiple of the window sizes, shared out over its runs.
+    Each window weighs the least common multiple of the window sizes, shared out over its runs; where
+    that is too large, shares are rounded down by less than one in 2**36 / size.
     """
     _, inverse, counts = np.unique(window, return_inverse=True, return_counts=True)
     whole = math.lcm(*(int(c) for c in np.unique(counts))) if len(counts) else 1
+    # Past what whole numbers of 64 bits hold, shares are rounded down: that can only raise the rank.
+    whole = min(whole, 2**36)
     return (whole // counts)[inverse.reshape(-1)].astype(np.int64), whole * (len(counts) + 1)
 
 

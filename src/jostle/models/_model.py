@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 # Of all runs: trained on, used to pick checkpoint, spread and shape of the bound, and calibrated on.
 SHARES = (0.7, 0.12, 0.18)
-FEWEST_CALIBRATION = 16  # windows, alone and beside others: enough for a valid bound at 90%
+FEWEST_CALIBRATION = (
+    16  # units (windows as a rule), alone and beside others: enough for a valid bound at 90%
+)
 # Calibration runs past this many per number of co-runners would be better spent on training.
 MOST_CALIBRATION = 20_000
 
@@ -64,16 +66,19 @@ def fit(
     """Fit a method and calibrate it on runs that it holds out itself.
 
     method: a value object such as Factorization(). validation, calibration: runs held out already;
-    by default both are drawn from `runs` by window, with the seed. calibrate_by: `window`, or `row` where
-    the calibration runs were drawn row by row. progress: called with (done, total, loss).
+    by default both are drawn from `runs` by window, with the seed. calibrate_by: `window`, `row` where
+    the calibration runs were drawn row by row, or `together` for a guarantee over sets of workloads that
+    were never measured together (both sides of a pair and its repeats are then drawn as one).
+    progress: called with (done, total, loss).
     The same runs, method and seed give the same model. Raises NotEnoughRuns.
     """
     runs = runs.ok()
     if validation is None or calibration is None:
-        runs, validation, calibration = _hold_out(runs, seed)
+        drawn_by = "together" if calibrate_by == "together" else "window"
+        runs, validation, calibration = _hold_out(runs, seed, drawn_by)
     # The spread of errors is learned from one half, the shape of the bound chosen on the other: chosen
     # where it was learned, the most overfitted shape would always look best.
-    watched, selection = _halves(validation, seed)
+    watched, selection = _halves(validation, seed, calibrate_by)
     predictor = method.fit(runs, watched, seed=seed, progress=progress)
     said = {
         "method": method.name,
@@ -90,17 +95,17 @@ def fit(
     )
 
 
-def _halves(runs: Runs, seed: int) -> tuple[Runs, Runs]:
+def _halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:
     from jostle.runs import split_rows
 
-    first, second = split_rows(runs, (0.5, 0.5), seed)
+    first, second = split_rows(runs, (0.5, 0.5), seed, "window" if by == "row" else by)
     return runs.take(first), runs.take(second)
 
 
-def _hold_out(runs: Runs, seed: int) -> tuple[Runs, Runs, Runs]:
-    """(to fit, to validate, to calibrate), by window.
+def _hold_out(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs, Runs]:
+    """(to fit, to validate, to calibrate), by window or another unit.
 
-    A window with the only appearance of a workload or platform stays with the runs to fit: a name that
+    A unit with the only appearance of a workload or platform stays with the runs to fit: a name that
     the model never met cannot be answered at all. The guarantee is then for co-locations of names that
     were met elsewhere, which are the only ones a finite bound is given for.
     """
@@ -111,45 +116,45 @@ def _hold_out(runs: Runs, seed: int) -> tuple[Runs, Runs, Runs]:
             f"{len(runs)} runs are too few to fit and hold some out",
             fix="Measure or import more; a few dozen give first predictions.",
         )
-    needed = np.isin(runs.window, _only_windows(runs))
+    needed = np.isin(runs.units(by), _only_units(runs, by))
     free = runs.take(~needed)
     if len(free) == 0:
         return runs, free, free
-    kept, validation, calibration = split_rows(free, _shares(free), seed)
+    kept, validation, calibration = split_rows(free, _shares(free, by), seed, by)
     degree = free.colocations.number_of_corunners[calibration]
     extra = [np.flatnonzero(degree == d)[MOST_CALIBRATION:] for d in np.unique(degree)]
     surplus = calibration[np.sort(np.concatenate(extra))]
-    # Whole windows only: one cut by the cap stays where most of it is.
-    surplus = surplus[
-        ~np.isin(free.window[surplus], free.window[np.setdiff1d(calibration, surplus)])
-    ]
+    # Whole units only: one cut by the cap stays where most of it is.
+    unit = free.units(by)
+    surplus = surplus[~np.isin(unit[surplus], unit[np.setdiff1d(calibration, surplus)])]
     back = np.union1d(kept, surplus)
     fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
     return runs.take(fitted), free.take(validation), free.take(np.setdiff1d(calibration, surplus))
 
 
-def _shares(runs: Runs) -> tuple[float, float, float]:
+def _shares(runs: Runs, by: str) -> tuple[float, float, float]:
     """SHARES, with more calibrated on where otherwise no bound would be valid: the model is then a little
     worse, but it can say at most how long."""
     degree = runs.colocations.number_of_corunners
-    windows = [len(np.unique(runs.window[group])) for group in (degree == 0, degree > 0)]
-    fewest = min((n for n in windows if n), default=0)
+    units = [len(np.unique(runs.units(by)[group])) for group in (degree == 0, degree > 0)]
+    fewest = min((n for n in units if n), default=0)
     _, validated, calibrated = SHARES
     calibrated = float(np.clip(FEWEST_CALIBRATION / max(fewest, 1), calibrated, 0.4))
     return 1 - validated - calibrated, validated, calibrated
 
 
-def _only_windows(runs: Runs) -> np.ndarray:
-    """Windows that hold the only appearance of some workload, co-runner or platform."""
+def _only_units(runs: Runs, by: str) -> np.ndarray:
+    """Units that hold the only appearance of some workload, co-runner or platform."""
     c = runs.colocations
+    unit = runs.units(by)
     row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
     found = []
-    for codes, windows in (
-        (np.concatenate([c.workload, c.corunner]), np.concatenate([runs.window, runs.window[row]])),
-        (c.workload, runs.window),
-        (c.platform, runs.window),
+    for codes, units in (
+        (np.concatenate([c.workload, c.corunner]), np.concatenate([unit, unit[row]])),
+        (c.workload, unit),
+        (c.platform, unit),
     ):
-        pairs = np.unique(np.stack([codes, windows]), axis=1)
+        pairs = np.unique(np.stack([codes, units]), axis=1)
         names, counts = np.unique(pairs[0], return_counts=True)
         found.append(pairs[1][np.isin(pairs[0], names[counts == 1])])
     return np.unique(np.concatenate(found))

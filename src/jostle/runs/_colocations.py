@@ -123,15 +123,19 @@ class Colocations:
         """(n,) int64 codes that are equal exactly where the co-locations are equal."""
         base = np.int64(len(self.workload_names) + 1)
         key = self.platform.astype(np.int64) * base + self.workload
-        key = np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64)
-        counts = self.number_of_corunners
-        for place in range(int(counts.max(initial=0))):
-            here = np.flatnonzero(counts > place)
-            step = key * base  # code 0 says: no co-runner at this place
-            step[here] += self.corunner[self.corunner_offsets[here] + place].astype(np.int64) + 1
-            key = np.unique(step, return_inverse=True)[1].reshape(-1).astype(np.int64)
-        key.flags.writeable = False
-        return key
+        return _row_codes(key, self.corunner, self.corunner_offsets, base)
+
+    @cached_property
+    def together(self) -> np.ndarray:
+        """(n,) int64 codes, equal where the same workloads share the same platform, whichever of them
+        is the target: both sides of a pair have one code."""
+        counts = self.number_of_corunners + 1
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        everyone = np.insert(self.corunner, self.corunner_offsets[:-1], self.workload)
+        base = np.int64(len(self.workload_names) + 1)
+        return _row_codes(
+            self.platform.astype(np.int64), sort_inside_rows(everyone, offsets), offsets, base
+        )
 
     def take(self, indices: Any) -> Colocations:
         """The rows at these indices (or where a boolean mask is true); vocabularies are kept."""
@@ -209,6 +213,21 @@ def sort_inside_rows(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     key = row * base + codes + 1
     key.sort()
     return (key % base - 1).astype(codes.dtype)
+
+
+def _row_codes(
+    key: np.ndarray, codes: np.ndarray, offsets: np.ndarray, base: np.int64
+) -> np.ndarray:
+    """(n,) int64, equal where both the key (n,) and the row of codes, each under base - 1, are equal."""
+    counts = np.diff(offsets)
+    key = np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    for place in range(int(counts.max(initial=0))):
+        here = np.flatnonzero(counts > place)
+        step = key * base  # code 0 says: nothing at this place
+        step[here] += codes[offsets[here] + place].astype(np.int64) + 1
+        key = np.unique(step, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    key.flags.writeable = False
+    return key
 
 
 def _listed(values: Any, column: str) -> Sequence:

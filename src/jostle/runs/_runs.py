@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from jostle.errors import BadData, BadRows
+from jostle.errors import BadData, BadRows, UsageError
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import Colocations
 from jostle.runs._columns import encode_lists, encode_text, filled, flags, number_text
@@ -154,6 +154,20 @@ class Runs:
     def window(self) -> np.ndarray:
         """(n,) int64 codes, equal where window_id is; numbered by first appearance; read-only."""
         return _frozen(number_text(self.table.column("window_id")))
+
+    def units(self, by: str) -> np.ndarray:
+        """(n,) int64 codes of what is drawn as one in a split or a calibration.
+
+        by: `window` (rows measured together), `row` (each alone), or `together` (all rows of the same
+        workloads on the same platform: both sides of a pair and all its repeats). Raises UsageError.
+        """
+        if by == "row":
+            return np.arange(len(self))
+        if by == "window":
+            return self.window
+        if by == "together":
+            return self.colocations.together
+        raise UsageError(f"runs drawn by {by!r}", fix="Known: window, row, together.")
 
     def features_of(self, key: str) -> tuple[tuple[str, ...], pa.Table | None]:
         """(names, table without its key column) of the `workload` or `platform` features.

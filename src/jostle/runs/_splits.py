@@ -17,18 +17,21 @@ def split_rows(
 
     runs: the runs, or how many rows there are (then every row stands alone). fractions: not
     negative, summing to 1. by: `window` keeps rows that were measured together on one side, which
-    an honest test needs; `row` does not. Windows are shared out separately for every number of
+    an honest test needs; `together` keeps all runs of the same workloads on the same platform on one
+    side; `row` keeps nothing together. Units are shared out separately for every number of
     co-runners, so that each part has its share of each. The same runs and seed give the same split.
     Raises UsageError.
     """
-    if by not in ("window", "row"):
-        raise UsageError(f"split by {by!r}", fix="Split by window or by row.")
     if len(fractions) == 0 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
         raise UsageError(f"the fractions {list(fractions)} do not sum to 1")
     if isinstance(runs, int):
+        if by not in ("window", "row"):
+            raise UsageError(
+                f"split by {by!r}", fix="Rows known by number alone are split one by one."
+            )
         unit, degree = np.arange(runs), np.zeros(runs, np.int64)
     else:
-        unit = runs.window if by == "window" else np.arange(len(runs))
+        unit = runs.units(by)
         degree = runs.colocations.number_of_corunners
     random = np.random.default_rng(seed)
     cuts = np.cumsum(fractions)[:-1]
