@@ -54,6 +54,7 @@ def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:
         known.embeddings,
         workload_main=random.normal(size=(w, 5)),
         platform_main=0.2 * random.normal(size=(p, 5)),
+        platform_company=(form != "paper") * 0.1 * random.normal(size=(p, 5)),
         target=0.5 * random.normal(size=(w, slots, 3)),
         corunner=0.5 * random.normal(size=(w, slots, 3)),
         susceptibility=random.normal(size=(p, 4, 3)),

@@ -37,10 +37,11 @@ def test_terms_multiply_to_the_prediction(
 ) -> None:
     asked = one("w02", "p1", *beside)
     found = explain(predictor, asked)
-    product = found.baseline_seconds * found.pair_factor
+    product = found.baseline_seconds * found.pair_factor * found.company_factor
     product *= np.prod([share.factor for share in found.corunners])
     assert product == pytest.approx(float(predictor.predict(asked)[0]), rel=1e-5)
     assert found.runtime_seconds == float(predictor.predict(asked)[0])
+    assert (found.company_factor == 1) == (not beside or predictor.form == "paper")
     assert [share.name for share in found.corunners] == sorted(beside)
     assert all(len(share.log_slowdown) == len(found.type_names) for share in found.corunners)
 

@@ -161,7 +161,6 @@ def test_learned_interference_is_the_norm_only_where_that_means_something(model:
     other.embeddings = replace(embeddings, susceptibility=numb, intensity=intensity)
     learned, what = learned_interference(other, seed=0)
     assert "slowdown" in what
-    assert (learned > 0).all(), "this form never speeds up"
     assert learned[3] > learned[2]
     assert other.interference_norm()[2] == 0
 

@@ -26,7 +26,7 @@ NO_CATEGORY = (np.zeros((10, 0), int), np.zeros((6, 0), int))
 def test_a_noisy_platform_is_found() -> None:
     rows, random = rows_of(4000, 0)
     error = random.normal(size=4000) * np.where(rows.platform == 2, 0.2, 0.05)
-    scale = np.exp(fit_spread(rows, error, *NO_CATEGORY).log_scale(rows))
+    scale = np.exp(fit_spread(rows, error, *NO_CATEGORY).log_sizes(rows))
     for kind in range(KINDS):
         ratio = np.median(scale[kind][rows.platform == 2]) / np.median(
             scale[kind][rows.platform != 2]
@@ -38,7 +38,7 @@ def test_a_platform_that_rarely_glitches_is_seen_by_the_second_moment() -> None:
     rows, random = rows_of(6000, 1)
     glitch = (rows.platform == 4) & (random.random(6000) < 0.05)
     error = 0.03 * random.normal(size=6000) + 0.5 * glitch
-    log_scale = fit_spread(rows, error, *NO_CATEGORY).log_scale(rows)
+    log_scale = fit_spread(rows, error, *NO_CATEGORY).log_sizes(rows)
     there, usual = rows.platform == 4, rows.platform != 4
     seen = [float(np.median(kind[there]) - np.median(kind[usual])) for kind in log_scale]
     assert seen[0] < 0.4

@@ -83,6 +83,7 @@ def explain(
         "runtime_seconds": found.runtime_seconds,
         "baseline_seconds": found.baseline_seconds,
         "pair_factor_ratio": found.pair_factor,
+        "company_factor_ratio": found.company_factor,
         "nearest_workloads": [vars(near) for near in found.workloads],
         "nearest_platforms": [vars(near) for near in found.platforms],
         "evidence_runs": found.runs,
@@ -112,6 +113,8 @@ def _print(d: dict[str, Any]) -> None:
         ["this workload on a platform this fast", duration(d["baseline_seconds"])],
         ["how well the two suit each other", f"× {d['pair_factor_ratio']:.3f}"],
     ]
+    if d["corunners"]:
+        rows.append(["beside anyone at all", f"× {d['company_factor_ratio']:.3f}"])
     for entry in d["corunners"]:
         rows.append([f"beside {entry['name']}", f"× {entry['factor_ratio']:.3f}"])
         rows += [

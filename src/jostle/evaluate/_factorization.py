@@ -114,7 +114,7 @@ def observed_split(runs: Runs, observed: float, seed: int, by: str = "window") -
 
     if not 0 < observed < 1:
         raise UsageError(f"observed {observed} is not between 0 and 1")
-    shares = (0.8 * observed, 0.07 * observed, 0.13 * observed, 1 - observed)
+    shares = (0.8 * observed, 0.12 * observed, 0.08 * observed, 1 - observed)
     parts = split_rows(runs, shares, seed, by=by)
     return _checked(Split(*parts, by=by), runs)
 
@@ -153,7 +153,7 @@ def file_split(runs: Runs, path: str | os.PathLike[str], seed: int) -> Split:
             index = inside[rows]
             if part == "val":
                 index = random.permutation(index)
-                cut = round(0.35 * len(index))
+                cut = round(0.6 * len(index))
                 parts["calibrate"].append(np.sort(index[cut:]))
                 index = np.sort(index[:cut])
             parts[part].append(index)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 CONFIDENCES = (0.90, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99)
 HEAD = "quantile "
+PLAIN = "same everywhere"
 
 
 def measure_cell(
@@ -152,7 +153,10 @@ def _bounds_by_rule(
     }
     if not heads:
         return {}
-    chosen = {"selected": list(heads.values()), "nonquantile": [0]}
+    chosen = {
+        "selected": list(heads.values()),
+        "nonquantile": [kept.names.index(PLAIN) if PLAIN in kept.names else 0],
+    }
     chosen |= {f"head {quantile:g}": [place] for quantile, place in heads.items()}
     out: dict[str, dict[float, np.ndarray]] = {}
     for rule, places in chosen.items():

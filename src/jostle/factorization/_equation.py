@@ -13,6 +13,10 @@ v_g(j,t)>. Then
                   when a co-runner is added;
 - ``saturating``: log(1 + the same): slowdown itself rather than its logarithm adds up over
                   co-runners, so it extrapolates to more of them than were ever seen together.
+
+Beside anyone at all, whoever and however many, a platform may also be another one than alone (its clock
+and its caches' state change with the second busy core, and some run faster then): the last two forms
+add <w_i, c_j> + gamma_j with c_j, gamma_j kept small. Adding a co-runner to others never speeds up.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 FORMS = ("paper", "product", "saturating")
+COMPANY = {"paper": 0.0, "product": 0.03, "saturating": 0.03}  # scale of c_j and gamma_j
 SHIFT = {"paper": 0.0, "product": 1.0, "saturating": 1.0}  # starts the slowdown near none
 LEAK = 0.1
 

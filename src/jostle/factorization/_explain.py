@@ -1,8 +1,9 @@
 """Why a prediction is what it is: the model's own terms, none of them an approximation.
 
 The log runtime of a co-location is a sum (see `_equation`): how heavy the workload and how fast the
-platform are, how well the two suit each other, and what every co-runner adds through every interference
-type. Given back as factors of seconds, the terms multiply to the prediction exactly. With several
+platform are, how well the two suit each other, what company as such changes, and what every co-runner
+adds through every interference type. Given back as factors of seconds, the terms multiply to the
+prediction exactly. With several
 co-runners one type's slowdown is shared out by how hard each presses there; the shares sum to it.
 """
 
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.errors import UsageError
-from jostle.factorization._equation import SHIFT, pressure_of, softplus
+from jostle.factorization._equation import COMPANY, SHIFT, pressure_of, softplus
 
 if TYPE_CHECKING:
     from jostle.factorization._fitted import FittedFactorization
@@ -45,11 +46,12 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Explanation:
-    """runtime_seconds = baseline_seconds * pair_factor * product of the co-runners' factors.
+    """runtime_seconds = baseline_seconds * pair_factor * company_factor * the co-runners' factors.
 
     baseline_seconds: this heavy a workload on this fast a platform. pair_factor: how well they suit each
-    other. type_names: one per interference type. workloads, platforms: the nearest known ones.
-    runs: how many stand behind it, by what they share with it; None where no runs were given.
+    other. company_factor: what changes beside anyone, whoever it is; 1 alone. type_names: one per
+    interference type. workloads, platforms: the nearest known ones. runs: how many stand behind it, by
+    what they share with it; None where no runs were given.
     """
 
     workload: str
@@ -57,6 +59,7 @@ class Explanation:
     runtime_seconds: float
     baseline_seconds: float
     pair_factor: float
+    company_factor: float
     corunners: tuple[CorunnerShare, ...]
     type_names: tuple[str, ...]
     workloads: tuple[Neighbour, ...]
@@ -85,6 +88,7 @@ def explain(
     )
     i, j = int(workload[0]), int(platform[0])
     shares = _corunner_shares(fitted, i, j, corunner)
+    company = e.workload_main[i] @ e.platform_company[j] + e.platform_company_base[j]
     lost = not np.isfinite(seconds)
     return Explanation(
         workload=fitted.workload_names[i],
@@ -92,6 +96,7 @@ def explain(
         runtime_seconds=seconds,
         baseline_seconds=np.nan if lost else float(np.exp(e.workload_base[i] + e.platform_base[j])),
         pair_factor=float(np.exp(e.workload_main[i] @ e.platform_main[j])),
+        company_factor=float(np.exp(company)) if len(corunner) and COMPANY[fitted.form] else 1.0,
         corunners=tuple(
             CorunnerShare(fitted.workload_names[k], share)
             for k, share in zip(corunner, shares, strict=True)

@@ -34,6 +34,8 @@ def fit(
         raise NotEnoughRuns(
             "there is no run with status ok to learn from", fix="Measure or import runs first."
         )
+    if _members_leave_out(method, runs):
+        runs, validation = Runs.concatenate([runs, validation]), validation.take([])
     workload_names, platform_names = _names(runs, validation)
     workload, platform, corunner = runs.colocations.recode(workload_names, platform_names)
     padded = pad(corunner, runs.colocations.corunner_offsets)
@@ -73,7 +75,7 @@ def fit(
     if size < FEWEST_FOR_HEADS or len(quantiles) * len(workload_names) * shape.rank > HEADS_LIMIT:
         quantiles = ()
     names = (workload_names, platform_names)
-    folds = _folds(runs, method.members, seed)
+    folds = _folds(method, runs, seed)
     members, strays = [], []
     for number, fold in enumerate(folds):
         left = np.ones(size, bool)
@@ -91,18 +93,24 @@ def fit(
             one = _fitted(method, names, _combine([member], baseline, shape), quantiles, notes)
             strays.append(_strays(one, runs.take(fold)))
     fitted = _fitted(method, names, _combine(members, baseline, shape), quantiles, notes)
-    strays.append(_strays(fitted, validation))
+    if len(validation):
+        strays.append(_strays(fitted, validation))
     categories = (workload_features.category, platform_features.category)
     return _with_spread(fitted, strays, categories)
 
 
-def _folds(runs: Runs, members: int, seed: int) -> list[np.ndarray]:
+def _members_leave_out(method: Factorization, runs: Runs) -> bool:
+    return method.members > 1 and len(runs) >= 50 * method.members
+
+
+def _folds(method: Factorization, runs: Runs, seed: int) -> list[np.ndarray]:
     """What each member does not train on, by window: its errors there tell how errors spread. A single
     member trains on everything; so do members of too few runs to do without any."""
     from jostle.runs import split_rows
 
-    if members == 1 or len(runs) < 50 * members:
-        return [np.zeros(0, np.int64)] * members
+    if not _members_leave_out(method, runs):
+        return [np.zeros(0, np.int64)] * method.members
+    members = method.members
     share = min(LEFT_OUT, 1 / members)
     return split_rows(runs, [*[share] * members, 1 - share * members], seed)[:members]
 
@@ -135,9 +143,9 @@ def _with_spread(
     categories: tuple[np.ndarray, np.ndarray],
 ) -> FittedFactorization:
     """The model with the spread of its errors learned from all strays together."""
-    error = np.concatenate([errors for _, errors in strays])
-    if len(error) == 0:
+    if sum(len(errors) for _, errors in strays) == 0:
         return fitted
+    error = np.concatenate([errors for _, errors in strays])
     parts = [rows for rows, _ in strays]
     starts = np.cumsum([0, *(len(rows) for rows in parts)])
     columns = {
@@ -318,6 +326,8 @@ def _combine(members: list[dict[str, np.ndarray]], baseline: Baseline, shape: An
         platform_base=baseline.platform + mean("platform_bias"),
         workload_main=beside("workload_main") / count,
         platform_main=beside("platform_main"),
+        platform_company=beside("platform_company"),
+        platform_company_base=mean("platform_company_bias"),
         target=beside("target")[:, slots],
         corunner=beside("corunner")[:, slots],
         susceptibility=beside("susceptibility"),

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import UnknownName
-from jostle.factorization._equation import LEAK, SHIFT, log_slowdown, pressure_of
+from jostle.factorization._equation import COMPANY, LEAK, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._spread import Spread, SpreadRows
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
 
-SPREAD_KINDS = ("usual spread", "squared spread", "both spreads")
-SPREAD_POWERS = (0.4, 0.6, 0.8, 1.0)
+SAME = "same everywhere"
 GRID_CELLS = 4_000_000
 CHUNK = 65_536
 
@@ -31,6 +30,7 @@ class Embeddings:
     """w workloads, p platforms, h quantile heads, t interference types, k their rank, g slots.
 
     base and bias of both sides: (w,), (p,) log seconds. workload_main (w, r), platform_main (p, r).
+    platform_company (p, r), platform_company_base (p,): what is added beside others.
     target, corunner: (w, g, k), type t reads slot type_slot[t]. susceptibility, intensity: (p, t, k).
     type_weight: (t,). head_main (h, w, r), head_bias (h, w), head_target (h, w, g, k) replace their
     counterparts per quantile head. workload_component, platform_component: see Baseline.
@@ -40,6 +40,8 @@ class Embeddings:
     platform_base: np.ndarray
     workload_main: np.ndarray
     platform_main: np.ndarray
+    platform_company: np.ndarray
+    platform_company_base: np.ndarray
     target: np.ndarray
     corunner: np.ndarray
     susceptibility: np.ndarray
@@ -89,24 +91,17 @@ class FittedFactorization:
     def candidates(
         self, colocations: Colocations
     ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-        """Ways to bound: the prediction with several readings of its spread, and the quantile heads.
+        """Ways to bound: the prediction with its spread, or with none, and the quantile heads.
 
         Returns h names, centres (h, n) in log seconds, scales (h, n).
         """
         codes = self.codes(colocations)
         rows = self.spread_rows(codes)
-        log_scale = np.clip(self.spread.log_scale(rows), -3.0, 3.0)
-        mean = log_scale.mean(axis=0, keepdims=True)
-        scales = [np.ones((1, len(rows)))]
-        names = ["same everywhere"]
-        for kind, sizes in zip(SPREAD_KINDS, (*log_scale, *mean), strict=True):
-            scales += [np.exp(power * sizes)[None] for power in SPREAD_POWERS]
-            names += [f"{kind}^{power:g}" for power in SPREAD_POWERS]
+        same = np.ones((1, len(rows)))
+        scales = [np.exp(self.spread.log_scale(rows))[None]] + [same] * (1 + len(self.quantiles))
         heads = [self._log_runtime(codes, head) for head in range(len(self.quantiles))]
-        scales += [np.ones((1, len(rows)))] * len(heads)
-        centres = [rows.log_runtime] * len(names) + heads
-        names += [f"quantile {quantile:g}" for quantile in self.quantiles]
-        return tuple(names), np.stack(centres), np.concatenate(scales)
+        names = ("spread", SAME, *(f"quantile {quantile:g}" for quantile in self.quantiles))
+        return names, np.stack([rows.log_runtime] * 2 + heads), np.concatenate(scales)
 
     def spread_rows(self, codes: Codes) -> SpreadRows:
         """What the spread of the errors depends on."""
@@ -183,7 +178,11 @@ class FittedFactorization:
             "susceptibility", head, codes.workload[beside], codes.platform[beside]
         )
         out = np.zeros(n)
-        out[beside] = log_slowdown(
+        if COMPANY[self.form]:
+            w, p = codes.workload[beside], codes.platform[beside]
+            out[beside] = self._product("company", head, w, p)[:, 0]
+            out[beside] += self.embeddings.platform_company_base[p]
+        out[beside] += log_slowdown(
             self.form,
             target - shift,
             pressure[beside],
@@ -213,9 +212,10 @@ class FittedFactorization:
     def _factors(self, which: str, head: int | None) -> tuple[np.ndarray, np.ndarray]:
         """(workloads, types, k) and (platforms, types, k)."""
         e = self.embeddings
-        if which == "main":
+        if which in ("main", "company"):
             main = e.workload_main if head is None else e.head_main[head]
-            return main[:, None, :], e.platform_main[:, None, :]
+            platform = e.platform_main if which == "main" else e.platform_company
+            return main[:, None, :], platform[:, None, :]
         if which == "pressure":
             return e.corunner[:, e.type_slot], e.intensity
         target = e.target if head is None or not len(e.head_target) else e.head_target[head]

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jostle.factorization._equation import SHIFT, log_slowdown, pressure_of
-from jostle.factorization._train import Parameters, Rows, Shape, arrays_of, embed, pick
+from jostle.factorization._equation import COMPANY, SHIFT, log_slowdown, pressure_of
+from jostle.factorization._train import Feed, Parameters, Rows, Shape, embed
 
 STEPS, BATCH, RATE = 300, 4096, 1e-3
 
@@ -39,27 +39,34 @@ def train_heads(
     xi = jnp.asarray(quantiles)[:, None]
     # A head starts a normal quantile's distance from the median, scaled to the typical error.
     start["bias"] = start["bias"] + 0.05 * jax.scipy.stats.norm.ppf(xi)
-    data = jax.tree.map(jnp.asarray, (arrays_of(solo), arrays_of(corun)))
-    head = _run(start, e, data, xi, jax.random.key(seed), shape)
+    random = np.random.default_rng([seed, 2])
+    feeds = (Feed(solo, BATCH // 4, random), Feed(corun, BATCH, random))
+    whole = tuple(feed.whole for feed in feeds)
+    head = _run(start, e, whole, tuple(feed.draw(STEPS) for feed in feeds), xi, shape)
     return {f"head_{name}": np.asarray(value) for name, value in head.items()}
 
 
 @partial(jax.jit, static_argnames=("shape",))
-def _run(head: Any, e: Any, data: Any, xi: jax.Array, key: jax.Array, shape: Shape) -> Any:
+def _run(head: Any, e: Any, whole: Any, drawn: Any, xi: jax.Array, shape: Shape) -> Any:
     """The heads after STEPS steps of pinball loss."""
     optimiser = optax.adam(optax.cosine_decay_schedule(RATE, STEPS, 0.05))
 
     def predict(head: Any, rows: Any) -> jax.Array:
         """(h, n) log runtime minus baseline."""
         workload, platform, corunner, _ = rows
-        if shape.grid:
-            grid = jnp.einsum("hwr,pr->hwp", head["main"], e["platform_main"])
-            out = grid[:, workload, platform]
-        else:
-            out = jnp.einsum("hnr,nr->hn", head["main"][:, workload], e["platform_main"][platform])
+
+        def main(side: str) -> jax.Array:
+            if shape.grid:
+                return jnp.einsum("hwr,pr->hwp", head["main"], e[side])[:, workload, platform]
+            return jnp.einsum("hnr,nr->hn", head["main"][:, workload], e[side][platform])
+
+        out = main("platform_main")
         out = out + head["bias"][:, workload] + e["platform_bias"][platform]
         if corunner.shape[1] == 0:
             return out
+        if COMPANY[shape.form]:
+            company = main("platform_company") + e["platform_company_bias"][platform]
+            out = out + jnp.where((corunner >= 0).any(1), company, 0.0)
         there = jnp.where(corunner >= 0, corunner, 0)
         each = (
             jnp.einsum("nctk,ntk->nct", e["corunner"][there], e["intensity"][platform])
@@ -83,13 +90,12 @@ def _run(head: Any, e: Any, data: Any, xi: jax.Array, key: jax.Array, shape: Sha
                 total += jnp.maximum(xi * error, (xi - 1) * error).mean()
         return total
 
-    def step(carry: Any, key: jax.Array) -> Any:
+    def step(carry: Any, drawn: Any) -> Any:
         head, state = carry
-        a, b = jax.random.split(key)
-        batch = (pick(data[0], a, BATCH // 4), pick(data[1], b, BATCH))
+        batch = tuple(x if y is None else y for x, y in zip(whole, drawn, strict=True))
         slope = jax.grad(loss_of)(head, batch)
         updates, state = optimiser.update(slope, state)
         return (optax.apply_updates(head, updates), state), None
 
     carry = (head, optimiser.init(head))
-    return jax.lax.scan(step, carry, jax.random.split(key, STEPS))[0][0]
+    return jax.lax.scan(step, carry, drawn, length=STEPS)[0][0]

@@ -25,7 +25,9 @@ class Factorization:
     width of the workload and platform embeddings (the paper's r). types: interference types (s).
     type_rank: width of one type's factors where the form does not share the embeddings. hidden: width
     of the towers' two layers. table_width: learned features per name and per category (q). members:
-    models trained from different seeds and averaged in log runtime; the average is one model again.
+    models trained from different seeds and averaged in log runtime; the average is one model again. Each
+    of several leaves out runs of its own, which tell how errors spread, so that validation runs are trained
+    on as well.
     corun_weight: weight of runs with co-runners in the loss (beta). quantiles: heads trained for these
     quantiles of the runtime, as further candidates for bounds (the paper's are .5 to .99); none by default,
     because the spread of errors gave tighter bounds on every data set tried. steps, weight_decay: None picks
@@ -47,9 +49,9 @@ class Factorization:
     quantiles: tuple[float, ...] = ()
     steps: int | None = None
     weight_decay: float | None = None
-    learning_rate: float = 3e-3
-    offset_decay: float = 1e-2
-    batch: int = 8192
+    learning_rate: float = 7e-3
+    offset_decay: float = 0.1
+    batch: int = 4096
     use_workload_features: bool = True
     use_platform_features: bool = True
     objective: str = "relative"
@@ -57,6 +59,11 @@ class Factorization:
     leak: float = LEAK
 
     name = "factorization"
+
+    @property
+    def offers_choice(self) -> bool:
+        """Whether there are quantile heads to choose from; the spread chooses its shape itself."""
+        return bool(self.quantiles)
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:

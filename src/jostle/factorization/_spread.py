@@ -7,13 +7,14 @@ corrects the level, so only the ratios between co-locations matter here.
 
 Two sizes are modelled, see MOMENTS: the geometric mean of |log error| says where errors are small as a
 rule; the root mean square of the errors above 0, the only ones that a bound must cover, sees the platform
-that glitches once in twenty runs.
+that glitches once in twenty runs. How much of either makes the tightest bounds is chosen on runs that
+the sizes were not learned from, apart for workloads alone and beside others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +23,11 @@ SHRINKAGE = 10.0
 BINS = 12
 MOMENTS = (0, 2)  # 0: geometric mean of |error|; q: q-th root of the mean of max(error, 0)^q
 KINDS = len(MOMENTS)
+MIXTURES = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # shares of the kinds
+POWERS = (0.4, 0.6, 0.8, 1.0)
+CAPS = (0.7, 1.2, 2.0, 3.0)  # log units above the typical size
+LEVELS = (0.9, 0.95, 0.99)  # confidences at which margins are compared
+FEWEST_TO_CHOOSE = 100
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,18 @@ class SpreadRows:
     def __len__(self) -> int:
         return len(self.workload)
 
+    def take(self, mask: np.ndarray) -> SpreadRows:
+        """The rows where the mask (n,) is true."""
+        kept = mask[self.row]
+        return SpreadRows(
+            self.workload[mask],
+            self.platform[mask],
+            self.corunner[kept],
+            (np.cumsum(mask) - 1)[self.row[kept]],
+            self.log_runtime[mask],
+            self.log_slowdown[mask],
+        )
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -46,7 +64,8 @@ class Spread:
 
     workload (kinds, w), platform (kinds, p), corunner (kinds, w); runtime and slowdown (kinds, BINS) by
     the predicted value among its edges (BINS - 1,); pair (kinds, a, b) by workload_class (w,) and
-    platform_class (p,).
+    platform_class (p,). shape (2, kinds + 1): what is made of them alone and beside others, the share of
+    each kind times a power, and the cap of the sum.
     """
 
     workload: np.ndarray
@@ -59,6 +78,7 @@ class Spread:
     pair: np.ndarray
     workload_class: np.ndarray
     platform_class: np.ndarray
+    shape: np.ndarray
 
     @classmethod
     def none(cls, workloads: int, platforms: int) -> Spread:
@@ -72,9 +92,15 @@ class Spread:
             np.zeros((KINDS, 1, 1)),
             np.zeros(workloads, np.int64),
             np.zeros(platforms, np.int64),
+            np.zeros((2, KINDS + 1)),
         )
 
     def log_scale(self, rows: SpreadRows) -> np.ndarray:
+        """(n,) log of the width of a bound, relative to others of the same number of co-runners."""
+        beside = (np.bincount(rows.row, minlength=len(rows)) > 0).astype(int)
+        return _shaped(self.log_sizes(rows), self.shape[beside])
+
+    def log_sizes(self, rows: SpreadRows) -> np.ndarray:
         """(kinds, n) log of the relative size of the error."""
         w, p = rows.workload, rows.platform
         out = self.workload[:, w] + self.platform[:, p]
@@ -96,10 +122,60 @@ def fit_spread(
     error: np.ndarray,
     workload_category: np.ndarray,
     platform_category: np.ndarray,
-    sweeps: int = 12,
+    seed: int = 0,
 ) -> Spread:
     """error: (n,) log runtime minus predicted, of runs not trained on. workload_category (w, c),
     platform_category (p, d): codes of their categorical features; they share effects among names."""
+    categories = (workload_category, platform_category)
+    fold = np.random.default_rng(seed).permutation(len(rows)) % 2
+    sizes = np.zeros((KINDS, len(rows)))
+    for part in (0, 1):
+        learned = _fit_sizes(rows.take(fold != part), error[fold != part], *categories)
+        sizes[:, fold == part] = learned.log_sizes(rows.take(fold == part))
+    beside = np.bincount(rows.row, minlength=len(rows)) > 0
+    shape = np.stack([_choose(sizes[:, at], error[at]) for at in (~beside, beside)])
+    return replace(_fit_sizes(rows, error, *categories), shape=shape)
+
+
+def _shaped(log_sizes: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    """log_sizes (kinds, n), shape (n, kinds + 1) or (kinds + 1,): (n,)."""
+    mixed = (np.moveaxis(log_sizes, 0, -1) * shape[..., :-1]).sum(-1)
+    return np.clip(mixed, -3.0, shape[..., -1])
+
+
+def _choose(log_sizes: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """(kinds + 1,) the shape with the least margin, in geometric mean over LEVELS; (kinds, n), (n,). The
+    same width everywhere where there are too few errors to tell."""
+    best, chosen = np.inf, np.zeros(KINDS + 1)
+    if len(error) < FEWEST_TO_CHOOSE:
+        return chosen
+    shapes = [
+        np.array([*(power * share for share in mixture), power * cap])
+        for mixture in MIXTURES
+        for power in POWERS
+        for cap in CAPS
+    ]
+    for shape in [chosen, *shapes]:
+        scale = np.exp(_shaped(log_sizes, shape))
+        scores = np.sort(error / scale)
+        cost = 0.0
+        for level in LEVELS:
+            offset = scores[min(int(np.ceil((len(error) + 1) * level)), len(error)) - 1]
+            margins = np.maximum(np.expm1(np.minimum(scale * offset - error, 20.0)), 0.0)
+            cost += np.log(np.maximum(margins.mean(), 1e-12))
+        if cost < best:
+            best, chosen = cost, shape
+    return chosen
+
+
+def _fit_sizes(
+    rows: SpreadRows,
+    error: np.ndarray,
+    workload_category: np.ndarray,
+    platform_category: np.ndarray,
+    sweeps: int = 12,
+) -> Spread:
+    """The sizes of the errors, see MOMENTS; what is made of them is left open."""
     n_workloads, n_platforms = len(workload_category), len(platform_category)
     degree = np.bincount(rows.row, minlength=len(rows))
     runtime_edges = _edges(rows.log_runtime)
@@ -140,6 +216,7 @@ def fit_spread(
         stacked[5].reshape(KINDS, *shape),
         workload_class,
         platform_class,
+        np.zeros((2, KINDS + 1)),
     )
 
 

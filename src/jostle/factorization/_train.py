@@ -8,6 +8,7 @@ product) and runs pick their cells; else they are taken run by run, so that memo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jostle.factorization._equation import LEAK, SHIFT, log_slowdown, pressure_of
+from jostle.factorization._equation import COMPANY, LEAK, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._features import Features
 
 Parameters = dict[str, Any]
@@ -58,30 +59,59 @@ class Shape:
     leak: float = LEAK
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How the parameters lie in one vector. One vector compiles much faster than many small arrays."""
+
+    tree: Any
+    shapes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> Layout:
+        leaves, tree = jax.tree.flatten(parameters)
+        return cls(tree, tuple(leaf.shape for leaf in leaves))
+
+    def ravel(self, parameters: Parameters) -> np.ndarray:
+        return np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(parameters)])
+
+    def unravel(self, vector: Any) -> Parameters:
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        starts = [0, *ends[:-1]]
+        parts = [
+            vector[a:b].reshape(shape)
+            for a, b, shape in zip(starts, ends, self.shapes, strict=True)
+        ]
+        return jax.tree.unflatten(self.tree, parts)
+
+
 def initial_parameters(
-    key: jax.Array, shape: Shape, workload: Features, platform: Features
+    seed: int, shape: Shape, workload: Features, platform: Features
 ) -> Parameters:
-    keys = iter(jax.random.split(key, 64))
+    """Drawn by NumPy: JAX would compile a program for every size of array."""
+    random = np.random.default_rng(seed)
+
+    def normal(*size: int) -> np.ndarray:
+        return random.standard_normal(size, np.float32)
+
     shared = shape.form == "paper"
     w_out = [shape.rank, 1] + ([] if shared else [shape.types * shape.type_rank] * 2)
     inner = shape.types * (shape.rank if shared else shape.type_rank)
-    p_out = [shape.rank, 1, inner, inner]
+    p_out = [shape.rank, 1, inner, inner, shape.rank, 1]
 
     def tower(features: Features, outputs: list[int]) -> Parameters:
         width = features.numeric.shape[1] + shape.table_width * (1 + features.category.shape[1])
         sizes = [width, shape.hidden, shape.hidden]
         layers = [
             {
-                "w": jax.random.normal(next(keys), (a, b)) * jnp.sqrt(2.0 / a),
-                "b": jnp.zeros(b),
+                "w": normal(a, b) * np.float32((2.0 / a) ** 0.5),
+                "b": np.zeros(b, np.float32),
             }
             for a, b in pairwise(sizes)
         ]
         heads = [
             {
-                "w": jax.random.normal(next(keys), (shape.hidden, n))
-                * jnp.sqrt(0.5 / shape.hidden),
-                "b": jnp.zeros(n),
+                "w": normal(shape.hidden, n) * np.float32((0.5 / shape.hidden) ** 0.5),
+                "b": np.zeros(n, np.float32),
             }
             for n in outputs
         ]
@@ -89,12 +119,12 @@ def initial_parameters(
         return {
             "layers": layers,
             "heads": heads,
-            "own": jax.random.normal(next(keys), (count, shape.table_width)) * 0.3,
+            "own": normal(count, shape.table_width) * np.float32(0.3),
             "tables": [
-                jax.random.normal(next(keys), (size, shape.table_width)) * 0.3
+                normal(size, shape.table_width) * np.float32(0.3)
                 for size in features.category_sizes
             ],
-            "offset": jnp.zeros((count, shape.rank)),
+            "offset": np.zeros((count, shape.rank), np.float32),
         }
 
     return {"workload": tower(workload, w_out), "platform": tower(platform, p_out)}
@@ -130,6 +160,8 @@ def embed(parameters: Parameters, features: Any, shape: Shape) -> dict[str, jax.
         "platform_main": p[0],
         "target": target,
         "corunner": corunner,
+        "platform_company": p[4] * COMPANY[shape.form],
+        "platform_company_bias": p[5][:, 0] * COMPANY[shape.form],
         "susceptibility": p[2].reshape(cut),
         "intensity": p[3].reshape(cut),
     }
@@ -139,13 +171,19 @@ def residual(e: dict[str, jax.Array], rows: Any, shape: Shape) -> jax.Array:
     """Predicted log runtime minus baseline of rows without (width 0) or with co-runners."""
     workload, platform, corunner = rows
     bias = e["workload_bias"][workload] + e["platform_bias"][platform]
-    if shape.grid:
-        solo = (e["workload_main"] @ e["platform_main"].T)[workload, platform]
-    else:
-        solo = (e["workload_main"][workload] * e["platform_main"][platform]).sum(-1)
+
+    def main(side: str) -> jax.Array:
+        if shape.grid:
+            return (e["workload_main"] @ e[side].T)[workload, platform]
+        return (e["workload_main"][workload] * e[side][platform]).sum(-1)
+
+    solo = main("platform_main")
     if corunner.shape[1] == 0:
         return solo + bias
     present = corunner >= 0
+    if COMPANY[shape.form]:
+        company = main("platform_company") + e["platform_company_bias"][platform]
+        solo = solo + jnp.where(present.any(1), company, 0.0)
     other = jnp.where(present, corunner, 0)
     move = SHIFT[shape.form]
     if shape.grid:
@@ -214,43 +252,49 @@ def train(
         -schedule.steps // calls
     )  # every call runs as many, so that one compilation serves all
     schedule = replace(schedule, steps=calls * steps)
-    key = jax.random.key(seed)
-    parameters = initial_parameters(key, shape, workload, platform)
-    data = jax.tree.map(jnp.asarray, (arrays_of(solo), arrays_of(corun)))
+    random = np.random.default_rng([seed, 1])
+    parameters = initial_parameters(seed, shape, workload, platform)
+    layout = Layout.of(parameters)
+    start, decays = layout.ravel(parameters), layout.ravel(_decays(parameters))
+    feeds = (Feed(solo, schedule.batch, random), Feed(corun, schedule.batch, random))
     held = [jax.tree.map(jnp.asarray, arrays_of(rows)) for rows in validation if len(rows)]
-    carry = (parameters, parameters, optimiser_of(schedule).init(parameters))
-    best, kept = np.inf, parameters
+    carry = (start, start, optimiser_of(schedule, decays).init(start))
+    best, kept = np.inf, start
     for call in range(1, calls + 1):
         carry, loss = run_steps(
             carry,
-            jax.random.fold_in(key, call),
             features,
-            data,
+            tuple(feed.whole for feed in feeds),
+            tuple(feed.draw(steps) for feed in feeds),
+            decays,
+            layout=layout,
             shape=shape,
             schedule=schedule,
             steps=steps,
         )
-        score = float(sum(validate(carry[1], rows, features, shape) for rows in held))
+        score = float(sum(validate(carry[1], rows, features, layout, shape) for rows in held))
         if not held or score <= best:
             best, kept = score, carry[1]
         if progress:
             progress(call * steps, schedule.steps, float(loss))
-    return kept
+    return layout.unravel(np.asarray(kept))
 
 
-def optimiser_of(schedule: Schedule) -> optax.GradientTransformation:
-    """AdamW, clipped, warmed up to the learning rate and down again by a cosine."""
+def optimiser_of(schedule: Schedule, decays: Any) -> optax.GradientTransformation:
+    """AdamW, clipped, warmed up to the learning rate and down again by a cosine, for the parameters as one
+    vector (many small arrays take long to compile). decays: 1 where the weight decay applies, else 0."""
+
+    def decayed(slope: Any, vector: Any) -> Any:
+        return slope + schedule.weight_decay * decays * vector
+
     rise = min(100, schedule.steps // 3 + 1)
     warm = optax.linear_schedule(schedule.learning_rate * 0.05, schedule.learning_rate, rise)
     fall = optax.cosine_decay_schedule(schedule.learning_rate, max(schedule.steps - rise, 1), 0.01)
     return optax.chain(
         optax.clip_by_global_norm(1.0),
-        optax.adamw(
-            optax.join_schedules([warm, fall], [rise]),
-            b2=0.99,
-            weight_decay=schedule.weight_decay,
-            mask=_decays,
-        ),
+        optax.scale_by_adam(b2=0.99),
+        optax.stateless(decayed),
+        optax.scale_by_learning_rate(optax.join_schedules([warm, fall], [rise])),
     )
 
 
@@ -265,12 +309,13 @@ def embeddings_of(parameters: Parameters, features: Any, shape: Shape) -> dict[s
     return {name: np.asarray(value) for name, value in embed(parameters, features, shape).items()}
 
 
-def arrays_of(rows: Rows) -> tuple[np.ndarray, ...]:
-    """The columns of the rows, a few of them repeated up to a round number: members of an ensemble train
-    on nearly as many rows, and equal shapes share one compilation."""
-    n = len(rows)
-    step = 2 ** max(int(n / 32).bit_length() - 1, 0)
-    rows = rows.take(np.resize(np.arange(n), -(-n // step) * step))
+def arrays_of(rows: Rows, pad: bool = True) -> tuple[np.ndarray, ...]:
+    """The columns of the rows. pad: a few of them repeated up to a round number, because members of an
+    ensemble train on nearly as many rows, and equal shapes share one compilation."""
+    if pad:
+        n = len(rows)
+        step = 2 ** max(int(n / 32).bit_length() - 1, 0)
+        rows = rows.take(np.resize(np.arange(n), -(-n // step) * step))
     return (
         rows.workload.astype(np.int32),
         rows.platform.astype(np.int32),
@@ -280,36 +325,58 @@ def arrays_of(rows: Rows) -> tuple[np.ndarray, ...]:
 
 
 def _decays(parameters: Parameters) -> Any:
-    return jax.tree.map(lambda x: x.ndim > 1, parameters)
+    """1 for every weight, 0 for every bias."""
+    return jax.tree.map(lambda x: np.full(x.shape, float(x.ndim > 1), np.float32), parameters)
 
 
-def pick(rows: Any, key: jax.Array, batch: int) -> Any:
-    """All rows where they are few, else a random batch of them."""
-    n, alone = len(rows[0]), rows[2].shape[1] == 0
-    if n <= batch * (4 if alone else 1):
-        return rows
-    index = jax.random.randint(key, (batch,), 0, n)
-    return jax.tree.map(lambda x: x[index], rows)
+class Feed:
+    """Batches of rows: all of them at every step where they are few, else a random share without
+    repetition until all had their turn. The random numbers are NumPy's, which compiles nothing.
+
+    whole: the rows given at every step, None where they are drawn.
+    """
+
+    def __init__(self, rows: Rows, batch: int, random: np.random.Generator) -> None:
+        alone = rows.corunner.shape[1] == 0
+        self.batch, self.random = batch, random
+        self.rows = arrays_of(rows, pad=len(rows) <= batch * (4 if alone else 1))
+        few = len(rows) <= batch * (4 if alone else 1)
+        self.whole = jax.tree.map(jnp.asarray, self.rows) if few else None
+        self.queue = np.zeros(0, np.int64)
+
+    def draw(self, steps: int) -> tuple[np.ndarray, ...] | None:
+        """The rows of so many steps, (steps, batch, ...) each; None where all are given at every step."""
+        if self.whole is not None:
+            return None
+        needed = steps * self.batch
+        while len(self.queue) < needed:
+            self.queue = np.append(self.queue, self.random.permutation(len(self.rows[0])))
+        index, self.queue = self.queue[:needed], self.queue[needed:]
+        return tuple(x[index].reshape(steps, self.batch, *x.shape[1:]) for x in self.rows)
 
 
-@partial(jax.jit, static_argnames=("shape", "schedule", "steps"))
+@partial(jax.jit, static_argnames=("layout", "shape", "schedule", "steps"))
 def run_steps(
     carry: Any,
-    key: jax.Array,
     features: Any,
-    data: Any,
+    whole: Any,
+    drawn: Any,
+    decays: jax.Array,
     *,
+    layout: Layout,
     shape: Shape,
     schedule: Schedule,
     steps: int,
 ) -> Any:
-    """`steps` steps of training from `carry` = (parameters, their average, optimiser state).
+    """`steps` steps of training from `carry` = (parameters as one vector, their average, optimiser state).
 
+    whole: rows given at every step, or None; drawn: rows (steps, batch, ...) of each, or None.
     Compiled once per shape of the data: members of an ensemble share it.
     """
-    optimiser = optimiser_of(schedule)
+    optimiser = optimiser_of(schedule, decays)
 
-    def loss_of(parameters: Parameters, batch: Any) -> jax.Array:
+    def loss_of(vector: jax.Array, batch: Any) -> jax.Array:
+        parameters = layout.unravel(vector)
         e = embed(parameters, features, shape)
         total = jnp.zeros(())
         for rows, weight in zip(batch, (1.0, schedule.corun_weight), strict=True):
@@ -322,24 +389,24 @@ def run_steps(
         ]
         return total + schedule.offset_decay * sum(offsets)
 
-    def step(carry: Any, key: jax.Array) -> Any:
+    def step(carry: Any, drawn: Any) -> Any:
         parameters, averaged, state = carry
-        a, b = jax.random.split(key)
-        batch = (pick(data[0], a, schedule.batch), pick(data[1], b, schedule.batch))
+        batch = tuple(x if y is None else y for x, y in zip(whole, drawn, strict=True))
         loss, slope = jax.value_and_grad(loss_of)(parameters, batch)
         updates, state = optimiser.update(slope, state, parameters)
         parameters = optax.apply_updates(parameters, updates)
-        averaged = jax.tree.map(
-            lambda m, x: m + (1 - schedule.average) * (x - m), averaged, parameters
-        )
+        averaged = averaged + (1 - schedule.average) * (parameters - averaged)
         return (parameters, averaged, state), loss
 
-    carry, losses = jax.lax.scan(step, carry, jax.random.split(key, steps))
+    carry, losses = jax.lax.scan(step, carry, drawn, length=steps)
     return carry, losses.mean()
 
 
-@partial(jax.jit, static_argnames=("shape",))
-def validate(parameters: Parameters, rows: Any, features: Any, shape: Shape) -> jax.Array:
+@partial(jax.jit, static_argnames=("layout", "shape"))
+def validate(
+    vector: jax.Array, rows: Any, features: Any, layout: Layout, shape: Shape
+) -> jax.Array:
     """Mean relative error of rows that were not trained on."""
+    parameters = layout.unravel(vector)
     error = residual(embed(parameters, features, shape), rows[:3], shape) - rows[3]
     return jnp.abs(jnp.expm1(error)).mean()

@@ -13,13 +13,13 @@ from jostle.errors import NotEnoughRuns
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
 
-# Of all runs: trained on, used to pick checkpoint, spread and shape of the bound, and calibrated on.
-SHARES = (0.7, 0.12, 0.18)
+# Of all runs: trained on, used to pick checkpoint and spread of the errors, and calibrated on.
+SHARES = (0.78, 0.1, 0.12)
 FEWEST_CALIBRATION = (
     16  # units (windows as a rule), alone and beside others: enough for a valid bound at 90%
 )
 # Calibration runs past this many per number of co-runners would be better spent on training.
-MOST_CALIBRATION = 20_000
+MOST_CALIBRATION = 5_000
 
 
 class Model:
@@ -76,9 +76,10 @@ def fit(
     if validation is None or calibration is None:
         drawn_by = "together" if calibrate_by == "together" else "window"
         runs, validation, calibration = _hold_out(runs, seed, drawn_by)
-    # The spread of errors is learned from one half, the shape of the bound chosen on the other: chosen
-    # where it was learned, the most overfitted shape would always look best.
-    watched, selection = _halves(validation, seed, calibrate_by)
+    watched, selection = validation, validation.take([])
+    if getattr(method, "offers_choice", True):
+        # What bounds a pool is chosen on runs that the candidates were not learned from.
+        watched, selection = _halves(validation, seed, calibrate_by)
     predictor = method.fit(runs, watched, seed=seed, progress=progress)
     said = {
         "method": method.name,
