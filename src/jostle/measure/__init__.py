@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from ._estimate import Tolerance
     from ._facts import device_name, machine_facts
     from ._measure import Interrupted, Progress, Summary, measure
+    from ._program import Program
     from ._storage import recover
+    from ._trace import trace
     from ._workloads import Workload, find_workloads, shipped_workloads
 
 _HOMES = {
     "Campaign": "_campaign",
     "Interrupted": "_measure",
     "OpcodeCounts": "_counts",
+    "Program": "_program",
     "Progress": "_measure",
     "Summary": "_measure",
     "Tolerance": "_estimate",
@@ -35,12 +38,14 @@ _HOMES = {
     "measure": "_measure",
     "recover": "_storage",
     "shipped_workloads": "_workloads",
+    "trace": "_trace",
 }
 
 __all__ = [
     "Campaign",
     "Interrupted",
     "OpcodeCounts",
+    "Program",
     "Progress",
     "Summary",
     "Tolerance",
@@ -53,6 +58,7 @@ __all__ = [
     "measure",
     "recover",
     "shipped_workloads",
+    "trace",
 ]
 
 

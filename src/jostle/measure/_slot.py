@@ -15,8 +15,9 @@ import resource
 import signal
 import sys
 import time
-from typing import Any
+from typing import Any, TextIO
 
+from ._follow import follow
 from ._harness import reason_of
 
 _PR_SET_PDEATHSIG = 1
@@ -41,12 +42,18 @@ def main() -> None:
                 answer: dict[str, Any] = {"ready": True}
             elif message["do"] == "go":
                 answer = _go(current, message)
+            elif message["do"] == "follow":
+                answer = follow(current, message, lambda notice: _say(answers, notice))
             else:
                 answer = {"probe_ns": _probe(harnesses)}
         except Exception as error:
             answer = {"failed": reason_of(error)}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        _say(answers, answer)
+
+
+def _say(answers: TextIO, answer: dict[str, Any]) -> None:
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
 
 
 def _prepare(harnesses: dict[str, Any], current: Any, message: dict[str, Any]) -> Any:
@@ -57,8 +64,11 @@ def _prepare(harnesses: dict[str, Any], current: Any, message: dict[str, Any]) -
     engine = message["engine"]
     if engine not in harnesses:
         harnesses[engine] = Harness(engine)
-    harnesses[engine].prepare(message["module"], message["digest"], message["argument"])
-    return harnesses[engine]
+    harness = harnesses[engine]
+    harness.close()
+    for part in message["parts"]:
+        harness.add(part["module"], part["digest"], part["argument"])
+    return harness
 
 
 def _go(harness: Any, message: dict[str, Any]) -> dict[str, Any]:

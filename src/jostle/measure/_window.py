@@ -109,9 +109,7 @@ def run_window(
             {
                 "do": "prepare",
                 "engine": engine,
-                "module": str(workload.module),
-                "digest": workload.digest,
-                "argument": workload.argument,
+                "parts": [part_of(workload)],
             }
         )
     ready = _answers(slots, time.monotonic() + timeout_seconds, stopped)
@@ -165,6 +163,15 @@ def run_window(
         measured_at=measured_at,
         tolerance=tolerance,
     )
+
+
+def part_of(workload: Workload) -> dict[str, Any]:
+    """What a slot must know to set a workload up."""
+    return {
+        "module": str(workload.module),
+        "digest": workload.digest,
+        "argument": workload.argument,
+    }
 
 
 def repeats_per_beat(workload: Workload, engine: str) -> int:
