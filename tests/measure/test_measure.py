@@ -64,7 +64,7 @@ def test_features_say_what_a_workload_executes_and_where(tmp_path: Path, quick, 
     workloads = {row["workload"]: row for row in runs.workload_features.to_pylist()}
     assert set(workloads) == {"sort-s", "edit-s"}
     sort = workloads["sort-s"]
-    assert (sort["family"], sort["size"], sort["kernel"]) == ("sorting", "s", "sort")
+    assert (sort["family"], sort["size"], sort["kernel"]) == ("sorting_graphs_strings", "s", "sort")
     opcodes = {name: value for name, value in sort.items() if name.startswith("opcode_")}
     assert sum(opcodes.values()) == sort["instructions"] > 1e6
     assert opcodes["opcode_i32_load"] > 0 == opcodes["opcode_f64_mul"]
