@@ -90,7 +90,9 @@ def lz(n: int) -> bytes:
             before = last.get(key)
             last[key] = at
             if before is not None and at - before < 65536:
-                while length < 255 and at + length < n and text[before + length] == text[at + length]:
+                while (
+                    length < 255 and at + length < n and text[before + length] == text[at + length]
+                ):
                     length += 1
         at, tokens = at + (length if length >= 4 else 1), tokens + 1
     return np.uint32(tokens).tobytes() + text
@@ -133,8 +135,9 @@ def sift(n: int) -> bytes:
     scales = [12 * (_blocks(n, 5) >> 28).astype(np.int64) + noise]
     for step in range(1, 5):
         p, w = np.pad(scales[-1], 2 * step, mode="edge"), (1, 4, 6, 4, 1)
-        across = sum(w[k] * p[:, k * step : k * step + n] for k in range(5))
-        scales.append(sum(w[k] * across[k * step : k * step + n] for k in range(5)) >> 8)
+        across = np.sum([w[k] * p[:, k * step : k * step + n] for k in range(5)], axis=0)
+        down = [w[k] * across[k * step : k * step + n] for k in range(5)]
+        scales.append(np.sum(down, axis=0) >> 8)
     apart = np.diff(np.array(scales), axis=0)
     count, histogram = 0, np.zeros((4, 4, 8), np.uint32)
     for s in (1, 2):
@@ -184,7 +187,9 @@ def faces(n: int) -> bytes:
     for f in range(48):
         m = mix(range(8 * f, 8 * f + 5)).astype(int)
         height, width = 2 + m[0] % 8, 2 + m[1] % 8
-        features.append((m[3] % (24 - 2 * height), m[4] % (24 - 2 * width), height, width, m[2] & 1))
+        features.append(
+            (m[3] % (24 - 2 * height), m[4] % (24 - 2 * width), height, width, m[2] & 1)
+        )
     passed = np.zeros((n, n), np.uint8)
     for y in range(n - 23):
         for x in range(n - 23):

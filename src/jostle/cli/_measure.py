@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jostle.measure import Progress, Summary
+    from jostle.measure import Progress, Summary, Workload
 
 
 def register(app: typer.Typer) -> None:
@@ -20,24 +20,33 @@ def register(app: typer.Typer) -> None:
 
 
 def measure(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND…", help="A command line to measure as a workload."),
+    ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The dataset: a folder, made if need be.")
-    ],
+        Path | None, typer.Option("--output", "-o", help="The dataset: a folder, made if need be.")
+    ] = None,
     workload: Annotated[
         list[str] | None,
         typer.Option(
             "--workload",
             "-w",
-            help="A workload or a pattern such as 'chase-*'; may be repeated.  [default: all]",
+            help="A workload, a pattern such as 'chase-*', or a .wasm file with its arguments; may be "
+            "repeated.  [default: all shipped, or none beside a command]",
         ),
+    ] = None,
+    command: Annotated[
+        list[str] | None,
+        typer.Option("--command", "-c", help="One more command line, quoted; may be repeated."),
     ] = None,
     engine: Annotated[
         list[str] | None,
         typer.Option(
             "--engine",
             "-e",
-            help="speed, none, checked, pulley, winch or singlepass; may be repeated.  "
-            "[default: all that work here]",
+            help="An engine, with a variant or without (speed@nice=10); may be repeated; --engines "
+            "lists them.  [default: all that work here]",
         ),
     ] = None,
     solo: Annotated[
@@ -84,7 +93,7 @@ def measure(
     slowdown: Annotated[
         float,
         typer.Option(help="How much slower than usual a core may be beside a window.", min=1),
-    ] = 1.2,
+    ] = 1.25,
     accept_all: Annotated[
         bool, typer.Option("--accept-all", help="Reject no window for being disturbed.")
     ] = False,
@@ -94,17 +103,32 @@ def measure(
     listing: Annotated[
         bool, typer.Option("--list", help="Print the plan and measure nothing.")
     ] = False,
+    engines: Annotated[
+        bool, typer.Option("--engines", help="List the engines, which work here and why not.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say whether this machine is quiet enough to measure.")
+    ] = False,
 ) -> None:
     """Measure runtimes on this machine: workloads alone, and side by side in random sets.
 
     Every window is on disk before the next begins. Interrupted at any moment, the same command goes
-    on where it stopped; with more --solo or --sets it adds what is new.
+    on where it stopped; with more --solo or --sets it adds what is new. What disturbs it first is
+    told by --check, with exit code 1.
     """
+    from jostle.errors import UsageError
     from jostle.measure import Campaign, Interrupted, Tolerance
     from jostle.measure import measure as run
 
+    if engines or check:
+        from jostle.cli._machine import print_check, print_engines
+
+        (print_engines if engines else print_check)(json_)
+        return
+    if output is None:
+        raise UsageError("where to?", fix="Name a dataset with --output FOLDER.")
     campaign = Campaign(
-        workloads=workload,
+        workloads=_workloads(workload, words, command),
         engines=engine,
         solo_repeats=solo,
         sets=sets,
@@ -139,6 +163,25 @@ def measure(
         _print_summary(interrupted.summary, json_)
         raise typer.Exit(130) from None
     _print_summary(summary, json_)
+
+
+def _workloads(
+    named: list[str] | None, words: list[str] | None, commands: list[str] | None
+) -> list[str | Workload] | None:
+    """What was asked for; None for everything that is shipped."""
+    import shlex
+
+    from jostle.errors import UsageError
+    from jostle.measure import command_workload
+
+    lines = [words] if words else []
+    for text in commands or []:
+        try:
+            lines.append(shlex.split(text))
+        except ValueError as error:
+            raise UsageError(f"cannot be split into words: {error}", where=text) from None
+    found: list[str | Workload] = [*(named or []), *map(command_workload, lines)]
+    return found or None
 
 
 @contextmanager

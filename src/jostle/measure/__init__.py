@@ -11,19 +11,27 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._campaign import Campaign
+    from ._check import MachineCheck, check_machine
     from ._counts import OpcodeCounts, count_opcodes
-    from ._engines import available_engines
+    from ._engines import available_engines, engine_table
     from ._estimate import Tolerance
     from ._facts import device_name, machine_facts
     from ._measure import Interrupted, Progress, Summary, measure
     from ._program import Program
     from ._storage import recover
     from ._trace import trace
-    from ._workloads import Workload, find_workloads, shipped_workloads
+    from ._workloads import (
+        Workload,
+        command_workload,
+        find_workloads,
+        module_workload,
+        shipped_workloads,
+    )
 
 _HOMES = {
     "Campaign": "_campaign",
     "Interrupted": "_measure",
+    "MachineCheck": "_check",
     "OpcodeCounts": "_counts",
     "Program": "_program",
     "Progress": "_measure",
@@ -31,11 +39,15 @@ _HOMES = {
     "Tolerance": "_estimate",
     "Workload": "_workloads",
     "available_engines": "_engines",
+    "check_machine": "_check",
+    "command_workload": "_workloads",
     "count_opcodes": "_counts",
     "device_name": "_facts",
+    "engine_table": "_engines",
     "find_workloads": "_workloads",
     "machine_facts": "_facts",
     "measure": "_measure",
+    "module_workload": "_workloads",
     "recover": "_storage",
     "shipped_workloads": "_workloads",
     "trace": "_trace",
@@ -44,6 +56,7 @@ _HOMES = {
 __all__ = [
     "Campaign",
     "Interrupted",
+    "MachineCheck",
     "OpcodeCounts",
     "Program",
     "Progress",
@@ -51,11 +64,15 @@ __all__ = [
     "Tolerance",
     "Workload",
     "available_engines",
+    "check_machine",
+    "command_workload",
     "count_opcodes",
     "device_name",
+    "engine_table",
     "find_workloads",
     "machine_facts",
     "measure",
+    "module_workload",
     "recover",
     "shipped_workloads",
     "trace",

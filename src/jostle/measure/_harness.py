@@ -56,6 +56,8 @@ class Beats:
     times: bytes
     count: int
     clock_offset_ns: int
+    # (count + 1,) int64: CPU time used by then, where others than this process used it.
+    cpu_ns: bytes | None = None
 
 
 class Harness:
@@ -77,6 +79,7 @@ class Harness:
         self._modules: dict[str, Any] = {}
         self._store: Any = None
         self._parts: list[Any] = []
+        self._kernels: list[Any] = []
 
     def prepare(self, module: str, digest: str, argument: int) -> None:
         """A fresh instance of the module at this path, its `setup(argument)` done.
@@ -84,14 +87,15 @@ class Harness:
         digest: identifies the module's bytes. Raises wasmtime's errors and traps.
         """
         self.close()
-        self.add(module, digest, argument)
+        self.add({"module": module, "digest": digest, "argument": argument})
 
-    def add(self, module: str, digest: str, argument: int) -> None:
+    def add(self, part: dict[str, Any]) -> None:
         """One more instance beside those prepared before: the next phase of a program."""
         import wasmtime
 
+        digest = part["digest"]
         if digest not in self._modules:
-            self._modules[digest] = wasmtime.Module.from_file(self._engine, module)
+            self._modules[digest] = wasmtime.Module.from_file(self._engine, part["module"])
         if self._store is None:
             self._store = wasmtime.Store(self._engine)
             self._store.set_wasi(wasmtime.WasiConfig())
@@ -99,7 +103,9 @@ class Harness:
         workload = self._linker.instantiate(store, self._modules[digest])
         self._linker.define_instance(store, "kernel", workload)
         self._parts.append(self._linker.instantiate(store, self._harness).exports(store))
-        workload.exports(store)["setup"](store, argument)  # pyright: ignore[reportCallIssue]
+        exports: Any = workload.exports(store)
+        self._kernels.append(exports)
+        exports["setup"](store, part["argument"])
 
     def beats(
         self, repeats: int, start_ns: int, until_ns: int, *, most: int = CAPACITY, part: int = 0
@@ -122,7 +128,12 @@ class Harness:
         """Let the instance and its memory go."""
         if self._store is not None:
             self._store.close()
-        self._store, self._parts = None, []
+        self._store, self._parts, self._kernels = None, [], []
+
+    def checksum(self) -> int:
+        """Of the first instance's result after one repetition; only shipped kernels have one."""
+        self._kernels[0]["run"](self._store, 1)
+        return self._kernels[0]["checksum"](self._store) % 2**64
 
     def _clock_offset_ns(self, exports: Any) -> int:
         """`time.monotonic_ns` less the harness's clock, from the tightest of five brackets."""

@@ -9,18 +9,20 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ._campaign import Campaign, PlannedWindow
+from ._engines import engine_setting
 from ._estimate import Tolerance, too_slow
 from ._journal import Row
 from ._placement import phases
 from ._slots import Slot
 from ._speed import CoreSpeed
 from ._storage import Storage
+from ._variants import Variant, variant_of
 from ._window import MemberResult, Stopped, WindowResult, run_window
 
 # Beyond its length a window takes about this for set-up, warm-up and probes: for the first estimate
@@ -136,6 +138,8 @@ class _Session:
         self.progress, self.clock, self.began = progress, clock, clock()
         self.stop = threading.Event()
         self.slots: list[Slot] = []
+        # Those of other hosts and variants, made when a window needs them.
+        self.more_slots: dict[tuple[str, Variant], list[Slot]] = {}
         self.speed: CoreSpeed | None = None
         self.plan = campaign.plan()
         self.waiting: deque[tuple[PlannedWindow, int]] = deque()
@@ -153,7 +157,7 @@ class _Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for slot in self.slots:
+        for slot in [*self.slots, *(slot for more in self.more_slots.values() for slot in more)]:
             slot.kill()
 
     def run(self) -> None:
@@ -230,9 +234,10 @@ class _Session:
             said = ", ".join(f"{name} alone ended as {status}" for name, status in broken.items())
             skipped = MemberResult("failed", f"not started: {said}")
             return WindowResult(tuple(skipped for _ in planned.members), datetime.now(UTC), 0.0)
-        cores = self.campaign.core_numbers
+        cores = self.campaign.cores_of(planned.engine)
+        slots = self._slots_for(planned)
         return run_window(
-            self.slots,
+            slots,
             planned.members,
             planned.engine,
             phases(len(planned.members), cores, planned.key),
@@ -242,7 +247,19 @@ class _Session:
             tolerance=self.options.tolerance,
             speed=self.speed,
             stopped=self.stop.is_set,
+            probers=None if slots is self.slots else self.slots,
         )
+
+    def _slots_for(self, planned: PlannedWindow) -> list[Slot]:
+        """As many as members at least, of the host and variant that the engine needs."""
+        host, variant = engine_setting(planned.engine).host, variant_of(planned.engine)
+        key = (host, replace(variant, cpus=None))
+        if key == ("python", Variant()):
+            return self.slots
+        slots = self.more_slots.setdefault(key, [])
+        while len(slots) < len(planned.members):
+            slots.append(Slot(*key))
+        return slots
 
     def _settle(self, planned: PlannedWindow, attempt: int, result: WindowResult) -> None:
         """Count the result and say what happens to the window next."""
@@ -292,7 +309,7 @@ class _Session:
 
     def _window_seconds(self, planned: PlannedWindow) -> float:
         """The campaign's window, or longer where a repetition is known to be long."""
-        share = math.ceil(len(planned.members) / len(self.campaign.core_numbers))
+        share = math.ceil(len(planned.members) / len(self.campaign.cores_of(planned.engine)))
         longest = self.longest_seconds.get(planned.set_name, 0.0)
         for member in planned.members:
             alone = self.longest_seconds.get(f"{planned.engine}/{member.name}", 0.0)

@@ -27,14 +27,14 @@ _TYPES = {
         [
             *("foreign_load_ratio", "core_slowdown_ratio", "repetitions", "cpu_seconds"),
             *("run_delay_seconds", "lateness_seconds", "window_seconds"),
-            *("nominal_frequency_hertz", "maximum_frequency_hertz"),
+            *("nominal_frequency_hertz", "maximum_frequency_hertz", "cpu_quota_ratio"),
         ],
         "float64",
     ),
     **dict.fromkeys(
         [
             *("slot", "attempt", "beats", "involuntary_switches", *OpcodeCounts.column_names()),
-            *("cores", "threads_per_core", "main_memory_bytes"),
+            *("cores", "threads_per_core", "main_memory_bytes", "memory_limit_bytes", "niceness"),
             *("cache_level1_bytes", "cache_level2_bytes", "cache_level3_bytes"),
         ],
         "int64",
@@ -42,7 +42,7 @@ _TYPES = {
     **dict.fromkeys(
         [
             *("estimator", "governor", "architecture", "cpu_model", "cpu_vendor"),
-            *("cpu_family", "cpu_model_number"),
+            *("cpu_family", "cpu_model_number", "engine_version"),
         ],
         "string",
     ),
@@ -136,6 +136,7 @@ class Storage:
                 "device": self.campaign.device_name,
                 **engine_facts(engine),
                 **facts,
+                "cores": len(self.campaign.cores_of(engine)),
             }
             for engine in self.campaign.engine_names
         ]
@@ -149,6 +150,8 @@ class Storage:
                 "argument": member.argument,
                 "repeats": member.repeats,
                 "module_sha256": member.digest,
+                "kind": member.kind,
+                "arguments": " ".join(member.arguments),
             }
             if member.name not in known_workloads:
                 row |= self._counts(member)
@@ -173,6 +176,8 @@ class Storage:
         return [row for row in rows if row[key] not in known]
 
     def _counts(self, member: Workload) -> dict[str, int | None]:
+        if member.kind == "command":
+            return dict.fromkeys(OpcodeCounts.column_names())
         try:
             return {**count_opcodes(member).columns()}
         except BadData as error:

@@ -13,21 +13,23 @@ import hashlib
 import select
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.errors import BadData, UsageError
 
+from ._campaign import can_run
 from ._counts import count_opcodes
-from ._engines import find_engines
+from ._engines import engine_setting, find_engines, platform_name
 from ._facts import device_name, usable_cores
 from ._harness import CAPACITY
 from ._placement import phases as placements
 from ._program import Program, find_programs
 from ._sampler import LEVELS, NAMES, Sampler
 from ._slots import Slot, gather
+from ._variants import variant_of
 from ._window import part_of
 from ._workloads import Workload
 
@@ -114,10 +116,12 @@ def trace(
     if not chosen or not set(chosen) <= set(usable):
         raise UsageError(f"cores {chosen} are not all among those usable here, {usable}")
     (engine,) = find_engines([engine])
+    chosen = chosen[: variant_of(engine).cpus]
+    _require_runnable(programs, engine)
     windows: list[tuple[Program, ...]] = [(program,) for program in programs] if alone else []
     if not alone or len(programs) > 1:
         windows.append(programs)
-    slots = [Slot() for _ in programs]
+    slots = [Slot(variant=replace(variant_of(engine), cpus=None)) for _ in programs]
     found: list[Trace] = []
     try:
         for number, window in enumerate(window for _ in range(runs) for window in windows):
@@ -129,7 +133,7 @@ def trace(
             identity = hashlib.sha256(
                 repr((clock(), number, engine, [p.name for p in window])).encode()
             ).hexdigest()[:16]
-            where = f"wasmtime-{engine}:{device or device_name(chosen)}"
+            where = platform_name(engine, device or device_name(chosen))
             found += one.record(slots[: len(window)], identity, where)
     finally:
         for slot in slots:
@@ -165,7 +169,8 @@ class _Window:
         """The window, run now."""
         deadline = time.monotonic() + self.timeout_seconds
         self._prepare(slots, deadline)
-        samplers = [Sampler(slot.pid) for slot in slots]
+        tree = self.engine.startswith("native")
+        samplers = [Sampler(slot.pid, tree=tree) for slot in slots]
         try:
             start_ns, table, answers = self._run(slots, samplers, deadline)
         finally:
@@ -190,7 +195,7 @@ class _Window:
     def _prepare(self, slots: Sequence[Slot], deadline: float) -> None:
         for slot, core, phases in zip(slots, self.placement[0], self.phases, strict=True):
             slot.pin([core])
-            parts = [part_of(phase.workload) for phase in phases]
+            parts = [part_of(phase.workload, self.engine) for phase in phases]
             slot.send({"do": "prepare", "engine": self.engine, "parts": parts})
         ready = gather(slots, deadline, lambda: False) or []
         self._require(ready, "set-up")
@@ -291,6 +296,23 @@ class _Window:
                 )
 
 
+def _require_runnable(programs: Sequence[Program], engine: str) -> None:
+    if engine_setting(engine).host != "python":
+        raise UsageError(
+            f"traces cannot be recorded on engine {engine!r}",
+            fix="Choose one of wasmtime's, native or wasm3.",
+        )
+    for program in programs:
+        kinds = {workload.kind for workload, _ in program.phases}
+        for workload, _ in program.phases:
+            if not can_run(engine, workload):
+                raise UsageError(
+                    f"engine {engine!r} cannot run {workload.name}", where=program.name
+                )
+        if "wasi" in kinds and len(kinds) > 1:
+            raise UsageError("a program's phases are all WASI or none is", where=program.name)
+
+
 def _phases(program: Program, longest_seconds: float) -> list[_Phase]:
     """The program in beats that are as fine as useful and fill no memory."""
     room = CAPACITY * _SHORT_REPETITION_SECONDS / (4 * longest_seconds)
@@ -299,7 +321,7 @@ def _phases(program: Program, longest_seconds: float) -> list[_Phase]:
     for workload, repetitions in program.phases:
         parts = max(k for k in range(1, finest + 1) if workload.repeats % k == 0)
         repeats = workload.repeats // parts
-        one = Workload(workload.name, workload.module, workload.argument, repeats)
+        one = replace(workload, repeats=repeats)
         beats = None if repetitions is None else repetitions * parts
         found.append(_Phase(workload, repeats, beats, _per_beat(one, 1 / parts)))
     return found

@@ -9,13 +9,18 @@ interpreter.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import re
+import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from jostle.errors import UnknownName, UnreadableFile, UsageError
+from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
+
+from ._wasm import exported_functions
 
 _KERNELS = Path(__file__).parent / "kernels"
 
@@ -79,27 +84,47 @@ _SHIPPED: dict[str, dict[str, _Sizes]] = {
 }
 
 
+KINDS = ("kernel", "wasi", "command")
+
+
 @dataclass(frozen=True)
 class Workload:
-    """A WebAssembly module that exports `setup(i32)` and `run(i32)`, with their arguments.
+    """What is repeated: a kernel, a WASI program or a command line.
 
-    name: unique in a dataset. module: path of the .wasm file. argument: given to setup once in
-    every window. repeats: given to run; one call is one repetition. family and size: labels kept as
-    features. Raises UsageError for an empty name or arguments outside 0 .. 2^31 - 1.
+    name: unique in a dataset. kind: a `kernel` is a WebAssembly module that exports `setup(i32)`,
+    given `argument` once in every window, and `run(i32)`, given `repeats`. A `wasi` program is a
+    module whose `_start` is run to its end by a fresh instance, `repeats` times; `arguments` are
+    its words after the first. A `command` is an executable started with `arguments`, `repeats`
+    times. module: the path of the .wasm file or executable. family and size: labels kept as
+    features. Raises UsageError for an empty name or numbers outside 0 .. 2^31 - 1.
     """
 
     name: str
     module: Path
-    argument: int
-    repeats: int
+    argument: int = 0
+    repeats: int = 1
     family: str = "custom"
     size: str = ""
+    kind: str = "kernel"
+    arguments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name or "+" in self.name:
             raise UsageError(f"{self.name!r} cannot name a workload", fix="Use letters and digits.")
         if not 0 <= self.argument < 2**31 or not 1 <= self.repeats < 2**31:
             raise UsageError("argument or repeats out of range", where=self.name)
+        if self.kind not in KINDS:
+            raise UsageError(f"{self.kind!r} is none of {', '.join(KINDS)}", where=self.name)
+
+    def part(self) -> dict[str, Any]:
+        """What a slot must know to set it up."""
+        return {
+            "kind": self.kind,
+            "module": str(self.module),
+            "digest": self.digest,
+            "argument": self.argument,
+            "arguments": list(self.arguments),
+        }
 
     @property
     def kernel(self) -> str:
@@ -119,7 +144,7 @@ class Workload:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the module, hexadecimal: with the two arguments it says what is executed."""
+        """SHA-256 of the module, hexadecimal: with the arguments it says what is executed."""
         return hashlib.sha256(self.module_bytes).hexdigest()
 
 
@@ -136,10 +161,63 @@ def shipped_workloads() -> tuple[Workload, ...]:
     )
 
 
+def command_workload(words: Sequence[str], name: str | None = None) -> Workload:
+    """A command line as a workload; its words are not seen by a shell.
+
+    name: by default the program's and what follows, with - for what cannot be in a name. Raises
+    UsageError for no words, UnreadableFile for a program that is not found or not executable.
+    """
+    if not words or not words[0]:
+        raise UsageError("a command line has at least one word")
+    program = shutil.which(words[0])
+    if program is None:
+        raise UnreadableFile(
+            "no such program, or not executable", where=words[0], fix="Give its path."
+        )
+    path = Path(program).resolve()
+    spelled = name or re.sub(r"[^\w.=]+", "-", " ".join([Path(words[0]).name, *words[1:]]))
+    return Workload(
+        spelled[:80].strip("-"), path, kind="command", family="command", arguments=tuple(words[1:])
+    )
+
+
+def module_workload(
+    path: str | Path, arguments: Sequence[str] = (), name: str | None = None
+) -> Workload:
+    """A user's WebAssembly module as a workload, as what it exports says.
+
+    One that exports `setup` and `run` is a kernel; arguments: setup's, and how often run repeats
+    (0 and 1 where not given). One that exports `_start` is a WASI program. Raises UnreadableFile,
+    BadData, UsageError.
+    """
+    module = Path(path)
+    words = tuple(arguments)
+    spelled = name or "-".join([module.stem, *words])
+    one = Workload(spelled, module, kind="wasi", arguments=words)
+    exports = exported_functions(one.module_bytes, str(module))
+    if {"setup", "run"} <= exports:
+        try:
+            numbers = [int(word) for word in words]
+            argument, repeats = [*numbers, 0, 1][:2] if len(numbers) != 1 else (numbers[0], 1)
+        except ValueError:
+            raise UsageError(
+                f"a kernel takes two whole numbers, not {' '.join(words)!r}", where=str(module)
+            ) from None
+        return Workload(spelled, module, argument, repeats)
+    if "_start" in exports:
+        return one
+    raise BadData(
+        "the module exports neither setup and run nor _start",
+        where=str(module),
+        fix="Build it as a WASI command, or export setup(i32) and run(i32).",
+    )
+
+
 def find_workloads(wanted: Iterable[str | Workload] | None) -> tuple[Workload, ...]:
     """The workloads of these names or shell patterns (`chase-*`), sorted by name; None means all.
 
-    Workload objects pass through. Raises UnknownName where nothing fits, UsageError where two
+    The path of a .wasm file, with arguments after it, is a module of the user's. Workload objects
+    pass through. Raises UnknownName where nothing fits, UsageError where two
     different workloads have one name.
     """
     shipped = shipped_workloads()
@@ -149,6 +227,8 @@ def find_workloads(wanted: Iterable[str | Workload] | None) -> tuple[Workload, .
     for want in wanted:
         if isinstance(want, Workload):
             matches = [want]
+        elif (words := want.split()) and words[0].endswith(".wasm"):
+            matches = [module_workload(words[0], words[1:])]
         else:
             matches = [workload for workload in shipped if fnmatchcase(workload.name, want)]
         if not matches:
