@@ -74,6 +74,7 @@ def test_features_say_what_a_workload_executes_and_where(tmp_path: Path, quick, 
     assert speed["engine_optimizes"] is True
     assert platforms["wasmtime-none:here"]["engine_optimizes"] is False
     assert speed["cores"] >= 1
+    assert speed.pop("niceness") >= 0
     numbers = [value for value in speed.values() if type(value) in (int, float)]
     assert 0 not in numbers  # what is not known is null
 
@@ -206,7 +207,7 @@ def test_interrupted_it_writes_what_it_has_and_can_be_read_all_the_time(
     out = process.communicate(timeout=30)[0].split()
     assert process.returncode == 130
     assert reads > 0
-    measured = len({row["window_id"] for row in rows(tmp_path)})
+    measured = len({row["window_id"] for row in rows(tmp_path) if row["status"] == "ok"})
     assert out[-2:] == ["interrupted", str(measured)]
     assert 12 <= measured < 64
     assert (tmp_path / "journal").is_dir()

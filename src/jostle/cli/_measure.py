@@ -106,6 +106,18 @@ def measure(
     engines: Annotated[
         bool, typer.Option("--engines", help="List the engines, which work here and why not.")
     ] = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Measure on all workers of this Dask scheduler (tcp://HOST:PORT) instead of here."
+        ),
+    ] = None,
+    keep_apart: Annotated[
+        bool,
+        typer.Option(
+            "--keep-apart", help="With --scheduler: machines that are alike are platforms each."
+        ),
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Say whether this machine is quiet enough to measure.")
     ] = False,
@@ -127,20 +139,17 @@ def measure(
         return
     if output is None:
         raise UsageError("where to?", fix="Name a dataset with --output FOLDER.")
-    campaign = Campaign(
-        workloads=_workloads(workload, words, command),
-        engines=engine,
-        solo_repeats=solo,
-        sets=sets,
-        set_sizes=(smallest, largest),
-        window_seconds=window,
-        seed=seed,
-        device=device,
-        cores=core,
-    )
-    if listing:
-        _print_plan(campaign, json_)
-        return
+    settings = {
+        "workloads": _workloads(workload, words, command),
+        "engines": engine,
+        "solo_repeats": solo,
+        "sets": sets,
+        "set_sizes": (smallest, largest),
+        "window_seconds": window,
+        "seed": seed,
+        "device": device,
+        "cores": core,
+    }
     tolerance = (
         Tolerance.anything()
         if accept_all
@@ -148,21 +157,63 @@ def measure(
             wall_load_ratio=shared_load, foreign_load_ratio=foreign_load, slowdown_ratio=slowdown
         )
     )
+    options = {
+        "time_budget_seconds": budget,
+        "attempts": attempts,
+        "timeout_seconds": timeout,
+        "tolerance": tolerance,
+    }
+    if scheduler is not None:
+        if listing:
+            raise UsageError("--list shows this machine's plan; workers make their own")
+        _measure_fleet(scheduler, output, settings, keep_apart, options, json_)
+        return
+    campaign = Campaign(**settings)
+    if listing:
+        _print_plan(campaign, json_)
+        return
     try:
         with progress_bar() as report:
-            summary = run(
-                campaign,
-                output,
-                time_budget_seconds=budget,
-                attempts=attempts,
-                timeout_seconds=timeout,
-                tolerance=tolerance,
-                progress=report,
-            )
+            summary = run(campaign, output, **options, progress=report)
     except Interrupted as interrupted:
         _print_summary(interrupted.summary, json_)
         raise typer.Exit(130) from None
     _print_summary(summary, json_)
+
+
+def _measure_fleet(
+    scheduler: str,
+    output: Path,
+    settings: dict[str, Any],
+    keep_apart: bool,
+    options: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Measure on the workers of a scheduler; exit code 1 when windows remain."""
+    from jostle.measure import FleetInterrupted, measure_fleet
+
+    interrupted = False
+    try:
+        with progress_bar() as report:
+            summary = measure_fleet(
+                scheduler, output, settings, keep_apart=keep_apart, **options, progress=report
+            )
+    except FleetInterrupted as stopped:
+        summary, interrupted = stopped.summary, True
+    for said in summary.refused:
+        typer.echo(f"warning: {said}", err=True)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(summary.to_json()))
+    else:
+        for one in summary.campaigns:
+            typer.echo(", ".join(one.platforms))
+            _print_summary(one, False)
+        who = ", ".join(summary.workers) or "nobody"
+        typer.echo(f"measured by {who}; {summary.lost} windows were given to another worker")
+    if interrupted or not summary.finished:
+        raise typer.Exit(130 if interrupted else 1)
 
 
 def _workloads(

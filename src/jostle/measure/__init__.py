@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._engines import available_engines, engine_table
     from ._estimate import Tolerance
     from ._facts import device_name, machine_facts
+    from ._fleet import FleetInterrupted, FleetSummary, measure_fleet
     from ._measure import Interrupted, Progress, Summary, measure
     from ._program import Program
     from ._storage import recover
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Campaign": "_campaign",
+    "FleetInterrupted": "_fleet",
+    "FleetSummary": "_fleet",
     "Interrupted": "_measure",
     "MachineCheck": "_check",
     "OpcodeCounts": "_counts",
@@ -47,6 +50,7 @@ _HOMES = {
     "find_workloads": "_workloads",
     "machine_facts": "_facts",
     "measure": "_measure",
+    "measure_fleet": "_fleet",
     "module_workload": "_workloads",
     "recover": "_storage",
     "shipped_workloads": "_workloads",
@@ -55,6 +59,8 @@ _HOMES = {
 
 __all__ = [
     "Campaign",
+    "FleetInterrupted",
+    "FleetSummary",
     "Interrupted",
     "MachineCheck",
     "OpcodeCounts",
@@ -72,6 +78,7 @@ __all__ = [
     "find_workloads",
     "machine_facts",
     "measure",
+    "measure_fleet",
     "module_workload",
     "recover",
     "shipped_workloads",

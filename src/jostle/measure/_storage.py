@@ -122,24 +122,16 @@ class Storage:
             for slot, member in enumerate(result.members)
         ]
 
-    def write_features(self) -> None:
+    def write_features(self, platforms: list[Row] | None = None) -> None:
         """Write the features of workloads and platforms that are new to the dataset.
 
         A key's features are written once: what has changed since becomes a warning. A workload that
-        cannot be counted keeps null counts, with a warning.
+        cannot be counted keeps null counts, with a warning. platforms: their rows; None means this
+        machine's.
         """
         known_workloads, known_platforms = _features(self.path)
-        facts = machine_facts(self.campaign.core_numbers)
-        platforms = [
-            {
-                "platform": self.campaign.platform(engine),
-                "device": self.campaign.device_name,
-                **engine_facts(engine),
-                **facts,
-                "cores": len(self.campaign.cores_of(engine)),
-            }
-            for engine in self.campaign.engine_names
-        ]
+        if platforms is None:
+            platforms = platform_rows(self.campaign)
         workloads = []
         for member in self.campaign.members:
             row = {
@@ -183,6 +175,21 @@ class Storage:
         except BadData as error:
             self.warnings.append(str(error))
             return dict.fromkeys(OpcodeCounts.column_names())
+
+
+def platform_rows(campaign: Campaign) -> list[Row]:
+    """The features of the campaign's platforms, as found on this machine."""
+    facts = machine_facts(campaign.core_numbers)
+    return [
+        {
+            "platform": campaign.platform(engine),
+            "device": campaign.device_name,
+            **engine_facts(engine),
+            **facts,
+            "cores": len(campaign.cores_of(engine)),
+        }
+        for engine in campaign.engine_names
+    ]
 
 
 def recover(dataset: str | Path) -> int:
