@@ -36,7 +36,7 @@ def test_a_campaign_fills_a_dataset_once(tmp_path: Path, quick, anything) -> Non
     assert len({row["run_id"] for row in found}) == len(found)
     assert {row["status"] for row in found} == {"ok"}
     assert all(0 < row["runtime_seconds"] < 1 for row in found)
-    assert all(0 < row["cpu_seconds"] <= 0.04 for row in found)
+    assert all(0 < row["cpu_seconds"] < 0.2 for row in found)
     assert {row["platform"] for row in found} == {"wasmtime-speed:here", "wasmtime-none:here"}
     windows = Counter(row["window_id"] for row in found)
     for row in found:

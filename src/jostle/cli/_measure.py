@@ -97,6 +97,12 @@ def measure(
     accept_all: Annotated[
         bool, typer.Option("--accept-all", help="Reject no window for being disturbed.")
     ] = False,
+    native_mix: Annotated[
+        bool,
+        typer.Option(
+            "--native-mix", help="Count the instructions of command lines too (valgrind, slow)."
+        ),
+    ] = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print the summary as one JSON document.")
     ] = False,
@@ -174,7 +180,7 @@ def measure(
         return
     try:
         with progress_bar() as report:
-            summary = run(campaign, output, **options, progress=report)
+            summary = run(campaign, output, **options, native_mix=native_mix, progress=report)
     except Interrupted as interrupted:
         _print_summary(interrupted.summary, json_)
         raise typer.Exit(130) from None

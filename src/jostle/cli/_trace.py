@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from jostle.traces import Traces
 
 
+# Exact ones before those that hardware counted.
+_PROGRESS = ("instructions", "perf_instructions")
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
     app.command("trace")(trace)
@@ -100,7 +104,7 @@ def print_traces(found: Traces, output: Path, files: list[str], as_json: bool) -
                 "window_id": one.window_id,
                 "runtime_seconds": None if np.isnan(seconds) else seconds,
                 "samples": len(one),
-                "instructions": counted["instructions"] if "instructions" in known else None,
+                "instructions": next((counted[n] for n in _PROGRESS if n in known), None),
                 "available": known,
                 "not_available": sorted(set(one.counters) - set(known)),
             }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._facts import device_name, machine_facts
     from ._fleet import FleetInterrupted, FleetSummary, measure_fleet
     from ._measure import Interrupted, Progress, Summary, measure
+    from ._native_mix import NativeMix, native_mix
     from ._program import Program
     from ._storage import recover
     from ._trace import trace
@@ -35,6 +36,7 @@ _HOMES = {
     "FleetSummary": "_fleet",
     "Interrupted": "_measure",
     "MachineCheck": "_check",
+    "NativeMix": "_native_mix",
     "OpcodeCounts": "_counts",
     "Program": "_program",
     "Progress": "_measure",
@@ -52,6 +54,7 @@ _HOMES = {
     "measure": "_measure",
     "measure_fleet": "_fleet",
     "module_workload": "_workloads",
+    "native_mix": "_native_mix",
     "recover": "_storage",
     "shipped_workloads": "_workloads",
     "trace": "_trace",
@@ -63,6 +66,7 @@ __all__ = [
     "FleetSummary",
     "Interrupted",
     "MachineCheck",
+    "NativeMix",
     "OpcodeCounts",
     "Program",
     "Progress",
@@ -80,6 +84,7 @@ __all__ = [
     "measure",
     "measure_fleet",
     "module_workload",
+    "native_mix",
     "recover",
     "shipped_workloads",
     "trace",

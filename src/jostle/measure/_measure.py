@@ -90,6 +90,7 @@ def measure(
     attempts: int = 3,
     timeout_seconds: float = 10.0,
     tolerance: Tolerance | None = None,
+    native_mix: bool = False,
     progress: Callable[[Progress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Summary:
@@ -97,13 +98,16 @@ def measure(
 
     dataset: a folder, made if need be. time_budget_seconds: no window is begun that would end
     later. attempts: how often a contaminated window is measured at most. timeout_seconds: for a
-    workload's set-up and for a repetition beyond its window. progress: called before each window.
+    workload's set-up and for a repetition beyond its window. native_mix: count the instructions of
+    new command lines with callgrind, for their features. progress: called before each window.
     Raises Interrupted on Ctrl-C (in the main thread), UsageError where another process measures the
     same campaign into the dataset, NotPermitted where processes cannot be pinned, BadData for
     modules or datasets that cannot be read.
     """
     options = Options(time_budget_seconds, attempts, timeout_seconds, tolerance or Tolerance())
-    session = Session(campaign, Storage(Path(dataset), campaign), options, progress, clock)
+    session = Session(
+        campaign, Storage(Path(dataset), campaign, native_mix), options, progress, clock
+    )
     with interrupts(session.stop):
         session.run()
     summary = session.summary()

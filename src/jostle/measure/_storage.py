@@ -14,6 +14,7 @@ from ._campaign import Campaign, PlannedWindow
 from ._counts import OpcodeCounts, count_opcodes
 from ._facts import engine_facts, machine_facts
 from ._journal import Journal, Row, campaigns_with_journal
+from ._native_mix import NativeMix, native_mix
 from ._window import WindowResult, worst_status
 from ._workloads import Workload
 
@@ -34,6 +35,7 @@ _TYPES = {
     **dict.fromkeys(
         [
             *("slot", "attempt", "beats", "involuntary_switches", *OpcodeCounts.column_names()),
+            *NativeMix.column_names(),
             *("cores", "threads_per_core", "main_memory_bytes", "memory_limit_bytes", "niceness"),
             *("cache_level1_bytes", "cache_level2_bytes", "cache_level3_bytes"),
         ],
@@ -64,10 +66,13 @@ class History:
 
 
 class Storage:
-    """The dataset of a campaign; path: its folder, made with the first file."""
+    """The dataset of a campaign; path: its folder, made with the first file.
 
-    def __init__(self, path: Path, campaign: Campaign) -> None:
-        self.path, self.campaign = path, campaign
+    native_mix: whether the instructions of command lines are counted for their features.
+    """
+
+    def __init__(self, path: Path, campaign: Campaign, native_mix: bool = False) -> None:
+        self.path, self.campaign, self.native_mix = path, campaign, native_mix
         self.warnings: list[str] = []
 
     def recover(self) -> None:
@@ -168,13 +173,17 @@ class Storage:
         return [row for row in rows if row[key] not in known]
 
     def _counts(self, member: Workload) -> dict[str, int | None]:
-        if member.kind == "command":
-            return dict.fromkeys(OpcodeCounts.column_names())
+        unknown = dict.fromkeys([*OpcodeCounts.column_names(), *NativeMix.column_names()])
         try:
-            return {**count_opcodes(member).columns()}
+            if member.kind != "command":
+                return {**unknown, **count_opcodes(member).columns()}
+            if self.native_mix:
+                mix = native_mix([str(member.module), *member.arguments])
+                return {**unknown, **mix.columns()}
+            return unknown
         except BadData as error:
             self.warnings.append(str(error))
-            return dict.fromkeys(OpcodeCounts.column_names())
+            return unknown
 
 
 def platform_rows(campaign: Campaign) -> list[Row]:
