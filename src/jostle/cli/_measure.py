@@ -290,12 +290,18 @@ def _print_plan(campaign: Any, as_json: bool) -> None:
 
 def _print_summary(summary: Summary, as_json: bool) -> None:
     """The result on standard output, warnings for people on standard error."""
+    median, high = _repeatability(summary)
     for warning in summary.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if as_json:
         import json
 
-        typer.echo(json.dumps(summary.to_json()))
+        document = {
+            **summary.to_json(),
+            "repeatability_median_ratio": median,
+            "repeatability_p90_ratio": high,
+        }
+        typer.echo(json.dumps(document))
         return
     done = summary.already + summary.ok + summary.failed + summary.timeout
     typer.echo(
@@ -305,9 +311,26 @@ def _print_summary(summary: Summary, as_json: bool) -> None:
         f"this time {summary.ok} ok, {summary.failed} failed, {summary.timeout} timed out, "
         f"{summary.contaminated} contaminated in {summary.elapsed_seconds:.0f} s"
     )
+    if median is not None and high is not None:
+        typer.echo(f"repeats agree within {median:.2%} (median), {high:.2%} (nine of ten)")
     if summary.given_up:
         typer.echo(
             f"{summary.given_up} were disturbed every time; more --attempts tries them again"
         )
     if summary.remaining:
         typer.echo(f"{summary.remaining} remain; the same command goes on with them")
+
+
+def _repeatability(summary: Summary) -> tuple[float | None, float | None]:
+    """Median and p90 of |log ratio| between repeats of this campaign; None without repeats."""
+    from jostle.runs import Dataset, summarise
+
+    dataset = Dataset(summary.dataset)
+    if not dataset.exists:
+        return None, None
+    import pyarrow.dataset
+
+    runs = dataset.read()
+    ours = runs.table.filter(pyarrow.dataset.field("campaign") == summary.campaign)
+    found = summarise(type(runs)(ours, runs.workload_features, runs.platform_features))
+    return found.repeatability_median_ratio, found.repeatability_p90_ratio
