@@ -36,7 +36,7 @@ PAIRED = ("chase-m", "copy-l", "fft-m", "matmul-m", "sort-m", "stream-l")
 PAIRS = len(PAIRED) * (len(PAIRED) + 1) // 2
 # What a reader of the sample needs; the rest of a run's columns stay in BUILD.
 KEPT = ("workload", "platform", "corunners", "runtime_seconds", "status", "run_id", "window_id")
-KEPT += ("campaign", "measured_at", "estimator", "cpu_seconds")
+KEPT += ("reason", "campaign", "measured_at", "estimator", "cpu_seconds")
 
 
 def campaigns(window_seconds: float) -> list[Campaign]:
