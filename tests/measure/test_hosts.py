@@ -202,7 +202,7 @@ def test_other_engines_are_measured(tmp_path: Path, quick, anything, engine: str
     assert platform["engine_version"]
     for row in rows(tmp_path):
         assert 0 < row["runtime_seconds"] < 1
-        assert 0 <= row["cpu_seconds"] < 0.05
+        assert 0 <= row["cpu_seconds"] < 0.2
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,8 @@ def test_a_full_disk_leaves_a_readable_dataset(tmp_path: Path, quick, anything) 
         assert summary.already > 6
         found = rows(disk / "data")
         assert len({row["run_id"] for row in found}) == len(found)
-        assert len({row["window_id"] for row in found}) == summary.planned
+        measured = {row["window_id"] for row in found if row["status"] == "ok"}
+        assert len(measured) == summary.planned
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 

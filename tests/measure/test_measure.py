@@ -36,7 +36,8 @@ def test_a_campaign_fills_a_dataset_once(tmp_path: Path, quick, anything) -> Non
     assert len({row["run_id"] for row in found}) == len(found)
     assert {row["status"] for row in found} == {"ok"}
     assert all(0 < row["runtime_seconds"] < 1 for row in found)
-    assert all(0 < row["cpu_seconds"] < 0.2 for row in found)
+    assert all(0 <= row["cpu_seconds"] < 0.2 for row in found)
+    assert any(row["cpu_seconds"] > 0 for row in found)
     assert {row["platform"] for row in found} == {"wasmtime-speed:here", "wasmtime-none:here"}
     windows = Counter(row["window_id"] for row in found)
     for row in found:
@@ -114,11 +115,11 @@ def test_a_workload_that_hangs_times_out(tmp_path: Path, quick, anything, make_w
     slow = make_workload("slow", "", "(loop $l (br $l))")
     campaign = quick(workloads=["sort-s", hang, slow], engines=["speed"], sets=0)
     # What hangs cannot be counted either; that is given up after some billion instructions.
-    summary = measure(campaign, tmp_path / "data", tolerance=anything, timeout_seconds=0.5)
+    summary = measure(campaign, tmp_path / "data", tolerance=anything, timeout_seconds=1.5)
     assert (summary.timeout, summary.ok, summary.finished) == (2, 1, True)
     reasons = {row["workload"]: row["reason"] for row in rows(tmp_path / "data")}
-    assert reasons["hang"] == "a repetition took more than 0.5 s"
-    assert reasons["slow"] == "set-up took more than 0.5 s"
+    assert reasons["hang"] == "a repetition took more than 1.5 s"
+    assert reasons["slow"] == "set-up took more than 1.5 s"
 
 
 def test_disturbed_windows_are_kept_repeated_and_given_up(tmp_path: Path, quick) -> None:
