@@ -36,7 +36,8 @@ def test_a_campaign_fills_a_dataset_once(tmp_path: Path, quick, anything) -> Non
     assert len({row["run_id"] for row in found}) == len(found)
     assert {row["status"] for row in found} == {"ok"}
     assert all(0 < row["runtime_seconds"] < 1 for row in found)
-    assert all(0 < row["cpu_seconds"] <= 0.04 for row in found)
+    assert all(0 <= row["cpu_seconds"] < 0.2 for row in found)
+    assert any(row["cpu_seconds"] > 0 for row in found)
     assert {row["platform"] for row in found} == {"wasmtime-speed:here", "wasmtime-none:here"}
     windows = Counter(row["window_id"] for row in found)
     for row in found:
@@ -64,7 +65,7 @@ def test_features_say_what_a_workload_executes_and_where(tmp_path: Path, quick, 
     workloads = {row["workload"]: row for row in runs.workload_features.to_pylist()}
     assert set(workloads) == {"sort-s", "edit-s"}
     sort = workloads["sort-s"]
-    assert (sort["family"], sort["size"], sort["kernel"]) == ("sorting", "s", "sort")
+    assert (sort["family"], sort["size"], sort["kernel"]) == ("sorting_graphs_strings", "s", "sort")
     opcodes = {name: value for name, value in sort.items() if name.startswith("opcode_")}
     assert sum(opcodes.values()) == sort["instructions"] > 1e6
     assert opcodes["opcode_i32_load"] > 0 == opcodes["opcode_f64_mul"]
@@ -74,6 +75,7 @@ def test_features_say_what_a_workload_executes_and_where(tmp_path: Path, quick, 
     assert speed["engine_optimizes"] is True
     assert platforms["wasmtime-none:here"]["engine_optimizes"] is False
     assert speed["cores"] >= 1
+    assert speed.pop("niceness") >= 0
     numbers = [value for value in speed.values() if type(value) in (int, float)]
     assert 0 not in numbers  # what is not known is null
 
@@ -113,11 +115,11 @@ def test_a_workload_that_hangs_times_out(tmp_path: Path, quick, anything, make_w
     slow = make_workload("slow", "", "(loop $l (br $l))")
     campaign = quick(workloads=["sort-s", hang, slow], engines=["speed"], sets=0)
     # What hangs cannot be counted either; that is given up after some billion instructions.
-    summary = measure(campaign, tmp_path / "data", tolerance=anything, timeout_seconds=0.5)
+    summary = measure(campaign, tmp_path / "data", tolerance=anything, timeout_seconds=1.5)
     assert (summary.timeout, summary.ok, summary.finished) == (2, 1, True)
     reasons = {row["workload"]: row["reason"] for row in rows(tmp_path / "data")}
-    assert reasons["hang"] == "a repetition took more than 0.5 s"
-    assert reasons["slow"] == "set-up took more than 0.5 s"
+    assert reasons["hang"] == "a repetition took more than 1.5 s"
+    assert reasons["slow"] == "set-up took more than 1.5 s"
 
 
 def test_disturbed_windows_are_kept_repeated_and_given_up(tmp_path: Path, quick) -> None:
@@ -206,7 +208,7 @@ def test_interrupted_it_writes_what_it_has_and_can_be_read_all_the_time(
     out = process.communicate(timeout=30)[0].split()
     assert process.returncode == 130
     assert reads > 0
-    measured = len({row["window_id"] for row in rows(tmp_path)})
+    measured = len({row["window_id"] for row in rows(tmp_path) if row["status"] == "ok"})
     assert out[-2:] == ["interrupted", str(measured)]
     assert 12 <= measured < 64
     assert (tmp_path / "journal").is_dir()

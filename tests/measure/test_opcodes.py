@@ -207,9 +207,11 @@ def test_a_histogram_counted_by_hand() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "workload", shipped_workloads(), ids=[workload.name for workload in shipped_workloads()]
-)
+# Every module in two sizes; the third only repeats more of the same.
+COUNTED = [workload for workload in shipped_workloads() if workload.size != "l"]
+
+
+@pytest.mark.parametrize("workload", COUNTED, ids=[workload.name for workload in COUNTED])
 def test_shipped_workloads_agree_with_fuel(workload: Any) -> None:
     """Every repetition executes the same: beats measure progress in instructions."""
     counts = count_opcodes(workload)

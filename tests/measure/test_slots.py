@@ -33,7 +33,8 @@ def test_beats_rise_and_are_as_many_as_repetitions(engine: str, make_workload) -
     assert np.all(np.diff(times) >= 0)
     assert times[0] >= start_ns - 100_000
     full = beats.count == CAPACITY
-    assert full or times[-2] < start_ns + 5_000_000 <= times[-1] + 100_000
+    # On a busy machine the start itself may be that late.
+    assert full or beats.count == 1 or times[-2] < start_ns + 5_000_000 <= times[-1] + 100_000
     assert times[-1] <= time.monotonic_ns() + 100_000
 
 

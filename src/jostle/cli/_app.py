@@ -14,10 +14,12 @@ from jostle.cli import (
     _fit,
     _import,
     _measure,
+    _opcodes,
     _predict,
     _protocol,
     _runs,
     _tour,
+    _trace,
 )
 from jostle.errors import JostleError
 
@@ -43,7 +45,19 @@ def build() -> typer.Typer:
             typer.echo(jostle.__version__)
             raise typer.Exit
 
-    modules = (_tour, _measure, _import, _runs, _fit, _predict, _explain, _evaluate, _protocol)
+    modules = (
+        _tour,
+        _measure,
+        _trace,
+        _opcodes,
+        _import,
+        _runs,
+        _fit,
+        _predict,
+        _explain,
+        _evaluate,
+        _protocol,
+    )
     for module in modules:
         module.register(app)
     return app

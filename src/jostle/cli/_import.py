@@ -55,6 +55,7 @@ def register(app: typer.Typer) -> None:
     commands.command("pitot")(pitot)
     commands.command("csv")(csv)
     commands.command("parquet")(parquet)
+    commands.command("perf")(perf)
     app.add_typer(commands, name="import")
 
 
@@ -175,3 +176,37 @@ def _report(
         f"{output}: {len(runs)} runs from {source}, {alone} alone and {len(runs) - alone} with "
         f"co-runners; {document['workloads']} workloads, {document['platforms']} platforms"
     )
+
+
+def perf(
+    file: Annotated[Path, typer.Argument(help="What perf stat -I wrote, with -x, or -j.")],
+    output: Output,
+    workload: Annotated[str, typer.Option(help="The workload's name.")],
+    platform: Annotated[str, typer.Option(help="The platform's name.")],
+    beside: Annotated[
+        list[str] | None, typer.Option("--beside", "-b", help="A co-runner; may be repeated.")
+    ] = None,
+    window: Annotated[str | None, typer.Option(help="What runs traced together share.")] = None,
+    run_id: Annotated[str | None, typer.Option(help="[default: the file's name]")] = None,
+    runtime: Annotated[
+        float | None, typer.Option(help="Seconds of the whole run, where it had ended.")
+    ] = None,
+    separator: Annotated[str, typer.Option(help="What perf was given with -x.")] = ",",
+    json_: Json = False,
+) -> None:
+    """Counter samples of one run from `perf stat -I`, into the dataset's traces."""
+    from jostle.cli._trace import print_traces
+    from jostle.traces import read_perf_stat, write_traces
+
+    found = read_perf_stat(
+        file,
+        workload=workload,
+        platform=platform,
+        corunners=tuple(beside or ()),
+        run_id=run_id,
+        window_id=window,
+        runtime_seconds=runtime,
+        separator=separator,
+    )
+    files = write_traces(output, found)
+    print_traces(found, output, [str(name) for name in files], json_)

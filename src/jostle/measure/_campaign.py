@@ -16,8 +16,9 @@ from functools import cached_property
 
 from jostle.errors import UsageError
 
-from ._engines import find_engines
+from ._engines import engine_setting, find_engines, platform_name
 from ._facts import device_name, usable_cores
+from ._variants import variant_of
 from ._workloads import Workload, find_workloads
 
 _FORMAT = 1
@@ -47,7 +48,8 @@ class Campaign:
     """What to measure on this machine.
 
     workloads: names, shell patterns or Workload objects; None means all that are shipped. engines:
-    names of wasmtime settings; None means all that work here. solo_repeats: windows of each
+    names, with a variant or without (`speed@nice=10`); None means all that work here and can run
+    any of the workloads. A workload is measured on the engines that can run it. solo_repeats: windows of each
     workload alone on each engine. sets: random sets in all, taking the engines in turn; each draws
     a size from set_sizes = (smallest, largest) and its members with replacement. window_seconds:
     the length that counts, of one window; slow members get longer ones. seed: of the sets and the
@@ -88,8 +90,27 @@ class Campaign:
             raise UsageError(f"cores {cores} are not all among those usable here, {usable}")
         settle = object.__setattr__
         settle(self, "core_numbers", cores)
-        settle(self, "engine_names", find_engines(self.engines))
-        settle(self, "members", find_workloads(self.workloads))
+        members = find_workloads(self.workloads)
+        engines = [
+            engine
+            for engine in find_engines(self.engines)
+            if self.engines is not None or any(can_run(engine, member) for member in members)
+        ]
+        for engine in engines:
+            if not any(can_run(engine, member) for member in members):
+                raise UsageError(
+                    f"engine {engine!r} can run none of the workloads",
+                    fix="Command lines run on native, WASI programs on wasmtime's engines.",
+                )
+            if len(cores) < (variant_of(engine).cpus or 1):
+                raise UsageError(f"{engine!r} needs more than the cores {cores}")
+        for member in members:
+            if not any(can_run(engine, member) for engine in engines):
+                raise UsageError(
+                    f"no engine chosen can run it, which is a {member.kind}", where=member.name
+                )
+        settle(self, "engine_names", tuple(engines))
+        settle(self, "members", members)
         settle(self, "device_name", self.device or device_name(cores))
 
     @cached_property
@@ -98,7 +119,7 @@ class Campaign:
         settings = {
             "format": _FORMAT,
             "workloads": [
-                [member.name, member.digest, member.argument, member.repeats]
+                [member.name, member.digest, member.argument, member.repeats, *member.arguments]
                 for member in self.members
             ],
             "engines": self.engine_names,
@@ -112,7 +133,11 @@ class Campaign:
 
     def platform(self, engine: str) -> str:
         """The platform's name in a dataset: wasmtime-speed:intel-xeon-2.1ghz-2c."""
-        return f"wasmtime-{engine}:{self.device_name}"
+        return platform_name(engine, self.device_name)
+
+    def cores_of(self, engine: str) -> tuple[int, ...]:
+        """The cores that windows on this engine use."""
+        return self.core_numbers[: variant_of(engine).cpus]
 
     def window_id(self, planned: PlannedWindow, attempt: int) -> str:
         """The same for the same window in every run of the campaign. attempt: from 0."""
@@ -126,6 +151,7 @@ class Campaign:
                 PlannedWindow(engine, (member,), ordinal)
                 for engine in self.engine_names
                 for member in self.members
+                if can_run(engine, member)
             ]
             for ordinal in range(self.solo_repeats)
         ]
@@ -145,8 +171,17 @@ class Campaign:
         for number in range(self.sets):
             engine = self.engine_names[number % len(self.engine_names)]
             size = draw.randint(*self.set_sizes)
-            chosen = sorted(draw.choices(self.members, k=size), key=lambda member: member.name)
+            members = [member for member in self.members if can_run(engine, member)]
+            chosen = sorted(draw.choices(members, k=size), key=lambda member: member.name)
             name = (engine, tuple(member.name for member in chosen))
             sets.append(PlannedWindow(engine, tuple(chosen), seen[name]))
             seen[name] += 1
         return sets
+
+
+def can_run(engine: str, workload: Workload) -> bool:
+    """Whether this engine runs workloads of this kind; natively, kernels that have a C source."""
+    runs = engine_setting(engine).runs
+    if workload.kind == "kernel" and "native" in runs:
+        return workload.module.with_suffix(".c").exists()
+    return workload.kind in runs

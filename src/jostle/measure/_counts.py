@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -56,16 +57,30 @@ class OpcodeCounts:
 def count_opcodes(workload: Workload) -> OpcodeCounts:
     """Counts of one repetition, after set-up. Computed once per module and arguments.
 
-    Raises BadData where the module cannot be counted or fails.
+    Raises BadData where the module cannot be counted or fails, and for a command line.
     """
+    if workload.kind == "command":
+        raise BadData(
+            "a command line has no WebAssembly instructions",
+            where=f"workload {workload.name!r}",
+            fix="Its native instructions: jostle.measure.native_mix.",
+        )
     try:
-        return _counted(workload.module_bytes, workload.argument, workload.repeats)
+        return _counted(
+            workload.module_bytes,
+            workload.kind,
+            (workload.module.name, *workload.arguments),
+            workload.argument,
+            workload.repeats,
+        )
     except JostleError as error:
         raise BadData(error.what, where=f"workload {workload.name!r}", fix=error.fix) from error
 
 
 @lru_cache(maxsize=1024)
-def _counted(module: bytes, argument: int, repeats: int) -> OpcodeCounts:
+def _counted(
+    module: bytes, kind: str, words: tuple[str, ...], argument: int, repeats: int
+) -> OpcodeCounts:
     import wasmtime
 
     from ._engines import make_engine
@@ -79,17 +94,30 @@ def _counted(module: bytes, argument: int, repeats: int) -> OpcodeCounts:
         store.set_fuel(_MOST_INSTRUCTIONS)
         linker = wasmtime.Linker(engine)
         linker.define_wasi()
-        store.set_wasi(wasmtime.WasiConfig())
+        wasi = wasmtime.WasiConfig()
+        wasi.argv = words
+        wasi.stdout_file = wasi.stderr_file = os.devnull
+        store.set_wasi(wasi)
         exports: Any = linker.instantiate(store, compiled).exports(store)
-        exports["setup"](store, argument)
         before = counting.read(store, exports)
-        exports["run"](store, repeats)
+        if kind == "wasi":
+            repetitions = repeats
+            try:
+                exports["_start"](store)
+            except wasmtime.ExitTrap as ended:
+                if ended.code:
+                    raise BadData(f"it ended with exit code {ended.code}") from None
+        else:
+            repetitions = 1
+            exports["setup"](store, argument)
+            before = counting.read(store, exports)
+            exports["run"](store, repeats)
         after = counting.read(store, exports)
         memories = [exports[name] for name in exports if isinstance(exports[name], wasmtime.Memory)]
     except (wasmtime.WasmtimeError, wasmtime.Trap, KeyError) as error:
         raise BadData(f"its instructions cannot be counted: {reason_of(error)}") from error
     executions, bulk_bytes, bulk_other = (
-        [b - a for a, b in zip(start, end, strict=True)]
+        [repetitions * (b - a) for a, b in zip(start, end, strict=True)]
         for start, end in zip(before, after, strict=True)
     )
     memory_bytes = sum(memory.data_len(store) for memory in memories)

@@ -1,8 +1,10 @@
-"""Engines: settings of wasmtime that make one machine several platforms.
+"""Engines: settings of wasmtime, and other ways to run a workload, that make one machine several
+platforms.
 
-Two settings are reached only through wasmtime's private bindings; they are offered where a probe
-shows that they work. Target triples are constants: an unsupported one aborts the whole process, so
-none comes from a user.
+Each is offered where it gave the known result of a kernel here (see `_discover`). Two settings are
+reached only through wasmtime's private bindings. Target triples are constants: an unsupported one
+aborts the whole process, so none comes from a user. A variant may follow the name
+(`speed@nice=10`, see `_variants`).
 """
 
 from __future__ import annotations
@@ -24,19 +26,26 @@ _REGALLOC_SINGLE_PASS = 1
 
 @dataclass(frozen=True)
 class EngineSetting:
-    """One way to run WebAssembly.
+    """One way to run workloads.
 
-    what: a phrase. public: whether wasmtime's public interface offers it. The rest become features
-    of the platform; None is not known.
+    what: a phrase. The next three become features of the platform; None is not known. apply: of a
+    wasmtime setting. host: which program a slot is, python or what `_slot_js` starts. runs: the
+    kinds of workloads that it can run.
     """
 
     name: str
     what: str
-    public: bool
     optimizes: bool
     interprets: bool
     checks_bounds: bool | None
-    apply: Callable[[Any], None]
+    apply: Callable[[Any], None] | None = None
+    host: str = "python"
+    runs: tuple[str, ...] = ("kernel", "wasi")
+
+    @property
+    def is_wasmtime(self) -> bool:
+        """Whether it is a setting of wasmtime."""
+        return self.apply is not None
 
 
 def _speed(config: Any) -> None:
@@ -74,22 +83,33 @@ def _single_pass(config: Any) -> None:
 _SETTINGS = {
     setting.name: setting
     for setting in (
-        EngineSetting("speed", "Cranelift, optimising", True, True, False, False, _speed),
-        EngineSetting("none", "Cranelift, not optimising", True, False, False, False, _none),
+        EngineSetting("speed", "Cranelift, optimising", True, False, False, _speed),
+        EngineSetting("none", "Cranelift, not optimising", False, False, False, _none),
+        EngineSetting("checked", "as speed, explicit bounds checks", True, False, True, _checked),
+        EngineSetting("pulley", "the Pulley interpreter", True, True, None, _pulley),
+        EngineSetting("winch", "the Winch baseline compiler", False, False, False, _winch),
         EngineSetting(
-            "checked", "as speed, explicit bounds checks", True, True, False, True, _checked
+            "singlepass", "Cranelift, single-pass registers", True, False, False, _single_pass
         ),
-        EngineSetting("pulley", "the Pulley interpreter", True, True, True, None, _pulley),
-        EngineSetting("winch", "the Winch baseline compiler", False, False, False, False, _winch),
         EngineSetting(
-            "singlepass",
-            "Cranelift, single-pass registers",
-            False,
+            "native",
+            "gcc -O2, and command lines",
             True,
             False,
-            False,
-            _single_pass,
+            None,
+            runs=("native", "command"),
         ),
+        EngineSetting("node", "V8's TurboFan", True, False, None, host="node", runs=("kernel",)),
+        EngineSetting(
+            "node-liftoff",
+            "V8's Liftoff",
+            False,
+            False,
+            None,
+            host="node-liftoff",
+            runs=("kernel",),
+        ),
+        EngineSetting("wasm3", "the wasm3 interpreter", False, True, None, runs=("kernel",)),
     )
 }
 
@@ -118,6 +138,8 @@ def make_engine(name: str, *, fuel: bool = False) -> wasmtime.Engine:
     config.parallel_compilation = False
     config.consume_fuel = fuel
     try:
+        if setting.apply is None:
+            raise UsageError(f"{name!r} is not a setting of wasmtime")
         setting.apply(config)
         return wasmtime.Engine(config)
     except (AttributeError, ImportError, TypeError, wasmtime.WasmtimeError) as error:
@@ -125,52 +147,63 @@ def make_engine(name: str, *, fuel: bool = False) -> wasmtime.Engine:
 
 
 def engine_setting(name: str) -> EngineSetting:
-    """Raises UnknownName."""
-    if name not in _SETTINGS:
+    """Of an engine, with or without a variant. Raises UnknownName."""
+    base = name.partition("@")[0]
+    if base not in _SETTINGS:
         raise UnknownName("engine", name, list(_SETTINGS))
-    return _SETTINGS[name]
+    return _SETTINGS[base]
+
+
+def platform_name(engine: str, device: str) -> str:
+    """What a dataset calls it: wasmtime-speed:intel-xeon-2.1ghz-2c, native@nice=10:…"""
+    prefix = "wasmtime-" if engine_setting(engine).is_wasmtime else ""
+    return f"{prefix}{engine}:{device}"
 
 
 @cache
 def available_engines() -> tuple[str, ...]:
-    """The settings that work here, the usual first; those off the public interface are probed."""
-    return tuple(name for name, setting in _SETTINGS.items() if setting.public or _works(name))
+    """The engines that gave the right result here, wasmtime's usual settings first.
+
+    Raises MissingExtra where wasmtime is not installed.
+    """
+    wasmtime_version()
+    from ._discover import why_not
+
+    found = why_not(tuple(_SETTINGS.values()))
+    return tuple(name for name in _SETTINGS if found[name] is None)
+
+
+def engine_table() -> list[tuple[str, str, str | None]]:
+    """(name, what it is, None or why it does not work here) of every engine."""
+    wasmtime_version()
+    from ._discover import why_not
+
+    found = why_not(tuple(_SETTINGS.values()))
+    return [(name, setting.what, found[name]) for name, setting in _SETTINGS.items()]
 
 
 def find_engines(wanted: Iterable[str] | None) -> tuple[str, ...]:
-    """These settings, each once, in the usual order; None means all that work here."""
+    """These engines, each once, in the usual order; None means all that work here."""
     if wanted is None:
         return available_engines()
-    names = {engine_setting(name).name for name in wanted}
+    names = {with_variant(name) for name in wanted}
     if not names:
         raise UsageError("no engine to measure on", fix=f"Choose from {', '.join(_SETTINGS)}.")
-    for name in names - set(available_engines()):
-        raise UsageError(f"this wasmtime does not offer engine {name!r}")
-    return tuple(name for name in _SETTINGS if name in names)
+    for name in sorted(names):
+        if engine_setting(name).name not in available_engines():
+            from ._discover import why_not
+
+            setting = engine_setting(name)
+            why = why_not((setting,))[setting.name]
+            raise UsageError(f"this machine does not offer engine {name!r}: {why}")
+    order = list(_SETTINGS)
+    return tuple(sorted(names, key=lambda name: (order.index(name.partition("@")[0]), name)))
 
 
-# Run in a child: a private setter given a value it no longer knows may abort the process.
-_PROBE = """
-import sys, wasmtime
-from jostle.measure._engines import make_engine
-engine = make_engine(sys.argv[1])
-module = wasmtime.Module(engine, '(module (func (export "f") (result i32) i32.const 7))')
-store = wasmtime.Store(engine)
-sys.exit(wasmtime.Instance(store, module, []).exports(store)["f"](store) != 7)
-"""
+def with_variant(name: str) -> str:
+    """The engine's name with its variant in the usual order. Raises UnknownName, UsageError."""
+    from ._variants import parse_variant
 
-
-def _works(name: str) -> bool:
-    import subprocess
-    import sys
-
-    from ._slots import child_environment
-
-    done = subprocess.run(
-        [sys.executable, "-c", _PROBE, name],
-        env=child_environment(),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    return done.returncode == 0
+    base, at, text = name.partition("@")
+    engine_setting(base)
+    return f"{base}@{parse_variant(text)}" if at else base

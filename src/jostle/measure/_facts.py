@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 from jostle.errors import NotPermitted
 
 from ._engines import engine_setting, wasmtime_version
+from ._harness_native import gcc_version
+from ._variants import variant_of
 
 _CPUS = Path("/sys/devices/system/cpu")
 # Kept as features where the CPU lists its extensions: what compilers and hash functions make use
@@ -63,16 +66,34 @@ def machine_facts(cores: tuple[int, ...]) -> dict[str, Any]:
 
 
 def engine_facts(engine: str) -> dict[str, Any]:
-    """The engine and its setting, keyed by feature name."""
-    setting = engine_setting(engine)
+    """The engine, its setting and its variant, keyed by feature name."""
+    setting, variant = engine_setting(engine), variant_of(engine)
+    program = "wasmtime" if setting.is_wasmtime else setting.name.partition("-")[0]
     return {
-        "engine": "wasmtime",
-        "engine_version": wasmtime_version(),
+        "engine": program,
+        "engine_version": _engine_version(program),
         "engine_setting": setting.name,
+        "cpu_quota_ratio": variant.quota_ratio,
+        "memory_limit_bytes": variant.memory_bytes,
+        "niceness": os.getpriority(os.PRIO_PROCESS, 0) if variant.nice is None else variant.nice,
         "engine_optimizes": setting.optimizes,
         "engine_interprets": setting.interprets,
         "engine_checks_bounds": setting.checks_bounds,
     }
+
+
+def _engine_version(program: str) -> str | None:
+    if program == "wasmtime":
+        return wasmtime_version()
+    if program == "native":
+        return gcc_version()
+    if program == "wasm3":
+        from importlib.metadata import version
+
+        return version("pywasm3")
+    return subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 def device_name(cores: tuple[int, ...]) -> str:

@@ -26,7 +26,7 @@ _TEXT = f"""
     (drop (call $clock (i32.const 1) (i64.const 0) (local.get $at)))
     (i64.load (local.get $at)))
   (func (export "now") (result i64) (call $stamp (i32.const 0)))
-  (func (export "beats") (param $repeats i32) (param $until i64) (result i32)
+  (func (export "beats") (param $repeats i32) (param $until i64) (param $most i32) (result i32)
     (local $at i32)
     (drop (call $stamp (i32.const 0)))
     (loop $next
@@ -34,7 +34,7 @@ _TEXT = f"""
       (local.set $at (i32.add (local.get $at) (i32.const 8)))
       (br_if $next (i32.and
         (i64.lt_s (call $stamp (local.get $at)) (local.get $until))
-        (i32.lt_u (local.get $at) (i32.const {8 * CAPACITY})))))
+        (i32.lt_u (local.get $at) (i32.shl (local.get $most) (i32.const 3))))))
     (i32.shr_u (local.get $at) (i32.const 3))))
 """
 
@@ -56,6 +56,8 @@ class Beats:
     times: bytes
     count: int
     clock_offset_ns: int
+    # (count + 1,) int64: CPU time used by then, where others than this process used it.
+    cpu_ns: bytes | None = None
 
 
 class Harness:
@@ -76,49 +78,69 @@ class Harness:
         self._harness = wasmtime.Module(self._engine, _TEXT)
         self._modules: dict[str, Any] = {}
         self._store: Any = None
-        self._exports: Any = None
+        self._parts: list[Any] = []
+        self._kernels: list[Any] = []
 
     def prepare(self, module: str, digest: str, argument: int) -> None:
         """A fresh instance of the module at this path, its `setup(argument)` done.
 
         digest: identifies the module's bytes. Raises wasmtime's errors and traps.
         """
+        self.close()
+        self.add({"module": module, "digest": digest, "argument": argument})
+
+    def add(self, part: dict[str, Any]) -> None:
+        """One more instance beside those prepared before: the next phase of a program."""
         import wasmtime
 
+        digest = part["digest"]
         if digest not in self._modules:
-            self._modules[digest] = wasmtime.Module.from_file(self._engine, module)
-        self.close()
-        self._store = store = wasmtime.Store(self._engine)
-        store.set_wasi(wasmtime.WasiConfig())
+            self._modules[digest] = wasmtime.Module.from_file(self._engine, part["module"])
+        if self._store is None:
+            self._store = wasmtime.Store(self._engine)
+            self._store.set_wasi(wasmtime.WasiConfig())
+        store = self._store
         workload = self._linker.instantiate(store, self._modules[digest])
         self._linker.define_instance(store, "kernel", workload)
-        self._exports = self._linker.instantiate(store, self._harness).exports(store)
-        workload.exports(store)["setup"](store, argument)  # pyright: ignore[reportCallIssue]
+        self._parts.append(self._linker.instantiate(store, self._harness).exports(store))
+        exports: Any = workload.exports(store)
+        self._kernels.append(exports)
+        exports["setup"](store, part["argument"])
 
-    def beats(self, repeats: int, start_ns: int, until_ns: int) -> Beats:
+    def beats(
+        self, repeats: int, start_ns: int, until_ns: int, *, most: int = CAPACITY, part: int = 0
+    ) -> Beats:
         """Sleep until start, then repeat `run(repeats)` until a repetition ends past until.
 
-        Both in `time.monotonic_ns`. Raises traps.
+        Times in `time.monotonic_ns`. most: repetitions, at most CAPACITY. part: of the instances
+        prepared. Raises traps.
         """
-        offset_ns = self._clock_offset_ns()
+        exports = self._parts[part]
+        offset_ns = self._clock_offset_ns(exports)
         while (early_ns := start_ns - time.monotonic_ns()) > 0:
             time.sleep(early_ns * 1e-9)
-        count = self._exports["beats"](self._store, repeats, until_ns - offset_ns)
-        memory = self._exports["memory"]
-        return Beats(bytes(memory.read(self._store, 0, 8 * (count + 1))), count, offset_ns)
+        until_ns -= offset_ns
+        count = exports["beats"](self._store, repeats, until_ns, min(most, CAPACITY))
+        times = exports["memory"].read(self._store, 0, 8 * (count + 1))
+        return Beats(bytes(times), count, offset_ns)
 
     def close(self) -> None:
         """Let the instance and its memory go."""
         if self._store is not None:
             self._store.close()
-        self._store = self._exports = None
+        self._store, self._parts, self._kernels = None, [], []
 
-    def _clock_offset_ns(self) -> int:
+    def checksum(self) -> int:
+        """Of the first instance's result after one repetition; only shipped kernels have one."""
+        self._kernels[0]["run"](self._store, 1)
+        return self._kernels[0]["checksum"](self._store) % 2**64
+
+    def _clock_offset_ns(self, exports: Any) -> int:
         """`time.monotonic_ns` less the harness's clock, from the tightest of five brackets."""
         brackets = []
         for _ in range(5):
             before = time.monotonic_ns()
-            now = self._exports["now"](self._store)
+            now = exports["now"](self._store)
             after = time.monotonic_ns()
             brackets.append((after - before, (before + after) // 2 - now))
         return min(brackets)[1]

@@ -14,14 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ._bench import Bench
 from ._campaign import Campaign, PlannedWindow
 from ._estimate import Tolerance, too_slow
-from ._journal import Row
-from ._placement import phases
-from ._slots import Slot
+from ._journal import Journal, Row
 from ._speed import CoreSpeed
 from ._storage import Storage
-from ._window import MemberResult, Stopped, WindowResult, run_window
+from ._window import MemberResult, Stopped, WindowResult
 
 # Beyond its length a window takes about this for set-up, warm-up and probes: for the first estimate
 # only.
@@ -91,6 +90,7 @@ def measure(
     attempts: int = 3,
     timeout_seconds: float = 10.0,
     tolerance: Tolerance | None = None,
+    native_mix: bool = False,
     progress: Callable[[Progress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Summary:
@@ -98,14 +98,17 @@ def measure(
 
     dataset: a folder, made if need be. time_budget_seconds: no window is begun that would end
     later. attempts: how often a contaminated window is measured at most. timeout_seconds: for a
-    workload's set-up and for a repetition beyond its window. progress: called before each window.
+    workload's set-up and for a repetition beyond its window. native_mix: count the instructions of
+    new command lines with callgrind, for their features. progress: called before each window.
     Raises Interrupted on Ctrl-C (in the main thread), UsageError where another process measures the
     same campaign into the dataset, NotPermitted where processes cannot be pinned, BadData for
     modules or datasets that cannot be read.
     """
-    options = _Options(time_budget_seconds, attempts, timeout_seconds, tolerance or Tolerance())
-    session = _Session(campaign, Storage(Path(dataset), campaign), options, progress, clock)
-    with _interrupts(session.stop), session:
+    options = Options(time_budget_seconds, attempts, timeout_seconds, tolerance or Tolerance())
+    session = Session(
+        campaign, Storage(Path(dataset), campaign, native_mix), options, progress, clock
+    )
+    with interrupts(session.stop):
         session.run()
     summary = session.summary()
     if summary.interrupted:
@@ -114,28 +117,29 @@ def measure(
 
 
 @dataclass(frozen=True)
-class _Options:
+class Options:
+    """How to measure; see measure()."""
+
     time_budget_seconds: float | None
     attempts: int
     timeout_seconds: float
     tolerance: Tolerance
 
 
-class _Session:
+class Session:
     """One call of measure(): the windows that wait, the slots, what was learned."""
 
     def __init__(
         self,
         campaign: Campaign,
         storage: Storage,
-        options: _Options,
+        options: Options,
         progress: Callable[[Progress], None] | None,
         clock: Callable[[], float],
     ) -> None:
         self.campaign, self.storage, self.options = campaign, storage, options
         self.progress, self.clock, self.began = progress, clock, clock()
         self.stop = threading.Event()
-        self.slots: list[Slot] = []
         self.speed: CoreSpeed | None = None
         self.plan = campaign.plan()
         self.waiting: deque[tuple[PlannedWindow, int]] = deque()
@@ -149,15 +153,8 @@ class _Session:
         # Windows that are not in the dataset yet, by identity.
         self.on_trial: dict[str, tuple[PlannedWindow, int, WindowResult]] = {}
 
-    def __enter__(self) -> _Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for slot in self.slots:
-            slot.kill()
-
-    def run(self) -> None:
-        """Measure until nothing waits, time is up, or the campaign is stopped."""
+    def load(self) -> None:
+        """Find out what of the plan the dataset does not hold yet."""
         self.storage.recover()
         history = self.storage.history(self.plan)
         self.broken = dict(history.broken)
@@ -169,23 +166,38 @@ class _Session:
                 self.given_up += 1
             else:
                 self.waiting.append((planned, tries))
+
+    def run(self) -> None:
+        """Measure until nothing waits, time is up, or the campaign is stopped."""
+        self.load()
         if not self.waiting:
             return
         self.storage.write_features()
-        with self.storage.journal(self.clock, self._judged_again) as journal:
-            self._warm_up()
-            while self.waiting and not self.stop.is_set() and self._has_time():
-                self._announce()
+        most = max(len(planned.members) for planned, _ in self.waiting)
+        with (
+            self.storage.journal(self.clock, self.judged_again) as journal,
+            Bench(
+                self.campaign,
+                most,
+                timeout_seconds=self.options.timeout_seconds,
+                tolerance=self.options.tolerance,
+                stopped=self.stop.is_set,
+            ) as bench,
+        ):
+            self.speed = bench.speed
+            while self.waiting and not self.stop.is_set() and self.has_time():
+                self.announce(self.waiting[0][0])
                 planned, attempt = self.waiting[0]
                 before = self.clock()
                 try:
-                    result = self._result(planned)
+                    result = self.skipped(planned) or bench.measure(
+                        planned, self.window_seconds(planned)
+                    )
                 except Stopped:
                     break
-                self.on_trial[self.campaign.window_id(planned, attempt)] = planned, attempt, result
-                journal.append(self.storage.rows(planned, attempt, result))
+                self.waiting.popleft()
+                self.accept(journal, planned, attempt, result)
                 self.taken_seconds.append(self.clock() - before)
-                self._settle(planned, attempt, result)
                 if not self.waiting:
                     journal.flush()  # which may find that some must be repeated
 
@@ -209,44 +221,29 @@ class _Session:
             warnings=tuple(self.storage.warnings),
         )
 
-    def _warm_up(self) -> None:
-        """Start the slots and learn the usual speed of the cores, if speed is to be watched."""
-        most = max(len(planned.members) for planned, _ in self.waiting)
-        self.slots = [Slot() for _ in range(most)]
-        for slot in self.slots:
-            slot.pin(self.campaign.core_numbers)
-        if self.options.tolerance.slowdown_ratio != float("inf"):
-            self.speed = CoreSpeed()
-            self.speed.calibrate(self.slots[0], self.campaign.core_numbers, self.stop.is_set)
+    def accept(
+        self, journal: Journal, planned: PlannedWindow, attempt: int, result: WindowResult
+    ) -> None:
+        """Put a result on disk, count it, and say what happens to the window next."""
+        self.on_trial[self.campaign.window_id(planned, attempt)] = planned, attempt, result
+        journal.append(self.storage.rows(planned, attempt, result))
+        self._settle(planned, attempt, result)
 
-    def _result(self, planned: PlannedWindow) -> WindowResult:
-        """The window measured, or why it need not be."""
+    def skipped(self, planned: PlannedWindow) -> WindowResult | None:
+        """Why a window need not be measured; None where it must be."""
         broken = {
             member.name: self.broken[planned.engine, member.name]
             for member in planned.members
             if (planned.engine, member.name) in self.broken
         }
-        if len(planned.members) > 1 and broken:
-            said = ", ".join(f"{name} alone ended as {status}" for name, status in broken.items())
-            skipped = MemberResult("failed", f"not started: {said}")
-            return WindowResult(tuple(skipped for _ in planned.members), datetime.now(UTC), 0.0)
-        cores = self.campaign.core_numbers
-        return run_window(
-            self.slots,
-            planned.members,
-            planned.engine,
-            phases(len(planned.members), cores, planned.key),
-            cores=cores,
-            window_seconds=self._window_seconds(planned),
-            timeout_seconds=self.options.timeout_seconds,
-            tolerance=self.options.tolerance,
-            speed=self.speed,
-            stopped=self.stop.is_set,
-        )
+        if len(planned.members) == 1 or not broken:
+            return None
+        said = ", ".join(f"{name} alone ended as {status}" for name, status in broken.items())
+        skipped = MemberResult("failed", f"not started: {said}")
+        return WindowResult(tuple(skipped for _ in planned.members), datetime.now(UTC), 0.0)
 
     def _settle(self, planned: PlannedWindow, attempt: int, result: WindowResult) -> None:
         """Count the result and say what happens to the window next."""
-        self.waiting.popleft()
         self.outcomes[result.status] += 1
         if result.longest_repetition_seconds is not None:
             name = planned.set_name
@@ -264,7 +261,7 @@ class _Session:
         else:
             self.given_up += 1
 
-    def _judged_again(self, rows: list[Row]) -> list[Row]:
+    def judged_again(self, rows: list[Row]) -> list[Row]:
         """Rows as they go into the dataset, by what is known of the cores' usual speed by now."""
         if self.speed is None:
             return rows
@@ -290,9 +287,9 @@ class _Session:
             row |= {"status": "contaminated", "reason": reason, "runtime_seconds": None}
         return row
 
-    def _window_seconds(self, planned: PlannedWindow) -> float:
+    def window_seconds(self, planned: PlannedWindow) -> float:
         """The campaign's window, or longer where a repetition is known to be long."""
-        share = math.ceil(len(planned.members) / len(self.campaign.core_numbers))
+        share = math.ceil(len(planned.members) / len(self.campaign.cores_of(planned.engine)))
         longest = self.longest_seconds.get(planned.set_name, 0.0)
         for member in planned.members:
             alone = self.longest_seconds.get(f"{planned.engine}/{member.name}", 0.0)
@@ -304,17 +301,17 @@ class _Session:
         budget = self.options.time_budget_seconds
         return None if budget is None else budget - (self.clock() - self.began)
 
-    def _has_time(self) -> bool:
+    def has_time(self) -> bool:
         left = self._left_seconds()
-        return left is None or left > self._window_seconds(self.waiting[0][0]) + _OVERHEAD_SECONDS
+        return left is None or left > self.window_seconds(self.waiting[0][0]) + _OVERHEAD_SECONDS
 
-    def _announce(self) -> None:
+    def announce(self, planned: PlannedWindow) -> None:
+        """Tell whoever watches which window comes next."""
         if self.progress is None:
             return
-        planned, _ = self.waiting[0]
         taken = self.taken_seconds
         each = (
-            sum(taken) / len(taken) if taken else self._window_seconds(planned) + _OVERHEAD_SECONDS
+            sum(taken) / len(taken) if taken else self.window_seconds(planned) + _OVERHEAD_SECONDS
         )
         left = self._left_seconds()
         expected = each * len(self.waiting)
@@ -331,7 +328,7 @@ class _Session:
 
 
 @contextmanager
-def _interrupts(stop: threading.Event) -> Iterator[None]:
+def interrupts(stop: threading.Event) -> Iterator[None]:
     """Ctrl-C asks to stop instead of raising, so that nothing is cut in the middle of a write."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -2,7 +2,7 @@
 
 `python -m jostle.measure._slot PARENT` reads JSON lines from its standard input and answers each
 with one. It lives between windows, so modules are compiled once; it dies with its parent, even when
-that is killed.
+that is killed. With the name of another host after PARENT it becomes that (Node runs `_slot.js`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import resource
 import signal
 import sys
 import time
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
+from ._follow import follow
 from ._harness import reason_of
 
 _PR_SET_PDEATHSIG = 1
@@ -27,6 +29,8 @@ _BETWEEN_PROBES_SECONDS = 0.001
 def main() -> None:
     """Serve until the input ends."""
     _die_with(int(sys.argv[1]))
+    if sys.argv[2:]:
+        _become(sys.argv[2])
     # An interrupt at the terminal is the parent's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -37,28 +41,61 @@ def main() -> None:
         message = json.loads(line)
         try:
             if message["do"] == "prepare":
-                current = _prepare(harnesses, current, message)
+                if current is not None:
+                    current.close()
+                harness = current = _harness(harnesses, message)
+                for part in message["parts"]:
+                    harness.add(part)
                 answer: dict[str, Any] = {"ready": True}
+            elif message["do"] == "checksum":
+                answer = {"checksum": str(current.checksum() if current else None)}
             elif message["do"] == "go":
                 answer = _go(current, message)
+            elif message["do"] == "follow":
+                answer = follow(current, message, lambda notice: _say(answers, notice))
             else:
                 answer = {"probe_ns": _probe(harnesses)}
         except Exception as error:
             answer = {"failed": reason_of(error)}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        _say(answers, answer)
 
 
-def _prepare(harnesses: dict[str, Any], current: Any, message: dict[str, Any]) -> Any:
-    from ._harness import Harness
+def _say(answers: TextIO, answer: dict[str, Any]) -> None:
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
 
-    if current is not None:
-        current.close()
-    engine = message["engine"]
-    if engine not in harnesses:
-        harnesses[engine] = Harness(engine)
-    harnesses[engine].prepare(message["module"], message["digest"], message["argument"])
-    return harnesses[engine]
+
+def _harness(harnesses: dict[str, Any], message: dict[str, Any]) -> Any:
+    """The harness for this engine and kind of workload, made when first asked for."""
+    engine, kind = message["engine"].partition("@")[0], message["parts"][0]["kind"]
+    key = engine if engine in ("native", "wasm3") else f"{engine}/{kind}"
+    if key not in harnesses:
+        if engine == "native":
+            from ._harness_native import NativeHarness
+
+            harnesses[key] = NativeHarness()
+        elif engine == "wasm3":
+            from ._harness_python import wasm3_harness
+
+            harnesses[key] = wasm3_harness()
+        elif kind == "wasi":
+            from ._harness_python import wasi_harness
+
+            harnesses[key] = wasi_harness(engine)
+        else:
+            from ._harness import Harness
+
+            harnesses[key] = Harness(engine)
+    return harnesses[key]
+
+
+def _become(host: str) -> None:
+    """Replace this process by Node."""
+    flags = {
+        "node": ["--no-liftoff", "--no-wasm-tier-up"],
+        "node-liftoff": ["--liftoff-only"],
+    }[host]
+    os.execvp("node", ["node", *flags, str(Path(__file__).with_name("_slot.js"))])
 
 
 def _go(harness: Any, message: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +110,7 @@ def _go(harness: Any, message: dict[str, Any]) -> dict[str, Any]:
     return {
         "times": base64.b64encode(beats.times).decode("ascii"),
         "clock_offset_ns": beats.clock_offset_ns,
+        "cpu_ns": base64.b64encode(beats.cpu_ns).decode("ascii") if beats.cpu_ns else None,
         "run_delay_seconds": delay,
         "involuntary_switches": after["involuntary"] - before["involuntary"],
     }

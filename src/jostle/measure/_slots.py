@@ -16,6 +16,8 @@ from typing import Any
 
 from jostle.errors import NotPermitted
 
+from ._variants import Limits, Variant
+
 # Enough of a dying process's last words to say why.
 _LAST_WORDS_BYTES = 300
 
@@ -28,9 +30,14 @@ def child_environment() -> dict[str, str]:
 
 
 class Slot:
-    """One child process that runs one member at a time; started on use, again after a kill."""
+    """One child process that runs one member at a time; started on use, again after a kill.
 
-    def __init__(self) -> None:
+    host: python, or what another kind of slot runs in. variant: what limits it.
+    """
+
+    def __init__(self, host: str = "python", variant: Variant | None = None) -> None:
+        self._host, self._variant = host, variant
+        self._limits: Limits | None = None
         self._process: subprocess.Popen[bytes] | None = None
         # Files of the parent's ends; they are valid while there is a process.
         self._input = self._output = self._errors = -1
@@ -41,6 +48,8 @@ class Slot:
         """The process, started if need be."""
         if self._process is None:
             self._process = self._started()
+            if self._variant is not None and self._variant != Variant():
+                self._limits = Limits(self._variant, self._process.pid)
         return self._process.pid
 
     def send(self, message: dict[str, Any]) -> None:
@@ -50,8 +59,12 @@ class Slot:
 
     def pin(self, cores: Iterable[int]) -> None:
         """Let the process run on these cores only. Raises NotPermitted."""
+        cores = set(cores)
         try:
-            os.sched_setaffinity(self.pid, set(cores))
+            os.sched_setaffinity(self.pid, cores)
+            for thread in self._others():
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(thread, cores)
         except ProcessLookupError:
             pass  # it has died: gather() will say so
         except OSError as error:
@@ -59,6 +72,16 @@ class Slot:
                 f"this system does not let a process be pinned to cores: {error.strerror}",
                 fix="Measure on a Linux host or in a container that owns its CPUs.",
             ) from error
+
+    def _others(self) -> list[int]:
+        """Its other threads, and the command it runs: all move with it."""
+        folder = f"/proc/{self.pid}/task"
+        with contextlib.suppress(OSError):
+            threads = [int(thread) for thread in os.listdir(folder)]
+            with open(f"{folder}/{self.pid}/children", encoding="ascii") as file:
+                children = [int(child) for child in file.read().split()]
+            return [thread for thread in threads if thread != self.pid] + children
+        return []
 
     def cpu_ns(self) -> int:
         """CPU time the process has used, to the nanosecond; 0 when it has died."""
@@ -93,6 +116,9 @@ class Slot:
         for file in (self._input, self._output, self._errors):
             os.close(file)
         self._process, self._received = None, b""
+        if self._limits is not None:
+            self._limits.close()
+            self._limits = None
 
     def _started(self) -> subprocess.Popen[bytes]:
         self._errors = os.memfd_create("jostle-slot-errors")
@@ -100,7 +126,10 @@ class Slot:
         self._output, child_output = os.pipe()
         try:
             return subprocess.Popen(
-                [sys.executable, "-m", "jostle.measure._slot", str(os.getpid())],
+                [
+                    *(sys.executable, "-m", "jostle.measure._slot", str(os.getpid())),
+                    *([] if self._host == "python" else [self._host]),
+                ],
                 stdin=child_input,
                 stdout=child_output,
                 stderr=self._errors,

@@ -14,6 +14,7 @@ from ._campaign import Campaign, PlannedWindow
 from ._counts import OpcodeCounts, count_opcodes
 from ._facts import engine_facts, machine_facts
 from ._journal import Journal, Row, campaigns_with_journal
+from ._native_mix import NativeMix, native_mix
 from ._window import WindowResult, worst_status
 from ._workloads import Workload
 
@@ -27,14 +28,15 @@ _TYPES = {
         [
             *("foreign_load_ratio", "core_slowdown_ratio", "repetitions", "cpu_seconds"),
             *("run_delay_seconds", "lateness_seconds", "window_seconds"),
-            *("nominal_frequency_hertz", "maximum_frequency_hertz"),
+            *("nominal_frequency_hertz", "maximum_frequency_hertz", "cpu_quota_ratio"),
         ],
         "float64",
     ),
     **dict.fromkeys(
         [
             *("slot", "attempt", "beats", "involuntary_switches", *OpcodeCounts.column_names()),
-            *("cores", "threads_per_core", "main_memory_bytes"),
+            *NativeMix.column_names(),
+            *("cores", "threads_per_core", "main_memory_bytes", "memory_limit_bytes", "niceness"),
             *("cache_level1_bytes", "cache_level2_bytes", "cache_level3_bytes"),
         ],
         "int64",
@@ -42,7 +44,7 @@ _TYPES = {
     **dict.fromkeys(
         [
             *("estimator", "governor", "architecture", "cpu_model", "cpu_vendor"),
-            *("cpu_family", "cpu_model_number"),
+            *("cpu_family", "cpu_model_number", "engine_version"),
         ],
         "string",
     ),
@@ -64,10 +66,13 @@ class History:
 
 
 class Storage:
-    """The dataset of a campaign; path: its folder, made with the first file."""
+    """The dataset of a campaign; path: its folder, made with the first file.
 
-    def __init__(self, path: Path, campaign: Campaign) -> None:
-        self.path, self.campaign = path, campaign
+    native_mix: whether the instructions of command lines are counted for their features.
+    """
+
+    def __init__(self, path: Path, campaign: Campaign, native_mix: bool = False) -> None:
+        self.path, self.campaign, self.native_mix = path, campaign, native_mix
         self.warnings: list[str] = []
 
     def recover(self) -> None:
@@ -122,23 +127,16 @@ class Storage:
             for slot, member in enumerate(result.members)
         ]
 
-    def write_features(self) -> None:
+    def write_features(self, platforms: list[Row] | None = None) -> None:
         """Write the features of workloads and platforms that are new to the dataset.
 
         A key's features are written once: what has changed since becomes a warning. A workload that
-        cannot be counted keeps null counts, with a warning.
+        cannot be counted keeps null counts, with a warning. platforms: their rows; None means this
+        machine's.
         """
         known_workloads, known_platforms = _features(self.path)
-        facts = machine_facts(self.campaign.core_numbers)
-        platforms = [
-            {
-                "platform": self.campaign.platform(engine),
-                "device": self.campaign.device_name,
-                **engine_facts(engine),
-                **facts,
-            }
-            for engine in self.campaign.engine_names
-        ]
+        if platforms is None:
+            platforms = platform_rows(self.campaign)
         workloads = []
         for member in self.campaign.members:
             row = {
@@ -149,6 +147,8 @@ class Storage:
                 "argument": member.argument,
                 "repeats": member.repeats,
                 "module_sha256": member.digest,
+                "kind": member.kind,
+                "arguments": " ".join(member.arguments),
             }
             if member.name not in known_workloads:
                 row |= self._counts(member)
@@ -173,11 +173,32 @@ class Storage:
         return [row for row in rows if row[key] not in known]
 
     def _counts(self, member: Workload) -> dict[str, int | None]:
+        unknown = dict.fromkeys([*OpcodeCounts.column_names(), *NativeMix.column_names()])
         try:
-            return {**count_opcodes(member).columns()}
+            if member.kind != "command":
+                return {**unknown, **count_opcodes(member).columns()}
+            if self.native_mix:
+                mix = native_mix([str(member.module), *member.arguments])
+                return {**unknown, **mix.columns()}
+            return unknown
         except BadData as error:
             self.warnings.append(str(error))
-            return dict.fromkeys(OpcodeCounts.column_names())
+            return unknown
+
+
+def platform_rows(campaign: Campaign) -> list[Row]:
+    """The features of the campaign's platforms, as found on this machine."""
+    facts = machine_facts(campaign.core_numbers)
+    return [
+        {
+            "platform": campaign.platform(engine),
+            "device": campaign.device_name,
+            **engine_facts(engine),
+            **facts,
+            "cores": len(campaign.cores_of(engine)),
+        }
+        for engine in campaign.engine_names
+    ]
 
 
 def recover(dataset: str | Path) -> int:

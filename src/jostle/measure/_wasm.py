@@ -149,6 +149,23 @@ def imported_globals(module: bytes, start: int, end: int) -> int:
     return count
 
 
+def exported_functions(module: bytes, where: str) -> set[str]:
+    """The names of the functions that a module exports. Raises BadData naming the file."""
+    try:
+        for number, start, end in sections(module):
+            if number == EXPORT:
+                reader, found = Reader(module, start, end), set()
+                for _ in range(reader.number()):
+                    name, kind = reader.name(), reader.byte()
+                    reader.number()
+                    if kind == 0:
+                        found.add(name)
+                return found
+    except BadData as error:
+        raise BadData(f"{error.what} at {error.where}", where=where) from None
+    return set()
+
+
 def function_bodies(module: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """(start, start of the first instruction, end) of each function of a code section."""
     reader = Reader(module, start, end)

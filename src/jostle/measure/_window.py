@@ -21,6 +21,7 @@ from ._engines import engine_setting
 from ._estimate import Estimate, Tolerance, contamination, estimate
 from ._slots import Slot, gather
 from ._speed import CoreSpeed, Probes
+from ._variants import variant_of
 from ._workloads import Workload
 
 # From the last member being ready to the common start: enough for every slot to fall asleep.
@@ -93,11 +94,13 @@ def run_window(
     tolerance: Tolerance,
     speed: CoreSpeed | None,
     stopped: Callable[[], bool],
+    probers: Sequence[Slot] | None = None,
 ) -> WindowResult:
     """Run the members at the same time, one a slot.
 
     placement: for each phase a core per member. cores: all that are watched for foreign load.
-    speed: knows the cores' usual speed; None leaves it unwatched.
+    speed: knows the cores' usual speed; None leaves it unwatched. probers: slots that probe it, one
+    a member, where the members' own cannot; they are pinned as their members are.
     timeout_seconds: for set-up, and again for what the window takes beyond its length.
     Raises Stopped, and NotPermitted where processes cannot be pinned.
     """
@@ -109,9 +112,7 @@ def run_window(
             {
                 "do": "prepare",
                 "engine": engine,
-                "module": str(workload.module),
-                "digest": workload.digest,
-                "argument": workload.argument,
+                "parts": [part_of(workload, engine)],
             }
         )
     ready = _answers(slots, time.monotonic() + timeout_seconds, stopped)
@@ -119,7 +120,11 @@ def run_window(
         results = _failures(members, ready, "set-up", timeout_seconds)
         return WindowResult(results, measured_at, window_seconds)
 
-    before_it = _wait_for_speed(speed, _by_core(slots, placement[0]), tolerance)
+    probing = slots if probers is None else probers[: len(members)]
+    if speed is not None and probers is not None:
+        for slot, core in zip(probing, placement[0], strict=True):
+            slot.pin([core])
+    before_it = _wait_for_speed(speed, _by_core(probing, placement[0]), tolerance)
 
     warmup_seconds = max(_SHORTEST_WARMUP_SECONDS, _WARMUP_RATIO * window_seconds)
     start_ns = time.monotonic_ns() + int(_START_AHEAD_SECONDS * 1e9)
@@ -145,7 +150,10 @@ def run_window(
     _sleep_until(end_ns)
     after = _Sample(slots, idle_cores)
     answers = _answers(slots, time.monotonic() + timeout_seconds, stopped)
-    after_it = speed.probe(_by_core(slots, placement[-1])) if speed else {}
+    if speed is not None and probers is not None:
+        for slot, core in zip(probing, placement[-1], strict=True):
+            slot.pin([core])
+    after_it = speed.probe(_by_core(probing, placement[-1])) if speed else {}
     if not all("times" in answer for answer in answers):
         results = _failures(members, answers, "a repetition", timeout_seconds)
         return WindowResult(results, measured_at, window_seconds)
@@ -167,12 +175,20 @@ def run_window(
     )
 
 
+def part_of(workload: Workload, engine: str) -> dict[str, Any]:
+    """What a slot must know to set a workload up on an engine."""
+    part = workload.part()
+    native = part["kind"] == "kernel" and "native" in engine_setting(engine).runs
+    return {**part, "kind": "native"} if native else part
+
+
 def repeats_per_beat(workload: Workload, engine: str) -> int:
     """How much of a repetition one beat holds: all of it, or in an interpreter about a thirtieth.
 
     Beats of a few milliseconds at most can tell a quiet moment from a disturbed one.
     """
-    return max(1, workload.repeats // 32) if engine_setting(engine).interprets else workload.repeats
+    cut = engine_setting(engine).interprets and workload.kind == "kernel"
+    return max(1, workload.repeats // 32) if cut else workload.repeats
 
 
 class _Sample:
@@ -181,7 +197,7 @@ class _Sample:
     def __init__(self, slots: Sequence[Slot], idle_cores: Sequence[int]) -> None:
         self.at_ns = time.monotonic_ns()
         self.cpu_ns = np.array([slot.cpu_ns() for slot in slots])
-        self.idle_seconds = _idle_seconds(idle_cores) if idle_cores else 0.0
+        self.idle_seconds = idle_seconds(idle_cores) if idle_cores else 0.0
 
 
 def _judged(
@@ -209,10 +225,14 @@ def _judged(
     busy_seconds = max(
         0.0, idle_cores * watched_seconds - (after.idle_seconds - before.idle_seconds)
     )
+    # What a command used is known at its beats.
+    cpu_seconds += [_child_cpu_seconds(answer, begin_ns, end_ns) for answer in answers]
     # On cores with members, what the members did not get went to others (the hypervisor included).
-    lost_seconds = max(0.0, (cores - idle_cores) * window_seconds - float(cpu_seconds.sum()))
+    quota = variant_of(engine).quota_ratio
+    entitled = min(cores - idle_cores, len(members) * (quota or 1.0))
+    lost_seconds = max(0.0, entitled * window_seconds - float(cpu_seconds.sum()))
     foreign = (lost_seconds + busy_seconds) / (cores * window_seconds)
-    shares = len(members) > cores - idle_cores
+    shares = len(members) > cores - idle_cores or quota is not None
 
     all_beats = [
         np.frombuffer(base64.b64decode(answer["times"]), dtype="<i8") + answer["clock_offset_ns"]
@@ -286,6 +306,16 @@ def _member(
     )
 
 
+def _child_cpu_seconds(answer: dict[str, Any], begin_ns: int, end_ns: int) -> float:
+    """CPU time of what the slot started, in the interval; even within a repetition."""
+    if answer.get("cpu_ns") is None:
+        return 0.0
+    times = np.frombuffer(base64.b64decode(answer["times"]), "<i8") + answer["clock_offset_ns"]
+    used = np.frombuffer(base64.b64decode(answer["cpu_ns"]), "<i8")
+    begin, end = np.interp([begin_ns, end_ns], times, used)
+    return float(end - begin) * 1e-9
+
+
 def _by_core(slots: Sequence[Slot], phase: Sequence[int]) -> dict[int, Slot]:
     """One slot of each core that is in use."""
     return dict(zip(phase, slots, strict=True))
@@ -344,7 +374,7 @@ def _sleep_until(at_ns: int) -> None:
         time.sleep(left_ns * 1e-9)
 
 
-def _idle_seconds(cores: Sequence[int]) -> float:
+def idle_seconds(cores: Sequence[int]) -> float:
     """Seconds these cores have been idle since boot, to a hundredth."""
     wanted = {f"cpu{core}" for core in cores}
     ticks = 0

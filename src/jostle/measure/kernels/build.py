@@ -40,6 +40,11 @@ FLAGS = (
 )
 
 
+def kernel_sources() -> list[Path]:
+    """The C source of every kernel."""
+    return sorted(path for path in FOLDER.glob("*.c") if path.name != "native.c")
+
+
 def compiler_version() -> str | None:
     """What `clang --version` and `wasm-ld --version` call themselves; None where one is missing."""
     if not (shutil.which("clang") and shutil.which("wasm-ld")):
@@ -72,7 +77,7 @@ def main() -> None:
     if compiler is None:
         raise SystemExit("clang and wasm-ld are needed (Debian: apt-get install clang lld)")
     digests = {}
-    for source in sorted(FOLDER.glob("*.c")):
+    for source in kernel_sources():
         target = source.with_suffix(".wasm")
         build(source, target)
         digests[target.name] = hashlib.sha256(target.read_bytes()).hexdigest()

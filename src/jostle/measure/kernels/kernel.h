@@ -12,13 +12,19 @@ typedef unsigned long long u64;
 typedef int i32;
 typedef double f64;
 
+#ifdef __wasm__
 #define EXPORT(name) __attribute__((export_name(#name)))
+#else /* a shared library, with native.c */
+#define EXPORT(name) __attribute__((visibility("default")))
+#endif
 #define PAGE 65536u
 
-extern u8 __heap_base;
-static u32 heap_top;
 static u8 *output;
 static u32 output_bytes;
+
+#ifdef __wasm__
+extern u8 __heap_base;
+static u32 heap_top;
 
 /* Fresh zeroed memory on a cache line; traps when the engine gives none. Never given back. */
 static void *take(u32 bytes) {
@@ -30,6 +36,10 @@ static void *take(u32 bytes) {
     heap_top = end;
     return (void *)begin;
 }
+#else
+void *jostle_take(u32 bytes);
+static void *take(u32 bytes) { return jostle_take(bytes); }
+#endif
 
 /* A stateless integer hash (lowbias32): input i of a kernel is mix(i), so an oracle can make it too. */
 static inline u32 mix(u32 x) {

@@ -16,7 +16,7 @@ EXPORT(run) void run(u32 reps) {
         for (u32 i = 1; i + 1 < n; i++) {
             f64 *row = now + i * n, *out = next + i * n;
             for (u32 j = 1; j + 1 < n; j++)
-                out[j] = 0.2 * (row[j] + row[j - 1] + row[j + 1] + row[j - n] + row[j + n]);
+                out[j] = 0.2 * (row[j] + row[j - 1] + row[j + 1] + *(row + j - n) + row[j + n]);
         }
         f64 *swap = now;
         now = next, next = swap;

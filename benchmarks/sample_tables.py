@@ -1,0 +1,88 @@
+"""What a measured dataset shows: who slows whom, and how well the factorization predicts the rest.
+
+    python benchmarks/sample_tables.py DATASET [--seed 0]
+
+Prints two tables. Interference: pairs on one platform that were measured at least five times; slowdown
+is the runtime over the median alone, with a 95 % bootstrap interval of the median; pairs whose interval
+begins above 1.05 are named. Accuracy: a quarter of the sets held out, the rest learned from; mean error
+of the factorization and of both naive guesses on the held-out runs, and the factor between them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from jostle.evaluate._tour import hold_out_sets, mape, solo_medians, tour_method
+from jostle.models import fit
+from jostle.runs import Runs, read_runs
+
+FEWEST = 5
+SLOWED = 1.05
+
+
+def interference(runs: Runs, seed: int) -> list[tuple[str, str, str, float, float, float, int]]:
+    """(platform, workload, beside, slowdown, low, high, times), the most slowed first."""
+    draw = np.random.default_rng(seed)
+    solo = solo_medians(runs, runs.colocations)
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in np.flatnonzero(runs.colocations.number_of_corunners == 1):
+        workload, platform, beside = runs.colocations.row(int(row))
+        if np.isfinite(solo[row]):
+            found[platform, workload, beside[0]].append(runs.runtime_seconds[row] / solo[row])
+    rows = []
+    for (platform, workload, other), slowdowns in found.items():
+        if len(slowdowns) < FEWEST:
+            continue
+        values = np.array(slowdowns)
+        again = np.median(draw.choice(values, (2000, len(values))), axis=1)
+        low, high = np.quantile(again, [0.025, 0.975])
+        rows.append((platform, workload, other, float(np.median(values)), low, high, len(values)))
+    return sorted(rows, key=lambda row: -row[3])
+
+
+def accuracy(runs: Runs, seed: int) -> dict[str, float]:
+    """Mean errors on the held-out co-locations, and the factors by which the naive ones are larger."""
+    held, rest = hold_out_sets(runs, 0.25, seed)
+    asked, learned = runs.take(held), runs.take(rest)
+    solo = solo_medians(learned, asked.colocations)
+    model = fit(learned, tour_method(), seed=seed)
+    error = mape(model.predict(asked.colocations), asked.runtime_seconds)
+    alone = mape(solo, asked.runtime_seconds)
+    share = mape(solo * (asked.colocations.number_of_corunners + 1), asked.runtime_seconds)
+    return {
+        "held_out_runs": float(len(held)),
+        "mape_factorization_ratio": error,
+        "mape_naive_solo_ratio": alone,
+        "mape_naive_share_ratio": share,
+        "better_than_solo_factor": alone / error,
+        "better_than_share_factor": share / error,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    runs = read_runs(asked.dataset).ok()
+    print("| platform | workload | beside | slowdown | 95 % interval | times | slowed |")
+    print("|---|---|---|---|---|---|---|")
+    for platform, workload, other, middle, low, high, times in interference(runs, asked.seed):
+        slowed = "yes" if low > SLOWED else "no"
+        interval = f"{low:.2f} to {high:.2f}"
+        print(
+            f"| {platform} | {workload} | {other} | {middle:.2f} | {interval} | {times} | {slowed} |"
+        )
+    print()
+    for name, value in accuracy(runs, asked.seed).items():
+        print(f"{name}: {value:.4g}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""Variants of a platform: fewer cores, a niceness, a share of a core, a limit of memory.
+
+`cpus=1,memory=256M,nice=10,quota=0.5` after an engine's name and an @. The same engine with another
+variant is another platform. cpus: the first so many cores of the campaign. quota: the share of a
+core that each member gets, memory: what each may hold, both by control groups, where permitted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jostle.errors import NotPermitted, UsageError
+
+# Short beside a window, so that a window holds many turns.
+_PERIOD_MICROSECONDS = 20_000
+_SMALLEST_MEMORY = 128 << 20
+_SCALES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_ROOTS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What differs from the plain platform; None is as it is."""
+
+    cpus: int | None = None
+    memory_bytes: int | None = None
+    nice: int | None = None
+    quota_ratio: float | None = None
+
+    def __str__(self) -> str:
+        parts = {
+            "cpus": self.cpus,
+            "memory": None if self.memory_bytes is None else f"{self.memory_bytes >> 20}M",
+            "nice": self.nice,
+            "quota": None if self.quota_ratio is None else f"{self.quota_ratio:g}",
+        }
+        return ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
+
+
+def variant_of(engine: str) -> Variant:
+    """Of an engine's name with or without one."""
+    _, at, text = engine.partition("@")
+    return parse_variant(text) if at else Variant()
+
+
+@cache
+def parse_variant(text: str) -> Variant:
+    """Raises UsageError for what is no variant."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals or name in found:
+            raise _no_variant(text)
+        found[name] = value
+    try:
+        variant = Variant(
+            cpus=_whole(found.pop("cpus", None)),
+            memory_bytes=_size(found.pop("memory", None)),
+            nice=_whole(found.pop("nice", None)),
+            quota_ratio=float(quota) if (quota := found.pop("quota", None)) else None,
+        )
+    except (ValueError, KeyError):
+        raise _no_variant(text) from None
+    outside = (
+        bool(found)
+        or (variant.cpus is not None and variant.cpus < 1)
+        or (variant.nice is not None and not 0 <= variant.nice <= 19)
+        or (variant.quota_ratio is not None and not 0.05 <= variant.quota_ratio < 1)
+        or (variant.memory_bytes is not None and variant.memory_bytes < _SMALLEST_MEMORY)
+    )
+    if outside:
+        raise _no_variant(text)
+    return variant
+
+
+def _whole(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _size(text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]+)([KMG]?)", text)
+    if not found:
+        raise ValueError(text)
+    return int(found[1]) * _SCALES[found[2]]
+
+
+def _no_variant(text: str) -> UsageError:
+    return UsageError(
+        f"{text!r} is not a variant of a platform",
+        fix="Write for instance cpus=1, nice=10 (0 to 19), quota=0.5 (0.05 to below 1) or "
+        "memory=256M (at least 128M), several with commas between.",
+    )
+
+
+class Limits:
+    """What a variant does to a process: its niceness, and a control group of its own.
+
+    Raises NotPermitted where this system does not allow it.
+    """
+
+    def __init__(self, variant: Variant, pid: int) -> None:
+        self._folders: list[Path] = []
+        if variant.nice is not None:
+            try:
+                os.setpriority(os.PRIO_PROCESS, pid, variant.nice)
+            except OSError as error:
+                raise NotPermitted(f"niceness {variant.nice}: {error.strerror}") from error
+        try:
+            if variant.quota_ratio is not None:
+                quota = int(variant.quota_ratio * _PERIOD_MICROSECONDS)
+                self._limit(
+                    "cpu",
+                    pid,
+                    {"cpu.max": f"{quota} {_PERIOD_MICROSECONDS}"},
+                    {"cpu.cfs_period_us": _PERIOD_MICROSECONDS, "cpu.cfs_quota_us": quota},
+                )
+            if variant.memory_bytes is not None:
+                self._limit(
+                    "memory",
+                    pid,
+                    {"memory.max": variant.memory_bytes},
+                    {"memory.limit_in_bytes": variant.memory_bytes},
+                )
+        except OSError as error:
+            self.close()
+            raise NotPermitted(
+                f"control groups cannot be made here: {error.strerror}",
+                where=str(error.filename or _ROOTS[0]),
+                fix="Variants with quota or memory need root, or a delegated control group.",
+            ) from error
+
+    def _limit(
+        self, controller: str, pid: int, second: dict[str, object], first: dict[str, object]
+    ) -> None:
+        """By version 2 where it has the controller, else by version 1."""
+        for root in _ROOTS:
+            with suppress(OSError):
+                if controller in (root / "cgroup.controllers").read_text().split():
+                    (root / "cgroup.subtree_control").write_text(f"+{controller}")
+                    self._enter(root / f"jostle-{pid}", pid, second)
+                    return
+        self._enter(_ROOTS[0] / controller / f"jostle-{pid}", pid, first)
+
+    def _enter(self, folder: Path, pid: int, settings: dict[str, object]) -> None:
+        folder.mkdir(exist_ok=True)
+        if folder not in self._folders:
+            self._folders.append(folder)
+        for name, value in settings.items():
+            (folder / name).write_text(str(value))
+        (folder / "cgroup.procs").write_text(str(pid))
+
+    def close(self) -> None:
+        """Remove the control groups; their processes have ended."""
+        for folder in self._folders:
+            with suppress(OSError):
+                folder.rmdir()
+        self._folders = []

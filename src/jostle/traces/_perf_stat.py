@@ -1,0 +1,178 @@
+"""Traces from `perf stat -I`: its lines with separators (`-x,`) and as JSON (`-j`).
+
+    perf stat -I 10 -x, -e instructions,cache-misses -o FILE -- CMD       (also -j; -A, --per-core)
+
+Times are perf's own, whose intervals drift: a sample's length is the distance to the one before. An
+event becomes the counter `perf_` with its name in small letters; units become SI (a task-clock in
+milliseconds is `perf_task_clock_ns`). `<not counted>` and `<not supported>` are null. Where perf took
+turns with its counters the value is its estimate, and `<counter>_running_ratio` the share of the time
+it counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from jostle.errors import BadData, UnreadableFile
+from jostle.traces._counters import Trace, Traces
+
+_SCALES = {"": (1.0, ""), "msec": (1e6, "_ns"), "ns": (1.0, "_ns"), "Bytes": (1.0, "_bytes")}
+_SCALES |= {"MiB": (2.0**20, "_bytes"), "Joules": (1.0, "_joules")}
+_MISSING = ("<not counted>", "<not supported>")
+_FEWEST_FIELDS = 4
+
+
+@dataclass(frozen=True)
+class _Line:
+    """value: NaN where not available. running_ratio: of the time, NaN where not told."""
+
+    seconds: float
+    core: str
+    counter: str
+    value: float
+    running_ratio: float
+
+
+def read_perf_stat(
+    path: str | os.PathLike[str],
+    *,
+    workload: str,
+    platform: str,
+    corunners: tuple[str, ...] = (),
+    run_id: str | None = None,
+    window_id: str | None = None,
+    runtime_seconds: float | None = None,
+    separator: str = ",",
+) -> Traces:
+    """One run from a file of `perf stat -I`, lines or JSON. run_id: None makes it from the name.
+
+    Per-core output (`-A`, `--per-core`, `--per-socket`) gives a trace for each, in their order.
+    Raises UnreadableFile, BadData naming the line that cannot be read.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableFile(f"cannot be read: {error}", where=str(file)) from None
+    lines = list(_lines(text, str(file), separator))
+    if not lines:
+        raise BadData(
+            "it holds no intervals",
+            where=str(file),
+            fix="Record with: perf stat -I 10 -x, -e instructions -o FILE -- CMD",
+        )
+    found = []
+    for number, core in enumerate(sorted({line.core for line in lines}, key=_natural)):
+        mine = [line for line in lines if line.core == core]
+        times = np.array(sorted({line.seconds for line in mine}))
+        counters: dict[str, np.ndarray] = {}
+        for line in mine:
+            at = int(np.searchsorted(times, line.seconds))
+            for name, value in (
+                (line.counter, line.value),
+                (f"{line.counter}_running_ratio", line.running_ratio),
+            ):
+                column = counters.setdefault(name, np.full(len(times), np.nan))
+                if np.isfinite(column[at]):
+                    raise BadData(
+                        f"{name} stands twice at {line.seconds} s"
+                        + (f" for {core}" if core else ""),
+                        where=str(file),
+                        fix="One file holds one recording.",
+                    )
+                column[at] = value
+        for name in [name for name in counters if name.endswith("_running_ratio")]:
+            share = counters[name]
+            if not np.any(share < 1):  # always counted, or never: the counter itself says so
+                del counters[name]
+        found.append(
+            Trace(
+                run_id=run_id or file.stem,
+                core=number,
+                workload=workload,
+                platform=platform,
+                corunners=corunners,
+                window_id=window_id,
+                runtime_seconds=float("nan") if runtime_seconds is None else runtime_seconds,
+                time_seconds=times,
+                interval_seconds=np.diff(times, prepend=0.0),
+                counters=counters,
+            )
+        )
+    return Traces.from_traces(found)
+
+
+def _lines(text: str, where: str, separator: str) -> Iterator[_Line]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        place = f"{where} line {number}"
+        try:
+            one = _of_json(line) if line.startswith("{") else _of_fields(line.split(separator))
+        except (ValueError, KeyError, IndexError, TypeError):
+            raise BadData(
+                f"not a line of perf stat -I: {line[:80]!r}",
+                where=place,
+                fix="Record with -I and -x, or -j; remove a line that was cut off.",
+            ) from None
+        if not (0 < one.seconds < float("inf")) or one.value < 0 or np.isinf(one.value):
+            raise BadData("a time or count is not a number from 0 up", where=place)
+        yield one
+
+
+def _of_json(line: str) -> _Line:
+    said = json.loads(line)
+    core = next((str(said[k]) for k in ("cpu", "core", "die", "socket", "node") if k in said), "")
+    return _made(
+        said["interval"],
+        core,
+        str(said["counter-value"]),
+        said["unit"],
+        said["event"],
+        said.get("pcnt-running"),
+    )
+
+
+def _of_fields(fields: list[str]) -> _Line:
+    """time[,core[,how many]],value,unit,event,run time,share of it, ..."""
+    if len(fields) < _FEWEST_FIELDS:
+        raise ValueError
+    core, rest = "", fields[1:]
+    if re.match(r"(CPU|S\d|N\d)", rest[0]):
+        core, rest = rest[0], rest[1:]
+        if not core.startswith("CPU"):
+            rest = rest[1:]
+    running = rest[4] if len(rest) > 4 else None
+    return _made(fields[0], core, rest[0], rest[1], rest[2], running)
+
+
+def _made(seconds: object, core: str, value: str, unit: str, event: str, running: object) -> _Line:
+    scale, ending = _SCALES.get(unit, (1.0, f"_{_plain(unit)}"))
+    name = _plain(re.sub(r":[ukhGHp]+$", "", event))
+    if not name:
+        raise ValueError
+    missing = value in _MISSING
+    share = float("nan") if missing or running in (None, "") else float(str(running)) / 100
+    return _Line(
+        float(str(seconds)),
+        core,
+        f"perf_{name}{ending}",
+        float("nan") if missing else float(value) * scale,
+        share,
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
+def _natural(core: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", core)]

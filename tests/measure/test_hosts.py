@@ -1,0 +1,341 @@
+"""Commands, WASI programs, other engines and variants are measured like kernels; failures say why."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import wasmtime
+
+from jostle.errors import BadData, NotPermitted, UnreadableFile, UsageError
+from jostle.measure import (
+    Campaign,
+    Tolerance,
+    Workload,
+    available_engines,
+    check_machine,
+    command_workload,
+    count_opcodes,
+    find_workloads,
+    measure,
+    module_workload,
+    trace,
+)
+from jostle.measure._slots import Slot
+from jostle.measure._variants import Variant, parse_variant
+from jostle.runs import Dataset
+
+PYTHON = sys.executable
+BURN = "import time; u = time.process_time() + {}\nwhile time.process_time() < u: pass"
+
+
+def rows(dataset: Path) -> list[dict[str, Any]]:
+    return Dataset(dataset).read().table.to_pylist()
+
+
+def wasi_module(folder: Path, name: str, body: str) -> Path:
+    """A WASI command: what its `_start` does."""
+    text = f"""(module
+      (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+      (import "wasi_snapshot_preview1" "args_sizes_get" (func $args (param i32 i32) (result i32)))
+      (memory (export "memory") 1)
+      (func (export "_start") {body}))"""
+    path = folder / f"{name}.wasm"
+    path.write_bytes(bytes(wasmtime.wat2wasm(text)))
+    return path
+
+
+LOOP = """(local $i i32) (loop $l (local.set $i (i32.add (local.get $i) (i32.const 1)))
+  (br_if $l (i32.lt_u (local.get $i) (i32.const 20000))))"""
+
+
+def test_a_command_is_measured_with_its_own_cpu_time(tmp_path: Path, anything) -> None:
+    burn = command_workload([PYTHON, "-S", "-c", BURN.format(0.03)], "burn")
+    campaign = Campaign(
+        workloads=[burn, "sort-s"],
+        engines=["native"],
+        solo_repeats=1,
+        sets=2,
+        window_seconds=0.3,
+        device="here",
+    )
+    summary = measure(campaign, tmp_path, tolerance=anything)
+    assert (summary.ok, summary.finished, summary.warnings) == (summary.planned, True, ())
+    found = rows(tmp_path)
+    assert {row["platform"] for row in found} == {"native:here"}
+    (alone,) = [row for row in found if row["workload"] == "burn" and not row["corunners"]]
+    assert alone["runtime_seconds"] > 0.03
+    assert 0.03 * 0.5 < alone["cpu_seconds"] / alone["repetitions"] < 0.2
+    features = Dataset(tmp_path).read().workload_features
+    assert features is not None
+    by_name = {row["workload"]: row for row in features.to_pylist()}
+    assert by_name["burn"]["instructions"] is None
+    assert by_name["burn"]["kind"] == "command"
+    assert by_name["sort-s"]["instructions"] > 0
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import sys; sys.exit('no luck today')", "it ended with exit code 1: no luck today"),
+        ("import os; os.kill(os.getpid(), 11)", "it ended with signal SIGSEGV"),
+    ],
+)
+def test_a_command_that_fails_says_why(tmp_path: Path, anything, code: str, said: str) -> None:
+    bad = command_workload([PYTHON, "-S", "-c", code], "bad")
+    campaign = Campaign(workloads=[bad], solo_repeats=1, sets=0, device="here")
+    assert campaign.engine_names == ("native",)
+    assert measure(campaign, tmp_path, tolerance=anything).failed == 1
+    assert rows(tmp_path)[0]["reason"] == said
+
+
+def test_a_command_that_hangs_is_killed_with_its_slot(tmp_path: Path, anything) -> None:
+    mark = f"jostle-{os.getpid()}-{time.monotonic_ns()}"
+    hang = command_workload([PYTHON, "-S", "-c", "import time; time.sleep(99)", mark], "hang")
+    campaign = Campaign(workloads=[hang], solo_repeats=1, sets=0, window_seconds=0.05, device="d")
+    assert measure(campaign, tmp_path, tolerance=anything, timeout_seconds=0.5).timeout == 1
+    until = time.monotonic() + 5
+    while time.monotonic() < until and mark in processes():
+        time.sleep(0.05)
+    assert mark not in processes()
+
+
+def processes() -> str:
+    words = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words.append(entry.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return "\n".join(words)
+
+
+def test_commands_are_found_or_refused(tmp_path: Path) -> None:
+    assert command_workload(["sh", "-c", "exit 0"]).name == "sh-c-exit-0"
+    with pytest.raises(UnreadableFile, match="no such program"):
+        command_workload(["no-such-program-here"])
+    with pytest.raises(UsageError):
+        command_workload([])
+    (tmp_path / "text").write_text("x")
+    with pytest.raises(UnreadableFile):
+        command_workload([str(tmp_path / "text")])
+
+
+def test_a_wasi_program_is_run_to_its_end_over_and_over(tmp_path: Path, anything) -> None:
+    path = wasi_module(tmp_path, "loop", LOOP)
+    campaign = Campaign(
+        workloads=[f"{path} 3 more", "sort-s"],
+        engines=["speed", "pulley"],
+        solo_repeats=1,
+        sets=2,
+        window_seconds=0.05,
+        device="here",
+    )
+    summary = measure(campaign, tmp_path / "data", tolerance=anything)
+    assert (summary.ok, summary.warnings) == (6, ())
+    features = Dataset(tmp_path / "data").read().workload_features
+    assert features is not None
+    (loop,) = [row for row in features.to_pylist() if row["kind"] == "wasi"]
+    assert (loop["workload"], loop["arguments"]) == ("loop-3-more", "3 more")
+    assert loop["instructions"] == 20000 * 8 + 1
+
+
+def test_a_wasi_program_that_ends_badly_fails(tmp_path: Path, anything) -> None:
+    path = wasi_module(tmp_path, "three", "(call $exit (i32.const 3))")
+    one = module_workload(path)
+    with pytest.raises(BadData, match="exit code 3"):
+        count_opcodes(one)
+    fine = module_workload(wasi_module(tmp_path, "zero", f"{LOOP} (call $exit (i32.const 0))"))
+    assert count_opcodes(fine).instructions > 20000
+    campaign = Campaign(workloads=[one], engines=["speed"], solo_repeats=1, sets=0, device="here")
+    assert measure(campaign, tmp_path / "data", tolerance=anything).failed == 1
+    assert rows(tmp_path / "data")[0]["reason"] == "it ended with exit code 3"
+
+
+def test_modules_of_the_user_are_told_apart_by_their_exports(tmp_path: Path, make_workload) -> None:
+    kernel = make_workload("mine", "")
+    (found,) = find_workloads([f"{kernel.module} 7 3"])
+    assert (found.kind, found.name, found.argument, found.repeats) == ("kernel", "mine-7-3", 7, 3)
+    assert module_workload(kernel.module, ["7"]).repeats == 1
+    with pytest.raises(UsageError, match="two whole numbers"):
+        module_workload(kernel.module, ["x"])
+    empty = tmp_path / "empty.wasm"
+    empty.write_bytes(b"\0asm\1\0\0\0")
+    with pytest.raises(BadData, match="neither setup and run nor _start"):
+        module_workload(empty)
+    empty.write_bytes(b"not a module")
+    with pytest.raises(BadData, match=r"empty\.wasm"):
+        module_workload(empty)
+    with pytest.raises(UnreadableFile):
+        module_workload(tmp_path / "none.wasm")
+
+
+def test_what_an_engine_cannot_run_is_not_planned_or_refused(tmp_path: Path) -> None:
+    command = command_workload(["true"])
+    plan = Campaign(workloads=[command, "sort-s"], engines=["speed", "native"], sets=30).plan()
+    assert all(m.kind == "kernel" for w in plan if w.engine == "speed" for m in w.members)
+    assert any(len({m.kind for m in w.members}) == 2 for w in plan)
+    with pytest.raises(UsageError, match="can run none"):
+        Campaign(workloads=[command], engines=["speed"])
+    wasi = module_workload(wasi_module(tmp_path, "loop", LOOP))
+    with pytest.raises(UsageError, match="no engine chosen can run it"):
+        Campaign(workloads=["sort-s", wasi], engines=["native"])
+
+
+@pytest.mark.parametrize("engine", ["node", "wasm3", "native", "node-liftoff"])
+def test_other_engines_are_measured(tmp_path: Path, quick, anything, engine: str) -> None:
+    if engine not in available_engines():
+        pytest.skip(f"{engine} is not here, or does not work")
+    campaign = quick(engines=[engine], sets=2)
+    summary = measure(campaign, tmp_path, tolerance=anything)
+    assert (summary.ok, summary.finished) == (4, True)
+    (platform,) = Dataset(tmp_path).read().platform_features.to_pylist()  # pyright: ignore
+    assert platform["platform"] == f"{engine}:here"
+    assert platform["engine_version"]
+    for row in rows(tmp_path):
+        assert 0 < row["runtime_seconds"] < 1
+        assert 0 <= row["cpu_seconds"] < 0.2
+
+
+@pytest.mark.parametrize(
+    ("text", "variant"),
+    [
+        ("nice=10", Variant(nice=10)),
+        ("quota=0.50,cpus=1", Variant(cpus=1, quota_ratio=0.5)),
+        ("memory=1G", Variant(memory_bytes=1 << 30)),
+    ],
+)
+def test_variants_are_read_and_spelled_one_way(text: str, variant: Variant) -> None:
+    assert parse_variant(text) == variant
+    assert parse_variant(str(variant)) == variant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "nice", "nice=", "nice=20", "nice=-1", "nice=1,nice=2", "quota=1", "quota=nan"),
+        *("cpus=0", "memory=1", "memory=9X", "speed=3", "quota=0.5,", "nice=1.5"),
+    ],
+)
+def test_what_is_no_variant_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="not a variant"):
+        Campaign(workloads=["sort-s"], engines=[f"speed@{text}"])
+
+
+def test_variants_are_platforms_of_their_own(tmp_path: Path, quick, anything) -> None:
+    campaign = quick(engines=["speed", "speed@nice=7", "speed@cpus=1"], sets=6)
+    measure(campaign, tmp_path, tolerance=anything)
+    features = Dataset(tmp_path).read().platform_features
+    assert features is not None
+    found = {row["platform"]: row for row in features.to_pylist()}
+    assert found["wasmtime-speed@nice=7:here"]["niceness"] == 7
+    assert found["wasmtime-speed@cpus=1:here"]["cores"] == 1
+    assert len(found) == 3
+    with pytest.raises(UsageError, match="more than the cores"):
+        quick(engines=["speed@cpus=999"])
+
+
+def test_a_nice_slot_is_nice() -> None:
+    slot = Slot(variant=Variant(nice=7))
+    try:
+        assert os.getpriority(os.PRIO_PROCESS, slot.pid) == 7
+    finally:
+        slot.kill()
+
+
+def test_a_quota_halves_the_speed_and_leaves_no_group_behind(tmp_path: Path, quick) -> None:
+    tolerance = Tolerance.anything()
+    campaign = quick(
+        workloads=["edit-s"],
+        engines=["speed@quota=0.25", "speed"],
+        solo_repeats=3,
+        sets=0,
+        window_seconds=0.2,
+    )
+    try:
+        summary = measure(campaign, tmp_path, tolerance=tolerance)
+    except NotPermitted as error:
+        pytest.skip(f"control groups cannot be made here: {error}")
+    assert summary.ok == 6
+    times: dict[str, list[float]] = {}
+    for row in rows(tmp_path):
+        times.setdefault(row["platform"], []).append(row["runtime_seconds"])
+    plain, limited = (np.min(times[f"wasmtime-speed{v}:here"]) for v in ("", "@quota=0.25"))
+    assert limited > 2.5 * plain
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/jostle-{os.getpid()}*"))
+
+
+def test_commands_and_native_kernels_can_be_traced() -> None:
+    (one,) = trace(["sort-s*300"], engine="native", device="here")
+    assert one.platform == "native:here"
+    assert one["repetitions"].sum() == pytest.approx(300)
+    burn = command_workload([PYTHON, "-S", "-c", BURN.format(0.05)], "burn")
+    (one,) = trace([burn], engine="native", seconds=0.2, device="here")
+    assert np.isnan(one["instructions"]).all()
+    assert np.nansum(one["cpu_seconds"]) > 0.02
+    with pytest.raises(UsageError, match="cannot run"):
+        trace([burn], engine="speed")
+
+
+def test_the_check_says_what_disturbs() -> None:
+    found = check_machine(seconds=0.6, cores=[0])
+    assert found.cores == (0,)
+    assert 0 <= found.foreign_load_ratio[0] <= found.foreign_load_ratio[1] <= 1
+    burner = subprocess.Popen(
+        [PYTHON, "-c", "import os; os.sched_setaffinity(0, {0})\nwhile True: pass"]
+    )
+    try:
+        time.sleep(0.3)
+        busy = check_machine(seconds=1.0, cores=[0])
+    finally:
+        burner.kill()
+        burner.wait()
+    assert not busy.quiet
+    assert busy.foreign_load_ratio[0] > 0.5
+    assert any("python" in said for said in busy.disturbances)
+    json.dumps(busy.to_json())
+
+
+def test_a_full_disk_leaves_a_readable_dataset(tmp_path: Path, quick, anything) -> None:
+    disk = tmp_path / "small"
+    disk.mkdir()
+    mounted = os.geteuid() == 0 and shutil.which("mount")
+    done = mounted and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
+    )
+    if not done or done.returncode:
+        pytest.skip("a small disk cannot be mounted here: this needs root")
+    try:
+        measure(quick(sets=2), disk / "data", tolerance=anything)
+        before = rows(disk / "data")
+        free = os.statvfs(disk)
+        (disk / "ballast").write_bytes(bytes(free.f_bavail * free.f_frsize - 12288))
+        with pytest.raises((UnreadableFile, NotPermitted), match=r"(?i)space|disk is full"):
+            measure(quick(sets=80), disk / "data", tolerance=anything)
+        assert rows(disk / "data") == before
+        (disk / "ballast").unlink()
+        summary = measure(quick(sets=80), disk / "data", tolerance=anything)
+        # What the journal held when the disk was full is not measured again.
+        assert summary.finished
+        assert summary.already > 6
+        found = rows(disk / "data")
+        assert len({row["run_id"] for row in found}) == len(found)
+        measured = {row["window_id"] for row in found if row["status"] == "ok"}
+        assert len(measured) == summary.planned
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_workloads_of_an_unknown_kind_are_refused() -> None:
+    with pytest.raises(UsageError, match="none of kernel, wasi, command"):
+        Workload("x", Path("x.wasm"), kind="docker")

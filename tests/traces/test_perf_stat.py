@@ -1,0 +1,137 @@
+"""What perf stat -I wrote is read to the digit, in every layout, and what is broken is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.errors import BadData, UnreadableFile
+from jostle.traces import read_perf_stat, read_traces
+
+LINES = """# started on Sat Jan  1 10:00:00 2022
+
+     0.010068,5.22,msec,task-clock,5223337,100.00,0.261,CPUs utilized
+     0.010068,1000,,instructions:u,5223337,50.00,,
+     0.010068,<not supported>,,LLC-load-misses,0,100.00,,
+     0.027377,3.50,msec,task-clock,3500000,100.00,0.159,CPUs utilized
+     0.027377,<not counted>,,instructions:u,0,0.00,,
+     0.027377,<not supported>,,LLC-load-misses,0,100.00,,
+"""
+PER_CORE = """     0.020,S0-D0-C10,1,2927,,page-faults,28023530,100.00,104.451,K/sec
+     0.020,S0-D0-C2,1,164,,page-faults,27991082,100.00,5.859,K/sec
+     0.051,S0-D0-C10,1,7,,page-faults,28023530,100.00,104.451,K/sec
+     0.051,S0-D0-C2,1,5,,page-faults,27991082,100.00,5.859,K/sec
+"""
+PER_CPU = PER_CORE.replace("S0-D0-C10,1", "CPU10").replace("S0-D0-C2,1", "CPU2")
+
+
+def read(tmp_path: Path, text: str, name: str = "run.csv", **options):
+    file = tmp_path / name
+    file.write_text(text)
+    return read_perf_stat(file, workload="w", platform="p", **options)
+
+
+def test_lines_with_separators(tmp_path: Path) -> None:
+    (one,) = read(tmp_path, LINES, corunners=("b",), window_id="x", runtime_seconds=0.03)
+    assert (one.run_id, one.workload, one.corunners, one.window_id) == ("run", "w", ("b",), "x")
+    np.testing.assert_array_equal(one.time_seconds, [0.010068, 0.027377])
+    np.testing.assert_allclose(one.interval_seconds, [0.010068, 0.017309])
+    np.testing.assert_allclose(one["perf_task_clock_ns"], [5.22e6, 3.5e6])
+    np.testing.assert_array_equal(one["perf_instructions"], [1000, np.nan])
+    np.testing.assert_array_equal(one["perf_instructions_running_ratio"], [0.5, np.nan])
+    assert np.isnan(one["perf_llc_load_misses"]).all()
+    assert set(one.counters) == {
+        *("perf_task_clock_ns", "perf_instructions", "perf_instructions_running_ratio"),
+        "perf_llc_load_misses",
+    }
+
+
+def test_another_separator(tmp_path: Path) -> None:
+    (one,) = read(tmp_path, LINES.replace(",", ";"), separator=";")
+    assert one["perf_instructions"][0] == 1000
+
+
+@pytest.mark.parametrize("text", [PER_CORE, PER_CPU])
+def test_cores_in_their_order(tmp_path: Path, text: str) -> None:
+    found = read(tmp_path, text)
+    assert len(found) == 1
+    np.testing.assert_array_equal(found.of("run", 0)["perf_page_faults"], [164, 5])
+    np.testing.assert_array_equal(found.of("run", 1)["perf_page_faults"], [2927, 7])
+
+
+def test_json_says_the_same_as_lines(tmp_path: Path) -> None:
+    said = []
+    for line in LINES.splitlines()[2:]:
+        fields = line.split(",")
+        one = {"interval": float(fields[0]), "counter-value": fields[1], "unit": fields[2]}
+        one |= {"event": fields[3], "event-runtime": 1, "pcnt-running": float(fields[5])}
+        said.append(json.dumps(one))
+    (lines,), (objects,) = read(tmp_path, LINES), read(tmp_path, "\n".join(said))
+    assert set(lines.counters) == set(objects.counters)
+    for name in lines.counters:
+        np.testing.assert_array_equal(lines[name], objects[name])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no intervals"),
+        ("# only a comment\n", "no intervals"),
+        (LINES + "     0.0410,5", "line 9"),
+        (LINES + '{"interval" : 0.04, "counter-val', "line 9"),
+        (LINES + "     soon,5,,instructions,1,100.00,,", "line 9"),
+        (LINES + "     0.05,-5,,instructions,1,100.00,,", "line 9"),
+        (LINES + "     nan,5,,instructions,1,100.00,,", "line 9"),
+        (LINES + "     0.05,inf,,instructions,1,100.00,,", "line 9"),
+        (LINES + "     0.05,5,,,1,100.00,,", "line 9"),
+        (LINES + LINES, "stands twice"),
+    ],
+)
+def test_what_is_broken_is_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(BadData, match=said):
+        read(tmp_path, text)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile):
+        read_perf_stat(tmp_path / "none", workload="w", platform="p")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UnreadableFile):
+        read_perf_stat(tmp_path / "bytes", workload="w", platform="p")
+
+
+@pytest.mark.parametrize("layout", ["-x,", "-j"])
+def test_what_perf_writes_here(tmp_path: Path, layout: str) -> None:
+    if shutil.which("perf") is None:
+        pytest.skip("perf is not installed")
+    file = tmp_path / "run.txt"
+    words = ["perf", "stat", "-I", "20", layout, "-e", "task-clock,page-faults", "-o", str(file)]
+    done = subprocess.run(
+        [*words, "--", sys.executable, "-c", "for _ in range(20): sum(range(10**5))"],
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip("perf may not count here, or does not know this layout")
+    (one,) = read_perf_stat(file, workload="w", platform="p")
+    # An interval in which the command did not run is not counted.
+    assert np.nansum(one["perf_task_clock_ns"]) > 1e6
+    assert np.nansum(one["perf_page_faults"]) > 10
+
+
+def test_the_command_imports_a_run(tmp_path: Path, capsys) -> None:
+    from jostle.cli._app import run
+
+    file = tmp_path / "run.csv"
+    file.write_text(LINES)
+    words = ["import", "perf", str(file), "-o", str(tmp_path / "data"), "--workload", "w"]
+    assert run([*words, "--platform", "p", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["runs"][0]["instructions"] == 1000
+    assert read_traces(tmp_path / "data").run_ids == ("run",)
