@@ -99,9 +99,9 @@ def solve_barycentric(
     p = [g[k] + sum(m[j][k] for j in range(J)) for k in range(s)]
     a = [np.zeros(len(y)) for y in bary]
     b = [np.zeros(len(y)) for y in bary]
-    status, residual, error, sweep = "max_sweeps", np.inf, np.inf, 0
+    status, residual, error = "max_sweeps", np.inf, np.inf
     residuals: list[float] = []
-    for sweep in range(1, stopping.sweeps + 1):
+    for _ in range(stopping.sweeps):
         for k in range(s - 2, -1, -1):
             b[k] = chain[k].backward(p[k + 1] + b[k + 1])
         residual = error = 0.0
@@ -147,7 +147,7 @@ def solve_barycentric(
         for k in range(s)
     ]
     weights = [a[k] + p[k] + b[k] for k in range(s)]
-    convergence = Convergence(status, residual, max(errors), sweep, tuple(residuals))
+    convergence = Convergence(status, residual, max(errors), len(residuals), tuple(residuals))
     return Barycentric(cores, [y.atoms for y in bary], weights, convergence, outer, joint)
 
 

@@ -70,6 +70,13 @@ class Cloud:
         """Mean squared distance to the centroid: the trace of the covariance."""
         return float((self.deviation**2).sum())
 
+    @property
+    def first_axis(self) -> np.ndarray:
+        """(n,) the atoms along the direction of largest variance."""
+        _, vectors = np.linalg.eigh(self.covariance)
+        axis = vectors[:, -1]
+        return (self.atoms - self.mean) @ (axis * np.sign(axis[np.abs(axis).argmax()]))
+
     def scaled(self, scale: np.ndarray) -> Cloud:
         """Every component times its scale (d,)."""
         return Cloud(self.atoms * scale, self.weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +41,8 @@ class Bridge:
     `beats`. eps, eps_unit: see `edge_eps`. time_scaled: eps of an interval in proportion to its length, as
     Brownian motion has it. noise: the bridge's own noise between snapshots. cost: `squared` or `euclid`.
     scale: {component: factor} instead of 1 / the noise within snapshots. log1p: components, like misses,
-    that are interpolated as log(1 + rate). at_most: {component: component that it cannot exceed}.
+    that are interpolated as log(1 + rate). at_most: {component: component that it cannot exceed}, None: misses
+    their requests, by name.
     atoms: draw at least so many per forecast. barycentre_atoms: the support of the barycentre.
     terminal_atoms: what the ends of a series-parallel graph are thinned to, None for not at all.
     """
@@ -63,7 +64,7 @@ class Bridge:
     atoms: int = 500
     barycentre_atoms: int = 600
     terminal_atoms: int | None = 50
-    stopping: Stopping = Stopping()
+    stopping: Stopping = field(default_factory=Stopping)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -124,7 +125,8 @@ class Forecast:
         self, snapshots: Snapshots, method: Bridge, *, scale: np.ndarray | None = None
     ) -> None:
         self.snapshots, self.method = snapshots, method
-        for name in (*method.log1p, *(method.scale or {}), *(method.at_most or {})):
+        limits = method.at_most or {}
+        for name in (*method.log1p, *(method.scale or {}), *limits, *limits.values()):
             if name not in snapshots.components:
                 raise UnknownName("component", name, snapshots.components)
         self._log = np.array([name in method.log1p for name in snapshots.components])
@@ -227,6 +229,7 @@ class Forecast:
         details: dict[str, float] = {"lam": lam}
         if method == "phase":
             cloud, missed = phase(self.snapshots, core, time)
+            details["missed_ratio"] = missed
             if missed:
                 warnings.append(f"{missed:.0%} of the runs are in a phase that no snapshot caught")
             found = Distribution.of(cloud, self.components, method)
@@ -315,7 +318,8 @@ class Forecast:
     def _bounded(self, atoms: np.ndarray) -> np.ndarray:
         """Rates are not negative, and misses are not more than requests."""
         atoms = np.maximum(atoms, 0)
-        for name, other in (self.method.at_most or paired_counters(self.components)).items():
+        limits = self.method.at_most
+        for name, other in (paired_counters(self.components) if limits is None else limits).items():
             low, high = self.components.index(name), self.components.index(other)
             atoms[:, low] = np.minimum(atoms[:, low], atoms[:, high])
         return atoms

@@ -87,10 +87,9 @@ def bridge(
 
     mean and covariance are those of all n m pairs, exactly, with the noise.
     """
-    x, y, joint = coupling.x, coupling.y, coupling.matrix
+    x, y = coupling.x, coupling.y
     random = np.random.default_rng(seed)
-    order = np.argsort(_first_axis(y), kind="stable")
-    below = np.cumsum(joint[:, order], axis=1)
+    order, below = coupling.ranked
     n = len(x)
     # Stratified twice: each x has its own part of [0, 1), and the parts are spread over the x.
     levels = (random.permuted(np.tile(np.arange(n), (draws, 1)), axis=1).T + 0.5) / n
@@ -106,7 +105,7 @@ def bridge(
         atoms = atoms + random.normal(scale=np.sqrt(variance), size=atoms.shape)
     cloud = Cloud(atoms, np.repeat(x.weights / draws, draws))
     mean = (1 - lam) * x.mean + lam * y.mean
-    cross = (x.atoms - x.mean).T @ joint @ (y.atoms - y.mean)
+    cross = coupling.cross
     covariance = (1 - lam) ** 2 * x.covariance + lam**2 * y.covariance
     covariance = covariance + lam * (1 - lam) * (cross + cross.T)
     return Between(cloud, mean, covariance + variance * np.eye(len(mean)))
@@ -140,11 +139,3 @@ def spline(
     atoms = (2 * u**3 - 3 * u**2 + 1) * x + (u**3 - 2 * u**2 + u) * h * left
     atoms = atoms + (3 * u**2 - 2 * u**3) * y + (u**3 - u**2) * h * right
     return Cloud(atoms, weights / weights.sum())
-
-
-def _first_axis(cloud: Cloud) -> np.ndarray:
-    """(n,) the atoms along the direction of largest variance."""
-    around = cloud.atoms - cloud.mean
-    _, vectors = np.linalg.eigh(cloud.covariance)
-    axis = vectors[:, -1]
-    return around @ (axis * np.sign(axis[np.abs(axis).argmax()]))

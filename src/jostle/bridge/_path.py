@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 
@@ -68,16 +69,17 @@ def solve_path_jointly(
     """
     check_path(clouds, eps)
     stopping = stopping or Stopping()
-    costs = [squared_distances(x.atoms, y.atoms) for x, y in zip(clouds, clouds[1:], strict=False)]
+    costs = [squared_distances(x.atoms, y.atoms) for x, y in pairwise(clouds)]
     kernels = [LogKernel(-cost / e) for cost, e in zip(costs, eps, strict=True)]
     log_mu = [np.log(cloud.weights) for cloud in clouds]
     s = len(clouds)
     f = [np.zeros(len(cloud)) for cloud in clouds]
     a: list[np.ndarray] = [np.zeros(len(cloud)) for cloud in clouds]
     b: list[np.ndarray] = [np.zeros(len(cloud)) for cloud in clouds]
-    status, residual, error, sweep = "max_sweeps", np.inf, np.inf, 0
+    status, residual, error = "max_sweeps", np.inf, np.inf
     residuals: list[float] = []
-    for sweep in range(1, stopping.sweeps + 1):
+    couplings: list[np.ndarray] = []
+    for _ in range(stopping.sweeps):
         for k in range(s - 2, -1, -1):
             b[k] = kernels[k].backward(f[k + 1] + b[k + 1])
         residual = 0.0
@@ -96,7 +98,7 @@ def solve_path_jointly(
         if residual < stopping.hilbert or error < stopping.marginal_l1:
             status = "converged"
             break
-    return couplings, Convergence(status, residual, error, sweep, tuple(residuals))
+    return couplings, Convergence(status, residual, error, len(residuals), tuple(residuals))
 
 
 def marginal_error(log_couplings: Sequence[np.ndarray], clouds: Sequence[Cloud]) -> float:

@@ -97,6 +97,17 @@ class Coupling:
             found += np.outer(rows, columns / columns.sum())
         return found
 
+    @cached_property
+    def ranked(self) -> tuple[np.ndarray, np.ndarray]:
+        """(m,) the y along their direction of largest variance, (n, m) cumulative sums of rows so sorted."""
+        order = np.argsort(self.y.first_axis, kind="stable")
+        return order, np.cumsum(self.matrix[:, order], axis=1)
+
+    @cached_property
+    def cross(self) -> np.ndarray:
+        """(d, d) the covariance of x with y."""
+        return (self.x.atoms - self.x.mean).T @ self.matrix @ (self.y.atoms - self.y.mean)
+
     @property
     def eps_over_median(self) -> float:
         """eps / median cost; NaN where the clouds are single atoms."""

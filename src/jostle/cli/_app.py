@@ -10,8 +10,10 @@ import typer
 
 from jostle.cli import (
     _evaluate,
+    _evaluate_bridge,
     _explain,
     _fit,
+    _forecast,
     _import,
     _measure,
     _predict,
@@ -46,6 +48,8 @@ def build() -> typer.Typer:
     modules = (_tour, _measure, _import, _runs, _fit, _predict, _explain, _evaluate, _protocol)
     for module in modules:
         module.register(app)
+    _evaluate_bridge.register(app)
+    _forecast.register(app)
     return app
 
 

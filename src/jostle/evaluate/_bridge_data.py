@@ -39,7 +39,7 @@ def phase_program(
     """
     program = np.random.default_rng([seed, 1])
     means = program.gamma(2.0, 0.5, size=(cores, phases, 3)) + 0.1
-    lengths = program.dirichlet(np.full(phases, 6.0)) * length_seconds
+    lengths = program.dirichlet(np.full(phases, 20.0)) * length_seconds
     traces = []
     for run in range(runs):
         random = np.random.default_rng([seed, 2, run])

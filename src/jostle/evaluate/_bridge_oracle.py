@@ -42,6 +42,7 @@ def tensor_sinkhorn(
         shape = [sizes[axis] if axis in (i, j) else 1 for axis in axes]
         log_tensor += (log_kernel if i < j else log_kernel.T).reshape(shape)
     tensor = np.exp(log_tensor - log_tensor.max())
+    worst = np.inf
     for _ in range(sweeps):
         worst = 0.0
         for node, mu in marginals.items():
