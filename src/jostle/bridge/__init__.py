@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ._forecast import Bridge, Forecast, forecast
     from ._interpolate import METHODS, transport, wasserstein
     from ._path import edge_eps, solve_path, solve_path_jointly
+    from ._phase import place
     from ._select import Selection, few
     from ._series_parallel import SeriesParallel, solve_series_parallel, thinned
     from ._sinkhorn import Convergence, Coupling, Stopping, solve_edge
@@ -51,6 +52,7 @@ _HOMES = {
     "exceedance_of_any": "_demand",
     "few": "_select",
     "forecast": "_forecast",
+    "place": "_phase",
     "scale_of": "_clouds",
     "solve_barycentric": "_barycentric",
     "solve_edge": "_sinkhorn",
@@ -87,6 +89,7 @@ __all__ = [
     "exceedance_of_any",
     "few",
     "forecast",
+    "place",
     "scale_of",
     "solve_barycentric",
     "solve_edge",

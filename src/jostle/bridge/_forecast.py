@@ -15,7 +15,7 @@ from jostle.bridge._clouds import Cloud, scale_of
 from jostle.bridge._distribution import Distribution
 from jostle.bridge._graphs import couple_cores
 from jostle.bridge._path import edge_eps
-from jostle.bridge._phase import phase
+from jostle.bridge._phase import phase, place
 from jostle.bridge._select import Selection, choose
 from jostle.bridge._sinkhorn import Coupling, Stopping, solve_edge
 from jostle.bridge._snapshots import Snapshots
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 METHODS = (*between.METHODS, "select")
 GRAPHS = ("path", "barycentric", "series_parallel")
+CANDIDATES = 120  # times among which snapshots are placed
 OFF_GRID = 1e-9  # of the span of time: nearer than this to a snapshot is at it
 
 
@@ -37,11 +38,12 @@ class Bridge:
     (needs a clock), or `select`: the best of them in each interval by leave-one-snapshot-out.
     graph: how cores hang together: `path` (each core by itself), `barycentric`, `series_parallel`.
     components: counters that make the state, None for all. snapshots: a number of times, or the times in
-    seconds; None for all sample times of the traces. clock, clock_kind: the counter of progress, `work` or
+    seconds; None for all sample times of the traces. placement: of a number of times, `even`, or `clock`:
+    where they catch the most phases (see `place`). clock, clock_kind: the counter of progress, `work` or
     `beats`. eps, eps_unit: see `edge_eps`. time_scaled: eps of an interval in proportion to its length, as
     Brownian motion has it. noise: the bridge's own noise between snapshots. cost: `squared` or `euclid`.
     scale: {component: factor} instead of 1 / the noise within snapshots. log1p: components, like misses,
-    that are interpolated as log(1 + rate). at_most: {component: component that it cannot exceed}, None: misses
+    that are interpolated as log(1 + rate). at_most: {component: what it cannot exceed}; None: misses
     their requests, by name.
     atoms: draw at least so many per forecast. barycentre_atoms: the support of the barycentre.
     terminal_atoms: what the ends of a series-parallel graph are thinned to, None for not at all.
@@ -50,6 +52,7 @@ class Bridge:
     method: str = "bridge"
     graph: str = "path"
     components: tuple[str, ...] | None = None
+    placement: str = "even"
     snapshots: int | tuple[float, ...] | None = None
     clock: str | None = None
     clock_kind: ClockKind = "work"
@@ -72,6 +75,7 @@ class Bridge:
             ("method", self.method, METHODS),
             ("graph", self.graph, GRAPHS),
             ("eps_unit", self.eps_unit, ("spread", "median", "absolute")),
+            ("placement", self.placement, ("even", "clock")),
             ("cost", self.cost, ("squared", "euclid")),
             ("clock_kind", self.clock_kind, ("work", "beats")),
         ):
@@ -96,22 +100,24 @@ def forecast(data: Traces | Snapshots, method: Bridge | None = None) -> Forecast
     Raises BadData for runs of different workloads, NotEnoughRuns for fewer than two, UnknownName.
     """
     method = method or Bridge()
-    if isinstance(data, Snapshots):
-        if isinstance(method.snapshots, int):
-            chosen = np.linspace(0, len(data) - 1, min(method.snapshots, len(data)))
-            data = data.select(np.unique(chosen.round().astype(int)))
-        return Forecast(data, method)
     count = method.snapshots if isinstance(method.snapshots, int) else None
-    times = None if isinstance(method.snapshots, int) else method.snapshots
-    snapshots = Snapshots.from_traces(
-        data,
-        method.components,
-        times,
-        count=count,
-        clock=method.clock,
-        clock_kind=method.clock_kind,
-    )
-    return Forecast(snapshots, method)
+    if not isinstance(data, Snapshots):
+        placed = count is not None and method.placement == "clock"
+        data = Snapshots.from_traces(
+            data,
+            method.components,
+            None if isinstance(method.snapshots, int) else method.snapshots,
+            count=max(CANDIDATES, count or 0) if placed else count,
+            clock=method.clock,
+            clock_kind=method.clock_kind,
+        )
+    if count is not None and len(data) > count:
+        if method.placement == "clock":
+            data = data.select(place(data, count, min(data.cores)))
+        else:
+            even = np.linspace(0, len(data) - 1, count).round().astype(int)
+            data = data.select(np.unique(even))
+    return Forecast(data, method)
 
 
 class Forecast:

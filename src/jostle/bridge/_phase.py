@@ -19,6 +19,7 @@ from jostle.bridge._clouds import Cloud
 from jostle.bridge._snapshots import Snapshots
 from jostle.errors import NotEnoughRuns, UsageError
 
+ENOUGH = 0.05  # of the runs: fewer more in a phase are not worth a snapshot
 WIDE = 1.0  # of the spread of log rates within a snapshot: how unlike the rate of a donor may be
 
 
@@ -44,6 +45,8 @@ def phase(snapshots: Snapshots, core: int, time_seconds: float) -> tuple[Cloud, 
     places, rates = [], []
     for k in seen:
         p, v = clock.at(core, float(snapshots.times_seconds[k]))
+        if clock.kind == "beats":
+            p = _whole(p, v)
         places.append(p[shots[k].runs])
         rates.append(v[shots[k].runs])
     if clock.kind == "beats":
@@ -53,6 +56,12 @@ def phase(snapshots: Snapshots, core: int, time_seconds: float) -> tuple[Cloud, 
         weights, missed = _by_work(progress[known], rate[known], places, rates), 0.0
     atoms = np.concatenate([shots[k].cloud.atoms for k in seen])
     return Cloud.of(atoms, np.concatenate(weights)), missed
+
+
+def _whole(progress: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """The phases of runs whose sample lies in one phase, NaN for those in whose sample a beat fell: such a
+    state is part one phase's and part the other's."""
+    return np.where(rate > 0, np.nan, progress)
 
 
 def _by_beats(
@@ -125,3 +134,37 @@ def _by_work(
             weights[k] += joint[:, start : start + part.shape[1]].sum(axis=0)
             start += part.shape[1]
     return weights
+
+
+def place(snapshots: Snapshots, count: int, core: int = 0) -> list[int]:
+    """The numbers of `count` of the snapshots, first and last among them, that catch the most phases.
+
+    The clock is known all the time, so it tells beforehand at which times a snapshot would catch phases that
+    the others miss: each next one is where it catches most of what runs do and is not caught yet, and when
+    all is caught, in the middle of the widest gap. Raises UsageError without a clock that counts beats.
+    """
+    clock, s = snapshots.clock, len(snapshots)
+    if clock is None or clock.kind != "beats":
+        raise UsageError("snapshots can be placed by a clock that counts beats only")
+    if count < 2:
+        raise UsageError(f"{count} snapshots cannot be placed")
+    if count >= s:
+        return list(range(s))
+    where = np.array([_whole(*clock.at(core, float(t))) for t in snapshots.times_seconds])  # (s, R)
+    phases = np.unique(where[np.isfinite(where)])
+    share = np.stack([(where == phase).mean(axis=1) for phase in phases], axis=1)  # (s, phases)
+    lasting = share.sum(axis=0)
+    chosen = [0, s - 1]
+    while len(chosen) < count:
+        caught = share[chosen].max(axis=0)
+        worth = np.maximum(share - caught, 0) @ lasting
+        worth[chosen] = -1.0
+        if worth.max() < ENOUGH * lasting.sum() / len(phases):
+            done = sorted(chosen)
+            wide = int(np.argmax(np.diff(done)))
+            chosen.append((done[wide] + done[wide + 1]) // 2)
+        else:
+            # Of equally good times the middle one: runs that are early or late are in the phase as well.
+            best = np.flatnonzero(worth > worth.max() * (1 - 1e-9))
+            chosen.append(int(best[len(best) // 2]))
+    return sorted(set(chosen))

@@ -46,7 +46,7 @@ def choose(forecast: Forecast, core: int) -> Selection:
     scores = np.full((max(s - 2, 0), len(candidates)), np.nan)
     for left_out in range(1, s - 1):
         scores[left_out - 1] = _scores(forecast, core, left_out, candidates)
-    by_time = np.isfinite(scores[:, : len(IN_TIME)]).all(axis=1)
+    by_time = np.asarray(np.isfinite(scores[:, : len(IN_TIME)]).all(axis=1))
     if not by_time.any():
         return Selection(("bridge",) * (s - 1), candidates, scores, "bridge")
     chosen = []

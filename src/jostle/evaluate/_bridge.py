@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.bridge import Bridge, Cloud, Forecast, Snapshots, few, wasserstein
+from jostle.bridge import Bridge, Cloud, Forecast, Snapshots, few, place, wasserstein
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.evaluate._bridge_baselines import predictions
 from jostle.evaluate._bridge_data import (
@@ -29,6 +29,7 @@ from jostle.evaluate._bridge_data import (
 from jostle.traces import Traces
 
 STEADY = 1.0  # cycles: the first one is the start-up
+CANDIDATES = 120  # times at which a snapshot may be placed
 COMPARED = 500  # atoms of a forecast in a comparison
 Progress = Callable[[int, int, float], None]
 
@@ -52,6 +53,7 @@ class Split:
     questions: Sequence[Question]
     paper: Bridge | None = None
     period: float | None = None
+    placed: Forecast | None = None  # phase-aware, of as many snapshots placed by the clock
 
 
 @dataclass
@@ -85,7 +87,7 @@ class Scores:
         return (self.mean(base) - self.mean(method)) / room if room > 0 else float("nan")
 
     def _known(self) -> np.ndarray:
-        return np.isfinite(np.array(list(self.w2.values()))).all(axis=0)
+        return np.asarray(np.isfinite(np.array(list(self.w2.values()))).all(axis=0))
 
 
 def score(name: str, splits: Sequence[Split], progress: Progress | None = None) -> Scores:
@@ -107,6 +109,9 @@ def score(name: str, splits: Sequence[Split], progress: Progress | None = None) 
             clouds = predictions(
                 split.forecast, split.paper, question.core, question.time_seconds, split.period
             )
+            if split.placed is not None:
+                placed = split.placed.at(question.time_seconds, question.core, method="phase")
+                clouds["phase_placed"] = placed.cloud
             clouds["oracle"] = question.oracle
             answered.append(
                 {key: _compare(c, question.truth, scale, limit) for key, c in clouds.items()}
@@ -171,7 +176,9 @@ def trace_splits(
         half = len(ids) // 2
         asked = np.sort(random.uniform(first, last, times))
         asked = asked[np.abs(asked[:, None] - grid).min(axis=1) > step]
-        everything = np.union1d(grid, asked)
+        by_clock = method.clock is not None and method.clock_kind == "beats"
+        candidates = np.linspace(first, last, CANDIDATES) if by_clock else grid
+        everything = np.union1d(np.union1d(grid, asked), candidates)
         settings = {"clock": method.clock, "clock_kind": method.clock_kind}
         a = Snapshots.from_traces(
             traces.select(ids[:half]), method.components, everything, **settings
@@ -188,7 +195,12 @@ def trace_splits(
                 prints = {fingerprint(shot.cloud.atoms) for shot in train.of(core)}
                 leaks = fingerprint(oracle.cloud.atoms) in prints
                 questions.append(Question(float(time), core, truth.cloud, oracle.cloud, leaks))
-        made.append(Split(Forecast(train, replace(method, snapshots=None)), questions))
+        settled = replace(method, snapshots=None)
+        placed = None
+        if by_clock:
+            able = a.select(np.searchsorted(everything, candidates))
+            placed = Forecast(able.select(place(able, snapshots, min(a.cores))), settled)
+        made.append(Split(Forecast(train, settled), questions, placed=placed))
     return made
 
 

@@ -1,8 +1,9 @@
-"""Pictures of forecasts: the distribution over time with its snapshots, and the paper's Figures 6, 7, 10, 11."""
+"""Pictures of forecasts: the distribution over time, and the paper's Figures 6, 7, 10 and 11."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> l
     ):
         histories = [
             solve_edge(x, y, edge_eps(x, y, eps, unit), stopping=stop).convergence.residuals
-            for x, y in zip(clouds, clouds[1:], strict=False)
+            for x, y in pairwise(clouds)
         ]
         _residuals(axis, histories, label, f"C{number}")
     axis.set_ylabel("Hilbert residual, worst edge")
