@@ -98,7 +98,7 @@ class Distribution:
 
     def exceedance_ratio(self, limits: Limits) -> float:
         """P(any of these components is above its limit); limits: {component: events per second}."""
-        return float(self.weights @ self.above(limits))
+        return float(np.clip(self.weights @ self.above(limits), 0.0, 1.0))
 
     def above(self, limits: Limits) -> np.ndarray:
         """(m,) whether an atom is above any limit. Raises UnknownName, UsageError for NaN."""

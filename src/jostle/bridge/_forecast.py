@@ -253,7 +253,8 @@ class Forecast:
         exact: between.Between | None = None
         if method == "bridge":
             coupling = self.coupling(k, core)
-            noise = self.method.noise and self.method.cost == "squared"
+            noisy = self.method.noise and self.method.cost == "squared"
+            noise = (self.scale > 0) & noisy
             draws = -(-self.method.atoms // len(coupling.x))
             place = [seed, core % 2**32, k, round(lam * 2**40)]
             exact = between.bridge(coupling, lam, noise=noise, draws=draws, seed=place)

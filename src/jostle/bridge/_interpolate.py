@@ -81,11 +81,12 @@ def displace(coupling: Coupling, lam: float) -> Cloud:
 
 
 def bridge(
-    coupling: Coupling, lam: float, *, noise: bool, draws: int, seed: int | list[int]
+    coupling: Coupling, lam: float, *, noise: np.ndarray, draws: int, seed: int | list[int]
 ) -> Between:
     """Atoms of the bridge's law at lam by a stratified draw: for every x, `draws` of its y.
 
-    mean and covariance are those of all n m pairs, exactly, with the noise.
+    noise: (d,) whether a component has any. mean and covariance are those of all n m pairs, exactly, with
+    the noise.
     """
     x, y = coupling.x, coupling.y
     random = np.random.default_rng(seed)
@@ -100,15 +101,15 @@ def bridge(
     chosen = order[np.minimum(np.array(found), len(y) - 1)]
     atoms = (1 - lam) * x.atoms[:, None] + lam * y.atoms[chosen]
     atoms = atoms.reshape(n * draws, -1)
-    variance = lam * (1 - lam) * coupling.eps / 2 if noise else 0.0
-    if variance:
+    variance = lam * (1 - lam) * coupling.eps / 2 * noise
+    if variance.any():
         atoms = atoms + random.normal(scale=np.sqrt(variance), size=atoms.shape)
     cloud = Cloud(atoms, np.repeat(x.weights / draws, draws))
     mean = (1 - lam) * x.mean + lam * y.mean
     cross = coupling.cross
     covariance = (1 - lam) ** 2 * x.covariance + lam**2 * y.covariance
     covariance = covariance + lam * (1 - lam) * (cross + cross.T)
-    return Between(cloud, mean, covariance + variance * np.eye(len(mean)))
+    return Between(cloud, mean, covariance + np.diag(variance))
 
 
 def spline(
