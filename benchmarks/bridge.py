@@ -55,7 +55,7 @@ def main() -> None:
     print("published snapshots, n=500, s=26, Hilbert 1e-10")
     for ratio in (1000.0, 1.0, 0.1, 0.02, 0.001):
         eps = [ratio * median for median in medians]
-        seconds = []
+        seconds, solved = [], []
         for _ in range(given.repeats if ratio >= 0.1 else 1):
             began = time.process_time()
             solved = solve_path(clouds, eps, stopping=strict)

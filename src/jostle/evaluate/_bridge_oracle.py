@@ -29,7 +29,7 @@ def tensor_sinkhorn(
     edges: Sequence[Edge],
     marginals: Mapping[int, np.ndarray],
     *,
-    tolerance: float = 1e-14,
+    tolerance: float = 1e-13,
     sweeps: int = 200_000,
 ) -> np.ndarray:
     """The tensor exp(sum of edges' L) scaled to the marginals; edges: (node, node, L), logs.
