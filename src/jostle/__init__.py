@@ -18,6 +18,7 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from jostle.bounds import Bounds
+    from jostle.bridge import Bridge, forecast
     from jostle.errors import JostleError
     from jostle.factorization import Factorization
     from jostle.models import Model, fit, load
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Bounds": "bounds",
+    "Bridge": "bridge",
     "Colocations": "runs",
     "Dataset": "runs",
     "Factorization": "factorization",
@@ -34,12 +36,14 @@ _HOMES = {
     "Model": "models",
     "Runs": "runs",
     "fit": "models",
+    "forecast": "bridge",
     "load": "models",
     "read_runs": "runs",
 }
 
 __all__ = [
     "Bounds",
+    "Bridge",
     "Colocations",
     "Dataset",
     "Factorization",
@@ -47,6 +51,7 @@ __all__ = [
     "Model",
     "Runs",
     "fit",
+    "forecast",
     "load",
     "read_runs",
 ]

@@ -10,8 +10,10 @@ import typer
 
 from jostle.cli import (
     _evaluate,
+    _evaluate_bridge,
     _explain,
     _fit,
+    _forecast,
     _import,
     _measure,
     _opcodes,
@@ -60,6 +62,8 @@ def build() -> typer.Typer:
     )
     for module in modules:
         module.register(app)
+    _evaluate_bridge.register(app)
+    _forecast.register(app)
     return app
 
 

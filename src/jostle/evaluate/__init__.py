@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from ._ablations import STUDY_NAMES, Study, Variant, study_named
     from ._baselines import Blind, GradientBoosting, LinearScaling
     from ._baselines_neural import Attention, MatrixFactorization, NeuralNetwork
+    from ._bridge import leaks_of_design, made_splits, published_splits, score, trace_splits
+    from ._bridge_data import drift, phase_program
+    from ._bridge_figures import draw_convergence, draw_forecast, draw_predicted
+    from ._bridge_oracle import brute_force_errors
+    from ._bridge_report import accuracy_metrics, score_rows, speed_metrics, table_three, table_two
     from ._factorization import (
         Evaluation,
         Split,
@@ -51,21 +56,37 @@ _HOMES = {
     "Tour": "_tour",
     "TourPlan": "_tour",
     "Variant": "_ablations",
+    "accuracy_metrics": "_bridge_report",
+    "brute_force_errors": "_bridge_oracle",
+    "draw_convergence": "_bridge_figures",
     "draw_embeddings": "_figures_embedding",
+    "draw_forecast": "_bridge_figures",
+    "draw_predicted": "_bridge_figures",
     "draw_studies": "_figures",
+    "drift": "_bridge_data",
     "evaluate_factorization": "_factorization",
     "file_split": "_factorization",
     "hold_out_sets": "_tour",
+    "leaks_of_design": "_bridge",
     "learn_tour": "_tour",
+    "made_splits": "_bridge",
     "mape": "_tour",
     "measure_tour": "_tour",
     "metrics_of": "_factorization",
     "observed_split": "_factorization",
+    "phase_program": "_bridge_data",
     "pick_examples": "_tour",
+    "published_splits": "_bridge",
     "run_protocol": "_protocol",
+    "score": "_bridge",
+    "score_rows": "_bridge_report",
     "solo_medians": "_tour",
+    "speed_metrics": "_bridge_report",
     "study_named": "_ablations",
     "summary_rows": "_figures",
+    "table_three": "_bridge_report",
+    "table_two": "_bridge_report",
+    "trace_splits": "_bridge",
 }
 
 __all__ = [
@@ -83,21 +104,37 @@ __all__ = [
     "Tour",
     "TourPlan",
     "Variant",
+    "accuracy_metrics",
+    "brute_force_errors",
+    "draw_convergence",
     "draw_embeddings",
+    "draw_forecast",
+    "draw_predicted",
     "draw_studies",
+    "drift",
     "evaluate_factorization",
     "file_split",
     "hold_out_sets",
+    "leaks_of_design",
     "learn_tour",
+    "made_splits",
     "mape",
     "measure_tour",
     "metrics_of",
     "observed_split",
+    "phase_program",
     "pick_examples",
+    "published_splits",
     "run_protocol",
+    "score",
+    "score_rows",
     "solo_medians",
+    "speed_metrics",
     "study_named",
     "summary_rows",
+    "table_three",
+    "table_two",
+    "trace_splits",
 ]
 
 

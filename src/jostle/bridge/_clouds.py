@@ -1,0 +1,118 @@
+"""Weighted point clouds: what was measured at one time, on one core, over the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from jostle.errors import BadData
+
+FLOOR = 1e-3  # of a component's range: no component counts for more than a thousand times its noise
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """atoms: (n, d). weights: (n,) above 0, sum 1. Made by :meth:`of`, which checks."""
+
+    atoms: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(
+        cls, atoms: np.ndarray, weights: np.ndarray | None = None, *, where: str | None = None
+    ) -> Cloud:
+        """A checked cloud; atoms of weight 0 are dropped, weights are divided by their sum.
+
+        weights: None for equal ones. Raises BadData for no atoms, NaN or infinite atoms, negative
+        weights, or weights that are all 0.
+        """
+        atoms = np.asarray(atoms, np.float64)
+        if atoms.ndim == 1:
+            atoms = atoms[:, None]
+        if atoms.ndim != 2 or 0 in atoms.shape:
+            raise BadData(f"a cloud needs (n, d) atoms, not {atoms.shape}", where=where)
+        if not np.isfinite(atoms).all():
+            row = int(np.flatnonzero(~np.isfinite(atoms).all(axis=1))[0])
+            raise BadData(f"atom {row} is not finite: {atoms[row]}", where=where)
+        n = len(atoms)
+        weights = np.full(n, 1 / n) if weights is None else np.asarray(weights, np.float64)
+        if weights.shape != (n,):
+            raise BadData(f"{weights.size} weights for {n} atoms", where=where)
+        if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.sum() > 0):
+            raise BadData("weights must be finite, not negative, and not all 0", where=where)
+        kept = weights > 0
+        return cls(atoms[kept], weights[kept] / weights[kept].sum())
+
+    def __len__(self) -> int:
+        return len(self.atoms)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """(d,)"""
+        return self.weights @ self.atoms
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """(d, d)"""
+        around = self.atoms - self.mean
+        return (self.weights[:, None] * around).T @ around
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """(d,) standard deviation of each component."""
+        return np.sqrt(self.weights @ (self.atoms - self.mean) ** 2)
+
+    @property
+    def spread(self) -> float:
+        """Mean squared distance to the centroid: the trace of the covariance."""
+        return float((self.deviation**2).sum())
+
+    @property
+    def first_axis(self) -> np.ndarray:
+        """(n,) the atoms along the direction of largest variance."""
+        _, vectors = np.linalg.eigh(self.covariance)
+        axis = vectors[:, -1]
+        return (self.atoms - self.mean) @ (axis * np.sign(axis[np.abs(axis).argmax()]))
+
+    def scaled(self, scale: np.ndarray) -> Cloud:
+        """Every component times its scale (d,)."""
+        return Cloud(self.atoms * scale, self.weights)
+
+    @cached_property
+    def merged(self) -> Cloud:
+        """The same distribution with every atom once (idle cores give many equal ones)."""
+        atoms, inverse = np.unique(self.atoms, axis=0, return_inverse=True)
+        if len(atoms) == len(self.atoms):
+            return self
+        return Cloud(atoms, np.bincount(inverse.ravel(), self.weights, len(atoms)))
+
+    def take(self, rows: np.ndarray) -> Cloud:
+        """Only these atoms, with their weights in proportion."""
+        weights = self.weights[rows]
+        return Cloud(self.atoms[rows], weights / weights.sum())
+
+
+def scale_of(clouds: Sequence[Cloud]) -> np.ndarray:
+    """(d,) what to multiply components of different units with before distances are taken.
+
+    1 / the median over the clouds of the standard deviation within a cloud: the noise of one time, not
+    the drift over time, is the unit. It is at least a thousandth of the component's range; a component
+    that never changes gets 0. Clouds of one atom do not count.
+    """
+    deviations = [cloud.deviation for cloud in clouds if len(cloud.merged) > 1]
+    everything = np.concatenate([cloud.atoms for cloud in clouds])
+    extent = np.ptp(everything, axis=0)
+    inside = np.median(deviations, axis=0) if deviations else np.zeros_like(extent)
+    unit = np.maximum(inside, FLOOR * extent)
+    return np.divide(1.0, unit, out=np.zeros_like(unit), where=unit > 0)
+
+
+def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(n, m) squared Euclidean distances, by differences: exact for near points far out."""
+    found = np.zeros((len(x), len(y)))
+    for component in range(x.shape[1]):
+        found += (x[:, component, None] - y[None, :, component]) ** 2
+    return found

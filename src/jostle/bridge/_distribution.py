@@ -1,0 +1,119 @@
+"""The answer: a distribution of resource use at one time, as weighted atoms with what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jostle.bridge._clouds import Cloud
+from jostle.errors import UnknownName, UsageError
+
+Limits = Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Resource use at one time. components: names of the d components, in events per second.
+
+    atoms: (m, d), weights: (m,), sum 1; idle runs, which have ended, are one atom at 0 among them, of
+    weight `idle_ratio`. mean: (d,) and covariance: (d, d) are those of the whole forecast, of which the
+    atoms may be a sample. method: what made it. warnings: what a reader must know. details: numbers of
+    the solver (eps_over_median, marginal_l1, hilbert, dependence, lam), NaN where they do not apply.
+    """
+
+    components: tuple[str, ...]
+    atoms: np.ndarray
+    weights: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    method: str
+    time_seconds: float = float("nan")
+    idle_ratio: float = 0.0
+    warnings: tuple[str, ...] = ()
+    details: Mapping[str, float] | None = None
+
+    @classmethod
+    def of(
+        cls, cloud: Cloud, components: Sequence[str], method: str, *, idle_ratio: float = 0.0
+    ) -> Distribution:
+        """From a cloud of the running runs, and the share of runs that have ended."""
+        components = tuple(components)
+        if len(components) != cloud.atoms.shape[1]:
+            raise UsageError(f"{len(components)} names for {cloud.atoms.shape[1]} components")
+        found = cls(components, cloud.atoms, cloud.weights, cloud.mean, cloud.covariance, method)
+        return found.with_idle(idle_ratio)
+
+    def __len__(self) -> int:
+        return len(self.atoms)
+
+    @property
+    def cloud(self) -> Cloud:
+        return Cloud(self.atoms, self.weights)
+
+    @property
+    def effective_atoms(self) -> float:
+        """1 / sum of squared weights: how many equal atoms it is worth."""
+        return float(1 / (self.weights**2).sum())
+
+    def with_idle(self, idle_ratio: float) -> Distribution:
+        """The same with a share of runs that use nothing. A mixture: idle runs are not displaced."""
+        if not 0 <= idle_ratio <= 1:
+            raise UsageError(f"an idle ratio of {idle_ratio}")
+        if idle_ratio == 0:
+            return self
+        busy, zero = 1 - idle_ratio, np.zeros((1, self.atoms.shape[1]))
+        second = self.covariance + np.outer(self.mean, self.mean)
+        mean = busy * self.mean
+        kept = busy > 0
+        return replace(
+            self,
+            atoms=np.concatenate([self.atoms, zero]) if kept else zero,
+            weights=np.append(busy * self.weights, idle_ratio) if kept else np.ones(1),
+            mean=mean,
+            covariance=busy * second - np.outer(mean, mean),
+            idle_ratio=idle_ratio + busy * self.idle_ratio,
+        )
+
+    def column(self, component: str) -> int:
+        """The number of a component. Raises UnknownName."""
+        if component not in self.components:
+            raise UnknownName("component", component, self.components)
+        return self.components.index(component)
+
+    def quantile(self, ratios: float | Sequence[float]) -> np.ndarray:
+        """(d,) or (len(ratios), d): per component the least value not exceeded with that probability."""
+        asked = np.atleast_1d(np.asarray(ratios, np.float64))
+        if not ((asked >= 0) & (asked <= 1)).all():
+            raise UsageError(f"quantiles {ratios} are not all between 0 and 1")
+        found = np.empty((len(asked), len(self.components)))
+        for column in range(len(self.components)):
+            order = np.argsort(self.atoms[:, column], kind="stable")
+            below = np.cumsum(self.weights[order])
+            # 1e-12: a sum of weights that should be the ratio may miss it by rounding.
+            place = np.searchsorted(below, asked * below[-1] - 1e-12)
+            found[:, column] = self.atoms[order[np.minimum(place, len(order) - 1)], column]
+        return found[0] if np.ndim(ratios) == 0 else found
+
+    def exceedance_ratio(self, limits: Limits) -> float:
+        """P(any of these components is above its limit); limits: {component: events per second}."""
+        return float(np.clip(self.weights @ self.above(limits), 0.0, 1.0))
+
+    def above(self, limits: Limits) -> np.ndarray:
+        """(m,) whether an atom is above any limit. Raises UnknownName, UsageError for NaN."""
+        if not limits:
+            raise UsageError("no limits", fix="Say at least one component and its limit.")
+        over = np.zeros(len(self), bool)
+        for name, limit in limits.items():
+            if not limit == limit:
+                raise UsageError(f"the limit of {name!r} is NaN")
+            over |= self.atoms[:, self.column(name)] > limit
+        return over
+
+    def sample(self, size: int, seed: int = 0) -> np.ndarray:
+        """(size, d) atoms drawn with their weights."""
+        if size < 1:
+            raise UsageError(f"a sample of {size}")
+        random = np.random.default_rng(seed)
+        return self.atoms[random.choice(len(self), size, p=self.weights / self.weights.sum())]

@@ -1,0 +1,135 @@
+"""Sums and products of exponentials, in logarithms: the only arithmetic the solvers need.
+
+Two kinds of kernel answer the same two questions, `forward` and `backward`. :class:`LogKernel` is the
+reference: every answer is an exact log-sum-exp. :class:`AbsorbedKernel` keeps exp(L + x0 + y0) for
+potentials (x0, y0) near those it is asked about, so that an answer is one product with a matrix
+(absorption: Schmitzer, SIAM J. Sci. Comput. 41(3), 2019); it rebuilds itself where they have moved too
+far for double precision.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+FAR = 100.0  # potentials may differ from the absorbed ones by a range of this, in logarithms
+LOST = 1e-280  # sums below this may have lost terms to underflow
+
+
+class Kernel(Protocol):
+    """A matrix exp(L), L: (n, m), asked about in logarithms."""
+
+    log_kernel: np.ndarray
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        """(m,) log sum_i exp(x_i + L_ij)."""
+        ...
+
+    def backward(self, y: np.ndarray) -> np.ndarray:
+        """(n,) log sum_j exp(L_ij + y_j)."""
+        ...
+
+
+def log_sum_exp(values: np.ndarray, axis: int) -> np.ndarray:
+    """log sum exp along an axis; -inf where all are."""
+    top = values.max(axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(values - top).sum(axis=axis)) + np.squeeze(top, axis)
+
+
+class LogKernel:
+    """The reference: exact, and an exponential per entry and answer."""
+
+    def __init__(self, log_kernel: np.ndarray) -> None:
+        self.log_kernel = log_kernel
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        return log_sum_exp(self.log_kernel + x[:, None], axis=0)
+
+    def backward(self, y: np.ndarray) -> np.ndarray:
+        return log_sum_exp(self.log_kernel + y[None, :], axis=1)
+
+
+class AbsorbedKernel:
+    """exp(L + x0 + y0), rebuilt by an exact step where x0 or y0 is far from what is asked."""
+
+    def __init__(self, log_kernel: np.ndarray) -> None:
+        self.log_kernel = log_kernel
+        self.rebuilt = 0
+        self._kernel: np.ndarray | None = None
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        if self._kernel is not None:
+            answer = self._product(x - self._x, self._kernel.T)
+            if answer is not None:
+                return answer - self._y
+        return self._absorb_forward(x)
+
+    def backward(self, y: np.ndarray) -> np.ndarray:
+        if self._kernel is not None:
+            answer = self._product(y - self._y, self._kernel)
+            if answer is not None:
+                return answer - self._x
+        return self._absorb_backward(y)
+
+    @staticmethod
+    def _product(moved: np.ndarray, kernel: np.ndarray) -> np.ndarray | None:
+        """log(kernel @ exp(moved)), None where double precision does not reach."""
+        top = moved.max()
+        if not top - moved.min() < FAR:  # also where something is not finite
+            return None
+        sums = kernel @ np.exp(moved - top)
+        return np.log(sums) + top if sums.min() > LOST else None
+
+    def _absorb_forward(self, x: np.ndarray) -> np.ndarray:
+        kernel = self.log_kernel + x[:, None]
+        top = kernel.max(axis=0)
+        np.subtract(kernel, top, out=kernel)
+        np.exp(kernel, out=kernel)
+        sums = kernel.sum(axis=0)
+        kernel /= sums
+        answer = np.log(sums) + top
+        self._keep(kernel, x, -answer)
+        return answer
+
+    def _absorb_backward(self, y: np.ndarray) -> np.ndarray:
+        kernel = self.log_kernel + y
+        top = kernel.max(axis=1)
+        np.subtract(kernel, top[:, None], out=kernel)
+        np.exp(kernel, out=kernel)
+        sums = kernel.sum(axis=1)
+        kernel /= sums[:, None]
+        answer = np.log(sums) + top
+        self._keep(kernel, -answer, y)
+        return answer
+
+    def _keep(self, kernel: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        self._kernel, self._x, self._y = kernel, x.copy(), y.copy()
+        self.rebuilt += 1
+
+
+def log_matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """log(exp(a) @ exp(b)) for a: (n, k), b: (k, m), by one product of matrices.
+
+    The inner index is balanced between the factors; sums that underflow all the same are taken again
+    one by one, exactly.
+    """
+    share = 0.5 * (b.max(axis=1) - a.max(axis=0))
+    share = np.where(np.isfinite(share), share, 0.0)
+    left, right = a + share, b - share[:, None]
+    rows, columns = left.max(axis=1), right.max(axis=0)
+    rows = np.where(np.isfinite(rows), rows, 0.0)
+    columns = np.where(np.isfinite(columns), columns, 0.0)
+    sums = np.exp(left - rows[:, None]) @ np.exp(right - columns)
+    lost = ~(sums > LOST)
+    with np.errstate(divide="ignore"):
+        answer = np.log(sums) + rows[:, None] + columns
+    if lost.any():
+        i, j = np.nonzero(lost)
+        step = max(1, 2_000_000 // a.shape[1])
+        for start in range(0, len(i), step):
+            part = slice(start, start + step)
+            answer[i[part], j[part]] = log_sum_exp(a[i[part]] + b[:, j[part]].T, axis=1)
+    return answer

@@ -1,0 +1,254 @@
+"""Snapshots: what all runs of one workload did at the same times, core by core, out of their traces.
+
+A state is a rate: the count of a sample divided by that sample's own length, for samplers keep their
+interval badly. A run that has ended is idle: it counts, with a mass of its own, and is not an atom at 0
+that gets displaced. A run whose trace has a gap, or stops before the run did, is left out at that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.bridge._clock import Clock, ClockKind
+from jostle.bridge._clouds import Cloud
+from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from jostle.traces import Trace, Traces
+
+FEWEST_RUNS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """One time on one core. cloud: rates (n, d) of the runs that still run; a single atom at 0 where none
+    does (idle_ratio 1). runs: (n,) which runs the atoms are, -1 where that is not known."""
+
+    cloud: Cloud
+    runs: np.ndarray
+    idle_ratio: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshots:
+    """times_seconds: (s,) rising. cores: {core: s snapshots}. components: the d names.
+
+    end_seconds: (R,) when each run ended, NaN where that is not known; None without runs' identities.
+    clock: each run's progress over time, or None.
+    """
+
+    times_seconds: np.ndarray
+    cores: Mapping[int, Sequence[Snapshot]]
+    components: tuple[str, ...]
+    end_seconds: np.ndarray | None = None
+    clock: Clock | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        times_seconds: Sequence[float] | np.ndarray,
+        clouds: Sequence[np.ndarray] | Mapping[int, Sequence[np.ndarray]],
+        components: Sequence[str],
+        *,
+        paired: bool = True,
+    ) -> Snapshots:
+        """From point clouds (n_k, d), one per time, for core 0 or {core: clouds}.
+
+        paired: row i is the same run in all clouds of a core that have as many rows as its first.
+        """
+        cores = clouds if isinstance(clouds, Mapping) else {0: clouds}
+        times = _checked_times(times_seconds)
+        made: dict[int, list[Snapshot]] = {}
+        for core, arrays in cores.items():
+            if len(arrays) != len(times):
+                raise BadData(f"{len(arrays)} clouds for {len(times)} times", where=f"core {core}")
+            made[core] = []
+            for k, atoms in enumerate(arrays):
+                cloud = Cloud.of(atoms, where=f"core {core}, snapshot {k}")
+                if cloud.atoms.shape[1] != len(components):
+                    raise BadData(
+                        f"{cloud.atoms.shape[1]} components, not {len(components)}",
+                        where=f"core {core}, snapshot {k}",
+                    )
+                same = paired and len(cloud) == len(made[core][0].cloud if k else cloud)
+                runs = np.arange(len(cloud)) if same else np.full(len(cloud), -1)
+                made[core].append(Snapshot(cloud, runs))
+        if not made:
+            raise BadData("no core has any snapshot")
+        return cls(times, made, tuple(components))
+
+    @classmethod
+    def from_traces(
+        cls,
+        traces: Traces,
+        components: Sequence[str] | None = None,
+        times_seconds: Sequence[float] | np.ndarray | None = None,
+        *,
+        count: int | None = None,
+        clock: str | None = None,
+        clock_kind: ClockKind = "work",
+    ) -> Snapshots:
+        """Repeated runs of one workload at the same times since each began.
+
+        components: counters, None for all but the clock. times_seconds: None for every sample's length (the
+        median) as long as two runs go on, or with `count` so many of these, evenly spread. clock: the
+        counter that tells progress. The core None is the whole run, summed over its cores.
+        Raises BadData for runs of different workloads, NotEnoughRuns for fewer than two runs.
+        """
+        if len(traces) < FEWEST_RUNS:
+            raise NotEnoughRuns(
+                f"{len(traces)} run is no distribution", fix="Trace the workload again, many times."
+            )
+        _one_workload(traces)
+        if components is None:
+            components = [name for name in traces.counters if name != clock]
+        for name in [*components, *([clock] if clock else [])]:
+            if name not in traces.counters:
+                raise UnknownName("counter", name, traces.counters)
+        if not components:
+            raise BadData("there is no counter besides the clock")
+        every = list(traces)
+        ends = _ends(traces, every)
+        times = _times(every, ends, times_seconds, count)
+        row = {run_id: i for i, run_id in enumerate(traces.run_ids)}
+        numbers = sorted({trace.core for trace in every})
+        states = np.full((len(numbers), len(row), len(times), len(components)), np.nan)
+        for trace in every:
+            states[numbers.index(trace.core), row[trace.run_id]] = _rates(trace, components, times)
+        cores = {
+            core: _snapshots_of(states[i], times, ends, f"core {core}")
+            for i, core in enumerate(numbers)
+        }
+        made = cls(times, cores, tuple(components), ends)
+        if clock is None:
+            return made
+        return replace(made, clock=Clock.of(every, row, clock, clock_kind))
+
+    def __len__(self) -> int:
+        return len(self.times_seconds)
+
+    def of(self, core: int) -> Sequence[Snapshot]:
+        """The snapshots of one core. Raises BadData naming those there are."""
+        if core not in self.cores:
+            known = ", ".join(map(str, sorted(self.cores)))
+            raise BadData(f"core {core} has no snapshots; known: {known}")
+        return self.cores[core]
+
+    def select(self, numbers: Sequence[int] | np.ndarray) -> Snapshots:
+        """Only these snapshots."""
+        numbers = [int(number) for number in numbers]
+        cores = {core: [shots[k] for k in numbers] for core, shots in self.cores.items()}
+        return replace(self, times_seconds=self.times_seconds[numbers], cores=cores)
+
+    def without(self, number: int) -> Snapshots:
+        """All but one snapshot."""
+        return self.select([k for k in range(len(self)) if k != number])
+
+    def idle_at(self, core: int, time_seconds: float, k: int, lam: float) -> float:
+        """The share of ended runs at a time in interval k: from the runs' ends where they are known."""
+        shots = self.of(core)
+        last = shots[min(k + 1, len(shots) - 1)]
+        between = (1 - lam) * shots[k].idle_ratio + lam * last.idle_ratio
+        if self.end_seconds is None or not np.isfinite(self.end_seconds).any():
+            return between
+        # Between two snapshots the runs' ends say when the share steps up.
+        ended = np.mean(self.end_seconds[np.isfinite(self.end_seconds)] < time_seconds)
+        low, high = sorted((shots[k].idle_ratio, last.idle_ratio))
+        return float(np.clip(ended, low, high))
+
+
+def _checked_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
+    found = np.asarray(times, np.float64)
+    if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
+        raise UsageError("the times of snapshots must be finite numbers, at least one")
+    if (np.diff(found) <= 0).any():
+        raise UsageError("the times of snapshots must rise", fix="Sort them, each once.")
+    return found
+
+
+def _one_workload(traces: Traces) -> None:
+    table = traces.traced
+    for name in ("workload", "platform", "corunners"):
+        kinds = {str(value) for value in table.column(name).to_pylist()}
+        if len(kinds) > 1:
+            few = ", ".join(sorted(kinds)[:3])
+            raise BadData(
+                f"the runs differ in {name}: {few}{', …' if len(kinds) > 3 else ''}",
+                fix="A forecast is of one workload on one platform: select its runs.",
+            )
+
+
+def _ends(traces: Traces, every: Sequence[Trace]) -> np.ndarray:
+    """(R,) when each run ended, NaN where it had not ended when its trace did."""
+    ends = {trace.run_id: trace.runtime_seconds for trace in every}
+    return np.array([ends.get(run_id, np.nan) for run_id in traces.run_ids])
+
+
+def _times(
+    every: Sequence[Trace],
+    ends: np.ndarray,
+    times: Sequence[float] | np.ndarray | None,
+    count: int | None,
+) -> np.ndarray:
+    if times is not None:
+        if count is not None:
+            raise UsageError("say either the times of the snapshots or their number")
+        return _checked_times(times)
+    step = float(np.median(np.concatenate([trace.interval_seconds for trace in every])))
+    first = max(float(trace.time_seconds[0]) for trace in every)
+    last = sorted({t.run_id: float(t.time_seconds[-1]) for t in every}.values())[-FEWEST_RUNS]
+    ended = ends[np.isfinite(ends)]
+    last = max(last, float(ended.max()) if len(ended) else 0.0)
+    grid = np.arange(1, max(int(last / step + 1e-9), 1) + 1) * step
+    grid = grid[grid >= min(first, last) - 1e-9]
+    if count is None:
+        return _checked_times(grid)
+    if count < 1:
+        raise UsageError(f"{count} snapshots")
+    chosen = np.linspace(0, len(grid) - 1, min(count, len(grid))).round().astype(int)
+    return _checked_times(grid[np.unique(chosen)])
+
+
+def _rates(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.ndarray:
+    """(T, d) the rates of the samples that cover the times, NaN where none does."""
+    found = np.full((len(times), len(components)), np.nan)
+    # A hair of slack: the end of a sample and a multiple of its length differ by rounding.
+    slack = 1e-6 * np.median(trace.interval_seconds)
+    sample = np.searchsorted(trace.time_seconds, times - slack)
+    inside = sample < len(trace)
+    sample = np.minimum(sample, len(trace) - 1)
+    begin = trace.time_seconds - trace.interval_seconds
+    inside &= times > begin[sample] - slack
+    for column, name in enumerate(components):
+        if name in trace.counters:
+            rate = trace.counters[name] / trace.interval_seconds
+            found[inside, column] = rate[sample[inside]]
+    return found
+
+
+def _snapshots_of(
+    states: np.ndarray, times: np.ndarray, ends: np.ndarray, where: str
+) -> list[Snapshot]:
+    """states: (R, s, d), NaN where a run is not known at a time."""
+    made = []
+    for k, time in enumerate(times):
+        ended = ends < time
+        known = np.isfinite(states[:, k]).all(axis=1) & ~ended
+        counted = int(ended.sum() + known.sum())
+        if counted < FEWEST_RUNS:
+            raise NotEnoughRuns(
+                f"only {counted} runs are known at {time:g} s",
+                where=where,
+                fix="Ask for snapshots at times that more traces cover.",
+            )
+        runs = np.flatnonzero(known)
+        if len(runs):
+            cloud = Cloud.of(states[runs, k])
+        else:
+            cloud, runs = Cloud.of(np.zeros((1, states.shape[2]))), np.array([-1])
+        made.append(Snapshot(cloud, runs, float(ended.sum() / counted)))
+    return made

@@ -1,0 +1,128 @@
+"""What a forecast must beat: simple ways to say what a workload uses between two snapshots.
+
+Each takes the training snapshots and a time, and gives a cloud in the snapshots' units. Those that are
+methods of the bridge room themselves (nearest, mixture, exact transport, spline) are asked there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from jostle.bridge import Bridge, Cloud, Forecast, Snapshots, few
+
+POOL = 500  # atoms of a pooled baseline
+
+
+def climatology(snapshots: Snapshots, core: int, time: float) -> Cloud:
+    """All snapshots pooled, whatever the time."""
+    pooled = np.concatenate([shot.cloud.atoms for shot in snapshots.of(core)])
+    return few(Cloud.of(pooled), POOL, round(time * 1e6) % 2**31)
+
+
+def same_phase(forecast: Forecast, core: int, time: float, period: float) -> Cloud | None:
+    """The same place in the other cycles, by exact transport there, pooled; None where there is none."""
+    first, last = forecast.span_seconds
+    clouds = []
+    for cycle in range(int(np.ceil(last / period))):
+        there = time % period + cycle * period
+        if cycle != int(time // period) and first <= there <= last:
+            clouds.append(forecast.at(there, core, method="ot").cloud.atoms)
+    return few(Cloud.of(np.concatenate(clouds)), POOL, 0) if clouds else None
+
+
+def _interval(snapshots: Snapshots, core: int, time: float) -> tuple[Cloud, Cloud, float]:
+    times, shots = snapshots.times_seconds, snapshots.of(core)
+    k = int(np.clip(np.searchsorted(times, time, side="right") - 1, 0, len(times) - 2))
+    lam = float((time - times[k]) / (times[k + 1] - times[k]))
+    return shots[k].cloud, shots[k + 1].cloud, lam
+
+
+def independent(snapshots: Snapshots, core: int, time: float) -> Cloud:
+    """Displacement under the product of the two snapshots: each atom paired at random."""
+    x, y, lam = _interval(snapshots, core, time)
+    random = np.random.default_rng(0)
+    size = max(len(x), len(y))
+    i, j = random.choice(len(x), size, p=x.weights), random.choice(len(y), size, p=y.weights)
+    return Cloud.of((1 - lam) * x.atoms[i] + lam * y.atoms[j])
+
+
+def run_paired(snapshots: Snapshots, core: int, time: float) -> Cloud | None:
+    """Each run on the line between its own two states; None where runs are not known."""
+    times, shots = snapshots.times_seconds, snapshots.of(core)
+    k = int(np.clip(np.searchsorted(times, time, side="right") - 1, 0, len(times) - 2))
+    lam = float((time - times[k]) / (times[k + 1] - times[k]))
+    _, i, j = np.intersect1d(shots[k].runs, shots[k + 1].runs, return_indices=True)
+    if len(i) < 2:
+        return None
+    return Cloud.of((1 - lam) * shots[k].cloud.atoms[i] + lam * shots[k + 1].cloud.atoms[j])
+
+
+def gaussian(snapshots: Snapshots, core: int, time: float) -> Cloud:
+    """The Gaussians of the two snapshots, interpolated by the Bures geodesic: x moved by its linear map."""
+    x, y, lam = _interval(snapshots, core, time)
+    unit = np.sqrt(np.maximum(np.diag(x.covariance) + np.diag(y.covariance), 1e-300))
+    a = x.covariance / np.outer(unit, unit) + 1e-9 * np.eye(len(unit))
+    b = y.covariance / np.outer(unit, unit) + 1e-9 * np.eye(len(unit))
+    root = _root(a)
+    inverse = np.linalg.inv(root)
+    push = inverse @ _root(root @ b @ root) @ inverse
+    start = (x.atoms - x.mean) / unit
+    random = np.random.default_rng(0)
+    # Atoms of the interpolated Gaussian, not of x: it is the baseline that knows two moments only.
+    law = (1 - lam) * np.eye(len(unit)) + lam * push
+    spread = _root(law @ a @ law)
+    drawn = random.standard_normal((max(len(start), len(y)), len(unit))) @ spread
+    return Cloud.of((1 - lam) * x.mean + lam * y.mean + drawn * unit)
+
+
+def _root(matrix: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+
+
+def quantile(snapshots: Snapshots, core: int, time: float) -> Cloud:
+    """Every component's quantiles interpolated by itself, joined by the ranks of the nearer snapshot."""
+    x, y, lam = _interval(snapshots, core, time)
+    near, far, share = (x, y, lam) if lam < 0.5 else (y, x, 1 - lam)
+    atoms = np.empty_like(near.atoms)
+    for column in range(atoms.shape[1]):
+        rank = near.atoms[:, column].argsort(kind="stable").argsort(kind="stable")
+        level = (rank + 0.5) / len(near)
+        there = np.quantile(far.atoms[:, column], level, method="hazen")
+        atoms[:, column] = (1 - share) * near.atoms[:, column] + share * there
+    return Cloud.of(atoms, near.weights)
+
+
+SIMPLE: dict[str, Callable[[Snapshots, int, float], Cloud | None]] = {
+    "climatology": climatology,
+    "independent": independent,
+    "run_paired": run_paired,
+    "gaussian": gaussian,
+    "quantile": quantile,
+}
+OWN = ("nearest", "mixture", "ot", "spline", "bridge", "phase", "select")
+
+
+def predictions(
+    forecast: Forecast, paper: Bridge | None, core: int, time: float, period: float | None
+) -> dict[str, Cloud]:
+    """{method: cloud} of every method that can answer."""
+    snapshots = forecast.snapshots
+    found: dict[str, Cloud] = {}
+    for name in OWN:
+        if name == "phase" and snapshots.clock is None:
+            continue
+        found[name] = forecast.at(time, core, method=name).cloud
+    for name, rule in SIMPLE.items():
+        cloud = rule(snapshots, core, time)
+        if cloud is not None:
+            found[name] = cloud
+    if period is not None:
+        cloud = same_phase(forecast, core, time, period)
+        if cloud is not None:
+            found["same_phase"] = cloud
+    if paper is not None:
+        found["paper"] = Forecast(snapshots, paper).at(time, core).cloud
+    return found

@@ -1,0 +1,152 @@
+"""Data for the evaluation of forecasts: made ones whose truth is known, and the published snapshots.
+
+*Phase programs*: a run goes through phases; each has a mean of its own per counter, each run its own
+factor in each phase, and samples AR(1) noise; the phases' lengths vary from run to run. This is what
+interpolation in time cannot see. *Drift*: means that move smoothly with time, where displacement is the
+right picture. Both are traces like any recorded ones, with the clock as a counter.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from jostle.errors import UnreadableFile
+from jostle.traces import Trace, Traces
+
+COUNTERS = ("instructions", "llc-requests", "llc-misses")
+UNITS = np.array([2e9, 5e6, 1e6])  # typical rates per second
+PAPER_SCALE = {"instructions": 1e-8, "llc-requests": 1e-6, "llc-misses": 1e-5}  # counts per 10 ms
+CYCLES = 5
+
+
+def phase_program(
+    runs: int,
+    *,
+    jitter: float,
+    seed: int = 0,
+    phases: int = 6,
+    length_seconds: float = 3.0,
+    interval_seconds: float = 0.01,
+    cores: int = 1,
+) -> Traces:
+    """Repeated runs of one phase program. jitter: standard deviation of the log of a phase's length.
+
+    Counter `beats` counts the marks between phases. The program depends on the seed alone, so calls with
+    more runs have the same first ones.
+    """
+    program = np.random.default_rng([seed, 1])
+    means = program.gamma(2.0, 0.5, size=(cores, phases, 3)) + 0.1
+    lengths = program.dirichlet(np.full(phases, 20.0)) * length_seconds
+    traces = []
+    for run in range(runs):
+        random = np.random.default_rng([seed, 2, run])
+        own = lengths * np.exp(jitter * random.standard_normal(phases))
+        ends = np.cumsum(own)
+        n = int(np.ceil(ends[-1] / interval_seconds))
+        time = interval_seconds * np.arange(1, n + 1)
+        index = np.minimum(np.searchsorted(ends, time - interval_seconds / 2), phases - 1)
+        passed = np.searchsorted(ends, time)
+        beats = np.diff(np.minimum(passed, phases - 1), prepend=0)
+        for core in range(cores):
+            effect = np.exp(0.10 * random.standard_normal((phases, 3)))
+            noise = _autoregressive(random, n, 0.15, 0.8)
+            level = (means[core] * effect)[index] * np.exp(noise) * UNITS
+            traces.append(_trace(run, core, time, interval_seconds, level, beats, ends[-1]))
+    return Traces.from_traces(traces)
+
+
+def drift(
+    runs: int,
+    *,
+    seed: int = 0,
+    length_seconds: float = 3.0,
+    interval_seconds: float = 0.01,
+    cores: int = 1,
+) -> Traces:
+    """Repeated runs whose rates move smoothly: a slow wave per counter, 10% per run, 15% noise."""
+    program = np.random.default_rng([seed, 3])
+    waves = program.uniform(0.6, 1.6, size=(cores, 3))
+    offsets = program.uniform(0, 2 * np.pi, size=(cores, 3))
+    traces = []
+    n = round(length_seconds / interval_seconds)
+    time = interval_seconds * np.arange(1, n + 1)
+    for run in range(runs):
+        random = np.random.default_rng([seed, 4, run])
+        for core in range(cores):
+            turn = 2 * np.pi * time[:, None] / length_seconds * waves[core] + offsets[core]
+            effect = np.exp(0.10 * random.standard_normal(3))
+            noise = _autoregressive(random, n, 0.15, 0.8)
+            level = (1 + 0.6 * np.sin(turn)) * effect * np.exp(noise) * UNITS
+            beats = np.zeros(n)
+            traces.append(_trace(run, core, time, interval_seconds, level, beats, length_seconds))
+    return Traces.from_traces(traces)
+
+
+def _autoregressive(
+    random: np.random.Generator, n: int, deviation: float, memory: float
+) -> np.ndarray:
+    """(n, 3) stationary AR(1) noise."""
+    shocks = random.standard_normal((n, 3)) * deviation * np.sqrt(1 - memory**2)
+    noise = np.empty((n, 3))
+    noise[0] = random.standard_normal(3) * deviation
+    for t in range(1, n):
+        noise[t] = memory * noise[t - 1] + shocks[t]
+    return noise
+
+
+def _trace(
+    run: int,
+    core: int,
+    time: np.ndarray,
+    interval: float,
+    rates: np.ndarray,
+    beats: np.ndarray,
+    end: float,
+) -> Trace:
+    counters = {name: rates[:, i] * interval for i, name in enumerate(COUNTERS)}
+    return Trace(
+        run_id=f"run-{run:05d}",
+        core=core,
+        workload="made",
+        platform="none",
+        corunners=(),
+        window_id=None,
+        runtime_seconds=float(max(end, time[-1])),
+        time_seconds=time,
+        interval_seconds=np.full(len(time), interval),
+        counters=counters | {"beats": beats.astype(np.float64)},
+    )
+
+
+def read_published(
+    folder: str | os.PathLike[str], between: int
+) -> tuple[np.ndarray, list[np.ndarray], list[str]]:
+    """The published snapshots with `between` of them inside each control cycle.
+
+    Returns times in cycles (s,), the clouds (500, 3) in counts per 10 ms, and a fingerprint of each cloud's
+    data: equal fingerprints are the same samples. Raises UnreadableFile.
+    """
+    home = Path(folder) / f"halder_outfiles_0927_intermarginals{between}"
+    count = CYCLES * (between + 1) + 1
+    clouds, prints = [], []
+    for k in range(count):
+        found = sorted(home.glob(f"*_t{k}_3dim.txt"))
+        if not found:
+            raise UnreadableFile(f"there is no snapshot t{k}", where=str(home))
+        try:
+            cloud = np.loadtxt(found[0], ndmin=2)
+        except ValueError as error:
+            raise UnreadableFile(f"not a table of numbers: {error}", where=str(found[0])) from None
+        clouds.append(cloud)
+        prints.append(fingerprint(cloud))
+    return np.arange(count) / (between + 1), clouds, prints
+
+
+def fingerprint(atoms: np.ndarray) -> str:
+    """The same for the same numbers in the same order."""
+    import hashlib
+
+    return hashlib.sha256(np.ascontiguousarray(atoms, np.float64).tobytes()).hexdigest()[:16]

@@ -1,0 +1,176 @@
+"""Pictures of forecasts: the distribution over time, and the paper's Figures 6, 7, 10 and 11."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jostle.bridge import (
+    Bridge,
+    Cloud,
+    Forecast,
+    Snapshots,
+    Stopping,
+    barycentre_support,
+    edge_eps,
+    solve_barycentric,
+    solve_edge,
+    solve_series_parallel,
+)
+from jostle.evaluate._bridge_data import COUNTERS, PAPER_SCALE, drift, read_published
+from jostle.evaluate._figures import plotting, save
+
+BANDS = ((0.05, 0.95, 0.15), (0.25, 0.75, 0.3))
+
+
+def draw_forecast(
+    forecast: Forecast, folder: Path, *, core: int = 0, times: int = 120, name: str = "forecast"
+) -> list[Path]:
+    """Quantile bands of every component over time, with the snapshots' own medians and ranges as bars."""
+    plt = plotting()
+    first, last = forecast.span_seconds
+    axis = np.linspace(first, last, times)
+    answers = [forecast.at(float(at), core) for at in axis]
+    levels = sorted({level for low, high, _ in BANDS for level in (low, high)} | {0.5})
+    table = np.array([answer.quantile(levels) for answer in answers])
+    d = len(forecast.components)
+    figure, axes = plt.subplots(d, 1, squeeze=False, sharex=True, figsize=(7.0, 1.9 * d + 0.6))
+    for column, component in enumerate(forecast.components):
+        plot = axes[column][0]
+        for low, high, alpha in BANDS:
+            plot.fill_between(
+                axis,
+                table[:, levels.index(low), column],
+                table[:, levels.index(high), column],
+                alpha=alpha,
+                color="C0",
+                linewidth=0,
+                label=f"{low:.0%} to {high:.0%}",
+            )
+        plot.plot(axis, table[:, levels.index(0.5), column], color="C0", label="median")
+        shots = forecast.snapshots.times_seconds
+        shown = shots[:: max(1, len(shots) // 40)]
+        marks = np.array([forecast.at(float(at), core).quantile([0.05, 0.5, 0.95]) for at in shown])
+        middle = marks[:, 1, column]
+        reach = np.abs(marks[:, [0, 2], column].T - middle)
+        plot.errorbar(shown, middle, reach, fmt=".", color="black", linewidth=0.8, label="measured")
+        plot.set_ylabel(f"{component} / s")
+        plot.set_ylim(bottom=0)
+    axes[-1][0].set_xlabel("seconds since the run began")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.tight_layout()
+    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(labels))
+    return save(figure, folder, name)
+
+
+def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> list[Path]:
+    """Figure 6 (the path, on the published snapshots or made ones) and 10 (both multi-core graphs)."""
+    plt = plotting()
+    stop = Stopping(hilbert=1e-12, marginal_l1=0.0, sweeps=120)
+    if published is not None:
+        _, arrays, _ = read_published(published, 4)
+        scale = np.array([PAPER_SCALE[name] for name in COUNTERS])
+        clouds = [Cloud.of(array).scaled(scale) for array in arrays]
+    else:
+        clouds = _cores(1, 12, 200, seed)[0]
+    figure, axis = plt.subplots(figsize=(4.2, 3.0))
+    for number, (label, eps, unit) in enumerate(
+        (("eps 0.1, the paper's units", 0.1, "absolute"), ("eps 0.1 spread", 0.1, "spread"))
+    ):
+        histories = [
+            solve_edge(x, y, edge_eps(x, y, eps, unit), stopping=stop).convergence.residuals
+            for x, y in pairwise(clouds)
+        ]
+        _residuals(axis, histories, label, f"C{number}")
+    axis.set_ylabel("Hilbert residual, worst edge")
+    axis.set_xlabel("sweep")
+    axis.legend()
+    drawn = save(figure, folder, "figure-6-convergence-path")
+    cores = _cores(4, 7, 150, seed)
+    support = [barycentre_support([core[k] for core in cores], 200, seed) for k in range(7)]
+    inner = [core[1:-1] for core in cores]
+    barycentric = solve_barycentric(cores, support, stopping=stop).convergence
+    series = solve_series_parallel(inner, cores[0][0], cores[0][-1], stopping=stop).convergence
+    figure, axis = plt.subplots(figsize=(4.2, 3.0))
+    _residuals(axis, [barycentric.residuals], "barycentric", "C0")
+    _residuals(axis, [series.residuals], "series-parallel", "C1")
+    axis.set_ylabel("Hilbert residual")
+    axis.set_xlabel("sweep")
+    axis.legend()
+    return drawn + save(figure, folder, "figure-10-convergence-multicore")
+
+
+def draw_predicted(folder: Path, *, published: Any = None, seed: int = 0) -> list[Path]:
+    """Figure 7 (third cycle of the published data, where given) and 11 (made four-core traces)."""
+    drawn = []
+    if published is not None:
+        times, truth, _ = read_published(published, 5)
+        train_times, arrays, _ = read_published(published, 1)
+        forecast = Forecast(Snapshots.from_arrays(train_times, arrays, COUNTERS), Bridge())
+        inside = [k for k in range(len(times)) if 2 < times[k] < 3]
+        rows = [
+            (f"cycle {times[k]:.2f}", forecast.at(float(times[k])).cloud, Cloud.of(truth[k]))
+            for k in inside
+        ]
+        drawn += save(_histograms(rows, COUNTERS), folder, "figure-7-predicted-path")
+    traces = drift(200, seed=seed, cores=4)
+    grid = np.linspace(0.01, 2.99, 7)
+    at = float((grid[2] + grid[3]) / 2)
+    shots = Snapshots.from_traces(traces, COUNTERS, np.union1d(grid, [at]))
+    k = int(np.searchsorted(shots.times_seconds, at))
+    for graph in ("barycentric", "series_parallel"):
+        forecast = Forecast(shots.without(k), Bridge(graph=graph))
+        rows = [
+            (f"core {core}, {at:.2f} s", forecast.at(at, core).cloud, shots.of(core)[k].cloud)
+            for core in range(4)
+        ]
+        drawn += save(_histograms(rows, COUNTERS), folder, f"figure-11-predicted-{graph}")
+    return drawn
+
+
+def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[str]) -> Any:
+    """A row per time or core, a column per component: predicted over measured."""
+    plt = plotting()
+    n, d = len(rows), len(components)
+    figure, axes = plt.subplots(n, d, squeeze=False, figsize=(2.6 * d, 1.5 * n + 0.5))
+    for line, (label, guess, truth) in zip(axes, rows, strict=True):
+        for column, axis in enumerate(line):
+            both = np.concatenate([guess.atoms[:, column], truth.atoms[:, column]])
+            bins = np.linspace(both.min(), both.max() + 1e-9, 31)
+            settings = {"bins": bins, "density": True}
+            a, b = truth, guess
+            axis.hist(
+                a.atoms[:, column], weights=a.weights, color="0.75", label="measured", **settings
+            )
+            axis.hist(
+                b.atoms[:, column], weights=b.weights, histtype="step", color="C0",
+                label="predicted", **settings,
+            )  # fmt: skip
+            axis.set_yticks([])
+        line[0].set_ylabel(label)
+    for axis, component in zip(axes[-1], components, strict=True):
+        axis.set_xlabel(component)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.tight_layout()
+    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    return figure
+
+
+def _residuals(axis: Any, histories: Sequence[Sequence[float]], label: str, colour: str) -> None:
+    longest = max((len(history) for history in histories), default=0)
+    worst = [
+        max((h[i] if i < len(h) else 0.0) for h in histories if len(h)) for i in range(longest)
+    ]
+    axis.semilogy(range(1, longest + 1), np.maximum(worst, 1e-16), label=label, color=colour)
+
+
+def _cores(cores: int, s: int, n: int, seed: int) -> list[list[Cloud]]:
+    """Scaled clouds of made traces, [core][time]."""
+    traces = drift(n, seed=seed, cores=cores)
+    shots = Snapshots.from_traces(traces, COUNTERS, np.linspace(0.01, 2.99, s))
+    scale = Forecast(shots, Bridge()).scale
+    return [[shot.cloud.scaled(scale) for shot in shots.of(core)] for core in range(cores)]
