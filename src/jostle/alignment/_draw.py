@@ -37,7 +37,9 @@ def draw_selection(selection: Selection, folder: str | os.PathLike[str]) -> list
             ax=axis,
         )
         axis.axvline(selection.cut, color="#D55E00", linestyle="--")
-        axis.set_xlabel(f"1 - |Spearman's correlation|; one counter is kept left of {selection.cut:g}")
+        axis.set_xlabel(
+            f"1 - |Spearman's correlation|; one counter is kept left of {selection.cut:g}"
+        )
         for label in axis.get_yticklabels():
             if label.get_text() in selection.kept:
                 label.set_fontweight("bold")

@@ -4,8 +4,9 @@
 
 `interacting` holds what contention means whatever the machine: time is lost in proportion to what the target
 itself does per second (each of its rates), by a factor that depends on the others' rates and on how the
-total of each rate exceeds the target's own. The factor's shape is learned: a sum of hinges. With nothing beside
-it every feature is 0, so that a workload beside an idle one is as fast as alone, without being taught.
+total of each rate exceeds the target's own. The factor's shape is learned: a sum of hinges. With nothing
+beside it every feature is 0, so that a workload beside an idle one is as fast as alone, without being
+taught.
 """
 
 from __future__ import annotations
@@ -64,4 +65,8 @@ def _bent(rates: np.ndarray) -> np.ndarray:
 def scale_of(own: np.ndarray) -> np.ndarray:
     """(d,) a high value of each rate that is not an outlier; 1 for one that is always 0."""
     high = np.quantile(np.abs(own), 0.99, axis=0) if len(own) else np.zeros(own.shape[1])
-    return np.where(high > 0, high, np.where(np.abs(own).max(axis=0, initial=0) > 0, np.abs(own).max(axis=0, initial=0), 1.0))
+    return np.where(
+        high > 0,
+        high,
+        np.where(np.abs(own).max(axis=0, initial=0) > 0, np.abs(own).max(axis=0, initial=0), 1.0),
+    )

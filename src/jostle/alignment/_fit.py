@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from jostle.alignment._fitted import FittedAlignment, slot_columns
-from jostle.alignment._learn import Learned, learn
+from jostle.alignment._learn import Learned, choose, learn
 from jostle.alignment._profile import INSTRUCTIONS, Profile, profile_of
 from jostle.alignment._rows import Profiles, Rows, rows_of, windows_of
-from jostle.alignment._select import Selection, columns_of, select_counters
-from jostle.alignment._settings import Alignment, Progress
+from jostle.alignment._select import CUTS, Selection, columns_of, select_counters
+from jostle.alignment._settings import AUTO, Alignment, Progress
 from jostle.errors import BadData, NotEnoughRuns
 from jostle.traces import Traces
 
@@ -43,16 +43,32 @@ def fit(
         watched = windows_of(traces, [r for r in _ids(validation) if r in known])
         held = {k: v for k, v in watched.items() if k not in windows}
         checked = rows_of(held, profiles, method.alignment, loop=loop) if held else None
-        # A network's prefix is judged by the form that is nearest to it and quick to fit.
-        form, target = method.form, method.target
-        if form == "network":
+        _, form, target = method.resolved("ridge")
+        if (
+            form == "network"
+        ):  # its counters are those of the form that is nearest to it and quick to fit
             form, target = "interacting", "slowdown"
-        selection = select_counters(
-            rows, checked, form=form, target=target, most=method.most_counters, seed=seed
-        )
+        tries = [
+            select_counters(
+                rows,
+                checked,
+                cut=cut,
+                form=form,
+                target=target,
+                most=method.most_counters,
+                seed=seed,
+            )
+            for cut in (CUTS if method.cut is None else (method.cut,))
+        ]
+        selection = min(tries, key=lambda one: float(np.nanmin(one.errors)))
         chosen = selection.chosen
     said(3, 4, float("nan"))
-    models, slots = learn_slots(method, columns_of(rows, chosen), seed)
+    rows = columns_of(rows, chosen)
+    kind = method.resolved("ridge")
+    if method.learner == AUTO:
+        kind = choose(rows, seed)
+        notes.append(f"the learner that errs least on workloads left out is {kind[0]}")
+    models, slots = learn_slots(method, kind, rows, seed)
     said(4, 4, float("nan"))
     return FittedAlignment(
         [_narrowed(p, chosen) for p in profiles.all],
@@ -66,14 +82,12 @@ def fit(
 
 
 def learn_slots(
-    method: Alignment, rows: Rows, seed: int
+    method: Alignment, kind: tuple[str, str, str], rows: Rows, seed: int
 ) -> tuple[dict[tuple[int, int] | None, Learned], tuple[int, ...]]:
     """({ordered slots, or None for all: learned}, slots that are told apart as features)."""
 
     def one(some: Rows) -> Learned:
-        return learn(
-            some, method.learner, method.form, method.target, strength=method.strength, seed=seed
-        )
+        return learn(some, *kind, strength=method.strength, seed=seed)
 
     if method.slots == "pair":
         pairs = np.unique(np.stack([rows.slot, rows.other], axis=1), axis=0)

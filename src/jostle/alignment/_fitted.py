@@ -10,7 +10,7 @@ import numpy as np
 from jostle.alignment._learn import Learned
 from jostle.alignment._profile import Profile
 from jostle.alignment._roll import Roll, roll
-from jostle.alignment._rows import Profiles
+from jostle.alignment._rows import Profiles, Rows
 from jostle.errors import BadData, UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def slot_columns(slot: np.ndarray, told: Sequence[int]) -> np.ndarray:
 class FittedAlignment:
     """Predicts the run time of workloads side by side from their profiles. Immutable.
 
-    profiles: of every workload that it can answer for. models: the learned slowdown by ordered pair of slots, or
-    {None: one for all}. slots: those that are features of a pooled model. selection: how the counters were
-    chosen, None for a loaded model or counters that were given.
+    profiles: of every workload that it can answer for. models: the learned slowdown by ordered pair of
+    slots, or {None: one for all}. slots: those that are features of a pooled model. selection: how the
+    counters were chosen, None for a loaded model or counters that were given.
     """
 
     def __init__(
@@ -143,6 +143,20 @@ class FittedAlignment:
 
         return roll(profiles, slowdown, loop=loop, alignment=self.alignment)
 
+    def instructions(self, rows: Rows) -> np.ndarray:
+        """(n,) predicted instructions of measured periods: what was executed until then is known (Fig. 2)."""
+        slow = np.full(len(rows), np.nan)
+        if None in self.models:
+            marks = slot_columns(rows.slot, self.slots)
+            own = np.concatenate([rows.own, marks], axis=1)
+            others = np.concatenate([rows.others, np.zeros_like(marks)], axis=1)
+            slow = self.models[None].slowdown(own, others)
+        else:
+            for (slot, other), learned in ((p, m) for p, m in self.models.items() if p):
+                at = (rows.slot == slot) & (rows.other == other)
+                slow[at] = learned.slowdown(rows.own[at], rows.others[at])
+        return rows.own[:, 0] * rows.period_seconds / slow
+
     def _of_slots(self, places: Sequence[int], i: int) -> Learned:
         if len(places) != 2:
             raise UsageError(
@@ -201,14 +215,18 @@ class FittedAlignment:
     def from_arrays(cls, arrays: dict[str, np.ndarray], said: dict[str, Any]) -> FittedAlignment:
         counters = tuple(said["counters"])
         profiles = [
-            Profile(name, place, int(slot), float(tau), float(seconds), counters, arrays[f"profile_{i}"])
+            Profile(
+                name, place, int(slot), float(tau), float(seconds), counters, arrays[f"profile_{i}"]
+            )
             for i, (name, place, slot, tau, seconds) in enumerate(said["profiles"])
         ]
         models: dict[tuple[int, int] | None, Learned] = {}
         for number, entry in enumerate(said["models"]):
             prefix = f"model_{number}."
             mine = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            pair = None if entry["slots"] is None else (int(entry["slots"][0]), int(entry["slots"][1]))
+            pair = (
+                None if entry["slots"] is None else (int(entry["slots"][0]), int(entry["slots"][1]))
+            )
             models[pair] = Learned.from_arrays(mine, entry)
         return cls(
             profiles,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -35,8 +35,8 @@ SLOWEST, FASTEST = 50.0, 0.5  # slowdowns beyond are cut: nothing of the kind wa
 
 @dataclass(frozen=True)
 class Learned:
-    """slowdown = f(rates). weights, biases: of one layer, or of several with tanh between. target: of TARGETS.
-    mean, spread: (f,) of the features, output: (mean, spread) of the target."""
+    """slowdown = f(rates). weights, biases: of one layer, or of several with tanh between. target: of
+    TARGETS. mean, spread: (f,) of the features, output: (mean, spread) of the target."""
 
     features: Features
     target: str
@@ -107,6 +107,27 @@ class Learned:
         )
 
 
+# What `auto` chooses among: (learner, form, target).
+CANDIDATES = (("ridge", "interacting", "slowdown"), ("network", "network", "speed"))
+
+
+def choose(rows: Rows, seed: int = 0) -> tuple[str, str, str]:
+    """The candidate with the least error of the run times of workloads that it did not learn from."""
+    if len(np.unique(rows.group)) < 2:
+        return CANDIDATES[0]
+    few = thinned(rows, MOST_ROWS_TO_CHOOSE)
+    folds = folds_of(few, seed)[:2]
+    errors = []
+    for learner, form, target in CANDIDATES:
+        strength = STRENGTHS[learner][len(STRENGTHS[learner]) // 2]
+        error = 0.0
+        for train, test in folds:
+            learned = learn(few.take(train), learner, form, target, strength=strength, seed=seed)
+            error += per_run_error(learned, few.take(test))
+        errors.append(error)
+    return CANDIDATES[int(np.argmin(errors))]
+
+
 def learn(
     rows: Rows,
     learner: str = "ridge",
@@ -130,12 +151,11 @@ def learn(
     rows = thinned(rows, MOST_ROWS)
     features = Features(form, scale_of(rows.own))
     choices = STRENGTHS[learner] if strength is None else (strength,)
+    best = choices[len(choices) // 2]
     if len(choices) > 1 and len(np.unique(rows.group)) >= 2:
         few = thinned(rows, MOST_ROWS_TO_CHOOSE)
-        strength = choices[int(np.argmin(_errors(few, learner, features, target, choices, seed)))]
-    else:
-        strength = choices[len(choices) // 2]
-    return _fit(rows, learner, features, target, strength, seed)
+        best = choices[int(np.argmin(_errors(few, learner, features, target, choices, seed)))]
+    return _fit(rows, learner, features, target, best, seed)
 
 
 def thinned(rows: Rows, most: int) -> Rows:
@@ -148,17 +168,35 @@ def thinned(rows: Rows, most: int) -> Rows:
 def _errors(
     rows: Rows, learner: str, features: Features, target: str, choices: tuple[float, ...], seed: int
 ) -> np.ndarray:
-    """(strengths,) mean relative error of the run time of stretches of left-out workload sets: what is systematic in a
-    run counts, what averages out does not."""
-    groups = np.unique(rows.group)
-    fold_of = np.random.default_rng(seed).permutation(len(groups)) % min(FOLDS, len(groups))
-    fold = fold_of[np.searchsorted(groups, rows.group)]
+    """(strengths,) error of the run times of left-out workloads: what is systematic in a run counts, what
+    averages out over its samples does not."""
     error = np.zeros(len(choices))
-    for number in range(int(fold.max()) + 1):
-        train, test = rows.take(fold != number), rows.take(fold == number)
+    for train, test in folds_of(rows, seed):
         for i, choice in enumerate(choices):
-            error[i] += per_run_error(_fit(train, learner, features, target, choice, seed), test)
+            learned = _fit(rows.take(train), learner, features, target, choice, seed)
+            error[i] += per_run_error(learned, rows.take(test))
     return error
+
+
+def folds_of(rows: Rows, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Masks of rows to learn from and to test on: of windows without some workloads, and with them. Where
+    there are too few workloads for that, whole sets are left out instead."""
+    names = sorted({name for group in np.unique(rows.group) for name in rows.sets[group]})
+    random = np.random.default_rng(seed)
+    found = []
+    for held in np.array_split(random.permutation(names), min(FOLDS, len(names))):
+        touched = np.array([any(name in held for name in group) for group in rows.sets], bool)
+        test = touched[rows.group]
+        found.append((~test, test))
+    # A fold that leaves too little to learn from would choose for the wrong reason.
+    if all(train.sum() >= 0.2 * len(rows) and test.any() for train, test in found):
+        return found
+    groups = np.unique(rows.group)
+    found = []
+    for held in np.array_split(random.permutation(groups), min(FOLDS, len(groups))):
+        test = np.isin(rows.group, held)
+        found.append((~test, test))
+    return found
 
 
 def per_run_error(learned: Learned, rows: Rows) -> float:
@@ -223,13 +261,17 @@ def _estimator(learner: str, strength: float, n: int, intercept: bool, seed: int
         return ElasticNet(strength, fit_intercept=intercept, max_iter=300)
     if learner == "linear_svr":
         return LinearSVR(
-            C=1.0 / (strength * n), epsilon=0.01, fit_intercept=intercept, max_iter=300, random_state=seed
+            C=1.0 / (strength * n),
+            epsilon=0.01,
+            fit_intercept=intercept,
+            max_iter=300,
+            random_state=seed,
         )
     return MLPRegressor(
         hidden_layer_sizes=(32, 32),
         activation="tanh",
         alpha=strength,
-        batch_size=min(500, n),
+        batch_size=cast(Any, min(500, n)),  # scikit-learn's hints know only its default
         learning_rate_init=3e-3,
         max_iter=40,
         n_iter_no_change=40,

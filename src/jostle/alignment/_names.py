@@ -1,5 +1,6 @@
-"""The events of the paper (Table III) by their names in Linux perf on an ARM Cortex-A53, and what is nearest to
-them on any host. Recorders use these names for counters; none of them is required by the method."""
+"""The events of the paper (Table III) by their names in Linux perf on an ARM Cortex-A53, and what is
+nearest to them on any host. Recorders use these names for counters; none of them is required by the
+method."""
 
 from __future__ import annotations
 

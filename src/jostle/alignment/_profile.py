@@ -23,7 +23,9 @@ INSTRUCTIONS = "instructions"
 # No core executes more than this; a count above it is a counter that wrapped around.
 MOST_PER_SECOND = 1e12
 MOST_GAP = 0.5  # of a sample: what may be missing between two
-MOST_NULL = 0.5  # share of a counter's samples that may be null and are filled from their neighbours
+MOST_NULL = (
+    0.5  # share of a counter's samples that may be null and are filled from their neighbours
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,8 @@ class Profile:
         return float(self.at(self.cumulative[:, :1], np.array([self.duration_seconds]))[0, 0])
 
     def at(self, table: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-        """(s, k) a table (T + 1, k) at these seconds of the run alone; runs that loop go on after their end."""
+        """(s, k) a table (T + 1, k) at these seconds of the run alone; runs that loop go on after their
+        end."""
         duration = self.duration_seconds
         rounds = np.floor_divide(seconds, duration)
         looped = bool(rounds.any())
@@ -85,8 +88,8 @@ class Profile:
         return found
 
     def seconds_at(self, instructions: np.ndarray) -> np.ndarray:
-        """(s,) the solo time by which so many instructions were executed; where it idles, the end of that. Runs
-        that loop go on after their end."""
+        """(s,) the solo time by which so many instructions were executed; where it idles, the end of
+        that. Runs that loop go on after their end."""
         counted, edges = self.cumulative[:, 0], self.edges
         rounds = np.maximum(np.ceil(instructions / self.instructions * (1 - 1e-12)) - 1, 0)
         instructions = instructions - rounds * self.instructions
@@ -98,7 +101,10 @@ class Profile:
 
 
 def profile_of(
-    trace: Trace, counters: Sequence[str] = (), period_seconds: float | None = None, slot: int | None = None
+    trace: Trace,
+    counters: Sequence[str] = (),
+    period_seconds: float | None = None,
+    slot: int | None = None,
 ) -> Profile:
     """The profile of a trace of a whole run alone.
 
@@ -116,7 +122,9 @@ def profile_of(
         raise UsageError(f"period_seconds {period} is not above 0")
     duration = trace.runtime_seconds
     if np.isnan(duration):
-        raise BadData("the run had not ended when the trace did", where=where, fix="Trace a whole run.")
+        raise BadData(
+            "the run had not ended when the trace did", where=where, fix="Trace a whole run."
+        )
     longest = 1.5 * float(trace.interval_seconds.max())
     if duration - times[-1] > longest:
         raise BadData(
@@ -145,7 +153,13 @@ def profile_of(
         raise BadData("it counts no instructions at all", where=where)
     place = trace.core if slot is None else slot
     return Profile(
-        trace.workload, trace.platform, place, period, float(duration), (INSTRUCTIONS, *names), table
+        trace.workload,
+        trace.platform,
+        place,
+        period,
+        float(duration),
+        (INSTRUCTIONS, *names),
+        table,
     )
 
 
@@ -171,7 +185,9 @@ def _rates(trace: Trace, name: str, where: str) -> np.ndarray:
     rate = np.asarray(trace[name], np.float64) / trace.interval_seconds
     null = np.isnan(rate)
     if name == INSTRUCTIONS and null.any():
-        raise BadData(f"{null.sum()} samples have no instructions", where=where, fix="All need them.")
+        raise BadData(
+            f"{null.sum()} samples have no instructions", where=where, fix="All need them."
+        )
     if null.mean() > MOST_NULL:
         raise BadData(
             f"counter {name!r} is null in {null.sum()} of {len(rate)} samples",
@@ -182,19 +198,27 @@ def _rates(trace: Trace, name: str, where: str) -> np.ndarray:
         at = trace.time_seconds - trace.interval_seconds / 2
         rate = np.interp(at, at[~null], rate[~null])
     if rate.min() < 0:
-        raise BadData(f"counter {name!r} falls", where=where, fix="Counts only rise: see counts_from_readings.")
-    if not np.isfinite(rate).all() or rate.max() > MOST_PER_SECOND * (1 if name == INSTRUCTIONS else 1e6):
+        raise BadData(
+            f"counter {name!r} falls",
+            where=where,
+            fix="Counts only rise: see counts_from_readings.",
+        )
+    if not np.isfinite(rate).all() or rate.max() > MOST_PER_SECOND * (
+        1 if name == INSTRUCTIONS else 1e6
+    ):
         worst = int(np.argmax(rate))
         raise BadData(
-            f"counter {name!r} rises by {trace[name][worst]:.4g} in {trace.interval_seconds[worst]:.3g} s: it "
-            "wrapped around",
+            f"counter {name!r} rises by {trace[name][worst]:.4g} in "
+            f"{trace.interval_seconds[worst]:.3g} s: it wrapped around",
             where=where,
             fix="Difference its readings with counts_from_readings(readings, bits=...).",
         )
     return rate
 
 
-def counts_from_readings(readings: Sequence[float] | np.ndarray, bits: int | None = None) -> np.ndarray:
+def counts_from_readings(
+    readings: Sequence[float] | np.ndarray, bits: int | None = None
+) -> np.ndarray:
     """(n - 1,) counts per sample from n running readings of a counter; NaN stays NaN on both sides.
 
     bits: the counter's width; a reading below the one before it then means that it wrapped around once.

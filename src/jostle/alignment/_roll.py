@@ -1,7 +1,7 @@
 """Rolling forward: from solo profiles and a learned slowdown to when each workload ends.
 
-Source: Saeed et al., MLCAD 2021, Algorithm 1, lines 22 to 44, for any number of workloads: who is left when one
-ends goes on beside those that are left; a workload may begin anew until the others have ended.
+Source: Saeed et al., MLCAD 2021, Algorithm 1, lines 22 to 44, for any number of workloads: who is left
+when one ends goes on beside those that are left; a workload may begin anew until the others have ended.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ FIXED_POINT_ROUNDS = 50
 
 @dataclass(frozen=True)
 class Roll:
-    """end_seconds: (k,) when each workload ended; NaN for those that loop. edges: (s + 1,) seconds, begin and end
-    of the stretches rolled. place: (s + 1, k) how far each was by then, in seconds of its run alone."""
+    """end_seconds: (k,) when each workload ended; NaN for those that loop. edges: (s + 1,) seconds, begin
+    and end of the stretches rolled. place: (s + 1, k) how far each was by then, in seconds of its run
+    alone."""
 
     end_seconds: np.ndarray
     edges: np.ndarray
@@ -46,8 +47,9 @@ def roll(
     """Run k workloads, all from time 0. loop: which of them begin anew until no other is left.
 
     tables: (T + 1, d) running counts of each to align, by default all counters; instructions first. Who is
-    left alone goes on as fast as alone; idle samples last as long as alone. Alignments other than `section` go
-    period by period as printed, with a fixed point in each but in `printed` itself. Raises UsageError.
+    left alone goes on as fast as alone; idle samples last as long as alone. Alignments other than
+    `section` go period by period as printed, with a fixed point in each but in `printed` itself. Raises
+    UsageError.
     """
     k = len(profiles)
     loops = np.zeros(k, bool) if loop is None else np.asarray(loop, bool)
@@ -85,7 +87,9 @@ def roll(
             for n in going:
                 if own[n][-1] >= duration[active[n]] * (1 - 1e-12):
                     until = min(until, float(at[n][-1]))
-            times = np.unique(np.concatenate([one[(one > now) & (one < until)] for one in at] + [[until]]))
+            times = np.unique(
+                np.concatenate([one[(one > now) & (one < until)] for one in at] + [[until]])
+            )
             found = np.tile(place, (len(times), 1))
             for n, i in enumerate(active):
                 found[:, i] = np.interp(times, at[n], own[n])

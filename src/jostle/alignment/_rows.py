@@ -6,7 +6,7 @@ Source: Saeed et al., MLCAD 2021, Algorithm 1, lines 8 to 17.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,10 +21,11 @@ class Rows:
     """n periods of workloads beside others. own, others: (n, d) aligned counts per second of the run alone,
     those of all others added up. count: (n,) instructions executed in the period; period_seconds: (n,) its
     length. slot, other: (n,) where it ran and the first of the others. group: (n,) equal for all windows of
-    the same workloads, whichever is the target. run: (n,) number of the run. begin_seconds: (n,) where the
-    period begins in the run alone."""
+    the same workloads, whichever is the target: its number in `sets`. run: (n,) number of the run.
+    begin_seconds: (n,) where the period begins in the run alone."""
 
     counters: tuple[str, ...]
+    sets: tuple[tuple[str, ...], ...]
     own: np.ndarray
     others: np.ndarray
     count: np.ndarray
@@ -46,14 +47,17 @@ class Rows:
     def take(self, index: np.ndarray) -> Rows:
         return Rows(
             self.counters,
-            **{k: v[index] for k, v in vars(self).items() if k != "counters"},
+            self.sets,
+            **{k: v[index] for k, v in vars(self).items() if k not in ("counters", "sets")},
         )
 
     @staticmethod
     def concatenate(parts: Sequence[Rows]) -> Rows:
-        names = [k for k in vars(parts[0]) if k != "counters"]
+        names = [k for k in vars(parts[0]) if k not in ("counters", "sets")]
         return Rows(
-            parts[0].counters, **{k: np.concatenate([getattr(p, k) for p in parts]) for k in names}
+            parts[0].counters,
+            parts[0].sets,
+            **{k: np.concatenate([getattr(p, k) for p in parts]) for k in names},
         )
 
 
@@ -126,15 +130,19 @@ class Profiles:
 
 
 def rows_of(
-    windows: Mapping[str, Sequence[Trace]], profiles: Profiles, alignment: str = "section", *, loop: bool = False
+    windows: Mapping[str, Sequence[Trace]],
+    profiles: Profiles,
+    alignment: str = "section",
+    *,
+    loop: bool = False,
 ) -> Rows:
     """The periods in which all members of a window still ran.
 
     The rows of a period that touches an idle stretch of the target or of a co-runner, or in which nothing was
-    executed, are left out: there the instructions do not tell how far the workload is. Where the samples of two
-    members do not end together, the co-runner's progress is taken at the target's times. loop: runs began
-    anew where they ended before their window. Raises BadData where
-    a run executed over 2% more instructions than alone: it is not the same program.
+    executed, are left out: there the instructions do not tell how far the workload is. Where the samples
+    of two members do not end together, the co-runner's progress is taken at the target's times. loop:
+    runs began anew where they ended before their window. Raises BadData where a run executed over 2% more
+    instructions than alone: it is not the same program.
     """
     parts: list[Rows] = []
     number = 0
@@ -178,6 +186,7 @@ def rows_of(
             parts.append(
                 Rows(
                     solos[i].counters,
+                    (),
                     own[clear],
                     others[clear],
                     count[clear],
@@ -192,7 +201,7 @@ def rows_of(
             number += 1
     if not parts:
         raise BadData("no window has a period in which all of its runs ran", where="the traces")
-    return Rows.concatenate(parts)
+    return replace(Rows.concatenate(parts), sets=tuple(key[1:] for key in groups))
 
 
 def _track(run: Trace, solo: Profile, loop: bool) -> tuple[np.ndarray, np.ndarray]:

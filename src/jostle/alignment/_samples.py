@@ -1,10 +1,12 @@
 """Laying samples of a run alone over a run beside others.
 
-Source: Saeed et al., MLCAD 2021, Algorithm 2, and what is wrong with it as printed. Every form answers: at what
-rates did (does) the workload alone count over the stretch that it executes in one period beside others?
+Source: Saeed et al., MLCAD 2021, Algorithm 2, and what is wrong with it as printed. Every form answers:
+at what rates did (does) the workload alone count over the stretch that it executes in one period beside
+others?
 
 - `section`: the mean over exactly that stretch, from where the period begins to where it ends.
-- `continuous`: the printed blend, repaired: sample beta weighs gamma and sample beta + 1 weighs 1 - gamma, where
+- `continuous`: the printed blend, repaired: sample beta weighs gamma and sample beta + 1 weighs 1 -
+gamma, where
   gamma is the part of sample beta + 1 that is still to come at the end of the period. That is the mean over
   the last tau seconds of the run alone before that point, and it has no jumps.
 - `swapped`: the same with the weights as printed on lines 8 and 9, which jump at every boundary of samples.

@@ -1,9 +1,9 @@
 """Which counters to learn from, in three steps that can be looked at.
 
-Source: Saeed et al., MLCAD 2021, Sec. IV-A: drop what is always zero; cluster by Spearman's rank correlation, cut
-at distance 0.4 and keep one of each cluster; order by permutation importance under ridge and take the prefix
-with the least error. Instructions are always kept. A counter stands for two columns, the target's and the
-others'.
+Source: Saeed et al., MLCAD 2021, Sec. IV-A: drop what is always zero; cluster by Spearman's rank
+correlation, cut at distance 0.4 and keep one of each cluster; order by permutation importance under ridge
+and take the prefix with the least error. Instructions are always kept. A counter stands for two columns,
+the target's and the others'.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from jostle.alignment._rows import Rows
 from jostle.errors import MissingExtra, UsageError
 
 CUT = 0.4
+CUTS = (0.4, 0.2, 0.1, 0.03)  # the paper's, and finer ones for hosts that count few things
 MOST_ROWS = 12_000
 
 
@@ -26,10 +27,11 @@ MOST_ROWS = 12_000
 class Selection:
     """What each step did.
 
-    counters: all that were offered. zero: those always zero or constant-zero on both sides. clusters: of the rest, by
-    the cut. linkage: (m - 1, 4) SciPy's tree over `clustered`. kept: one per cluster. importance: {counter: rise
-    of the mean squared error when shuffled}, ranked: kept ones by it, the highest first. errors: (len(ranked),)
-    per-sample error on held-out workload sets with the first 1, 2, … of them. chosen: the prefix, instructions first.
+    counters: all that were offered. zero: those always zero or constant-zero on both sides. clusters: of
+    the rest, by the cut. linkage: (m - 1, 4) SciPy's tree over `clustered`. kept: one per cluster.
+    importance: {counter: rise of the mean squared error when shuffled}, ranked: kept ones by it, the
+    highest first. errors: (len(ranked),) per-sample error on held-out workload sets with the first 1, 2,
+    … of them. chosen: the prefix, instructions first.
     """
 
     counters: tuple[str, ...]
@@ -114,9 +116,7 @@ def select_counters(
             errors.append(np.nan)
             continue
         some = ranked[:size]
-        learned = learn(
-            columns_of(rows, some), "ridge", form, target, strength=1e-3, seed=seed
-        )
+        learned = learn(columns_of(rows, some), "ridge", form, target, strength=1e-3, seed=seed)
         errors.append(per_sample_error(learned, columns_of(validation, some)))
     best = int(np.nanargmin(errors)) + 1
     return Selection(
@@ -135,7 +135,8 @@ def select_counters(
 
 
 def distances(values: np.ndarray) -> np.ndarray:
-    """(m, m) 1 - |Spearman's correlation| between the columns of (n, m); a constant column is far from all."""
+    """(m, m) 1 - |Spearman's correlation| between the columns of (n, m); a constant column is far from
+    all."""
     from scipy.stats import rankdata
 
     ranks = np.stack([rankdata(column) for column in values.T], axis=1)

@@ -1,11 +1,11 @@
 """How far everyone gets, when what each does depends on what the others do meanwhile.
 
-The paper goes period by period. Here each workload keeps its own axis, the samples of its run alone, on which its
-own rates are known for good; what is not known is when each sample begins and ends beside the others, and so
-what they do during it. A stretch of times is guessed, every sample's slowdown is computed at once from what the
-others do between its guessed times, and the slowdowns give new times. As the others matter less than the workload
-itself, few rounds make a stretch final, to a millionth of a period. That is the fixed point of a sample, found for
-many samples together.
+The paper goes period by period. Here each workload keeps its own axis, the samples of its run alone, on
+which its own rates are known for good; what is not known is when each sample begins and ends beside the
+others, and so what they do during it. A stretch of times is guessed, every sample's slowdown is computed
+at once from what the others do between its guessed times, and the slowdowns give new times. As the others
+matter less than the workload itself, few rounds make a stretch final, to a millionth of a period. That is
+the fixed point of a sample, found for many samples together.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def solve(
             break
         if rounds >= 4 and until > now + 0.5 * (min(float(one[-1]) for one in new) - now):
             break  # what is left is begun anew, with a better guess
-    if until <= now:  # nothing settled to the tolerance: the first sample to end has all rounds behind it
+    if (
+        until <= now
+    ):  # nothing settled to the tolerance: the first sample to end has all rounds behind it
         until = min(float(one[1]) for one in times)
     return until, edges, times, rounds
 
@@ -113,14 +115,12 @@ def _again(
     """(s,) slowdowns; those of samples beside which nothing changed since the last round are kept."""
     if seen is None:
         return slowdown(number, own, others)
-    changed = np.flatnonzero((np.abs(others - seen[0]) > UNCHANGED * np.abs(others)).any(axis=1))
-    if len(changed) > 0.8 * len(own):
+    changed = (np.abs(others - seen[0]) > UNCHANGED * np.abs(others)).any(axis=1)
+    if np.count_nonzero(changed) > 0.8 * len(own):
         return slowdown(number, own, others)
     slow = seen[1].copy()
-    slow[changed] = slowdown(number, own[changed], others[changed])
-    others[:] = np.where(
-        np.isin(np.arange(len(own)), changed, assume_unique=True)[:, None], others, seen[0]
-    )
+    if changed.any():
+        slow[changed] = slowdown(number, own[changed], others[changed])
     return slow
 
 

@@ -8,9 +8,9 @@ The machine: core n executes one instruction of a phase in
 
     cycles_per_instruction / clock[n] + (misses_per_instruction / overlap) * latency  seconds.
 
-The cache is shared in proportion to the working sets that run; a phase that keeps the part p of its working set
-misses with the ratio floor + (1 - floor) * (1 - p). All misses share one bus: its latency rises with its
-utilisation u (bytes per second over the bandwidth) as
+The cache is shared in proportion to the working sets that run; a phase that keeps the part p of its
+working set misses with the ratio floor + (1 - floor) * (1 - p). All misses share one bus: its latency
+rises with its utilisation u (bytes per second over the bandwidth) as
 
     latency = idle latency * (1 + queueing * u**2 / (1 - u)),
 
@@ -154,10 +154,16 @@ def speeds(machine: Machine, running: Sequence[tuple[int, Phase]]) -> np.ndarray
     demand = math.fsum(p.working_set_bytes for p, b in zip(phases, busy, strict=True) if b)
     kept = min(1.0, machine.cache_bytes / demand) if demand > 0 else 1.0
     ratio = [p.floor_ratio + (1 - p.floor_ratio) * (1 - kept) for p in phases]
-    misses = [p.accesses_per_instruction * r if p.working_set_bytes else 0.0 for p, r in zip(phases, ratio, strict=True)]
+    misses = [
+        p.accesses_per_instruction * r if p.working_set_bytes else 0.0
+        for p, r in zip(phases, ratio, strict=True)
+    ]
     compute = [p.cycles_per_instruction / clock for p, clock in zip(phases, cores, strict=True)]
     waits = [m / p.overlap for m, p in zip(misses, phases, strict=True)]
-    traffic = [LINE_BYTES * m * (1 + p.write_ratio) if b else 0.0 for m, p, b in zip(misses, phases, busy, strict=True)]
+    traffic = [
+        LINE_BYTES * m * (1 + p.write_ratio) if b else 0.0
+        for m, p, b in zip(misses, phases, busy, strict=True)
+    ]
     latency = _latency(machine, compute, waits, traffic)
     out = np.zeros((len(running), len(COUNTERS)))
     for i, (phase, clock) in enumerate(zip(phases, cores, strict=True)):
@@ -194,7 +200,9 @@ def _latency(
 
     def surplus(e: float) -> float:
         latency = idle * (1 + e)
-        used = math.fsum(t / (c + w * latency) for c, w, t in zip(compute, waits, traffic, strict=True))
+        used = math.fsum(
+            t / (c + w * latency) for c, w, t in zip(compute, waits, traffic, strict=True)
+        )
         # The stable form of the positive root of q u^2 + e u - e = 0.
         allowed = 2 * e / (e + math.sqrt(e * e + 4 * q * e)) if e > 0 else 0.0
         return used / machine.bandwidth - allowed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -83,8 +84,6 @@ def _phases(
 
 
 def _with_instructions(phase: Phase, instructions: float) -> Phase:
-    from dataclasses import replace
-
     return replace(phase, instructions=instructions)
 
 
@@ -150,15 +149,25 @@ def simulate_campaign(
     cores = max([2, *(len(members) for members in sets)])
     kept: list[Trace] = []
 
-    def record(history: History, **said: object) -> None:
+    def record(
+        history: History, run_id: str, corunners: Sequence[str] = (), window: str | None = None
+    ) -> None:
         kept.append(
-            trace_of(history, period_seconds, noise_ratio=noise_ratio, seed=seed + len(kept), **said)  # type: ignore[arg-type]
+            trace_of(
+                history,
+                period_seconds,
+                run_id=run_id,
+                corunners=corunners,
+                window_id=window,
+                noise_ratio=noise_ratio,
+                seed=seed + len(kept),
+            )
         )
 
     for program in programs:
         for core in range(cores):
             (alone,) = simulate(machine, [Job(program, core)])
-            record(alone, run_id=f"solo-{program.name}-{core}")
+            record(alone, f"solo-{program.name}-{core}")
     for number, members in enumerate(sets):
         names = [programs[m].name for m in members]
         rounds = [range(len(members))] if not loop else [[place] for place in range(len(members))]
@@ -170,5 +179,5 @@ def simulate_campaign(
             ]
             for place, history in enumerate(simulate(machine, jobs)):
                 others = names[:place] + names[place + 1 :]
-                record(history, run_id=f"{window}-{place}", corunners=others, window_id=window)
+                record(history, f"{window}-{place}", others, window)
     return Traces.from_traces(kept)
