@@ -18,7 +18,7 @@ import numpy as np
 from jostle.errors import UsageError
 
 FORMS = ("linear", "interacting", "network")
-KNOTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.4)
+KNOTS = (0.0, 0.15, 0.35, 0.7, 1.2)
 
 
 @dataclass(frozen=True)

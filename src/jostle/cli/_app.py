@@ -9,6 +9,7 @@ import sys
 import typer
 
 from jostle.cli import (
+    _alignment,
     _evaluate,
     _explain,
     _fit,
@@ -44,6 +45,7 @@ def build() -> typer.Typer:
             raise typer.Exit
 
     modules = (_tour, _measure, _import, _runs, _fit, _predict, _explain, _evaluate, _protocol)
+    modules += (_alignment,)
     for module in modules:
         module.register(app)
     return app

@@ -11,8 +11,10 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._ablations import STUDY_NAMES, Study, Variant, study_named
+    from ._alignment import AlignmentEvaluation, evaluate_alignment
     from ._baselines import Blind, GradientBoosting, LinearScaling
     from ._baselines_neural import Attention, MatrixFactorization, NeuralNetwork
+    from ._contention import History, Job, Machine, Phase, Program, simulate
     from ._factorization import (
         Evaluation,
         Split,
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
         observed_split,
     )
     from ._figures import draw_studies, summary_rows
+    from ._figures_alignment import alignment_rows, draw_alignment
     from ._figures_embedding import draw_embeddings
     from ._protocol import Cell, run_protocol
+    from ._simulated import draw_programs, simulate_campaign
     from ._tour import (
         Tour,
         TourPlan,
@@ -37,6 +41,18 @@ if TYPE_CHECKING:
 
 
 _HOMES = {
+    "simulate_campaign": "_simulated",
+    "draw_programs": "_simulated",
+    "draw_alignment": "_figures_alignment",
+    "alignment_rows": "_figures_alignment",
+    "simulate": "_contention",
+    "Program": "_contention",
+    "Phase": "_contention",
+    "Machine": "_contention",
+    "Job": "_contention",
+    "History": "_contention",
+    "evaluate_alignment": "_alignment",
+    "AlignmentEvaluation": "_alignment",
     "Attention": "_baselines_neural",
     "Blind": "_baselines",
     "Cell": "_protocol",
@@ -70,21 +86,31 @@ _HOMES = {
 
 __all__ = [
     "STUDY_NAMES",
+    "AlignmentEvaluation",
     "Attention",
     "Blind",
     "Cell",
     "Evaluation",
     "GradientBoosting",
+    "History",
+    "Job",
     "LinearScaling",
+    "Machine",
     "MatrixFactorization",
     "NeuralNetwork",
+    "Phase",
+    "Program",
     "Split",
     "Study",
     "Tour",
     "TourPlan",
     "Variant",
+    "alignment_rows",
+    "draw_alignment",
     "draw_embeddings",
+    "draw_programs",
     "draw_studies",
+    "evaluate_alignment",
     "evaluate_factorization",
     "file_split",
     "hold_out_sets",
@@ -95,6 +121,8 @@ __all__ = [
     "observed_split",
     "pick_examples",
     "run_protocol",
+    "simulate",
+    "simulate_campaign",
     "solo_medians",
     "study_named",
     "summary_rows",

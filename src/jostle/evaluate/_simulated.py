@@ -181,3 +181,51 @@ def simulate_campaign(
                 others = names[:place] + names[place + 1 :]
                 record(history, f"{window}-{place}", others, window)
     return Traces.from_traces(kept)
+
+
+def protocol_campaign(
+    programs: int,
+    windows: int,
+    held: int,
+    seed: int,
+    *,
+    seconds: float = 0.25,
+    shortest_seconds: float = SHORTEST_SECONDS,
+    longest_seconds: float = LONGEST_SECONDS,
+    period_seconds: float = 1e-3,
+    noise_ratio: float = 0.0,
+    loop: bool = False,
+) -> Traces:
+    """What `evaluate alignment` learns from and tests on: `windows` pairs drawn at random, and all pairs, both
+    ways, of workloads that the folds of this seed hold out together."""
+    from jostle.evaluate._alignment import workload_folds
+
+    drawn = draw_programs(
+        programs,
+        seed,
+        seconds=seconds,
+        shortest_seconds=shortest_seconds,
+        longest_seconds=longest_seconds,
+    )
+    number = {program.name: i for i, program in enumerate(drawn)}
+    tested = [
+        (number[a], number[b])
+        for fold in workload_folds(list(number), held, None, seed)
+        for a in fold
+        for b in fold
+        if a != b
+    ]
+    # Every program is in at least one window, so that the folds drawn from the traces are the same.
+    random = np.random.default_rng(seed + 1)
+    pairs = {(int(a), int(b)) for a, b in random.integers(0, programs, (4 * windows, 2))}
+    learned = sorted(pairs - set(tested))
+    picked = random.permutation(len(learned))[:windows]
+    sets = [learned[i] for i in sorted(picked)] + tested
+    return simulate_campaign(
+        drawn,
+        period_seconds=period_seconds,
+        sets=sets,
+        loop=loop,
+        noise_ratio=noise_ratio,
+        seed=seed,
+    )
