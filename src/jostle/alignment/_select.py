@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment._learn import learn, per_sample_error, thinned
+from jostle.alignment._learn import folds_of, learn, per_sample_error, thinned
 from jostle.alignment._profile import INSTRUCTIONS
 from jostle.alignment._rows import Rows
 from jostle.errors import MissingExtra, UsageError
 
 CUT = 0.4
-CUTS = (0.4, 0.2, 0.1, 0.03)  # the paper's, and finer ones for hosts that count few things
-MOST_ROWS = 12_000
+CUTS = (0.4, 0.15, 0.05)  # the paper's, and finer ones for hosts that count few things
+MOST_ROWS = 6_000
+CHECKS = 2  # folds of workloads left out that a prefix is judged on
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Selection:
     counters: all that were offered. zero: those always zero or constant-zero on both sides. clusters: of
     the rest, by the cut. linkage: (m - 1, 4) SciPy's tree over `clustered`. kept: one per cluster.
     importance: {counter: rise of the mean squared error when shuffled}, ranked: kept ones by it, the
-    highest first. errors: (len(ranked),) per-sample error on held-out workload sets with the first 1, 2,
+    highest first. errors: (len(ranked),) per-sample error on workloads left out with the first 1, 2,
     … of them. chosen: the prefix, instructions first.
     """
 
@@ -72,7 +73,8 @@ def select_counters(
     target: str = "slowdown",
     seed: int = 0,
 ) -> Selection:
-    """validation: rows of workload sets that are not in `rows`; by default a fourth of the sets is held out.
+    """The three steps. A prefix is judged on workloads left out, and on `validation`, rows of sets that
+    are not in `rows`, where there are any.
 
     most: the longest prefix allowed, instructions included. Raises UsageError for a cut outside [0, 1],
     MissingExtra without scikit-learn.
@@ -84,14 +86,10 @@ def select_counters(
         from scipy.spatial.distance import squareform
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "alignment") from None
-    if validation is None or not len(validation):
-        groups = np.unique(rows.group)
-        held = np.random.default_rng(seed).permutation(groups)[: max(1, len(groups) // 4)]
-        inside = np.isin(rows.group, held)
-        if inside.all():
-            inside = np.arange(len(rows)) % 4 == 0
-        rows, validation = rows.take(~inside), rows.take(inside)
-    rows, validation = thinned(rows, MOST_ROWS), thinned(validation, MOST_ROWS)
+    rows = thinned(rows, MOST_ROWS)
+    checks = [(rows.take(train), rows.take(test)) for train, test in folds_of(rows, seed)[:CHECKS]]
+    if validation is not None and len(validation):
+        checks.append((rows, thinned(validation, MOST_ROWS)))
     names = rows.counters
     silent = (np.abs(rows.own).max(axis=0) == 0) & (np.abs(rows.others).max(axis=0) == 0)
     zero = tuple(n for n, s in zip(names, silent, strict=True) if s)
@@ -116,8 +114,13 @@ def select_counters(
             errors.append(np.nan)
             continue
         some = ranked[:size]
-        learned = learn(columns_of(rows, some), "ridge", form, target, strength=1e-3, seed=seed)
-        errors.append(per_sample_error(learned, columns_of(validation, some)))
+        found = 0.0
+        for train, test in checks:
+            learned = learn(
+                columns_of(train, some), "ridge", form, target, strength=1e-2, seed=seed
+            )
+            found += per_sample_error(learned, columns_of(test, some))
+        errors.append(found / len(checks))
     best = int(np.nanargmin(errors)) + 1
     return Selection(
         names,

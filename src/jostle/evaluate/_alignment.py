@@ -1,4 +1,4 @@
-"""The protocol of the alignment method: predict run times side by side of programs that were not learned from.
+"""The protocol of the alignment method: run times side by side of programs that were not learned from.
 
 Source: Saeed et al., MLCAD 2021, Sec. IV: training and test applications are disjoint (Table IV); the
 error per sample takes what was executed so far as measured (Fig. 2), the run time does not. A fold holds
@@ -59,8 +59,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class AlignmentEvaluation:
-    """metrics: by documented name. tested: every test run. learners: {learner: {slot: error per sample}} (Fig. 2).
-    curves: of the first test window. selection: of the first fold. folds: the workloads held out of each."""
+    """metrics: by documented name. tested: every test run. learners: {learner: {slot: error per sample}}
+    (Fig. 2). curves: of the test window with the most interference. selection: of the first fold. folds: the
+    workloads held out of each."""
 
     metrics: dict[str, float]
     tested: tuple[Tested, ...]
@@ -131,7 +132,8 @@ def evaluate_alignment(
         }
         if not train or not test:
             raise NotEnoughRuns(
-                f"holding out {', '.join(out)} leaves {len(train)} windows to learn from and {len(test)} to test",
+                f"holding out {', '.join(out)} leaves {len(train)} windows to learn from and "
+                f"{len(test)} to test",
                 fix="Trace all pairs of the workloads.",
             )
         runs, validation = _train_runs(traces, train, seed)
@@ -278,8 +280,8 @@ def _tested(
 def _factorization(
     traces: Traces, runs: Runs, validation: Runs, test: dict[str, list[Trace]], seed: int
 ) -> dict[str, float]:
-    """{run_id: seconds}: learned from the same windows and from all runs alone, which is all it can know of the
-    workloads held out."""
+    """{run_id: seconds}: learned from the same windows and from all runs alone, which is all it can know
+    of the workloads held out."""
     from jostle.factorization import Factorization
     from jostle.models import traced_runs
     from jostle.runs import Runs as Table
