@@ -21,7 +21,7 @@ LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network")
 TARGETS = ("instructions", "slowdown", "speed")
 # Regularisation that is tried, times the number of rows where the learner's own scale does that.
 STRENGTHS = {
-    "ridge": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
+    "ridge": (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
     "lasso": (1e-6, 1e-5, 1e-4, 1e-3),
     "elastic_net": (1e-6, 1e-5, 1e-4, 1e-3),
     "linear_svr": (1e-3, 1e-2, 1e-1),

@@ -105,7 +105,7 @@ def select_counters(
         for number in sorted(set(label.tolist()), key=lambda c: int(np.argmax(label == c)))
     )
     kept = tuple(_middle(cluster, left, distance) for cluster in clusters)
-    importance = _importance(columns_of(rows, kept), seed)
+    importance = _importance(columns_of(rows, kept), target, seed)
     rest = [n for n in kept if n != INSTRUCTIONS]
     ranked = (INSTRUCTIONS, *sorted(rest, key=lambda n: (-importance[n], n)))
     errors = []
@@ -159,15 +159,15 @@ def _middle(cluster: tuple[str, ...], names: tuple[str, ...], distance: np.ndarr
     return cluster[int(np.argmin(distance[np.ix_(at, at)].sum(axis=1)))]
 
 
-def _importance(rows: Rows, seed: int) -> dict[str, float]:
-    """Of each counter, both its columns together, on the paper's plain features and target."""
+def _importance(rows: Rows, target: str, seed: int) -> dict[str, float]:
+    """Of each counter, both its columns together, on the paper's plain features."""
     from sklearn.inspection import permutation_importance
     from sklearn.linear_model import Ridge
 
     x = np.concatenate([rows.own, rows.others], axis=1)
     spread = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    y = rows.count / rows.period_seconds
+    y = rows.count / rows.period_seconds if target == "instructions" else rows.slowdown
     y = (y - y.mean()) / (y.std() or 1.0)
     model = Ridge(1.0).fit(x, y)
     found = permutation_importance(

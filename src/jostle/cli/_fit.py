@@ -84,7 +84,6 @@ def _fit_alignment(
     """Calibrated over sets of workloads: what was never run together is what will be asked about."""
     import jostle
     from jostle.alignment import profile_runs
-    from jostle.errors import BadData
     from jostle.models import traced_runs
     from jostle.traces import read_traces
 
@@ -93,8 +92,5 @@ def _fit_alignment(
     # What a profile was made of is an input: nothing can be calibrated on it.
     runs = traced_runs(traces, profile_runs(traces))
     model = jostle.fit(runs, settings, seed=seed, calibrate_by="together", progress=report)
-    try:
-        version = jostle.Dataset(dataset).version()
-    except BadData:  # a folder of traces alone
-        version = None
-    return model, version
+    known = jostle.Dataset(dataset)
+    return model, known.version() if known.files() else None

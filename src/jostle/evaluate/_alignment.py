@@ -298,7 +298,7 @@ def _factorization(
 
 
 def _learners(train: Rows, test: Rows, seed: int) -> dict[str, dict[int, float]]:
-    """{learner: {slot of the target: error per sample}}, the paper's features and target, each slot on its own."""
+    """{learner: {slot of the target: error per sample}}, the paper's features and target, slot by slot."""
     from jostle.alignment._learn import learn, per_sample_error, thinned
 
     found: dict[str, dict[int, float]] = {}

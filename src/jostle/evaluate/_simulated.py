@@ -196,8 +196,8 @@ def protocol_campaign(
     noise_ratio: float = 0.0,
     loop: bool = False,
 ) -> Traces:
-    """What `evaluate alignment` learns from and tests on: `windows` pairs drawn at random, and all pairs, both
-    ways, of workloads that the folds of this seed hold out together."""
+    """What `evaluate alignment` learns from and tests on: `windows` pairs drawn at random, and all pairs,
+    both ways, of workloads that the folds of this seed hold out together."""
     from jostle.evaluate._alignment import workload_folds
 
     drawn = draw_programs(
