@@ -52,6 +52,6 @@ def a_profile(counts: np.ndarray, tau: float = 1.0, *, name: str = "w", slot: in
 
 @pytest.fixture(scope="session")
 def traces() -> Traces:
-    """Eight programs alone, and all their pairs both ways."""
-    programs = draw_programs(8, 3, seconds=0.06, shortest_seconds=2e-3, longest_seconds=2e-2)
+    """Six programs alone, and all their pairs both ways."""
+    programs = draw_programs(6, 3, seconds=0.05, shortest_seconds=2e-3, longest_seconds=2e-2)
     return simulate_campaign(programs)

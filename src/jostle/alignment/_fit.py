@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from jostle.alignment._fitted import FittedAlignment, slot_columns
-from jostle.alignment._learn import Learned, choose, learn
+from jostle.alignment._learn import CANDIDATES, Learned, choose, learn
 from jostle.alignment._profile import INSTRUCTIONS, Profile, profile_of
 from jostle.alignment._rows import Profiles, Rows, rows_of, windows_of
-from jostle.alignment._select import CUTS, Selection, columns_of, select_counters
+from jostle.alignment._select import CUTS, Selection, select_counters
 from jostle.alignment._settings import AUTO, Alignment, Progress
 from jostle.errors import BadData, NotEnoughRuns
 from jostle.traces import Traces
@@ -25,6 +26,7 @@ def fit(
     traces = method.traces
     offered, notes = offered_counters(traces, method.counters)
     profiles = solo_profiles(traces, offered, method.period_seconds)
+    tries: list[Selection] = []
     said(1, 4, float("nan"))
     known = set(traces.run_ids)
     wanted = [run_id for run_id in _ids(runs) if run_id in known]
@@ -38,37 +40,30 @@ def fit(
     rows = rows_of(windows, profiles, method.alignment, loop=loop)
     said(2, 4, float("nan"))
     selection: Selection | None = None
-    chosen = offered
+    chosen = wide = offered
     if method.counters is None:
         watched = windows_of(traces, [r for r in _ids(validation) if r in known])
         held = {k: v for k, v in watched.items() if k not in windows}
         checked = rows_of(held, profiles, method.alignment, loop=loop) if held else None
-        _, form, target = method.resolved("ridge")
-        if (
-            form == "network"
-        ):  # its counters are those of the form that is nearest to it and quick to fit
-            form, target = "interacting", "slowdown"
-        tries = [
-            select_counters(
-                rows,
-                checked,
-                cut=cut,
-                form=form,
-                target=target,
-                most=method.most_counters,
-                seed=seed,
-            )
-            for cut in (CUTS if method.cut is None else (method.cut,))
-        ]
+        tries = _selections(method, rows, checked, seed)
         selection = min(tries, key=lambda one: float(np.nanmin(one.errors)))
         chosen = selection.chosen
+        # A network tells by itself what matters: it is given all that the finest cut keeps apart.
+        wide = tries[-1].ranked[: method.most_counters]
     said(3, 4, float("nan"))
-    rows = columns_of(rows, chosen)
-    kind = method.resolved("ridge")
+    kinds = [method.resolved("ridge")] if method.learner != AUTO else list(CANDIDATES)
+    offers = [
+        (*kind, tuple(rows.counters.index(n) for n in (wide if kind[0] == "network" else chosen)))
+        for kind in kinds
+    ]
+    *kind, columns = offers[choose(rows, offers, seed)]
     if method.learner == AUTO:
-        kind = choose(rows, seed)
         notes.append(f"the learner that errs least on workloads left out is {kind[0]}")
-    models, slots = learn_slots(method, kind, rows, seed)
+    rows = rows.columns(columns)
+    chosen = rows.counters
+    if selection is not None and kind[0] == "network":
+        selection = replace(tries[-1], chosen=chosen)
+    models, slots = learn_slots(method, (kind[0], kind[1], kind[2]), rows, seed)
     said(4, 4, float("nan"))
     return FittedAlignment(
         [_narrowed(p, chosen) for p in profiles.all],
@@ -79,6 +74,19 @@ def fit(
         tuple(notes),
         selection,
     )
+
+
+def _selections(method: Alignment, rows: Rows, checked: Rows | None, seed: int) -> list[Selection]:
+    """One per cut of the tree, the coarsest first."""
+    _, form, target = method.resolved("ridge")
+    if form == "network":  # judged by the form that is nearest to it and quick to fit
+        form, target = "interacting", "slowdown"
+    cuts = CUTS if method.cut is None else (method.cut,)
+    most = method.most_counters
+    return [
+        select_counters(rows, checked, cut=cut, form=form, target=target, most=most, seed=seed)
+        for cut in cuts
+    ]
 
 
 def learn_slots(
@@ -96,8 +104,6 @@ def learn_slots(
         }, ()
     slots = tuple(int(s) for s in np.unique(rows.slot))
     told = slots[1:] if len(slots) <= 8 else ()
-    from dataclasses import replace
-
     marks = slot_columns(rows.slot, told)
     wider = replace(
         rows,
@@ -158,8 +164,6 @@ def profile_runs(traces: Traces) -> set[str]:
 
 
 def _narrowed(profile: Profile, counters: tuple[str, ...]) -> Profile:
-    from dataclasses import replace
-
     at = [profile.counters.index(name) for name in counters]
     table = np.ascontiguousarray(profile.cumulative[:, at])
     return replace(profile, counters=counters, cumulative=table)

@@ -51,6 +51,12 @@ class Rows:
             **{k: v[index] for k, v in vars(self).items() if k not in ("counters", "sets")},
         )
 
+    def columns(self, at: Sequence[int]) -> Rows:
+        """The same rows with only the counters at these places, in this order."""
+        kept = list(at)
+        names = tuple(self.counters[i] for i in kept)
+        return replace(self, counters=names, own=self.own[:, kept], others=self.others[:, kept])
+
     @staticmethod
     def concatenate(parts: Sequence[Rows]) -> Rows:
         names = [k for k in vars(parts[0]) if k not in ("counters", "sets")]
