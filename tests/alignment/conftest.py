@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.alignment import Profile
-from jostle.evaluate import draw_programs, simulate_campaign
+from jostle.evaluate import Machine, draw_programs, simulate_campaign
 from jostle.traces import Trace, Traces
 
 
@@ -54,4 +54,4 @@ def a_profile(counts: np.ndarray, tau: float = 1.0, *, name: str = "w", slot: in
 def traces() -> Traces:
     """Six programs alone, and all their pairs both ways."""
     programs = draw_programs(6, 3, seconds=0.05, shortest_seconds=2e-3, longest_seconds=2e-2)
-    return simulate_campaign(programs)
+    return simulate_campaign(programs, Machine(clock_hertz=(2e9, 2e9)))

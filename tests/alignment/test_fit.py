@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,7 +193,7 @@ def test_further_workloads_from_their_traces_alone(traces: Traces, model: Model)
 
 
 def test_settings_that_make_no_sense(traces: Traces) -> None:
-    for wrong in (
+    wrongs: list[dict[str, Any]] = [
         {"learner": "forest"},
         {"learner": "ridge", "form": "network"},
         {"form": "linear"},
@@ -201,7 +202,8 @@ def test_settings_that_make_no_sense(traces: Traces) -> None:
         {"corunners": "never"},
         {"strength": 0.0},
         {"most_counters": 0},
-    ):
+    ]
+    for wrong in wrongs:
         with pytest.raises(UsageError):
             Alignment(traces, **wrong)
 

@@ -13,7 +13,7 @@ from jostle.evaluate._alignment import workload_folds
 from jostle.evaluate._simulated import draw_programs, simulate_campaign
 from jostle.traces import write_traces
 
-SMALL = ["--programs", "6", "--windows", "14", "--seconds", "0.02", "--longest-ms", "6"]
+SMALL = ["--programs", "6", "--windows", "12", "--seconds", "0.015", "--longest-ms", "6"]
 
 
 def test_folds_are_disjoint_and_repeatable() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -40,8 +42,8 @@ def seconds_per_instruction(machine: Machine, running: list[tuple[int, Phase]]) 
         )
         return traffic / machine.bandwidth - u
 
-    u = brentq(surplus, 0.0, 1 - 1e-12, xtol=1e-15) if surplus(0.0) > 0 else 0.0
-    return each(float(u))
+    solve: Any = brentq
+    return each(solve(surplus, 0.0, 1 - 1e-12, xtol=1e-15) if surplus(0.0) > 0 else 0.0)
 
 
 def some_programs(seed: int) -> list[Program]:

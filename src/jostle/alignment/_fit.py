@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from jostle.alignment._rows import Profiles, Rows, rows_of, windows_of
 from jostle.alignment._select import CUTS, Selection, select_counters
 from jostle.alignment._settings import AUTO, Alignment, Progress
 from jostle.errors import BadData, NotEnoughRuns
-from jostle.traces import Traces
+
+if TYPE_CHECKING:
+    from jostle.traces import Traces
 
 
 def fit(

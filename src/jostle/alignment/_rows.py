@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.alignment._profile import INSTRUCTIONS, Profile, edges_of
 from jostle.alignment._samples import aligned
 from jostle.errors import BadData, UnknownName
-from jostle.traces import Trace, Traces
+
+if TYPE_CHECKING:
+    from jostle.traces import Trace, Traces
 
 
 @dataclass(frozen=True)
