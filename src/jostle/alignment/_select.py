@@ -16,10 +16,10 @@ import numpy as np
 from jostle.alignment._learn import folds_of, learn, per_sample_error, thinned
 from jostle.alignment._profile import INSTRUCTIONS
 from jostle.alignment._rows import Rows
-from jostle.errors import MissingExtra, UsageError
+from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
 
 CUT = 0.4
-CUTS = (0.4, 0.15, 0.05)  # the paper's, and finer ones for hosts that count few things
+CUTS = (0.4, 0.15, 0.02)  # the paper's, and finer ones for hosts that count few things
 MOST_ROWS = 6_000
 CHECKS = 2  # folds of workloads left out that a prefix is judged on
 
@@ -87,6 +87,12 @@ def select_counters(
     checks = [(rows.take(train), rows.take(test)) for train, test in folds_of(rows, seed)[:CHECKS]]
     if validation is not None and len(validation):
         checks.append((rows, thinned(validation, MOST_ROWS)))
+    checks = [(train, test) for train, test in checks if len(train) > 1 and len(test)]
+    if not checks:
+        raise NotEnoughRuns(
+            f"{len(rows)} periods of windows are too few to choose counters by",
+            fix="Trace more windows, or say which counters to learn from.",
+        )
     names = rows.counters
     silent = (np.abs(rows.own).max(axis=0) == 0) & (np.abs(rows.others).max(axis=0) == 0)
     zero = tuple(n for n, s in zip(names, silent, strict=True) if s)

@@ -46,7 +46,7 @@ class Alignment:
     strength: float | None = None
     corunners: str = "once"
     period_seconds: float | None = None
-    most_counters: int = 7
+    most_counters: int = 8
     cut: float | None = None
 
     name = "alignment"
