@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.alignment import counts_from_readings, profile_of
@@ -17,6 +17,7 @@ counts = st.lists(st.floats(0, 1e6), min_size=2, max_size=30).filter(lambda x: s
 
 
 @given(counts, st.floats(0.5, 2.0))
+@settings(deadline=None)
 def test_totals_stay_and_unequal_samples_are_divided_by_their_own_interval(
     instructions: list[float], stretch: float
 ) -> None:

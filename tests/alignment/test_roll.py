@@ -78,7 +78,7 @@ def test_alone_and_with_no_interference_run_times_are_those_alone() -> None:
 
 
 @given(st.floats(1.0, 4.0), st.floats(1.0, 4.0), st.integers(2, 30), st.integers(2, 30))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_constant_slowdowns_have_a_closed_form(a: float, b: float, n: int, m: int) -> None:
     profiles = [a_profile(np.ones((n, 1))), a_profile(np.ones((m, 1)))]
     found = roll(profiles, lambda i, own, others: np.full(len(own), (a, b)[i])).end_seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.alignment import aligned
@@ -34,6 +34,7 @@ def by_hand(buffer: np.ndarray, a: float, *, printed: bool, swapped: bool) -> np
 
 
 @given(tables, st.floats(0.001, 0.999))
+@settings(deadline=None)
 def test_continuous_and_swapped_are_the_blend_written_out(
     rows: list[tuple[float, float]], part: float
 ) -> None:
@@ -51,6 +52,7 @@ def test_continuous_and_swapped_are_the_blend_written_out(
 
 
 @given(tables, st.floats(0.001, 1.5))
+@settings(deadline=None)
 def test_printed_is_line_for_line(rows: list[tuple[float, float]], part: float) -> None:
     buffer = np.array(rows)
     a = part * buffer[0, 0]
@@ -71,6 +73,7 @@ def test_continuous_has_no_jumps_and_meets_the_sample_at_its_boundary() -> None:
 
 
 @given(tables, st.integers(1, 20))
+@settings(deadline=None)
 def test_sections_add_up_to_all_that_was_counted(rows: list[tuple[float, float]], n: int) -> None:
     profile = a_profile(np.array(rows))
     edges = np.sort(np.random.default_rng(n).uniform(0, len(rows), n + 1))
