@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from jostle.alignment import Alignment
     from jostle.bounds import Bounds
     from jostle.bridge import Bridge, forecast
     from jostle.errors import JostleError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Alignment": "alignment",
     "Bounds": "bounds",
     "Bridge": "bridge",
     "Colocations": "runs",
@@ -42,6 +44,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Alignment",
     "Bounds",
     "Bridge",
     "Colocations",

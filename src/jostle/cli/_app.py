@@ -9,6 +9,7 @@ import sys
 import typer
 
 from jostle.cli import (
+    _alignment,
     _evaluate,
     _evaluate_bridge,
     _explain,
@@ -59,11 +60,12 @@ def build() -> typer.Typer:
         _explain,
         _evaluate,
         _protocol,
+        _alignment,
+        _evaluate_bridge,
+        _forecast,
     )
     for module in modules:
         module.register(app)
-    _evaluate_bridge.register(app)
-    _forecast.register(app)
     return app
 
 

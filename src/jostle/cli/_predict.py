@@ -11,6 +11,7 @@ import typer
 from jostle.cli._people import duration, print_json, print_table
 
 if TYPE_CHECKING:
+    from jostle.models import Model
     from jostle.runs import Colocations
 
 
@@ -39,6 +40,12 @@ def predict(
             "corunners, the co-runners separated by ';'.",
         ),
     ] = None,
+    traces: Annotated[
+        Path | None,
+        typer.Option(
+            help="A dataset with traces alone of workloads that an alignment model does not know yet."
+        ),
+    ] = None,
     confidence: Annotated[
         float, typer.Option("--confidence", "-c", help="How sure the bound is, under 1.")
     ] = 0.99,
@@ -54,6 +61,8 @@ def predict(
     fitted = load(model)
     if (workload is None) == (input_ is None):
         raise UsageError("say either --workload or --input")
+    if traces is not None:
+        fitted = _knowing(fitted, traces)
     one = input_ is None
     asked = _one(fitted, workload or "", platform, beside or []) if one else _read(input_)
     seconds = fitted.predict(asked)
@@ -94,6 +103,18 @@ def predict(
         )
     if not bounds.is_valid.all():
         raise typer.Exit(3)
+
+
+def _knowing(fitted: Model, traces: Path) -> Model:
+    """The model with the profiles of further workloads."""
+    from jostle.errors import UsageError
+    from jostle.models import Model
+    from jostle.traces import read_traces
+
+    if not hasattr(fitted.predictor, "with_solo"):
+        raise UsageError("--traces is for models of the method alignment")
+    predictor = fitted.predictor.with_solo(read_traces(traces))
+    return Model(predictor, fitted.calibration, fitted.said)
 
 
 def _sentence(answer: dict[str, Any], confidence: float) -> str:

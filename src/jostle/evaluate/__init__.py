@@ -11,6 +11,7 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._ablations import STUDY_NAMES, Study, Variant, study_named
+    from ._alignment import AlignmentEvaluation, evaluate_alignment
     from ._baselines import Blind, GradientBoosting, LinearScaling
     from ._baselines_neural import Attention, MatrixFactorization, NeuralNetwork
     from ._bridge import leaks_of_design, made_splits, published_splits, score, trace_splits
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ._bridge_figures import draw_convergence, draw_forecast, draw_predicted
     from ._bridge_oracle import brute_force_errors
     from ._bridge_report import accuracy_metrics, score_rows, speed_metrics, table_three, table_two
+    from ._contention import History, Job, Machine, Phase, Program, simulate
     from ._factorization import (
         Evaluation,
         Split,
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
         observed_split,
     )
     from ._figures import draw_studies, summary_rows
+    from ._figures_alignment import alignment_rows, draw_alignment
     from ._figures_embedding import draw_embeddings
     from ._protocol import Cell, run_protocol
+    from ._simulated import draw_programs, simulate_campaign
     from ._tour import (
         Tour,
         TourPlan,
@@ -42,6 +46,18 @@ if TYPE_CHECKING:
 
 
 _HOMES = {
+    "simulate_campaign": "_simulated",
+    "draw_programs": "_simulated",
+    "draw_alignment": "_figures_alignment",
+    "alignment_rows": "_figures_alignment",
+    "simulate": "_contention",
+    "Program": "_contention",
+    "Phase": "_contention",
+    "Machine": "_contention",
+    "Job": "_contention",
+    "History": "_contention",
+    "evaluate_alignment": "_alignment",
+    "AlignmentEvaluation": "_alignment",
     "Attention": "_baselines_neural",
     "Blind": "_baselines",
     "Cell": "_protocol",
@@ -91,27 +107,37 @@ _HOMES = {
 
 __all__ = [
     "STUDY_NAMES",
+    "AlignmentEvaluation",
     "Attention",
     "Blind",
     "Cell",
     "Evaluation",
     "GradientBoosting",
+    "History",
+    "Job",
     "LinearScaling",
+    "Machine",
     "MatrixFactorization",
     "NeuralNetwork",
+    "Phase",
+    "Program",
     "Split",
     "Study",
     "Tour",
     "TourPlan",
     "Variant",
     "accuracy_metrics",
+    "alignment_rows",
     "brute_force_errors",
+    "draw_alignment",
     "draw_convergence",
     "draw_embeddings",
     "draw_forecast",
     "draw_predicted",
+    "draw_programs",
     "draw_studies",
     "drift",
+    "evaluate_alignment",
     "evaluate_factorization",
     "file_split",
     "hold_out_sets",
@@ -128,6 +154,8 @@ __all__ = [
     "run_protocol",
     "score",
     "score_rows",
+    "simulate",
+    "simulate_campaign",
     "solo_medians",
     "speed_metrics",
     "study_named",

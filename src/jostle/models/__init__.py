@@ -12,10 +12,11 @@ from jostle._lazy import on_first_use
 if TYPE_CHECKING:
     from ._model import Model, fit
     from ._saved import load
+    from ._traced import traced_runs
 
-_HOMES = {"Model": "_model", "fit": "_model", "load": "_saved"}
+_HOMES = {"Model": "_model", "fit": "_model", "load": "_saved", "traced_runs": "_traced"}
 
-__all__ = ["Model", "fit", "load"]
+__all__ = ["Model", "fit", "load", "traced_runs"]
 
 
 def __getattr__(name: str) -> Any:

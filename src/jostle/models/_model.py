@@ -83,7 +83,7 @@ def fit(
     predictor = method.fit(runs, watched, seed=seed, progress=progress)
     said = {
         "method": method.name,
-        "settings": dict(vars(method)),
+        "settings": dict(getattr(method, "settings", vars(method))),
         "seed": seed,
         "runs": {
             "fitted": len(runs),

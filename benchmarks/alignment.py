@@ -1,0 +1,55 @@
+"""How fast run times are rolled forward, on one core, in CPU seconds.
+
+    python benchmarks/alignment.py [--form linear|interacting|network] [--periods 100000]
+
+A pair of simulated programs of 5 000 samples each, and a pair of --periods samples; the model is learned from
+pairs of ten other programs. Each figure is the least of several repetitions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from _data import one_core
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--form", default="linear", choices=("linear", "interacting", "network"))
+    parser.add_argument("--periods", type=int, default=100_000)
+    given = parser.parse_args()
+    one_core()
+    from jostle.alignment import profile_of, roll, rows_of
+    from jostle.alignment._fit import solo_profiles
+    from jostle.alignment._learn import learn
+    from jostle.alignment._rows import windows_of
+    from jostle.evaluate import Job, Machine, draw_programs, simulate, simulate_campaign
+    from jostle.evaluate._simulated import trace_of
+
+    counters = ("instructions", "stall_cycles", "cache_accesses", "dram_read_bytes")
+    programs = draw_programs(12, 1, seconds=0.5)
+    sets = [(a, b) for a in range(10) for b in range(10) if (a + b) % 3 == 0]
+    traces = simulate_campaign(programs, sets=sets)
+    rows = rows_of(windows_of(traces), solo_profiles(traces, counters))
+    learner = "network" if given.form == "network" else "ridge"
+    target = "slowdown" if given.form == "interacting" else "speed"
+    learned = learn(rows, learner, given.form, target, strength=1e-2)
+    for samples in (5_000, given.periods):
+        pair = draw_programs(12, 1, seconds=samples * 1e-3)[10:]
+        profiles = []
+        for core, program in enumerate(pair):
+            (history,) = simulate(Machine(), [Job(program, core)])
+            trace = trace_of(history, 1e-3, run_id=program.name, counters=counters)
+            profiles.append(profile_of(trace, counters))
+        best = float("inf")
+        for _ in range(3):
+            began = time.process_time()
+            roll(profiles, lambda _, own, others: learned.slowdown(own, others))
+            best = min(best, time.process_time() - began)
+        sizes = " and ".join(str(profile.periods) for profile in profiles)
+        print(f"{given.form}: a pair of {sizes} samples: {1e3 * best:.1f} ms CPU")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""How long workloads take beside each other, from counter traces of each alone.
+
+This file is the room's whole public face. Fitting needs scikit-learn, answering only NumPy.
+Source: Saeed et al., "Learning based memory interference prediction for co-running applications on
+multi-cores", MLCAD 2021.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jostle._lazy import on_first_use
+
+if TYPE_CHECKING:
+    from ._draw import draw_selection
+    from ._fit import profile_runs
+    from ._fitted import FittedAlignment
+    from ._names import PAPER_EVENTS
+    from ._profile import Profile, counts_from_readings, profile_of
+    from ._roll import Roll, roll
+    from ._rows import Rows, rows_of
+    from ._samples import ALIGNMENTS, aligned
+    from ._select import Selection, select_counters
+    from ._settings import Alignment
+
+_HOMES = {
+    "ALIGNMENTS": "_samples",
+    "Alignment": "_settings",
+    "FittedAlignment": "_fitted",
+    "PAPER_EVENTS": "_names",
+    "Profile": "_profile",
+    "Roll": "_roll",
+    "Rows": "_rows",
+    "Selection": "_select",
+    "aligned": "_samples",
+    "counts_from_readings": "_profile",
+    "draw_selection": "_draw",
+    "profile_of": "_profile",
+    "profile_runs": "_fit",
+    "roll": "_roll",
+    "rows_of": "_rows",
+    "select_counters": "_select",
+}
+
+__all__ = [
+    "ALIGNMENTS",
+    "PAPER_EVENTS",
+    "Alignment",
+    "FittedAlignment",
+    "Profile",
+    "Roll",
+    "Rows",
+    "Selection",
+    "aligned",
+    "counts_from_readings",
+    "draw_selection",
+    "profile_of",
+    "profile_runs",
+    "roll",
+    "rows_of",
+    "select_counters",
+]
+
+
+def __getattr__(name: str) -> Any:
+    return on_first_use(__name__, _HOMES, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,72 @@
+"""What a learner sees of a period: the paper's plain features, or how they act on each other.
+
+`linear` is the paper's row X = [i_j, f_j, i_k, f_k] (Algorithm 1, line 16).
+
+`interacting` holds what contention means whatever the machine: time is lost in proportion to what the target
+itself does per second (each of its rates), by a factor that depends on the others' rates and on how the
+total of each rate exceeds the target's own. The factor's shape is learned: a sum of hinges. With nothing
+beside it every feature is 0, so that a workload beside an idle one is as fast as alone, without being
+taught.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.errors import UsageError
+
+FORMS = ("linear", "interacting", "network")
+KNOTS = (0.0, 0.15, 0.35, 0.7, 1.2)
+
+
+@dataclass(frozen=True)
+class Features:
+    """form: of FORMS. scale: (d,) what each rate is divided by."""
+
+    form: str
+    scale: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UsageError(f"unknown form {self.form!r}", fix=f"One of {', '.join(FORMS)}.")
+
+    def names(self, counters: tuple[str, ...]) -> list[str]:
+        """Of the columns of the linear form."""
+        return [f"own {c}" for c in counters] + [f"others' {c}" for c in counters]
+
+    def of(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """(n, f) features of (n, d) rates."""
+        own, others = own / self.scale, others / self.scale
+        if self.form == "linear":
+            return np.concatenate([own, others], axis=1)
+        if self.form == "network":
+            return np.concatenate([_bent(own), _bent(others), _bent(own + others)], axis=1)
+        pressure = pressures(own, others)
+        n, d = own.shape
+        return (own[:, :, None] * pressure[:, None, :]).reshape(n, d * pressure.shape[1])
+
+
+def pressures(own: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """(n, 2 d k) hinges of the others' scaled rates, and of what they add to those of the total."""
+    total = own + others
+    parts = [np.maximum(others - k, 0.0) for k in KNOTS]
+    parts += [np.maximum(total - k, 0.0) - np.maximum(own - k, 0.0) for k in KNOTS[1:]]
+    return np.concatenate(parts, axis=1)
+
+
+def _bent(rates: np.ndarray) -> np.ndarray:
+    """Both small and large rates, told apart."""
+    rates = np.maximum(rates, 0.0)
+    return np.concatenate([np.sqrt(rates), np.log10(rates + 1e-3) + 3.0], axis=1)
+
+
+def scale_of(own: np.ndarray) -> np.ndarray:
+    """(d,) a high value of each rate that is not an outlier; 1 for one that is always 0."""
+    high = np.quantile(np.abs(own), 0.99, axis=0) if len(own) else np.zeros(own.shape[1])
+    return np.where(
+        high > 0,
+        high,
+        np.where(np.abs(own).max(axis=0, initial=0) > 0, np.abs(own).max(axis=0, initial=0), 1.0),
+    )

@@ -1,0 +1,287 @@
+"""Learners: fitted by scikit-learn, answered by NumPy.
+
+Source: Saeed et al., MLCAD 2021, Sec. IV-B: ridge, lasso, elastic net and linear support vector regression. A
+small network stands beside them for forms that no weighted sum of features has.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from jostle.alignment._features import Features, pressures, scale_of
+from jostle.alignment._rows import Rows
+from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
+
+LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network")
+TARGETS = ("instructions", "slowdown", "speed")
+# Regularisation that is tried, times the number of rows where the learner's own scale does that.
+STRENGTHS = {
+    "ridge": (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+    "lasso": (1e-6, 1e-5, 1e-4, 1e-3),
+    "elastic_net": (1e-6, 1e-5, 1e-4, 1e-3),
+    "linear_svr": (1e-3, 1e-2, 1e-1),
+    "network": (1e-3,),
+}
+MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly
+MOST_ROWS_TO_CHOOSE = 8_000
+FOLDS = 4
+SLOWEST, FASTEST = 50.0, 0.5  # slowdowns beyond are cut: nothing of the kind was ever seen
+
+
+@dataclass(frozen=True)
+class Learned:
+    """slowdown = f(rates). weights, biases: of one layer, or of several with tanh between. target: of
+    TARGETS. mean, spread: (f,) of the features, output: (mean, spread) of the target."""
+
+    features: Features
+    target: str
+    strength: float
+    mean: np.ndarray
+    spread: np.ndarray
+    weights: tuple[np.ndarray, ...]
+    biases: tuple[np.ndarray, ...]
+    output: tuple[float, float]
+
+    def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """(n,) solo speed over speed beside others, of aligned rates (n, d), instructions first."""
+        raw = self._raw(own, others) * self.output[1] + self.output[0]
+        if self.target == "slowdown":
+            found = 1.0 + raw
+        elif self.target == "speed":
+            found = 1.0 / np.maximum(raw, 1.0 / SLOWEST)
+        else:
+            found = own[:, 0] / np.maximum(raw * self.features.scale[0], 1e-30)
+        return np.clip(found, FASTEST, SLOWEST)
+
+    def _raw(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        if self.features.form == "interacting" and len(self.weights) == 1:
+            # The same sum without spelling out the products: own' (W pressure).
+            own, others = own / self.features.scale, others / self.features.scale
+            return ((pressures(own, others) @ self._folded) * own).sum(axis=1) + self._offset
+        if self.features.form == "linear" and len(self.weights) == 1:
+            d = own.shape[1]
+            return own @ self._plain[:d] + others @ self._plain[d:] + self._offset
+        x = (self.features.of(own, others) - self.mean) / self.spread
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = np.tanh(x @ weight + bias)
+        return (x @ self.weights[-1] + self.biases[-1])[:, 0]
+
+    @cached_property
+    def _offset(self) -> float:
+        return float(self.biases[0][0] - (self.mean / self.spread) @ self.weights[0][:, 0])
+
+    @cached_property
+    def _folded(self) -> np.ndarray:
+        d = len(self.features.scale)
+        return np.ascontiguousarray((self.weights[0][:, 0] / self.spread).reshape(d, -1).T)
+
+    @cached_property
+    def _plain(self) -> np.ndarray:
+        scale = self.features.scale
+        return self.weights[0][:, 0] / self.spread / np.concatenate([scale, scale])
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays = {"scale": self.features.scale, "mean": self.mean, "spread": self.spread}
+        for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            arrays |= {f"weight_{number}": np.ascontiguousarray(weight), f"bias_{number}": bias}
+        said = {"form": self.features.form, "target": self.target, "strength": self.strength}
+        return arrays, said | {"output": list(self.output), "layers": len(self.weights)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], said: dict[str, Any]) -> Learned:
+        layers = range(int(said["layers"]))
+        return cls(
+            Features(said["form"], arrays["scale"]),
+            said["target"],
+            float(said["strength"]),
+            arrays["mean"],
+            arrays["spread"],
+            tuple(arrays[f"weight_{n}"] for n in layers),
+            tuple(arrays[f"bias_{n}"] for n in layers),
+            (float(said["output"][0]), float(said["output"][1])),
+        )
+
+
+# What `auto` chooses among: (learner, form, target).
+CANDIDATES = (("ridge", "interacting", "slowdown"), ("network", "network", "speed"))
+
+
+def choose(
+    rows: Rows, offers: Sequence[tuple[str, str, str, tuple[int, ...]]], seed: int = 0
+) -> int:
+    """Which offer, (learner, form, target, columns of the counters), errs least on the run times of workloads
+    that it did not learn from."""
+    if len(offers) == 1 or len(np.unique(rows.group)) < 2:
+        return 0
+    few = thinned(rows, MOST_ROWS_TO_CHOOSE)
+    folds = folds_of(few, seed)[:2]
+    errors = []
+    for learner, form, target, columns in offers:
+        mine = few.columns(columns)
+        strength = STRENGTHS[learner][len(STRENGTHS[learner]) // 2]
+        error = 0.0
+        for train, test in folds:
+            learned = learn(mine.take(train), learner, form, target, strength=strength, seed=seed)
+            error += per_run_error(learned, mine.take(test))
+        errors.append(error)
+    return int(np.argmin(errors))
+
+
+def learn(
+    rows: Rows,
+    learner: str = "ridge",
+    form: str = "interacting",
+    target: str = "slowdown",
+    *,
+    strength: float | None = None,
+    seed: int = 0,
+) -> Learned:
+    """Fit one learner. strength: of the regularisation; None chooses it by leaving out workload sets.
+
+    Raises UsageError for unknown names, NotEnoughRuns for no rows, MissingExtra without scikit-learn.
+    """
+    for kind, value, known in (("learner", learner, LEARNERS), ("target", target, TARGETS)):
+        if value not in known:
+            raise UsageError(f"unknown {kind} {value!r}", fix=f"One of {', '.join(known)}.")
+    if len(rows) < 2:
+        raise NotEnoughRuns(
+            f"{len(rows)} periods are too few to learn from", fix="Trace more windows."
+        )
+    rows = thinned(rows, MOST_ROWS)
+    features = Features(form, scale_of(rows.own))
+    choices = STRENGTHS[learner] if strength is None else (strength,)
+    best = choices[len(choices) // 2]
+    if len(choices) > 1 and len(np.unique(rows.group)) >= 2:
+        few = thinned(rows, MOST_ROWS_TO_CHOOSE)
+        best = choices[int(np.argmin(_errors(few, learner, features, target, choices, seed)))]
+    return _fit(rows, learner, features, target, best, seed)
+
+
+def thinned(rows: Rows, most: int) -> Rows:
+    """At most so many rows, evenly taken."""
+    if len(rows) <= most:
+        return rows
+    return rows.take(np.linspace(0, len(rows) - 1, most).astype(np.int64))
+
+
+def _errors(
+    rows: Rows, learner: str, features: Features, target: str, choices: tuple[float, ...], seed: int
+) -> np.ndarray:
+    """(strengths,) error of the run times of left-out workloads: what is systematic in a run counts, what
+    averages out over its samples does not."""
+    error = np.zeros(len(choices))
+    for train, test in folds_of(rows, seed):
+        for i, choice in enumerate(choices):
+            learned = _fit(rows.take(train), learner, features, target, choice, seed)
+            error[i] += per_run_error(learned, rows.take(test))
+    return error
+
+
+def folds_of(rows: Rows, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Masks of rows to learn from and to test on: of windows without some workloads, and with them. Where
+    there are too few workloads for that, whole sets are left out instead."""
+    names = sorted({name for group in np.unique(rows.group) for name in rows.sets[group]})
+    random = np.random.default_rng(seed)
+    found = []
+    for held in np.array_split(random.permutation(names), min(FOLDS, len(names))):
+        touched = np.array([any(name in held for name in group) for group in rows.sets], bool)
+        test = touched[rows.group]
+        found.append((~test, test))
+    # A fold that leaves too little to learn from would choose for the wrong reason.
+    if all(train.sum() >= 0.2 * len(rows) and test.any() for train, test in found):
+        return found
+    groups = np.unique(rows.group)
+    if len(groups) < 2:  # nothing to tell apart by: later periods from earlier ones
+        late = np.arange(len(rows)) >= 0.75 * len(rows)
+        return [(~late, late)]
+    found = []
+    for held in np.array_split(random.permutation(groups), min(FOLDS, len(groups))):
+        test = np.isin(rows.group, held)
+        found.append((~test, test))
+    return found
+
+
+def per_run_error(learned: Learned, rows: Rows) -> float:
+    """Mean over runs of |predicted - true| / true time of all their rows together."""
+    run = np.unique(rows.run, return_inverse=True)[1].reshape(-1)
+    predicted = learned.slowdown(rows.own, rows.others) * rows.period_seconds / rows.slowdown
+    spent = np.bincount(run, rows.period_seconds)
+    return float(np.mean(np.abs(np.bincount(run, predicted) / spent - 1.0)))
+
+
+def per_sample_error(learned: Learned, rows: Rows) -> float:
+    """Mean |predicted - true| instructions per period over the mean true ones (the measure of Fig. 2)."""
+    predicted = rows.own[:, 0] * rows.period_seconds / learned.slowdown(rows.own, rows.others)
+    return float(np.abs(predicted - rows.count).sum() / rows.count.sum())
+
+
+def _fit(
+    rows: Rows, learner: str, features: Features, target: str, strength: float, seed: int
+) -> Learned:
+    x = features.of(rows.own, rows.others)
+    slowdown = rows.slowdown
+    if target == "slowdown":
+        y = slowdown - 1.0
+    elif target == "speed":
+        y = 1.0 / slowdown
+    else:
+        y = rows.count / rows.period_seconds / features.scale[0]
+    # A sum that must vanish with its features cannot be centred.
+    through_zero = features.form == "interacting" and target == "slowdown" and learner != "network"
+    mean = np.zeros(x.shape[1]) if through_zero else x.mean(axis=0)
+    spread = np.sqrt(np.mean((x - mean) ** 2, axis=0))
+    spread = np.where(spread > 1e-12, spread, 1.0)
+    centre = 0.0 if through_zero else float(y.mean())
+    size = float(np.sqrt(np.mean((y - centre) ** 2))) or 1.0
+    x, y = (x - mean) / spread, (y - centre) / size
+    estimator = _estimator(learner, strength, len(x), not through_zero, seed)
+    with warnings.catch_warnings():
+        # Reaching the step limit is part of choosing: a strength that converges badly predicts badly.
+        warnings.simplefilter("ignore")
+        estimator.fit(x, y)
+    if learner == "network":
+        weights, biases = tuple(estimator.coefs_), tuple(estimator.intercepts_)
+    else:
+        weights = (np.asarray(estimator.coef_, np.float64).reshape(-1, 1),)
+        offset = np.asarray(estimator.intercept_ if not through_zero else 0.0, np.float64)
+        biases = (offset.reshape(1),)
+    return Learned(features, target, strength, mean, spread, weights, biases, (centre, size))
+
+
+def _estimator(learner: str, strength: float, n: int, intercept: bool, seed: int) -> Any:
+    try:
+        from sklearn.linear_model import ElasticNet, Lasso, Ridge
+        from sklearn.neural_network import MLPRegressor
+        from sklearn.svm import LinearSVR
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "alignment") from None
+    if learner == "ridge":
+        return Ridge(strength * n, fit_intercept=intercept)
+    if learner == "lasso":
+        return Lasso(strength, fit_intercept=intercept, max_iter=300)
+    if learner == "elastic_net":
+        return ElasticNet(strength, fit_intercept=intercept, max_iter=300)
+    if learner == "linear_svr":
+        return LinearSVR(
+            C=1.0 / (strength * n),
+            epsilon=0.01,
+            fit_intercept=intercept,
+            max_iter=300,
+            random_state=seed,
+        )
+    return MLPRegressor(
+        hidden_layer_sizes=(32, 32),
+        activation="tanh",
+        alpha=strength,
+        batch_size=cast(Any, min(500, n)),  # scikit-learn's hints know only its default
+        learning_rate_init=3e-3,
+        max_iter=40,
+        n_iter_no_change=40,
+        random_state=seed,
+    )

@@ -1,0 +1,241 @@
+"""A workload alone, as a function of its own time: how much of everything it had counted by then.
+
+Source: Saeed et al., MLCAD 2021, Sec. III: instructions do not depend on who runs beside, so that they are
+the axis on which a run alone and a run beside others are laid over each other. Here samples of any length
+become counts at the edges of equal periods, linear in between, so that totals stay what they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.errors import BadData, UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from jostle.traces import Trace
+
+INSTRUCTIONS = "instructions"
+# No core executes more than this; a count above it is a counter that wrapped around.
+MOST_PER_SECOND = 1e12
+MOST_GAP = 0.5  # of a sample: what may be missing between two
+MOST_NULL = (
+    0.5  # share of a counter's samples that may be null and are filled from their neighbours
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """One workload alone on one slot, in T equal periods.
+
+    counters: d names, instructions first. cumulative: (T + 1, d) counted by the edge of each period; the last
+    period is drawn out at its own rate where the run ends inside it. idle: (T,) periods without instructions.
+    """
+
+    workload: str
+    platform: str
+    slot: int
+    period_seconds: float
+    duration_seconds: float
+    counters: tuple[str, ...]
+    cumulative: np.ndarray
+
+    @property
+    def periods(self) -> int:
+        """T."""
+        return len(self.cumulative) - 1
+
+    @cached_property
+    def idle(self) -> np.ndarray:
+        return np.diff(self.cumulative[:, 0]) <= 0.0
+
+    @cached_property
+    def work(self) -> np.ndarray:
+        """(T + 1,) the axis of progress: instructions, and in idle periods, which have none, as many as the
+        workload executes in a busy one. Rises everywhere, so that it has an inverse."""
+        steps = np.diff(self.cumulative[:, 0])
+        steps[self.idle] = steps[~self.idle].mean()
+        return np.concatenate([[0.0], np.cumsum(steps)])
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """(T + 1,) seconds."""
+        return np.arange(self.periods + 1) * self.period_seconds
+
+    @property
+    def instructions(self) -> float:
+        """Of the whole run."""
+        return float(self.at(self.cumulative[:, :1], np.array([self.duration_seconds]))[0, 0])
+
+    def at(self, table: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+        """(s, k) a table (T + 1, k) at these seconds of the run alone; runs that loop go on after their
+        end."""
+        duration = self.duration_seconds
+        rounds = np.floor_divide(seconds, duration)
+        looped = bool(rounds.any())
+        inside = np.clip(seconds - rounds * duration, 0.0, duration) if looped else seconds
+        place = inside / self.period_seconds
+        index = np.clip(place.astype(np.int64), 0, self.periods - 1)
+        part = (place - index)[:, None]
+        low = table[index]
+        found = low + part * (table[index + 1] - low)
+        if looped:
+            found += rounds[:, None] * self.at(table, np.array([duration * (1 - 1e-15)]))
+        return found
+
+    def seconds_at(self, instructions: np.ndarray) -> np.ndarray:
+        """(s,) the solo time by which so many instructions were executed; where it idles, the end of
+        that. Runs that loop go on after their end."""
+        counted, edges = self.cumulative[:, 0], self.edges
+        rounds = np.maximum(np.ceil(instructions / self.instructions * (1 - 1e-12)) - 1, 0)
+        instructions = instructions - rounds * self.instructions
+        index = np.clip(np.searchsorted(counted, instructions, "right"), 1, self.periods)
+        step = counted[index] - counted[index - 1]
+        part = (instructions - counted[index - 1]) / np.where(step > 0, step, np.inf)
+        inside = edges[index - 1] + np.clip(part, 0.0, 1.0) * self.period_seconds
+        return rounds * self.duration_seconds + np.minimum(inside, self.duration_seconds)
+
+
+def profile_of(
+    trace: Trace,
+    counters: Sequence[str] = (),
+    period_seconds: float | None = None,
+    slot: int | None = None,
+) -> Profile:
+    """The profile of a trace of a whole run alone.
+
+    counters: beside the instructions; by default all that the trace has. period_seconds: by default the
+    median interval. Unequal samples are divided by their own intervals. Null samples of a counter are filled
+    from their neighbours where at least half are known. Raises BadData for a trace that is not of a whole run
+    alone, has gaps, no or impossible counts, UnknownName for a counter it does not have.
+    """
+    where = f"the trace of {trace.run_id}"
+    if not trace.solo:
+        raise BadData("it ran beside others", where=where, fix="Give the trace of a run alone.")
+    times = edges_of(trace, where)
+    period = float(np.median(trace.interval_seconds)) if period_seconds is None else period_seconds
+    if not (np.isfinite(period) and period > 0):
+        raise UsageError(f"period_seconds {period} is not above 0")
+    duration = trace.runtime_seconds
+    if np.isnan(duration):
+        raise BadData(
+            "the run had not ended when the trace did", where=where, fix="Trace a whole run."
+        )
+    longest = 1.5 * float(trace.interval_seconds.max())
+    if duration - times[-1] > longest:
+        raise BadData(
+            f"it stops early: {times[-1]:.6g} s of a run of {duration:.6g} s",
+            where=where,
+            fix="Trace it again; what was not traced cannot be predicted.",
+        )
+    names = tuple(name for name in (counters or sorted(trace.counters)) if name != INSTRUCTIONS)
+    for name in (INSTRUCTIONS, *names):
+        if name not in trace.counters:
+            raise UnknownName("counter", name, sorted(trace.counters), where=where)
+    rates = np.stack([_rates(trace, name, where) for name in (INSTRUCTIONS, *names)], axis=1)
+    counted = np.concatenate(
+        [np.zeros((1, rates.shape[1])), np.cumsum(rates * np.diff(times)[:, None], axis=0)]
+    )
+    # A run that ends after its last sample goes on as it did; samples past its end do not count.
+    if times[-1] < duration:
+        counted[-1] += rates[-1] * (duration - times[-1])
+        times[-1] = duration
+    n = max(1, int(np.ceil(duration / period - 1e-9)))
+    edges = np.minimum(np.arange(n + 1) * period, duration)
+    table = np.stack([np.interp(edges, times, column) for column in counted.T], axis=1)
+    last = edges[-1] - edges[-2]
+    table[-1] = table[-2] + (table[-1] - table[-2]) * (period / last)
+    if table[-1, 0] <= 0:
+        raise BadData("it counts no instructions at all", where=where)
+    place = trace.core if slot is None else slot
+    return Profile(
+        trace.workload,
+        trace.platform,
+        place,
+        period,
+        float(duration),
+        (INSTRUCTIONS, *names),
+        table,
+    )
+
+
+def edges_of(trace: Trace, where: str) -> np.ndarray:
+    """(n + 1,) seconds at which samples begin and end, small gaps closed. Raises BadData for large ones."""
+    if not len(trace):
+        raise BadData("it holds no samples", where=where)
+    began = trace.time_seconds - trace.interval_seconds
+    ended = np.concatenate([[0.0], trace.time_seconds[:-1]])
+    gap = began - ended
+    worst = int(np.argmax(gap - MOST_GAP * np.median(trace.interval_seconds)))
+    if gap[worst] > MOST_GAP * np.median(trace.interval_seconds):
+        raise BadData(
+            f"nothing was sampled from {ended[worst]:.6g} to {began[worst]:.6g} s",
+            where=where,
+            fix="Trace it again without a pause.",
+        )
+    return np.concatenate([[0.0], trace.time_seconds])
+
+
+def _rates(trace: Trace, name: str, where: str) -> np.ndarray:
+    """(n,) per second, nulls filled."""
+    rate = np.asarray(trace[name], np.float64) / trace.interval_seconds
+    null = np.isnan(rate)
+    if name == INSTRUCTIONS and null.any():
+        raise BadData(
+            f"{null.sum()} samples have no instructions", where=where, fix="All need them."
+        )
+    if null.mean() > MOST_NULL:
+        raise BadData(
+            f"counter {name!r} is null in {null.sum()} of {len(rate)} samples",
+            where=where,
+            fix="Leave the counter out, or trace it with fewer counters at once.",
+        )
+    if null.any():
+        at = trace.time_seconds - trace.interval_seconds / 2
+        rate = np.interp(at, at[~null], rate[~null])
+    if rate.min() < 0:
+        raise BadData(
+            f"counter {name!r} falls",
+            where=where,
+            fix="Counts only rise: see counts_from_readings.",
+        )
+    if not np.isfinite(rate).all() or rate.max() > MOST_PER_SECOND * (
+        1 if name == INSTRUCTIONS else 1e6
+    ):
+        worst = int(np.argmax(rate))
+        raise BadData(
+            f"counter {name!r} rises by {trace[name][worst]:.4g} in "
+            f"{trace.interval_seconds[worst]:.3g} s: it wrapped around",
+            where=where,
+            fix="Difference its readings with counts_from_readings(readings, bits=...).",
+        )
+    return rate
+
+
+def counts_from_readings(
+    readings: Sequence[float] | np.ndarray, bits: int | None = None
+) -> np.ndarray:
+    """(n - 1,) counts per sample from n running readings of a counter; NaN stays NaN on both sides.
+
+    bits: the counter's width; a reading below the one before it then means that it wrapped around once.
+    Without it, or where a reading does not fit the width, raises BadData naming the reading.
+    """
+    values = np.asarray(readings, np.float64)
+    if bits is not None and (values >= 2.0**bits).any():
+        at = int(np.argmax(values >= 2.0**bits))
+        raise BadData(f"reading {at} is {values[at]:.17g}, more than {bits} bits hold")
+    counts = np.diff(values)
+    falls = counts < 0
+    if falls.any():
+        if bits is None:
+            at = int(np.argmax(falls)) + 1
+            raise BadData(
+                f"reading {at} is {values[at]:.17g}, below the {values[at - 1]:.17g} before it",
+                fix="Say how many bits the counter has if it wraps around; otherwise it was reset.",
+            )
+        counts[falls] += 2.0**bits
+    return counts

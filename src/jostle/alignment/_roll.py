@@ -1,0 +1,170 @@
+"""Rolling forward: from solo profiles and a learned slowdown to when each workload ends.
+
+Source: Saeed et al., MLCAD 2021, Algorithm 1, lines 22 to 44, for any number of workloads: who is left
+when one ends goes on beside those that are left; a workload may begin anew until the others have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.alignment._profile import Profile
+from jostle.alignment._samples import aligned
+from jostle.alignment._solve import Lane, Slowdown, solve
+from jostle.errors import UsageError
+
+SHORTEST, FIRST, LONGEST = 16, 512, 4096
+FIXED_POINT_ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class Roll:
+    """end_seconds: (k,) when each workload ended; NaN for those that loop. edges: (s + 1,) seconds, begin
+    and end of the stretches rolled. place: (s + 1, k) how far each was by then, in seconds of its run
+    alone."""
+
+    end_seconds: np.ndarray
+    edges: np.ndarray
+    place: np.ndarray
+
+    def instructions(self, number: int, profile: Profile, edges: np.ndarray) -> np.ndarray:
+        """(len(edges) - 1,) instructions that one workload executes between these times."""
+        place = np.interp(edges, self.edges, self.place[:, number])
+        return np.diff(profile.at(profile.cumulative[:, :1], place)[:, 0])
+
+
+def roll(
+    profiles: Sequence[Profile],
+    slowdown: Slowdown,
+    *,
+    loop: Sequence[bool] | None = None,
+    alignment: str = "section",
+    tables: Sequence[np.ndarray] | None = None,
+) -> Roll:
+    """Run k workloads, all from time 0. loop: which of them begin anew until no other is left.
+
+    tables: (T + 1, d) running counts of each to align, by default all counters; instructions first. Who is
+    left alone goes on as fast as alone; idle samples last as long as alone. Alignments other than
+    `section` go period by period as printed, with a fixed point in each but in `printed` itself. Raises
+    UsageError.
+    """
+    k = len(profiles)
+    loops = np.zeros(k, bool) if loop is None else np.asarray(loop, bool)
+    if not k or len(loops) != k or loops.all():
+        raise UsageError("there must be workloads, and at least one that does not loop")
+    tau = profiles[0].period_seconds
+    if any(abs(p.period_seconds - tau) > 1e-9 * tau for p in profiles):
+        raise UsageError("profiles of different periods cannot be rolled together")
+    tables = [p.cumulative for p in profiles] if tables is None else tables
+    lanes = [Lane(p, t, bool(once)) for p, t, once in zip(profiles, tables, loops, strict=True)]
+    duration = np.array([p.duration_seconds for p in profiles])
+    ends = np.full(k, np.nan)
+    place, now = np.zeros(k), 0.0
+    edges, places = [np.zeros(1)], [np.zeros((1, k))]
+    speed = np.ones(k)
+    length = FIRST
+    while np.isnan(ends[~loops]).any():
+        active = [i for i in range(k) if np.isnan(ends[i])]
+        if len(active) == 1:
+            (i,) = active
+            now = float(now + duration[i] - place[i])
+            place[i] = duration[i]
+            times, found = np.array([now]), place[None].copy()
+        else:
+            here = [lanes[i] for i in active]
+            if alignment == "section":
+                until, own, at, rounds = solve(
+                    here, active, slowdown, now, place[active], speed[active], length
+                )
+                grow = 2 if rounds <= 5 else 0.5 if rounds > 9 else 1
+                length = int(np.clip(length * grow, SHORTEST, LONGEST))
+            else:
+                until, own, at = _period(here, active, slowdown, now, place[active], alignment)
+            going = [n for n, i in enumerate(active) if not loops[i]]
+            for n in going:
+                if own[n][-1] >= duration[active[n]] * (1 - 1e-12):
+                    until = min(until, float(at[n][-1]))
+            times = np.unique(
+                np.concatenate([one[(one > now) & (one < until)] for one in at] + [[until]])
+            )
+            found = np.tile(place, (len(times), 1))
+            for n, i in enumerate(active):
+                found[:, i] = np.interp(times, at[n], own[n])
+            speed[active] = np.clip((found[-1, active] - place[active]) / (until - now), 0.02, 2.0)
+            now, place = until, found[-1].copy()
+        edges.append(times)
+        places.append(found)
+        for i in active:
+            if not loops[i] and place[i] >= duration[i] * (1 - 1e-12):
+                ends[i], place[i] = now, duration[i]
+    return Roll(ends, np.concatenate(edges), np.concatenate(places))
+
+
+def _period(
+    lanes: Sequence[Lane],
+    numbers: Sequence[int],
+    slowdown: Slowdown,
+    now: float,
+    place: np.ndarray,
+    alignment: str,
+) -> tuple[float, list[np.ndarray], list[np.ndarray]]:
+    """One period as the paper has it: aligned samples where each is, instructions executed from there."""
+    tau = lanes[0].profile.period_seconds
+    end = place + tau
+    # The printed form is aligned to what the period before executed; here, to one period alone.
+    for _ in range(FIXED_POINT_ROUNDS):
+        rates = [
+            aligned(
+                alignment,
+                lane.profile,
+                place[n : n + 1],
+                end[n : n + 1],
+                count=lane.profile.at(lane.profile.work[:, None], end[n : n + 1])[0]
+                - lane.profile.at(lane.profile.work[:, None], place[n : n + 1])[0],
+                table=lane.table,
+            )
+            for n, lane in enumerate(lanes)
+        ]
+        new = np.empty(len(lanes))
+        for n, lane in enumerate(lanes):
+            others = np.sum([r for k, r in enumerate(rates) if k != n], axis=0)
+            slow = slowdown(numbers[n], rates[n], others)
+            new[n] = _advance(lane, float(place[n]), float(rates[n][0, 0] / slow[0]) * tau)
+        change = np.abs(new - end).max()
+        end = new
+        if change <= 1e-6 * tau or alignment == "printed":
+            break
+    times = np.array([now, now + tau])
+    own, at = [], []
+    for n, lane in enumerate(lanes):
+        edge, when = np.array([place[n], end[n]]), times
+        if not lane.loop and end[n] >= lane.duration:
+            part = (lane.duration - place[n]) / (end[n] - place[n])
+            edge, when = np.array([place[n], lane.duration]), np.array([now, now + part * tau])
+        own.append(edge)
+        at.append(when)
+    return now + tau, own, at
+
+
+def _advance(lane: Lane, place: float, instructions: float) -> float:
+    """The place after so many instructions from `place` on; an idle sample passes as fast as alone."""
+    profile, tau = lane.profile, lane.profile.period_seconds
+    lap = np.floor(place / lane.duration * (1 + 1e-15)) if lane.loop else 0.0
+    inside = place - lap * lane.duration
+    index = min(int(inside / tau * (1 + 1e-12)), profile.periods - 1)
+    if profile.idle[index]:
+        return place + tau
+    work = profile.work
+    begin = work[index] + (inside / tau - index) * (work[index + 1] - work[index])
+    whole = float(np.interp(lane.duration, profile.edges, work))
+    reached = begin + instructions
+    if not lane.loop:
+        # Past the end at the last rate, so that the moment of the end can be told.
+        beyond = max(reached - whole, 0.0) / ((work[-1] - work[-2]) / tau)
+        return float(min(np.interp(reached, work, profile.edges), lane.duration)) + beyond
+    rounds = np.floor(reached / whole)
+    inside = float(np.interp(reached - rounds * whole, work, profile.edges))
+    return (lap + rounds) * lane.duration + inside

@@ -1,0 +1,181 @@
+"""Which counters to learn from, in three steps that can be looked at.
+
+Source: Saeed et al., MLCAD 2021, Sec. IV-A: drop what is always zero; cluster by Spearman's rank
+correlation, cut at distance 0.4 and keep one of each cluster; order by permutation importance under ridge
+and take the prefix with the least error. Instructions are always kept. A counter stands for two columns,
+the target's and the others'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.alignment._learn import folds_of, learn, per_sample_error, thinned
+from jostle.alignment._profile import INSTRUCTIONS
+from jostle.alignment._rows import Rows
+from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
+
+CUT = 0.4
+CUTS = (0.4, 0.15, 0.02)  # the paper's, and finer ones for hosts that count few things
+MOST_ROWS = 6_000
+CHECKS = 2  # folds of workloads left out that a prefix is judged on
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What each step did.
+
+    counters: all that were offered. zero: those always zero or constant-zero on both sides. clusters: of
+    the rest, by the cut. linkage: (m - 1, 4) SciPy's tree over `clustered`. kept: one per cluster.
+    importance: {counter: rise of the mean squared error when shuffled}, ranked: kept ones by it, the
+    highest first. errors: (len(ranked),) per-sample error on workloads left out with the first 1, 2,
+    … of them. chosen: the prefix, instructions first.
+    """
+
+    counters: tuple[str, ...]
+    zero: tuple[str, ...]
+    clustered: tuple[str, ...]
+    linkage: np.ndarray
+    cut: float
+    clusters: tuple[tuple[str, ...], ...]
+    kept: tuple[str, ...]
+    importance: dict[str, float]
+    ranked: tuple[str, ...]
+    errors: np.ndarray
+    chosen: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(self).items()
+        }
+
+
+def columns_of(rows: Rows, counters: tuple[str, ...]) -> Rows:
+    """The same rows with only these counters, in this order."""
+    return rows.columns([rows.counters.index(name) for name in counters])
+
+
+def select_counters(
+    rows: Rows,
+    validation: Rows | None = None,
+    *,
+    cut: float = CUT,
+    most: int | None = None,
+    form: str = "interacting",
+    target: str = "slowdown",
+    seed: int = 0,
+) -> Selection:
+    """The three steps. A prefix is judged on workloads left out, and on `validation`, rows of sets that
+    are not in `rows`, where there are any.
+
+    most: the longest prefix allowed, instructions included. Raises UsageError for a cut outside [0, 1],
+    MissingExtra without scikit-learn.
+    """
+    if not 0 <= cut <= 1:
+        raise UsageError(f"the cut {cut} is not between 0 and 1")
+    try:
+        from scipy.cluster.hierarchy import fcluster, linkage
+        from scipy.spatial.distance import squareform
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "alignment") from None
+    rows = thinned(rows, MOST_ROWS)
+    checks = [(rows.take(train), rows.take(test)) for train, test in folds_of(rows, seed)[:CHECKS]]
+    if validation is not None and len(validation):
+        checks.append((rows, thinned(validation, MOST_ROWS)))
+    checks = [(train, test) for train, test in checks if len(train) > 1 and len(test)]
+    if not checks:
+        raise NotEnoughRuns(
+            f"{len(rows)} periods of windows are too few to choose counters by",
+            fix="Trace more windows, or say which counters to learn from.",
+        )
+    names = rows.counters
+    silent = (np.abs(rows.own).max(axis=0) == 0) & (np.abs(rows.others).max(axis=0) == 0)
+    zero = tuple(n for n, s in zip(names, silent, strict=True) if s)
+    left = tuple(n for n, s in zip(names, silent, strict=True) if not s)
+    distance = distances(columns_of(rows, left).own)
+    if len(left) > 1:
+        tree = linkage(squareform(distance, checks=False), "average")
+        label = fcluster(tree, cut, "distance")
+    else:
+        tree, label = np.zeros((0, 4)), np.ones(len(left), np.int64)
+    clusters = tuple(
+        tuple(n for n, c in zip(left, label, strict=True) if c == number)
+        for number in sorted(set(label.tolist()), key=lambda c: int(np.argmax(label == c)))
+    )
+    kept = tuple(_middle(cluster, left, distance) for cluster in clusters)
+    importance = _importance(columns_of(rows, kept), target, seed)
+    rest = [n for n in kept if n != INSTRUCTIONS]
+    ranked = (INSTRUCTIONS, *sorted(rest, key=lambda n: (-importance[n], n)))
+    errors = []
+    for size in range(1, len(ranked) + 1):
+        if most is not None and size > most:
+            errors.append(np.nan)
+            continue
+        some = ranked[:size]
+        found = 0.0
+        for train, test in checks:
+            learned = learn(
+                columns_of(train, some), "ridge", form, target, strength=1e-2, seed=seed
+            )
+            found += per_sample_error(learned, columns_of(test, some))
+        errors.append(found / len(checks))
+    best = int(np.nanargmin(errors)) + 1
+    return Selection(
+        names,
+        zero,
+        left,
+        tree,
+        cut,
+        clusters,
+        kept,
+        importance,
+        ranked,
+        np.array(errors),
+        ranked[:best],
+    )
+
+
+def distances(values: np.ndarray) -> np.ndarray:
+    """(m, m) 1 - |Spearman's correlation| between the columns of (n, m); a constant column is far from
+    all."""
+    from scipy.stats import rankdata
+
+    ranks = np.stack([rankdata(column) for column in values.T], axis=1)
+    ranks -= ranks.mean(axis=0)
+    size = np.sqrt((ranks**2).sum(axis=0))
+    unit = ranks / np.where(size > 0, size, 1.0)
+    found = 1.0 - np.abs(unit.T @ unit)
+    np.fill_diagonal(found, 0.0)
+    return np.clip((found + found.T) / 2, 0.0, 1.0)
+
+
+def _middle(cluster: tuple[str, ...], names: tuple[str, ...], distance: np.ndarray) -> str:
+    """The one nearest to the others; instructions where they are among them."""
+    if INSTRUCTIONS in cluster:
+        return INSTRUCTIONS
+    at = [names.index(n) for n in cluster]
+    return cluster[int(np.argmin(distance[np.ix_(at, at)].sum(axis=1)))]
+
+
+def _importance(rows: Rows, target: str, seed: int) -> dict[str, float]:
+    """Of each counter, both its columns together, on the paper's plain features."""
+    from sklearn.inspection import permutation_importance
+    from sklearn.linear_model import Ridge
+
+    x = np.concatenate([rows.own, rows.others], axis=1)
+    spread = x.std(axis=0)
+    x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    y = rows.count / rows.period_seconds if target == "instructions" else rows.slowdown
+    y = (y - y.mean()) / (y.std() or 1.0)
+    model = Ridge(1.0).fit(x, y)
+    found = permutation_importance(
+        model, x, y, scoring="neg_mean_squared_error", n_repeats=3, random_state=seed
+    )
+    d = len(rows.counters)
+    means = np.asarray(found["importances_mean"])
+    return {n: float(means[i] + means[d + i]) for i, n in enumerate(rows.counters)}

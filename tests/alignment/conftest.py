@@ -1,0 +1,57 @@
+"""Small traces: by hand, and of a few simulated programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from jostle.alignment import Profile
+from jostle.evaluate import Machine, draw_programs, simulate_campaign
+from jostle.traces import Trace, Traces
+
+
+def a_trace(
+    instructions: Sequence[float],
+    *,
+    interval: float | Sequence[float] = 0.01,
+    workload: str = "w",
+    run_id: str = "r",
+    corunners: tuple[str, ...] = (),
+    window_id: str | None = None,
+    core: int = 0,
+    runtime: float | None = None,
+    **counters: Sequence[float],
+) -> Trace:
+    steps = np.broadcast_to(np.asarray(interval, float), len(instructions)).astype(float)
+    times = np.cumsum(steps)
+    return Trace(
+        run_id=run_id,
+        core=core,
+        workload=workload,
+        platform="p",
+        corunners=corunners,
+        window_id=window_id,
+        runtime_seconds=float(times[-1]) if runtime is None else runtime,
+        time_seconds=times,
+        interval_seconds=steps,
+        counters={
+            "instructions": np.asarray(instructions, float),
+            **{name: np.asarray(values, float) for name, values in counters.items()},
+        },
+    )
+
+
+def a_profile(counts: np.ndarray, tau: float = 1.0, *, name: str = "w", slot: int = 0) -> Profile:
+    """counts: (T, d) per period, instructions first."""
+    table = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
+    names = ("instructions", *(f"c{i}" for i in range(1, counts.shape[1])))
+    return Profile(name, "p", slot, tau, len(counts) * tau, names, table)
+
+
+@pytest.fixture(scope="session")
+def traces() -> Traces:
+    """Six programs alone, and all their pairs both ways."""
+    programs = draw_programs(6, 3, seconds=0.05, shortest_seconds=2e-3, longest_seconds=2e-2)
+    return simulate_campaign(programs, Machine(clock_hertz=(2e9, 2e9)))

@@ -1,0 +1,263 @@
+"""From traces to a saved model: the same answers everywhere, and odd traces named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.alignment import Alignment, profile_runs, rows_of, select_counters
+from jostle.alignment._fit import offered_counters, solo_profiles
+from jostle.alignment._learn import LEARNERS, Learned, learn
+from jostle.alignment._rows import Rows, windows_of
+from jostle.cli import _app
+from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
+from jostle.models import Model, traced_runs
+from jostle.traces import Traces, write_traces
+from tests.alignment.conftest import a_trace
+
+COUNTERS = ("instructions", "stall_cycles", "cache_accesses", "working_set_byte_seconds")
+
+
+@pytest.fixture(scope="module")
+def model(traces: Traces) -> Model:
+    runs = traced_runs(traces, profile_runs(traces))
+    method = Alignment(traces, learner="ridge", counters=COUNTERS)
+    return jostle.fit(runs, method, seed=0, calibrate_by="together")
+
+
+@pytest.fixture(scope="module")
+def rows(traces: Traces) -> Rows:
+    offered, _ = offered_counters(traces, COUNTERS)
+    return rows_of(windows_of(traces), solo_profiles(traces, offered))
+
+
+def test_rows_are_what_truly_ran(traces: Traces, rows: Rows) -> None:
+    window = next(iter(windows_of(traces).values()))
+    mine = rows.take(rows.run == 0)
+    np.testing.assert_allclose(mine.count, window[0]["instructions"][: len(mine)])
+    # Inside a sample instructions are taken as even, which they are not where a phase ends.
+    assert (rows.slowdown > 0.98).mean() > 0.95
+    # A section's mean rate times its length alone is what was executed in it.
+    alone = mine.count / mine.own[:, 0]
+    np.testing.assert_allclose(np.cumsum(alone)[:-1], mine.begin_seconds[1:], rtol=1e-9)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_numpy_answers_what_scikit_learn_fitted(rows: Rows, learner: str) -> None:
+    """By the features spelled out, without the shortcuts that answering takes."""
+    form = "network" if learner == "network" else "interacting"
+    few = rows.take(np.arange(0, len(rows), 9))
+    learned = learn(few, learner, form, "slowdown", strength=1e-2)
+    x = (learned.features.of(few.own, few.others) - learned.mean) / learned.spread
+    for weight, bias in zip(learned.weights[:-1], learned.biases[:-1], strict=True):
+        x = np.tanh(x @ weight + bias)
+    raw = (x @ learned.weights[-1] + learned.biases[-1])[:, 0]
+    expected = np.clip(1 + raw * learned.output[1] + learned.output[0], 0.5, 50.0)
+    found = learned.slowdown(few.own, few.others)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    arrays, said = learned.to_arrays()
+    again = Learned.from_arrays(arrays, json.loads(json.dumps(said)))
+    np.testing.assert_array_equal(again.slowdown(few.own, few.others), found)
+
+
+def test_beside_nothing_the_interacting_form_slows_nothing(rows: Rows) -> None:
+    learned = learn(rows, "ridge", "interacting", "slowdown", strength=1e-2)
+    np.testing.assert_allclose(learned.slowdown(rows.own, 0 * rows.others), 1.0)
+
+
+def test_learns_a_law_that_is_in_its_form() -> None:
+    random = np.random.default_rng(0)
+    n = 2000
+    own, others = random.uniform(0.1, 1, (n, 2)), random.uniform(0, 1, (n, 2))
+    slow = 1 + 0.6 * own[:, 1] * others[:, 1]
+    one = np.ones(n, int)
+    group = np.arange(n) % 10
+    sets = tuple((f"a{i}", f"b{i}") for i in range(10))
+    rows = Rows(
+        ("instructions", "c"),
+        sets,
+        own,
+        others,
+        own[:, 0] / slow,
+        np.ones(n),
+        0 * one,
+        one,
+        group,
+        group,
+        np.zeros(n),
+    )
+    learned = learn(rows, "ridge", "interacting", "slowdown", strength=1e-6)
+    np.testing.assert_allclose(learned.slowdown(own, others), slow, rtol=5e-3)
+
+
+def test_selection_goes_through_its_three_steps(traces: Traces) -> None:
+    offered, _ = offered_counters(traces, None)
+    rows = rows_of(windows_of(traces), solo_profiles(traces, offered))
+    found = select_counters(rows, cut=0.15, most=4)
+    assert found.zero == ("exceptions",)
+    assert set(found.zero) | set(found.clustered) == set(offered)
+    assert sorted(n for c in found.clusters for n in c) == sorted(found.clustered)
+    together = next(c for c in found.clusters if "dram_busy_cycles" in c)
+    assert "dram_read_bytes" in together
+    assert len(found.kept) == len(found.clusters)
+    assert found.ranked[0] == "instructions"
+    assert found.chosen == found.ranked[: len(found.chosen)]
+    assert np.nanargmin(found.errors) + 1 == len(found.chosen) <= 4
+    json.dumps(found.document())
+    # SciPy's own answer to the same question.
+    from scipy.stats import spearmanr
+
+    at = [rows.counters.index(n) for n in ("cache_misses", "loads")]
+    from jostle.alignment._select import distances
+
+    theirs = 1 - abs(float(np.asarray(spearmanr(rows.own[:, at[0]], rows.own[:, at[1]])[0])))
+    assert distances(rows.own[:, at])[0, 1] == pytest.approx(theirs)
+
+
+def test_better_than_no_interference_on_held_out_sets(traces: Traces, model: Model) -> None:
+    runs = traced_runs(traces, profile_runs(traces))
+    runs = runs.take(runs.colocations.number_of_corunners > 0)
+    predicted = model.predict(runs.colocations)
+    solo = np.array(
+        [model.predictor._alone(*runs.colocations.row(i)[:2]) for i in range(len(runs))]
+    )
+    error = np.abs(predicted / runs.runtime_seconds - 1).mean()
+    assert error < 0.6 * np.abs(solo / runs.runtime_seconds - 1).mean()
+
+
+def test_bounds_are_calibrated_over_sets_not_over_rows(model: Model) -> None:
+    assert model.said["runs"]["calibration"] > 0
+    pool = model.calibration.pools["1 co-runner"]
+    # All windows of one set weigh together what any other set weighs.
+    assert pool.cumulative[-1] < pool.total
+    assert pool.total % 1 == 0
+    asked = jostle.Colocations.from_columns(
+        workload=["program-00"], platform=["simulated"], corunners=[["program-01"]]
+    )
+    bounds = [model.bound(asked, c).seconds[0] for c in (0.5, 0.7)]
+    assert model.predict(asked)[0] * 0.5 < bounds[0] <= bounds[1]
+    assert model.bound(asked, 0.999).outcome[0] == "too_few_runs"
+    assert "settings" in model.said
+    assert "traces" not in model.said["settings"]
+
+
+def test_saved_model_answers_the_same_by_numpy_alone(model: Model, tmp_path: Path) -> None:
+    model.save(tmp_path)
+    asked = jostle.Colocations.from_columns(
+        workload=["program-00", "program-03", "program-03"],
+        platform=["simulated"] * 3,
+        corunners=[["program-01"], [], ["program-02", "program-01"]],
+    )
+    np.testing.assert_array_equal(jostle.load(tmp_path).predict(asked), model.predict(asked))
+    code = (
+        "import sys, jostle; m = jostle.load(sys.argv[1])\n"
+        "a = jostle.Colocations.from_columns(\n"
+        "    workload=['program-00'], platform=['simulated'], corunners=[['program-01']])\n"
+        "print(repr(float(m.predict(a)[0])), *(n in sys.modules for n in ('sklearn', 'scipy', 'pyarrow')))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == [repr(float(model.predict(asked)[0])), "False", "False", "False"]
+
+
+def test_further_workloads_from_their_traces_alone(traces: Traces, model: Model) -> None:
+    solo = [t for t in traces if t.solo and t.workload == "program-04"]
+    new = Traces.from_traces([replace(t, workload="new", run_id=f"new-{t.core}") for t in solo])
+    wider = model.predictor.with_solo(new)
+    asked = [
+        jostle.Colocations.from_columns(
+            workload=[w], platform=["simulated"], corunners=[["program-01"]]
+        )
+        for w in ("new", "program-04")
+    ]
+    assert wider.predict(asked[0])[0] == model.predictor.predict(asked[1])[0]
+    with pytest.raises(UnknownName, match="new"):
+        model.predict(asked[0])
+    poor = Traces.from_traces(
+        [
+            replace(t, run_id="x", workload="x", counters={"instructions": t["instructions"]})
+            for t in solo[:1]
+        ]
+    )
+    with pytest.raises(UnknownName, match="counter"):
+        model.predictor.with_solo(poor)
+
+
+def test_settings_that_make_no_sense(traces: Traces) -> None:
+    wrongs: list[dict[str, Any]] = [
+        {"learner": "forest"},
+        {"learner": "ridge", "form": "network"},
+        {"form": "linear"},
+        {"alignment": "none"},
+        {"slots": "all"},
+        {"corunners": "never"},
+        {"strength": 0.0},
+        {"most_counters": 0},
+    ]
+    for wrong in wrongs:
+        with pytest.raises(UsageError):
+            Alignment(traces, **wrong)
+
+
+def test_pairs_of_slots_learn_each_for_themselves(traces: Traces) -> None:
+    runs = traced_runs(traces, profile_runs(traces))
+    paper = Alignment.paper(traces, alignment="continuous", counters=COUNTERS, strength=1e-2)
+    fitted = paper.fit(runs, runs.take([]), seed=0)
+    assert set(fitted.models) == {(0, 1), (1, 0)}
+    with pytest.raises(UsageError, match="pooled"):
+        fitted.window(["program-00", "program-01", "program-02"], "simulated")
+
+
+def test_windows_that_do_not_hold_together(traces: Traces) -> None:
+    alone = [a_trace([5.0] * 4, workload=w, run_id=f"s{w}") for w in "ab"]
+    a = a_trace([4.0] * 5, workload="a", run_id="1", corunners=("b",), window_id="x")
+    b = a_trace([4.0] * 5, workload="b", run_id="2", corunners=("a",), window_id="x")
+    runs = traced_runs(Traces.from_traces([a, b]))
+
+    def fit(*kept: object) -> None:
+        Alignment(Traces.from_traces([*alone, *kept]), learner="ridge").fit(runs, runs.take([]))  # type: ignore[list-item]
+
+    fit(a, b)
+    for windows, said in (
+        ((replace(a, window_id=None), b), "no window says"),
+        ((a,), "Trace all that run in a window"),
+        (
+            (replace(a, counters={"instructions": 2 * a["instructions"]}), b),
+            "times the instructions",
+        ),
+        ((replace(a, counters={"misses": a["instructions"]}), b), "instructions"),
+    ):
+        with pytest.raises(BadData, match=said):
+            fit(*windows)
+    with pytest.raises(NotEnoughRuns):
+        fit()
+    missing = [replace(t, counters={**t.counters, "misses": t["instructions"]}) for t in alone[:1]]
+    offered, notes = offered_counters(Traces.from_traces([*missing, alone[1]]), None)
+    assert offered == ("instructions",)
+    assert "misses" in notes[0]
+
+
+def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, output = str(tmp_path / "data"), str(tmp_path / "model")
+    write_traces(data, traces)
+    said = ["fit", data, "-o", output, "--method", "alignment", "--learner", "ridge", "--json"]
+    assert _app.run(said) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["runs"]["calibration"] > 0
+    assert document["dataset_version"] is None
+    asked = ["predict", output, "-w", "program-02", "-b", "program-03", "-c", "0.6", "--json"]
+    assert _app.run([*asked, "--traces", data]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    assert answer["bound_seconds"] > 0.5 * answer["runtime_seconds"] > 0
+    assert _app.run(["fit", data, "-o", output, "--method", "alignment", "--learner", "tree"]) == 2
+    assert _app.run(["predict", output, "-w", "nobody", "-b", "program-03"]) == 4
+    assert _app.run(["fit", str(tmp_path / "none"), "-o", output, "--method", "alignment"]) == 4

@@ -1,0 +1,113 @@
+"""From a trace to a profile: totals stay, odd traces are named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jostle.alignment import counts_from_readings, profile_of
+from jostle.errors import BadData, UnknownName, UsageError
+from tests.alignment.conftest import a_trace
+
+counts = st.lists(st.floats(0, 1e6), min_size=2, max_size=30).filter(lambda x: sum(x) > 1)
+
+
+@given(counts, st.floats(0.5, 2.0))
+@settings(deadline=None)
+def test_totals_stay_and_unequal_samples_are_divided_by_their_own_interval(
+    instructions: list[float], stretch: float
+) -> None:
+    random = np.random.default_rng(len(instructions))
+    intervals = 0.01 * stretch * random.uniform(0.5, 1.5, len(instructions))
+    trace = a_trace(instructions, interval=intervals.tolist(), misses=[2 * i for i in instructions])
+    profile = profile_of(trace, period_seconds=0.01)
+    assert profile.duration_seconds == pytest.approx(intervals.sum())
+    assert profile.instructions == pytest.approx(sum(instructions), rel=1e-9)
+    at = np.array([0.3, 0.77]) * profile.duration_seconds
+    expected = np.interp(at, np.r_[0, trace.time_seconds], np.r_[0, np.cumsum(instructions)])
+    # Between edges of periods a profile is a straight line, so it is off by at most one sample.
+    assert (
+        np.abs(profile.at(profile.cumulative, at)[:, 0] - expected).max()
+        <= 2 * max(instructions) + 1
+    )
+    np.testing.assert_allclose(profile.cumulative[:, 1], 2 * profile.cumulative[:, 0], rtol=1e-9)
+
+
+def test_equal_samples_are_kept_as_they_are() -> None:
+    profile = profile_of(a_trace([3.0, 5.0, 2.0]))
+    np.testing.assert_allclose(np.diff(profile.cumulative[:, 0]), [3, 5, 2])
+    np.testing.assert_allclose(
+        profile.seconds_at(np.array([0.0, 3.0, 5.5, 10.0])), [0, 0.01, 0.015, 0.03]
+    )
+
+
+def test_a_short_last_sample_counts_for_its_own_length() -> None:
+    profile = profile_of(a_trace([4.0, 4.0, 1.0], interval=[0.01, 0.01, 0.0025]))
+    assert profile.duration_seconds == pytest.approx(0.0225)
+    assert profile.instructions == pytest.approx(9.0)
+
+
+def test_idle_is_on_the_axis_of_time_and_leaves_that_of_instructions() -> None:
+    profile = profile_of(a_trace([4.0, 0.0, 0.0, 4.0]))
+    assert profile.idle.tolist() == [False, True, True, False]
+    np.testing.assert_allclose(
+        profile.seconds_at(np.array([3.0, 4.0, 5.0])), [0.0075, 0.03, 0.0325]
+    )
+    assert np.all(np.diff(profile.work) > 0)
+
+
+def test_after_its_end_a_profile_begins_anew() -> None:
+    profile = profile_of(a_trace([4.0, 2.0]))
+    np.testing.assert_allclose(
+        profile.at(profile.cumulative, np.array([0.005, 0.025, 0.045]))[:, 0], [2, 8, 14]
+    )
+    np.testing.assert_allclose(
+        profile.seconds_at(np.array([2.0, 8.0, 14.0])), [0.005, 0.025, 0.045]
+    )
+
+
+def test_odd_traces_are_named() -> None:
+    good = a_trace([4.0, 4.0, 4.0], misses=[1.0, 2.0, 3.0])
+    nan = np.nan
+    for trace, said in (
+        (replace(good, corunners=("x",)), "beside others"),
+        (replace(good, runtime_seconds=nan), "had not ended"),
+        (replace(good, runtime_seconds=0.2), "stops early"),
+        (a_trace([0.0, 0.0]), "no instructions at all"),
+        (a_trace([4.0, nan]), "1 samples have no instructions"),
+        (a_trace([4.0, 2.0**64]), "wrapped"),
+        (a_trace([4.0, -1.0]), "falls"),
+        (
+            replace(good, time_seconds=np.array([0.01, 0.02, 0.06]), runtime_seconds=0.06),
+            "nothing was sampled",
+        ),
+        (a_trace([4.0] * 3, misses=[nan, nan, 1.0]), "null in 2 of 3"),
+        (a_trace([]), "no samples")
+        if False
+        else (replace(good, counters={"instructions": np.array([4.0, 4.0, 1e30])}), "wrapped"),
+    ):
+        with pytest.raises(BadData, match=said):
+            profile_of(trace, [n for n in trace.counters if n != "instructions"])
+    with pytest.raises(UnknownName, match="mises"):
+        profile_of(good, ["mises"])
+    with pytest.raises(UsageError):
+        profile_of(good, period_seconds=0.0)
+
+
+def test_few_nulls_are_filled_from_their_neighbours_never_with_zero() -> None:
+    profile = profile_of(a_trace([1.0] * 5, misses=[2.0, np.nan, 4.0, 4.0, 4.0]))
+    np.testing.assert_allclose(np.diff(profile.cumulative[:, 1]), [2, 3, 4, 4, 4])
+
+
+def test_readings_that_wrap_around_or_fall() -> None:
+    assert counts_from_readings([250, 255, 3], bits=8).tolist() == [5.0, 4.0]
+    assert counts_from_readings([1, 1, 4]).tolist() == [0.0, 3.0]
+    assert np.isnan(counts_from_readings([1, np.nan, 4])).all()
+    with pytest.raises(BadData, match="reading 2"):
+        counts_from_readings([250, 255, 3])
+    with pytest.raises(BadData, match="more than 8 bits"):
+        counts_from_readings([250, 300], bits=8)
