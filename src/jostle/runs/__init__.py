@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ._colocations import Colocations
     from ._dataset import Dataset, read_runs
     from ._features import merge_features
+    from ._gavel import import_gavel
+    from ._magus import import_magus
+    from ._origins import Origin
+    from ._pairs import import_pairs
     from ._pitot import import_pitot
     from ._runs import Runs
     from ._splits import leave_out_platform, leave_out_workload, split_rows
@@ -25,9 +29,13 @@ _HOMES = {
     "Colocations": "_colocations",
     "Dataset": "_dataset",
     "Imported": "_table",
+    "Origin": "_origins",
     "Runs": "_runs",
     "RunsSummary": "_summary",
     "add_runs": "_adding",
+    "import_gavel": "_gavel",
+    "import_magus": "_magus",
+    "import_pairs": "_pairs",
     "import_pitot": "_pitot",
     "import_table": "_table",
     "leave_out_platform": "_splits",
@@ -42,9 +50,13 @@ __all__ = [
     "Colocations",
     "Dataset",
     "Imported",
+    "Origin",
     "Runs",
     "RunsSummary",
     "add_runs",
+    "import_gavel",
+    "import_magus",
+    "import_pairs",
     "import_pitot",
     "import_table",
     "leave_out_platform",
