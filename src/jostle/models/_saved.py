@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 SCHEMA = "model/v1"
 # Where each method's predictor is rebuilt; the module is imported only for a model that needs it.
-_PREDICTORS = {"factorization": ("jostle.factorization._fitted", "FittedFactorization")}
+_PREDICTORS = {
+    "bag": ("jostle.bag._fitted", "FittedBag"),
+    "factorization": ("jostle.factorization._fitted", "FittedFactorization"),
+    "slowdown": ("jostle.factorization._slowdown_fitted", "FittedSlowdown"),
+}
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ._pairs import import_pairs
     from ._pitot import import_pitot
     from ._runs import Runs
+    from ._solo import all_names, solo_medians
     from ._splits import leave_out_platform, leave_out_workload, split_rows
     from ._summary import RunsSummary, summarise
     from ._table import Imported, import_table
@@ -33,6 +34,7 @@ _HOMES = {
     "Runs": "_runs",
     "RunsSummary": "_summary",
     "add_runs": "_adding",
+    "all_names": "_solo",
     "import_gavel": "_gavel",
     "import_magus": "_magus",
     "import_pairs": "_pairs",
@@ -42,6 +44,7 @@ _HOMES = {
     "leave_out_workload": "_splits",
     "merge_features": "_features",
     "read_runs": "_dataset",
+    "solo_medians": "_solo",
     "split_rows": "_splits",
     "summarise": "_summary",
 }
@@ -54,6 +57,7 @@ __all__ = [
     "Runs",
     "RunsSummary",
     "add_runs",
+    "all_names",
     "import_gavel",
     "import_magus",
     "import_pairs",
@@ -63,6 +67,7 @@ __all__ = [
     "leave_out_workload",
     "merge_features",
     "read_runs",
+    "solo_medians",
     "split_rows",
     "summarise",
 ]

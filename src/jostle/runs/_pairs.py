@@ -122,14 +122,14 @@ def runs_of(
     window = np.arange(len(measured))
     degree = np.array([len(m.corunners) for m in measured])
     for d in np.unique(degree[degree > 0]):
-        at = np.flatnonzero(degree == d)
+        at = np.flatnonzero(degree == d).tolist()
         found = windows_of(
             np.array([place[measured[i].campaign, measured[i].platform] for i in at]),
             np.array([code[measured[i].target] for i in at]),
             np.array([sorted(code[n] for n in measured[i].corunners) for i in at]),
             np.array([measured[i].seconds for i in at]),
         )
-        window[at] = at[found]
+        window[at] = np.array(at)[found]
     run_id = [m.place for m in measured]
     table = columns_table(
         workload=[m.target for m in measured],
