@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import jostle
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.factorization import FittedSlowdown, Slowdown
-from jostle.factorization._slowdown_fit import Sizes, SlowdownRows, loss_and_slope
+from jostle.factorization._slowdown_equation import Sizes, SlowdownRows, loss_and_slope
 from jostle.runs import Colocations, Runs, split_rows
 
 WORKLOADS = tuple(f"w{i}" for i in range(8))

@@ -37,7 +37,7 @@ class Slowdown:
     interference types. members: fits from different starts whose log runtimes are averaged. penalty, here:
     strength of the ridge, and weight of what a workload has on one platform only; None chooses them by
     cross-validation over sets of workloads among the runs to fit. alike: how far S and G are the same
-    numbers, 0 to under 1; jobs that take turns wait about as long for each other, so None means 0.6 for
+    numbers, 0 to under 1; jobs that take turns wait about as long for each other, so None means 0.9 for
     extra time and 0 for the slowdown. floor: whether a co-runner can never speed a workload up; without
     it every workload has an offset of its own beside others.
     use_workload_features: whether features say something about S and G. steps: most iterations of a fit.
@@ -54,6 +54,7 @@ class Slowdown:
     steps: int = 300
 
     name = "slowdown"
+    needs_alone = True  # answers are relative to the runtime alone
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
@@ -71,7 +72,7 @@ class Slowdown:
     def fit(
         self, runs: Runs, validation: Runs, *, seed: int = 0, progress: Progress | None = None
     ) -> FittedSlowdown:
-        """Learn from `runs`, of which some must be alone; `validation` tells how errors spread.
+        """Learn from `runs` and `validation` together, of which some must be alone.
 
         Raises NotEnoughRuns without runs alone, and MissingExtra where SciPy is not installed.
         """

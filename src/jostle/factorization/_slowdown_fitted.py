@@ -94,7 +94,7 @@ class FittedSlowdown:
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        return {name: np.ascontiguousarray(value) for name, value in vars(self.parts).items()}, {
+        return {name: np.asarray(value, order="C") for name, value in vars(self.parts).items()}, {
             "workload_names": list(self.workload_names),
             "platform_names": list(self.platform_names),
             "notes": list(self.notes),
