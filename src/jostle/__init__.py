@@ -17,15 +17,17 @@ from typing import TYPE_CHECKING, Any
 from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from jostle.bag import Bag
     from jostle.bounds import Bounds
     from jostle.errors import JostleError
-    from jostle.factorization import Factorization
+    from jostle.factorization import Factorization, Slowdown
     from jostle.models import Model, fit, load
     from jostle.runs import Colocations, Dataset, Runs, read_runs
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Bag": "bag",
     "Bounds": "bounds",
     "Colocations": "runs",
     "Dataset": "runs",
@@ -33,12 +35,14 @@ _HOMES = {
     "JostleError": "errors",
     "Model": "models",
     "Runs": "runs",
+    "Slowdown": "factorization",
     "fit": "models",
     "load": "models",
     "read_runs": "runs",
 }
 
 __all__ = [
+    "Bag",
     "Bounds",
     "Colocations",
     "Dataset",
@@ -46,6 +50,7 @@ __all__ = [
     "JostleError",
     "Model",
     "Runs",
+    "Slowdown",
     "fit",
     "load",
     "read_runs",

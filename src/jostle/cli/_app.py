@@ -10,6 +10,7 @@ import typer
 
 from jostle.cli import (
     _evaluate,
+    _evaluate_bags,
     _explain,
     _fit,
     _import,
@@ -44,6 +45,7 @@ def build() -> typer.Typer:
             raise typer.Exit
 
     modules = (_tour, _measure, _import, _runs, _fit, _predict, _explain, _evaluate, _protocol)
+    modules = (*modules, _evaluate_bags)
     for module in modules:
         module.register(app)
     return app

@@ -18,9 +18,24 @@ def register(app: typer.Typer) -> None:
 def fit(
     dataset: Annotated[Path, typer.Argument(help="The dataset: a folder of runs.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The model: a folder to write.")],
-    method: Annotated[str, typer.Option(help="The method; factorization is the one there is.")] = (
-        "factorization"
-    ),
+    method: Annotated[
+        str, typer.Option(help="The method: factorization, slowdown or bag.")
+    ] = "factorization",
+    target: Annotated[
+        str | None,
+        typer.Option(help="With slowdown and bag: slowdown (steady work) or extra (finite jobs)."),
+    ] = None,
+    cpu_platform: Annotated[
+        str | None,
+        typer.Option(help="With bag: the platform whose runs give CPU time and fairness."),
+    ] = None,
+    calibrate_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Hold out whole windows, or sets of workloads never measured together: window or "
+            "together.  [default: window; together with slowdown and bag]"
+        ),
+    ] = None,
     form: Annotated[
         str, typer.Option(help="How co-runners slow down: paper, product or saturating.")
     ] = "saturating",
@@ -35,12 +50,20 @@ def fit(
     import jostle
     from jostle.errors import UsageError
 
-    if method != "factorization":
-        raise UsageError(f"unknown method {method!r}", fix="Known: factorization.")
+    if method == "factorization":
+        settings = jostle.Factorization(form=form, members=members, steps=steps)
+    elif method == "slowdown":
+        settings = jostle.Slowdown(target=target or "slowdown")
+    elif method == "bag":
+        settings = jostle.Bag(target=target or "extra", cpu_platform=cpu_platform)
+    else:
+        raise UsageError(f"unknown method {method!r}", fix="Known: factorization, slowdown, bag.")
+    if calibrate_by not in (None, "window", "together"):
+        raise UsageError(f"calibrate by {calibrate_by!r}", fix="Known: window, together.")
+    by = calibrate_by or ("window" if method == "factorization" else "together")
     runs = jostle.read_runs(dataset)
-    settings = jostle.Factorization(form=form, members=members, steps=steps)
     with fit_progress("fitting") as report:
-        model = jostle.fit(runs, settings, seed=seed, progress=report)
+        model = jostle.fit(runs, settings, seed=seed, calibrate_by=by, progress=report)
     model.save(output)
     pools = {name: pool.n for name, pool in model.calibration.pools.items()}
     if json_:

@@ -11,6 +11,7 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._ablations import STUDY_NAMES, Study, Variant, study_named
+    from ._bags import BagsEvaluation, bag_methods, evaluate_bags
     from ._baselines import Blind, GradientBoosting, LinearScaling
     from ._baselines_neural import Attention, MatrixFactorization, NeuralNetwork
     from ._factorization import (
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
         observed_split,
     )
     from ._figures import draw_studies, summary_rows
+    from ._figures_bag import draw_bags
     from ._figures_embedding import draw_embeddings
+    from ._pairs import PairsEvaluation, evaluate_pairs, pair_methods
     from ._protocol import Cell, run_protocol
+    from ._solo_methods import SoloTime
     from ._tour import (
         Tour,
         TourPlan,
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Attention": "_baselines_neural",
+    "BagsEvaluation": "_bags",
     "Blind": "_baselines",
     "Cell": "_protocol",
     "Evaluation": "_factorization",
@@ -45,15 +50,21 @@ _HOMES = {
     "LinearScaling": "_baselines",
     "MatrixFactorization": "_baselines_neural",
     "NeuralNetwork": "_baselines_neural",
+    "PairsEvaluation": "_pairs",
     "STUDY_NAMES": "_ablations",
+    "SoloTime": "_solo_methods",
     "Split": "_factorization",
     "Study": "_ablations",
     "Tour": "_tour",
     "TourPlan": "_tour",
     "Variant": "_ablations",
+    "bag_methods": "_bags",
+    "draw_bags": "_figures_bag",
     "draw_embeddings": "_figures_embedding",
     "draw_studies": "_figures",
+    "evaluate_bags": "_bags",
     "evaluate_factorization": "_factorization",
+    "evaluate_pairs": "_pairs",
     "file_split": "_factorization",
     "hold_out_sets": "_tour",
     "learn_tour": "_tour",
@@ -61,6 +72,7 @@ _HOMES = {
     "measure_tour": "_tour",
     "metrics_of": "_factorization",
     "observed_split": "_factorization",
+    "pair_methods": "_pairs",
     "pick_examples": "_tour",
     "run_protocol": "_protocol",
     "solo_medians": "_tour",
@@ -71,6 +83,7 @@ _HOMES = {
 __all__ = [
     "STUDY_NAMES",
     "Attention",
+    "BagsEvaluation",
     "Blind",
     "Cell",
     "Evaluation",
@@ -78,14 +91,20 @@ __all__ = [
     "LinearScaling",
     "MatrixFactorization",
     "NeuralNetwork",
+    "PairsEvaluation",
+    "SoloTime",
     "Split",
     "Study",
     "Tour",
     "TourPlan",
     "Variant",
+    "bag_methods",
+    "draw_bags",
     "draw_embeddings",
     "draw_studies",
+    "evaluate_bags",
     "evaluate_factorization",
+    "evaluate_pairs",
     "file_split",
     "hold_out_sets",
     "learn_tour",
@@ -93,6 +112,7 @@ __all__ = [
     "measure_tour",
     "metrics_of",
     "observed_split",
+    "pair_methods",
     "pick_examples",
     "run_protocol",
     "solo_medians",
