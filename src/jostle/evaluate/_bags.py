@@ -64,7 +64,7 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
     from jostle.evaluate._solo_methods import SoloTime
     from jostle.factorization import Slowdown
 
-    cpu = {"cpu_platform": cpu_platform}
+    cpu: dict[str, Any] = {"cpu_platform": cpu_platform}
     methods: dict[str, Any] = {
         "solo": SoloTime("solo"),
         "twice_solo": SoloTime("twice"),
