@@ -124,7 +124,7 @@ def _heat_map(found: BagsEvaluation, path: Path) -> Path:
 
     columns = [found.features.index(name) for name, *_ in found.uses_table()[:MOST_FEATURES]]
     rows = np.unique(np.linspace(0, len(found.uses) - 1, MOST_ROWS).astype(int))
-    part = found.uses[np.ix_(rows, columns)]
+    part = found.uses[rows][:, columns]
     figure, axes = plt.subplots(
         figsize=(0.5 * len(columns) + 3.5, 0.26 * len(rows) + 2.2), layout="constrained"
     )
