@@ -109,8 +109,11 @@ def _radar(found: BagsEvaluation, path: Path) -> Path:
         axes.plot(turn, row, ".", color=_COLOURS[0], alpha=0.15, ms=4)
     mean = found.uses[:, columns].mean(0)
     axes.plot(np.r_[angle, angle[:1]], np.r_[mean, mean[:1]], color=_COLOURS[1], lw=1.5)
-    labels = [f"{name.replace('_', ' ')}\n{100 * share:.0f}%" for name, share, _ in top]
+    labels = [f"{_short(name)}\n{100 * share:.0f}%" for name, share, _ in top]
     axes.set_xticks(angle, labels, fontsize=7)
+    axes.tick_params(axis="x", pad=14)
+    axes.set_yticks(range(1, int(found.uses[:, columns].max(initial=1)) + 1))
+    axes.tick_params(axis="y", labelsize=7)
     axes.set_title(
         "Times a feature is asked about on the way to an answer\n"
         "(points: answers; line: mean; per cent: answers that ask at all)",
@@ -132,11 +135,19 @@ def _heat_map(found: BagsEvaluation, path: Path) -> Path:
     for (y, x), value in np.ndenumerate(part):
         colour = "white" if value > 0.6 * part.max() else "black"
         axes.text(x, y, str(value), ha="center", va="center", fontsize=7, color=colour)
-    names = [found.features[at].replace("_", " ") for at in columns]
+    names = [_short(found.features[at]).replace("\n", " ") for at in columns]
     axes.set_xticks(range(len(columns)), names, rotation=45, ha="right", fontsize=7)
     axes.set_yticks(range(len(rows)), [found.tested[at] for at in rows], fontsize=7)
     axes.set_title("Times each feature is asked about, by test run", fontsize=9)
     return _save(figure, path)
+
+
+def _short(name: str) -> str:
+    """A feature's name over two lines where it is a co-runner's."""
+    for pool in ("sum", "max"):
+        if name.startswith(f"corunners_{pool}_"):
+            return f"beside ({pool}):\n" + name.removeprefix(f"corunners_{pool}_").replace("_", " ")
+    return name.replace("_", " ")
 
 
 def _save(figure: Any, path: Path) -> Path:
