@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from jostle.cli._evaluate import group_of
 from jostle.cli._people import fit_progress, percent, print_json, print_table
 
 Seeds = Annotated[int, typer.Option(help="Draws, each with a seed one higher.", min=1)]
@@ -16,12 +17,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the group `evaluate`, which must be there already."""
-    for group in app.registered_groups:
-        if group.name == "evaluate" and group.typer_instance is not None:
-            group.typer_instance.command("pairs")(pairs)
-            group.typer_instance.command("bag")(bag)
-            return
-    raise LookupError("the group 'evaluate' must be registered first")
+    group = group_of(app)
+    group.command("pairs")(pairs)
+    group.command("bag")(bag)
 
 
 def pairs(
