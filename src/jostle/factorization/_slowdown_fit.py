@@ -184,13 +184,15 @@ def design_of(
     names: tuple[tuple[str, ...], tuple[str, ...]], log_solo: np.ndarray, table: Any, here: float
 ) -> np.ndarray:
     """(cells, d): what S and G are linear in. Columns are scaled by how freely each part may vary: the
-    workload everywhere, the workload on one platform, its solo runtime, its categories and numbers, and
-    the categories and numbers on one platform."""
+    workload everywhere, the workload on one platform, its solo runtime, the platform, its categories and
+    numbers, and the categories and numbers on one platform."""
     w, p = len(names[0]), len(names[1])
     everywhere, place = np.tile(np.eye(w), (p, 1)), np.eye(p)
     level = np.nan_to_num(log_solo - np.nanmean(log_solo, axis=1, keepdims=True))
     level = (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
     blocks = [OWN * everywhere, here * np.eye(p * w), SOLO * level]
+    if p > 1:  # what is the same for all on one platform, such as taking turns
+        blocks += [np.ones((p * w, 1)), np.kron(place, np.ones((w, 1)))]
     found = encode_features(names[0], "workload", table)
     classes = [
         np.eye(size)[column][:, 1:]
