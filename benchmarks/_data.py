@@ -9,13 +9,16 @@ from pathlib import Path
 
 def pitot_folder() -> Path:
     """The folder with the published Pitot files; ends the program with a sentence where it is absent."""
+    return data_folder("pitot/data.npz").parent
+
+
+def data_folder(file: str) -> Path:
+    """Where the file is; ends the program with a sentence where it is absent."""
     root = Path(__file__).resolve().parents[1]
-    folder = Path(os.environ.get("JOSTLE_DATA", root.parent / "shared" / "data")) / "pitot"
-    if not (folder / "data.npz").is_file():
-        sys.exit(
-            f"no Pitot measurements in {folder}: set JOSTLE_DATA to the folder that holds pitot/"
-        )
-    return folder
+    found = Path(os.environ.get("JOSTLE_DATA", root.parent / "shared" / "data")) / file
+    if not found.is_file():
+        sys.exit(f"there is no {found}: set JOSTLE_DATA to the folder that holds {file}")
+    return found
 
 
 def one_core() -> None:

@@ -29,6 +29,7 @@ def test_rooms_faces_are_free() -> None:
         "traces",
         "measure",
         "alignment",
+        "bag",
         "bridge",
         "factorization",
         "models",

@@ -18,10 +18,11 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from jostle.alignment import Alignment
+    from jostle.bag import Bag
     from jostle.bounds import Bounds
     from jostle.bridge import Bridge, forecast
     from jostle.errors import JostleError
-    from jostle.factorization import Factorization
+    from jostle.factorization import Factorization, Slowdown
     from jostle.models import Model, fit, load
     from jostle.runs import Colocations, Dataset, Runs, read_runs
 
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Alignment": "alignment",
+    "Bag": "bag",
     "Bounds": "bounds",
     "Bridge": "bridge",
     "Colocations": "runs",
@@ -37,6 +39,7 @@ _HOMES = {
     "JostleError": "errors",
     "Model": "models",
     "Runs": "runs",
+    "Slowdown": "factorization",
     "fit": "models",
     "forecast": "bridge",
     "load": "models",
@@ -45,6 +48,7 @@ _HOMES = {
 
 __all__ = [
     "Alignment",
+    "Bag",
     "Bounds",
     "Bridge",
     "Colocations",
@@ -53,6 +57,7 @@ __all__ = [
     "JostleError",
     "Model",
     "Runs",
+    "Slowdown",
     "fit",
     "forecast",
     "load",

@@ -11,6 +11,7 @@ import typer
 from jostle.cli import (
     _alignment,
     _evaluate,
+    _evaluate_bags,
     _evaluate_bridge,
     _explain,
     _fit,
@@ -61,6 +62,7 @@ def build() -> typer.Typer:
         _evaluate,
         _protocol,
         _alignment,
+        _evaluate_bags,
         _evaluate_bridge,
         _forecast,
     )

@@ -18,6 +18,14 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="evaluate")
 
 
+def group_of(app: typer.Typer) -> typer.Typer:
+    """The group `evaluate`, for modules that add to it; it must be registered already."""
+    for group in app.registered_groups:
+        if group.name == "evaluate" and group.typer_instance is not None:
+            return group.typer_instance
+    raise LookupError("the group 'evaluate' must be registered first")
+
+
 def factorization(
     dataset: Annotated[Path, typer.Argument(help="The dataset: a folder of runs.")],
     splits: Annotated[
@@ -28,7 +36,8 @@ def factorization(
         float | None, typer.Option(help="Share of the runs to learn from, drawn with the seed.")
     ] = None,
     by: Annotated[
-        str, typer.Option(help="With --observed: draw whole windows, or single rows.")
+        str,
+        typer.Option(help="With --observed: draw by window, row or together (sets of workloads)."),
     ] = "window",
     seed: Annotated[int, typer.Option(help="Of the split and the training.")] = 0,
     form: Annotated[

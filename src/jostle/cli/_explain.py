@@ -46,7 +46,7 @@ def explain(
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Take one prediction apart: baseline, pair, each co-runner by interference type, what is near,
-    and what stands behind the prediction and its bound."""
+    and what stands behind the prediction and its bound. For a bag model: the questions its tree asked."""
     from jostle.errors import UsageError
     from jostle.factorization import FittedFactorization, explain
     from jostle.models import load
@@ -54,8 +54,9 @@ def explain(
 
     fitted = load(model)
     predictor = fitted.predictor
-    if not isinstance(predictor, FittedFactorization):
-        raise UsageError(f"only a factorization can be explained, not {fitted.said.get('method')}")
+    method = str(fitted.said.get("method"))
+    if method not in ("factorization", "bag"):
+        raise UsageError(f"only a factorization or a bag model can be explained, not {method}")
     known = predictor.platform_names
     if platform is None and len(known) != 1:
         few = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
@@ -63,8 +64,16 @@ def explain(
     asked = Colocations.from_columns(
         workload=[workload], platform=[platform or known[0]], corunners=[beside or []]
     )
-    found = explain(predictor, asked, runs=None if dataset is None else read_runs(dataset))
+    runs = None if dataset is None else read_runs(dataset)
     bounds = fitted.bound(asked, confidence)
+    if not isinstance(predictor, FittedFactorization):
+        document = _of_bag(predictor, asked, runs) | _of_bound(bounds)
+        if json_:
+            print_json(document)
+        else:
+            _print_bag(document)
+        return
+    found = explain(predictor, asked, runs=runs)
     document = {
         "schema": "explain/v1",
         "workload": found.workload,
@@ -88,14 +97,7 @@ def explain(
         "nearest_platforms": [vars(near) for near in found.platforms],
         "evidence_runs": found.runs,
         "model_runs": fitted.said.get("runs", {}),
-        "bound": {
-            "confidence": bounds.confidence,
-            "seconds": float(bounds.seconds[0]),
-            "outcome": str(bounds.outcome[0]),
-            "pool": str(bounds.pool[0]),
-            "calibration_runs": int(bounds.n[0]),
-            "rank": int(bounds.rank[0]),
-        },
+        **_of_bound(bounds),
     }
     if json_:
         print_json(document)
@@ -103,9 +105,72 @@ def explain(
         _print(document)
 
 
-def _print(d: dict[str, Any]) -> None:
-    from jostle.bounds import OUTCOMES
+def _of_bound(bounds: Any) -> dict[str, Any]:
+    return {
+        "bound": {
+            "confidence": bounds.confidence,
+            "seconds": float(bounds.seconds[0]),
+            "outcome": str(bounds.outcome[0]),
+            "pool": str(bounds.pool[0]),
+            "calibration_runs": int(bounds.n[0]),
+            "rank": int(bounds.rank[0]),
+        }
+    }
 
+
+def _of_bag(predictor: Any, asked: Any, runs: Any) -> dict[str, Any]:
+    """The decision path of a bag model."""
+    from jostle.bag import explain_bag
+    from jostle.factorization import evidence
+
+    found = explain_bag(predictor, asked)
+    return {
+        "schema": "explain-bag/v1",
+        "workload": found.workload,
+        "platform": found.platform,
+        "corunners": list(found.corunners),
+        "runtime_seconds": found.runtime_seconds,
+        "solo_seconds": found.solo_seconds,
+        "learner": predictor.learner,
+        "trees": found.trees,
+        "path": [vars(step) for step in found.path],
+        "uses": found.uses,
+        "evidence_runs": None if runs is None else evidence(runs, asked),
+    }
+
+
+def _print_bag(d: dict[str, Any]) -> None:
+    beside = " and ".join(d["corunners"])
+    said = f"{d['workload']} on {d['platform']} {f'beside {beside}' if beside else 'alone'}"
+    alone = "" if d["solo_seconds"] != d["solo_seconds"] else duration(d["solo_seconds"])
+    typer.echo(
+        f"{said}: {duration(d['runtime_seconds'])}; alone, as measured, {alone or 'unknown'}"
+    )
+    rows = [
+        [
+            step["feature"],
+            "unknown" if step["value"] is None else f"{step['value']:.4g}",
+            f"{'at most' if step['is_below'] else 'above'} {step['threshold']:.4g}",
+        ]
+        for step in d["path"]
+    ]
+    if rows:
+        title = "the tree asked" if d["trees"] == 1 else f"the first of {d['trees']} trees asked"
+        typer.echo("")
+        print_table([title, "here", "so it is"], rows, right=(1,))
+    if d["trees"] > 1 and d["uses"]:
+        total = sum(d["uses"].values())
+        shares = [[name, percent(n / total)] for name, n in list(d["uses"].items())[:10]]
+        typer.echo("")
+        print_table(["all trees asked about", "share of questions"], shares, right=(1,))
+    typer.echo("")
+    if d["evidence_runs"] is not None:
+        counts = [[str(n), EVIDENCE[name]] for name, n in d["evidence_runs"].items()]
+        print_table(["runs", "behind it"], counts, right=(0,))
+    _print_bound(d["bound"])
+
+
+def _print(d: dict[str, Any]) -> None:
     beside = " and ".join(entry["name"] for entry in d["corunners"])
     said = f"{d['workload']} on {d['platform']} {f'beside {beside}' if beside else 'alone'}"
     typer.echo(f"{said}: {duration(d['runtime_seconds'])}\n")
@@ -136,7 +201,12 @@ def _print(d: dict[str, Any]) -> None:
     else:
         counts = [[str(n), EVIDENCE[name]] for name, n in d["evidence_runs"].items()]
         print_table(["runs", "behind it"], counts, right=(0,))
-    bound = d["bound"]
+    _print_bound(d["bound"])
+
+
+def _print_bound(bound: dict[str, Any]) -> None:
+    from jostle.bounds import OUTCOMES
+
     at_most = (
         f"at most {duration(bound['seconds'])}" if bound["seconds"] != float("inf") else "no bound"
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jostle.cli._people import fit_progress, print_json
 
 if TYPE_CHECKING:
-    from jostle.models import Model
+    pass
 
 
 def register(app: typer.Typer) -> None:
@@ -22,8 +22,26 @@ def fit(
     dataset: Annotated[Path, typer.Argument(help="The dataset: a folder of runs.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The model: a folder to write.")],
     method: Annotated[
-        str, typer.Option(help="factorization, or alignment (of counter traces).")
+        str,
+        typer.Option(
+            help="The method: factorization, slowdown, bag, or alignment (of counter traces)."
+        ),
     ] = "factorization",
+    target: Annotated[
+        str | None,
+        typer.Option(help="With slowdown and bag: slowdown (steady work) or extra (finite jobs)."),
+    ] = None,
+    cpu_platform: Annotated[
+        str | None,
+        typer.Option(help="With bag: the platform whose runs give CPU time and fairness."),
+    ] = None,
+    calibrate_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Hold out whole windows, or sets of workloads never measured together: window or "
+            "together.  [default: window; together with slowdown and bag]"
+        ),
+    ] = None,
     form: Annotated[
         str, typer.Option(help="How co-runners slow down: paper, product or saturating.")
     ] = "saturating",
@@ -45,16 +63,28 @@ def fit(
     import jostle
     from jostle.errors import UsageError
 
-    if method not in ("factorization", "alignment"):
-        raise UsageError(f"unknown method {method!r}", fix="Known: factorization, alignment.")
+    if calibrate_by not in (None, "window", "together"):
+        raise UsageError(f"calibrate by {calibrate_by!r}", fix="Known: window, together.")
+    by = calibrate_by or ("window" if method == "factorization" else "together")
+    if method == "factorization":
+        settings = jostle.Factorization(form=form, members=members, steps=steps)
+        runs = jostle.read_runs(dataset)
+    elif method == "slowdown":
+        settings = jostle.Slowdown(target=target or "slowdown")
+        runs = jostle.read_runs(dataset)
+    elif method == "bag":
+        settings = jostle.Bag(target=target or "extra", cpu_platform=cpu_platform)
+        runs = jostle.read_runs(dataset)
+    elif method == "alignment":
+        settings, runs = _alignment(dataset, learner, corunners)
+    else:
+        raise UsageError(
+            f"unknown method {method!r}", fix="Known: factorization, slowdown, bag, alignment."
+        )
     with fit_progress("fitting") as report:
-        if method == "alignment":
-            model, version = _fit_alignment(dataset, learner, corunners, seed, report)
-        else:
-            runs = jostle.read_runs(dataset)
-            settings = jostle.Factorization(form=form, members=members, steps=steps)
-            model = jostle.fit(runs, settings, seed=seed, progress=report)
-            version = jostle.Dataset(dataset).version()
+        model = jostle.fit(runs, settings, seed=seed, calibrate_by=by, progress=report)
+    known = jostle.Dataset(dataset)
+    version = known.version() if known.files() else None
     model.save(output)
     pools = {name: pool.n for name, pool in model.calibration.pools.items()}
     if json_:
@@ -78,19 +108,14 @@ def fit(
     )
 
 
-def _fit_alignment(
-    dataset: Path, learner: str, corunners: str, seed: int, report: Any
-) -> tuple[Model, str | None]:
-    """Calibrated over sets of workloads: what was never run together is what will be asked about."""
+def _alignment(dataset: Path, learner: str, corunners: str) -> tuple[Alignment, Runs]:
+    """The method on the traces of the dataset, and the runs that were traced beside others."""
     import jostle
     from jostle.alignment import profile_runs
     from jostle.models import traced_runs
     from jostle.traces import read_traces
 
     traces = read_traces(dataset)
-    settings = jostle.Alignment(traces, learner=learner, corunners=corunners)
     # What a profile was made of is an input: nothing can be calibrated on it.
     runs = traced_runs(traces, profile_runs(traces))
-    model = jostle.fit(runs, settings, seed=seed, calibrate_by="together", progress=report)
-    known = jostle.Dataset(dataset)
-    return model, known.version() if known.files() else None
+    return jostle.Alignment(traces, learner=learner, corunners=corunners), runs

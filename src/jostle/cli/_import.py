@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from jostle.runs import Runs
+    from jostle.runs import Imported, Runs
 
 Output = Annotated[
     Path, typer.Option("--output", "-o", help="The dataset: a folder, made if need be.")
@@ -53,6 +53,9 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True, help="Bring measurements from elsewhere into a dataset."
     )
     commands.command("pitot")(pitot)
+    commands.command("gavel")(gavel)
+    commands.command("magus")(magus)
+    commands.command("pairs-csv")(pairs_csv)
     commands.command("csv")(csv)
     commands.command("parquet")(parquet)
     commands.command("perf")(perf)
@@ -74,6 +77,85 @@ def pitot(
     refuse_mixing(output, runs)
     written = add_runs(output, runs, str(folder))
     _report(output, str(folder), runs, [], written, json_)
+
+
+def gavel(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="oracle_throughputs.json, simulation_throughputs.json, or their folder."
+        ),
+    ],
+    output: Output,
+    campaign: Annotated[
+        str | None, typer.Option(help="Which of the two: oracle or simulation.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Import the published throughputs of Gavel: training jobs in pairs on three GPUs.
+
+    A run is the time of one step. Its two campaigns go into two datasets.
+    """
+    from jostle.runs import import_gavel
+
+    imported = import_gavel(path, campaign=campaign)
+    _write(imported, output, json_)
+
+
+def magus(
+    folder: Annotated[Path, typer.Argument(help="Where pairs.csv, metrics/ and traces/ are.")],
+    output: Output,
+    json_: Json = False,
+) -> None:
+    """Import the published measurements of Magus: CUDA programs in pairs on one GPU, profiled alone."""
+    from jostle.runs import import_magus
+
+    _write(import_magus(folder), output, json_)
+
+
+def pairs_csv(
+    file: Annotated[str, typer.Argument(help="A CSV file of pairs; - reads standard input.")],
+    output: Output,
+    dataset: Annotated[
+        str | None, typer.Option(help="Only rows whose column 'dataset' says this.")
+    ] = None,
+    separator: Separator = ";",
+    published: Annotated[str | None, typer.Option(help="Who published it, and where.")] = None,
+    licence: Annotated[str | None, typer.Option(help="Under which licence.")] = None,
+    drop_bad: DropBad = False,
+    json_: Json = False,
+) -> None:
+    """Import a CSV file with columns platform, target, corunner, unit, solo, corun.
+
+    Units are times (s, ms, us, ns, min) or throughputs (steps/s). Zeros are not measurements.
+    """
+    from jostle.runs import import_pairs
+
+    imported = import_pairs(
+        file,
+        dataset=dataset,
+        separator=separator,
+        published=published,
+        licence=licence,
+        drop_bad=drop_bad,
+    )
+    _write(imported, output, json_)
+
+
+def _write(imported: Imported, output: Path, as_json: bool) -> None:
+    from jostle.runs._adding import refuse_mixing
+
+    refuse_mixing(output, imported.runs)
+    written = imported.write(output)
+    _report(
+        output,
+        imported.source,
+        imported.runs,
+        imported.bad,
+        written,
+        as_json,
+        imported.skipped,
+    )
 
 
 def csv(
@@ -148,6 +230,7 @@ def _report(
     bad: list[tuple[int, str]],
     written: list[Path],
     as_json: bool,
+    skipped: int = 0,
 ) -> None:
     """The result on standard output, rows set aside on standard error."""
     alone = int((runs.colocations.number_of_corunners == 0).sum())
@@ -160,6 +243,8 @@ def _report(
         "workloads": len(runs.colocations.workload_names),
         "platforms": len(runs.colocations.platform_names),
         "rejected": len(bad),
+        "not_measured": skipped,
+        "origins": [vars(origin) for origin in runs.origins],
         "files": [str(path) for path in written],
     }
     if as_json:
@@ -172,6 +257,8 @@ def _report(
     if bad:
         more = f", {len(bad)} rows in all" if len(bad) > 20 else ""
         typer.echo(f"with their reasons in {written[0]}{more}", err=True)
+    if skipped:
+        typer.echo(f"{skipped} entries are zero or empty: not measured, passed over", err=True)
     typer.echo(
         f"{output}: {len(runs)} runs from {source}, {alone} alone and {len(runs) - alone} with "
         f"co-runners; {document['workloads']} workloads, {document['platforms']} platforms"

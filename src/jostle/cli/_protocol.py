@@ -7,17 +7,15 @@ from typing import Annotated
 
 import typer
 
+from jostle.cli._evaluate import group_of
 from jostle.cli._people import fit_progress, print_json, print_table
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the group `evaluate`, which must be there already."""
-    for group in app.registered_groups:
-        if group.name == "evaluate" and group.typer_instance is not None:
-            group.typer_instance.command("protocol")(protocol)
-            group.typer_instance.command("figures")(figures)
-            return
-    raise LookupError("the group 'evaluate' must be registered first")
+    group = group_of(app)
+    group.command("protocol")(protocol)
+    group.command("figures")(figures)
 
 
 def protocol(

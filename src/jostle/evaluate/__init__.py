@@ -12,6 +12,7 @@ from jostle._lazy import on_first_use
 if TYPE_CHECKING:
     from ._ablations import STUDY_NAMES, Study, Variant, study_named
     from ._alignment import AlignmentEvaluation, evaluate_alignment
+    from ._bags import BagsEvaluation, bag_methods, evaluate_bags
     from ._baselines import Blind, GradientBoosting, LinearScaling
     from ._baselines_neural import Attention, MatrixFactorization, NeuralNetwork
     from ._bridge import leaks_of_design, made_splits, published_splits, score, trace_splits
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
     )
     from ._figures import draw_studies, summary_rows
     from ._figures_alignment import alignment_rows, draw_alignment
+    from ._figures_bag import draw_bags
     from ._figures_embedding import draw_embeddings
+    from ._pairs import PairsEvaluation, evaluate_pairs, pair_methods
     from ._protocol import Cell, run_protocol
     from ._simulated import draw_programs, simulate_campaign
+    from ._solo_methods import SoloTime
     from ._tour import (
         Tour,
         TourPlan,
@@ -59,6 +63,7 @@ _HOMES = {
     "evaluate_alignment": "_alignment",
     "AlignmentEvaluation": "_alignment",
     "Attention": "_baselines_neural",
+    "BagsEvaluation": "_bags",
     "Blind": "_baselines",
     "Cell": "_protocol",
     "Evaluation": "_factorization",
@@ -66,7 +71,9 @@ _HOMES = {
     "LinearScaling": "_baselines",
     "MatrixFactorization": "_baselines_neural",
     "NeuralNetwork": "_baselines_neural",
+    "PairsEvaluation": "_pairs",
     "STUDY_NAMES": "_ablations",
+    "SoloTime": "_solo_methods",
     "Split": "_factorization",
     "Study": "_ablations",
     "Tour": "_tour",
@@ -75,12 +82,16 @@ _HOMES = {
     "accuracy_metrics": "_bridge_report",
     "brute_force_errors": "_bridge_oracle",
     "draw_convergence": "_bridge_figures",
+    "bag_methods": "_bags",
+    "draw_bags": "_figures_bag",
     "draw_embeddings": "_figures_embedding",
     "draw_forecast": "_bridge_figures",
     "draw_predicted": "_bridge_figures",
     "draw_studies": "_figures",
     "drift": "_bridge_data",
+    "evaluate_bags": "_bags",
     "evaluate_factorization": "_factorization",
+    "evaluate_pairs": "_pairs",
     "file_split": "_factorization",
     "hold_out_sets": "_tour",
     "leaks_of_design": "_bridge",
@@ -90,6 +101,7 @@ _HOMES = {
     "measure_tour": "_tour",
     "metrics_of": "_factorization",
     "observed_split": "_factorization",
+    "pair_methods": "_pairs",
     "phase_program": "_bridge_data",
     "pick_examples": "_tour",
     "published_splits": "_bridge",
@@ -109,6 +121,7 @@ __all__ = [
     "STUDY_NAMES",
     "AlignmentEvaluation",
     "Attention",
+    "BagsEvaluation",
     "Blind",
     "Cell",
     "Evaluation",
@@ -119,8 +132,10 @@ __all__ = [
     "Machine",
     "MatrixFactorization",
     "NeuralNetwork",
+    "PairsEvaluation",
     "Phase",
     "Program",
+    "SoloTime",
     "Split",
     "Study",
     "Tour",
@@ -128,8 +143,10 @@ __all__ = [
     "Variant",
     "accuracy_metrics",
     "alignment_rows",
+    "bag_methods",
     "brute_force_errors",
     "draw_alignment",
+    "draw_bags",
     "draw_convergence",
     "draw_embeddings",
     "draw_forecast",
@@ -138,7 +155,9 @@ __all__ = [
     "draw_studies",
     "drift",
     "evaluate_alignment",
+    "evaluate_bags",
     "evaluate_factorization",
+    "evaluate_pairs",
     "file_split",
     "hold_out_sets",
     "leaks_of_design",
@@ -148,6 +167,7 @@ __all__ = [
     "measure_tour",
     "metrics_of",
     "observed_split",
+    "pair_methods",
     "phase_program",
     "pick_examples",
     "published_splits",

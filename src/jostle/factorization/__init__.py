@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ._explain import CorunnerShare, Explanation, Neighbour, evidence, explain
     from ._fitted import FittedFactorization
     from ._settings import Factorization
+    from ._slowdown import Slowdown
+    from ._slowdown_fitted import FittedSlowdown
 
 _HOMES = {
     "Baseline": "_baseline",
@@ -21,7 +23,9 @@ _HOMES = {
     "Explanation": "_explain",
     "Factorization": "_settings",
     "FittedFactorization": "_fitted",
+    "FittedSlowdown": "_slowdown_fitted",
     "Neighbour": "_explain",
+    "Slowdown": "_slowdown",
     "evidence": "_explain",
     "explain": "_explain",
     "fit_baseline": "_baseline",
@@ -33,7 +37,9 @@ __all__ = [
     "Explanation",
     "Factorization",
     "FittedFactorization",
+    "FittedSlowdown",
     "Neighbour",
+    "Slowdown",
     "evidence",
     "explain",
     "fit_baseline",

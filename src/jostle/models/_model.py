@@ -75,7 +75,8 @@ def fit(
     runs = runs.ok()
     if validation is None or calibration is None:
         drawn_by = "together" if calibrate_by == "together" else "window"
-        runs, validation, calibration = _hold_out(runs, seed, drawn_by)
+        needs_alone = bool(getattr(method, "needs_alone", False))
+        runs, validation, calibration = _hold_out(runs, seed, drawn_by, needs_alone)
     watched, selection = validation, validation.take([])
     if getattr(method, "offers_choice", True):
         # What bounds a pool is chosen on runs that the candidates were not learned from.
@@ -103,7 +104,7 @@ def _halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:
     return runs.take(first), runs.take(second)
 
 
-def _hold_out(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs, Runs]:
+def _hold_out(runs: Runs, seed: int, by: str, needs_alone: bool = False) -> tuple[Runs, Runs, Runs]:
     """(to fit, to validate, to calibrate), by window or another unit.
 
     A unit with the only appearance of a workload or platform stays with the runs to fit: a name that
@@ -117,7 +118,14 @@ def _hold_out(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs, Runs]:
             f"{len(runs)} runs are too few to fit and hold some out",
             fix="Measure or import more; a few dozen give first predictions.",
         )
-    needed = np.isin(runs.units(by), _only_units(runs, by))
+    unit = runs.units(by)
+    needed = np.isin(unit, _only_units(runs, by))
+    if needs_alone:
+        c = runs.colocations
+        alone = np.flatnonzero(c.number_of_corunners == 0)
+        cell = c.platform[alone].astype(np.int64) * len(c.workload_names) + c.workload[alone]
+        first = np.unique(cell, return_index=True)[1]
+        needed |= np.isin(unit, unit[alone[first]])
     free = runs.take(~needed)
     if len(free) == 0:
         return runs, free, free

@@ -26,7 +26,9 @@ SCHEMA = "model/v1"
 # Where each method's predictor is rebuilt; the module is imported only for a model that needs it.
 _PREDICTORS = {
     "alignment": ("jostle.alignment._fitted", "FittedAlignment"),
+    "bag": ("jostle.bag._fitted", "FittedBag"),
     "factorization": ("jostle.factorization._fitted", "FittedFactorization"),
+    "slowdown": ("jostle.factorization._slowdown_fitted", "FittedSlowdown"),
 }
 
 

@@ -23,6 +23,9 @@ from jostle.runs._runs import Runs, join_tables
 pc: Any = pyarrow.compute
 
 
+_APART = ("pitot-", "gavel-")  # sources whose campaigns must not meet in one dataset
+
+
 def add_runs(
     path: str | os.PathLike[str], runs: Runs, source: str, rejected: pa.Table | None = None
 ) -> list[Path]:
@@ -77,19 +80,20 @@ def _require_fits(old: Runs, new: Runs, place: str, source: str) -> None:
 
 
 def refuse_mixing(path: str | os.PathLike[str], runs: Runs) -> None:
-    """Raises BadData where the dataset holds another year's published measurements: the two name
-    the same devices and programs differently, and would pass for one campaign."""
+    """Raises BadData where the dataset holds another published campaign of the same source (two years
+    of Pitot, the two conditions of Gavel): the same names would pass for the same thing."""
     dataset = Dataset(path)
     if not dataset.exists:
         return
     mine = set(pc.unique(runs.table.column("campaign")).to_pylist())
     there = set(pc.unique(dataset.read().table.column("campaign")).to_pylist())
-    other = sorted(name for name in there - mine if name and name.startswith("pitot-"))
+    apart = tuple(start for start in _APART if any((name or "").startswith(start) for name in mine))
+    other = sorted(name for name in there - mine if name and name.startswith(apart))
     if other:
         raise BadData(
             f"the dataset holds {other[0]} and this is {', '.join(sorted(mine))}",
             where=str(path),
-            fix="They name the same devices and programs differently: import into two datasets.",
+            fix="They mean different things by the same names: import into two datasets.",
         )
 
 

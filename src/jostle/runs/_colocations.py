@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.errors import BadRows
+from jostle.errors import BadRows, UnknownName
 
 _SHOWN = 20
 
@@ -180,6 +180,21 @@ class Colocations:
         workload_map = _vocabulary_map(self.workload_names, workload_names)
         platform_map = _vocabulary_map(self.platform_names, platform_names)
         return workload_map[self.workload], platform_map[self.platform], workload_map[self.corunner]
+
+    def codes_in(
+        self, workload_names: Sequence[str], platform_names: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What recode gives, where every name must be known. Raises UnknownName for the first that is not."""
+        found = self.recode(workload_names, platform_names)
+        asked = (
+            ("workload", self.workload, self.workload_names, workload_names),
+            ("platform", self.platform, self.platform_names, platform_names),
+            ("co-runner", self.corunner, self.workload_names, workload_names),
+        )
+        for codes, (kind, mine, names, known) in zip(found, asked, strict=True):
+            if len(codes) and codes.min() < 0:
+                raise UnknownName(kind, names[mine[int(np.argmin(codes))]], tuple(known))
+        return found
 
     def row(self, index: int) -> tuple[str, str, tuple[str, ...]]:
         """(workload, platform, co-runners) of one row, by name."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from jostle.errors import BadData, BadRows, UnreadableFile
 from jostle.runs._runs import Runs
+from jostle.runs._windows import windows_of
 
 _SIZE = re.compile(r"_(?:l|m|s|sm)$")  # toast_sm is how the 2023 files spell toast_s
 _SIZE_FOLDER = re.compile(r"/(?:mini|small|medium|large|extralarge)/")
@@ -202,7 +203,7 @@ def _runs_table(
     rank[order] = np.arange(len(order))
     members = np.sort(rank[beside], axis=1)
     seconds = np.asarray(microseconds, np.float64) / 1e6
-    window = _windows(np.asarray(platform, np.int64), rank[workload], members, seconds)
+    window = windows_of(np.asarray(platform, np.int64), rank[workload], members, seconds)
     run_id = pa.array([f"{source}:{row}" for row in rows.tolist()], pa.string())
     flat = pa.array(names[0], pa.string()).take(pa.array(order[members].reshape(-1)))
     offsets = pa.array(np.arange(n + 1) * members.shape[1], pa.int32())
@@ -222,44 +223,6 @@ def _runs_table(
             "source_row": pa.array(rows, pa.int64()),
         }
     )
-
-
-def _windows(
-    platform: np.ndarray, workload: np.ndarray, members: np.ndarray, seconds: np.ndarray
-) -> np.ndarray:
-    """(n,) int64: the first row of the window that each row belongs to.
-
-    Rows belong together when platform and the set of all that ran are the same. Such a set measured
-    several times gives each member several rows: the r-th rows of all members make the r-th window.
-    A row that repeats another to the last digit is a copy of it and stays in its window.
-    """
-    n, k = members.shape
-    if k == 0:
-        return np.arange(n)
-    exact = np.column_stack([platform, workload, members, seconds.view(np.int64)])
-    _, first, inverse = np.unique(exact, axis=0, return_index=True, return_inverse=True)
-    original = first[inverse.reshape(-1)]
-    real = np.flatnonzero(original == np.arange(n))
-    everyone = np.sort(np.column_stack([workload, members]), axis=1)[real]
-    # How often the target occurs in the set: beside itself it has that many rows in one window.
-    times = 1 + (members[real] == workload[real, None]).sum(axis=1)
-    row_key = np.column_stack([platform[real], everyone, workload[real]])
-    ordinal = _ordinal(np.unique(row_key, axis=0, return_inverse=True)[1].reshape(-1))
-    window_key = np.column_stack([platform[real], everyone, ordinal // times])
-    _, head, which = np.unique(window_key, axis=0, return_index=True, return_inverse=True)
-    window = np.zeros(n, np.int64)
-    window[real] = real[head[which.reshape(-1)]]
-    return window[original]
-
-
-def _ordinal(codes: np.ndarray) -> np.ndarray:
-    """(n,) how many earlier elements are equal to this one."""
-    order = np.argsort(codes, kind="stable")
-    place = np.arange(len(codes))
-    starts = np.r_[True, np.diff(codes[order]) != 0] if len(codes) else np.zeros(0, bool)
-    out = np.empty(len(codes), np.int64)
-    out[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
-    return out
 
 
 def _workload_table(names: list[str], opcodes: list[str], counts: Any) -> pa.Table:

@@ -16,6 +16,7 @@ from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import Colocations
 from jostle.runs._columns import encode_lists, encode_text, filled, flags, number_text
 from jostle.runs._features import merge_features
+from jostle.runs._origins import Origin, merged_origins, origins_of
 from jostle.runs._schema import ARROW_ERRORS, COLUMNS, conform, conform_features, runs_schema
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
@@ -150,6 +151,11 @@ class Runs:
         """(n,) bool, read-only."""
         return _frozen(flags(pc.equal(self.table.column("status"), "ok")))
 
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Where imported campaigns come from and under which licence, as far as it was said."""
+        return origins_of(self.table.schema)
+
     @cached_property
     def window(self) -> np.ndarray:
         """(n,) int64 codes, equal where window_id is; numbered by first appearance; read-only."""
@@ -229,7 +235,8 @@ def join_tables(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
         raise BadData(
             f"free columns of the same name have two types: {error}", where=said
         ) from None
-    return joined.replace_schema_metadata(runs_schema().metadata)
+    metadata = runs_schema().metadata | merged_origins([table.schema for _, table in tables])
+    return joined.replace_schema_metadata(metadata)
 
 
 def columns_table(**columns: Any) -> pa.Table:

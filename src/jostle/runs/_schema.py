@@ -14,6 +14,7 @@ import pyarrow.compute
 
 from jostle.errors import BadData
 from jostle.runs._columns import repeated, sorted_inside_lists
+from jostle.runs._origins import kept_origins
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
@@ -39,13 +40,14 @@ ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
 def runs_schema(extra: pa.Schema | None = None) -> pa.Schema:
-    """The schema with units in its metadata, followed by the free columns of `extra`."""
+    """The schema with units in its metadata, followed by the free columns of `extra`, whose origins
+    are kept."""
     fields = [
         pa.field(name, kind, metadata={"unit": unit, "meaning": meaning})
         for name, (kind, unit, meaning) in COLUMNS.items()
     ]
     fields += [field for field in extra or [] if field.name not in COLUMNS]
-    return pa.schema(fields, metadata={"schema": VERSION})
+    return pa.schema(fields, metadata={"schema": VERSION} | kept_origins(extra))
 
 
 def conform(table: pa.Table, where: str | None = None) -> pa.Table:

@@ -36,13 +36,15 @@ class Imported:
 
     runs: the good rows. source: the file's name. bad: (row, reason) of the others; row is a line
     of the file, counting the header, for CSV, and the row from 0 for Parquet. rejected: the bad
-    rows as a table with columns `row` and `reason` first, or None.
+    rows as a table with columns `row` and `reason` first, or None. skipped: rows that hold no
+    measurement (a zero where a rate should be, a pair that did not fit into memory).
     """
 
     runs: Runs
     source: str
     bad: list[tuple[int, str]] = field(default_factory=list)
     rejected: pa.Table | None = None
+    skipped: int = 0
 
     def write(self, path: str | os.PathLike[str]) -> list[Path]:
         """Add to the dataset in folder `path`; returns the files written, rejected rows first.
@@ -125,7 +127,7 @@ def import_table(
         run_id,
         campaign,
     )
-    content, where = _bytes(source)
+    content, where = source_bytes(source)
     read = _read(content, where, format, named.columns(), delimiter)
     features = [
         _features(file, key, column)
@@ -149,14 +151,14 @@ def import_table(
     good = np.ones(table.num_rows, bool)
     good[findings.rows] = False
     if bad and not (drop_bad and good.any()):
-        raise _bad(bad, read)
+        raise bad_rows(bad, read)
     if not good.any():
         raise BadData("the table has no rows", where=where)
     runs = Runs(table.filter(pa.array(good)), *features, where=where)
-    return Imported(runs, where, bad, _rejected(read, bad) if bad else None)
+    return Imported(runs, where, bad, rejected_rows(read, bad) if bad else None)
 
 
-def _bytes(source: Any) -> tuple[bytes, str]:
+def source_bytes(source: Any) -> tuple[bytes, str]:
     if hasattr(source, "read"):
         return source.read(), str(getattr(source, "name", "<stream>"))
     if source == "-":
@@ -189,7 +191,7 @@ def _read(
 def _features(file: Any, key: str, column: str | None) -> pa.Table | None:
     if file is None:
         return None
-    content, where = _bytes(file)
+    content, where = source_bytes(file)
     table = _read(content, where, None, [], ",").table
     if key not in table.column_names and column in table.column_names:
         table = table.rename_columns([key if n == column else n for n in table.column_names])
@@ -290,7 +292,7 @@ def _times(column: Any) -> tuple[pa.Array, list[tuple[int, str]]]:
     return pa.array(times, pa.timestamp("us", tz="UTC")), bad
 
 
-def _bad(bad: list[tuple[int, str]], read: Source) -> BadRows:
+def bad_rows(bad: list[tuple[int, str]], read: Source) -> BadRows:
     total = read.table.num_rows + len(read.ragged)
     lines = [f"\n  {read.unit} {row}: {reason}" for row, reason in bad[:SHOWN]]
     if len(bad) > SHOWN:
@@ -303,7 +305,7 @@ def _bad(bad: list[tuple[int, str]], read: Source) -> BadRows:
     )
 
 
-def _rejected(read: Source, bad: list[tuple[int, str]]) -> pa.Table:
+def rejected_rows(read: Source, bad: list[tuple[int, str]]) -> pa.Table:
     """One row for each bad row of the source: its number, all reasons, and its cells as text."""
     reasons = dict(bad)
     at = {int(number): row for row, number in enumerate(read.numbers.tolist())}

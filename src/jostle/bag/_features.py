@@ -1,0 +1,212 @@
+"""Features of a co-location: the target's own, and its co-runners' pooled so that neither their order nor
+their number matters (Moolchandani et al. replicate the vector for two applications and leave more open).
+
+Of every number a workload has, a row holds the target's own value, and the sum and the largest of the
+co-runners' values. Of a bag it holds the number of co-runners and the fairness (Eq. 2). Groups:
+
+- ``solo``: seconds alone on the platform asked about (the paper's GPU_time);
+- ``cpu``: seconds alone on the CPU platform (CPU_time);
+- ``fairness``: least over greatest slowdown in the bag on the CPU platform, where the bag ran there;
+- ``mix``: workload features whose name begins with `mix_`: the instruction mix;
+- ``other``: all other workload features; texts become one column per value.
+
+Times are divided by the range (largest minus smallest) of CPU time in the training data, or of the solo
+time where there is no CPU side. A number that is not known lies under the smallest known one, so that a
+tree can set it apart; a sum or maximum with an unknown part is unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jostle.runs import Colocations, Runs
+
+MIX = "mix_"
+MOST_LEVELS = 20
+
+
+@dataclass(frozen=True)
+class Described:
+    """What the features are made from, for w workloads on p platforms.
+
+    columns: k names, groups: their groups. numbers: (w, k), NaN where unknown. log_solo: (p, w). time_scale:
+    () seconds that count as 1. fairness: (b,) of the bags in fairness_offsets (b + 1,), fairness_codes (m,),
+    sorted codes of all members. has_fairness: whether rows have it.
+    pooled_twice: whether sums and maxima can differ, and both are taken.
+    """
+
+    columns: tuple[str, ...]
+    groups: tuple[str, ...]
+    numbers: np.ndarray
+    log_solo: np.ndarray
+    time_scale: np.ndarray
+    fairness: np.ndarray
+    fairness_offsets: np.ndarray
+    fairness_codes: np.ndarray
+    has_fairness: bool
+    pooled_twice: bool
+
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of `rows`."""
+        own = ("solo_time", *self.columns)
+        pools = ("sum", "max") if self.pooled_twice else ("sum",)
+        names = [*own, *(f"corunners_{pool}_{name}" for pool in pools for name in own)]
+        names.append("number_of_corunners")
+        if self.has_fairness:
+            names.append("fairness")
+        if len(self.log_solo) > 1:
+            names += [f"platform_{number}" for number in range(len(self.log_solo))]
+        return tuple(names)
+
+    def feature_groups(self) -> tuple[str, ...]:
+        """The group of each; `always` for what no choice of groups leaves out."""
+        own = ("solo", *self.groups)
+        times = 3 if self.pooled_twice else 2
+        rest = len(self.log_solo) if len(self.log_solo) > 1 else 0
+        fairness = ("fairness",) if self.has_fairness else ()
+        return (*own * times, "always", *fairness, *("always",) * rest)
+
+    def rows(self, colocations: Colocations, codes: tuple[np.ndarray, ...]) -> np.ndarray:
+        """(n, features) float64, NaN where unknown. codes: (workload, platform, corunner) in the names
+        that `numbers` and `log_solo` are aligned with."""
+        workload, platform, corunner = codes
+        counts = colocations.number_of_corunners
+        row = np.repeat(np.arange(len(workload)), counts)
+        scale = float(self.time_scale)
+
+        def of(which: np.ndarray, place: np.ndarray) -> np.ndarray:
+            solo = np.exp(self.log_solo[place, which]) / scale
+            return np.concatenate([solo[:, None], self.numbers[which]], axis=1)
+
+        mine, theirs = of(workload, platform), of(corunner, platform[row])
+        total = np.zeros_like(mine)
+        np.add.at(total, row, theirs)
+        parts = [mine, total]
+        if self.pooled_twice:
+            most = np.full_like(mine, -np.inf)
+            np.maximum.at(most, row, theirs)
+            most[counts == 0] = 0.0
+            parts.append(np.where(np.isnan(total), np.nan, most))
+        parts.append(counts[:, None].astype(float))
+        if self.has_fairness:
+            parts.append(self._fairness_of(colocations, codes)[:, None])
+        if len(self.log_solo) > 1:
+            parts.append(np.eye(len(self.log_solo))[platform])
+        return np.concatenate(parts, axis=1)
+
+    def _fairness_of(self, colocations: Colocations, codes: tuple[np.ndarray, ...]) -> np.ndarray:
+        """(n,) fairness of the bag on the CPU platform: 1 alone, NaN where it never ran there."""
+        known = {
+            tuple(self.fairness_codes[a:b].tolist()): value
+            for a, b, value in zip(
+                self.fairness_offsets[:-1],
+                self.fairness_offsets[1:],
+                self.fairness.tolist(),
+                strict=True,
+            )
+        }
+        bags = bags_of(colocations, codes)
+        return np.array([1.0 if len(b) == 1 else known.get(b, np.nan) for b in bags])
+
+
+def bags_of(colocations: Colocations, codes: tuple[np.ndarray, ...]) -> list[tuple[int, ...]]:
+    """The sorted codes of all members of every row's bag."""
+    workload, _, corunner = codes
+    offsets = colocations.corunner_offsets.tolist()
+    beside = corunner.tolist()
+    return [
+        tuple(sorted([target, *beside[offsets[i] : offsets[i + 1]]]))
+        for i, target in enumerate(workload.tolist())
+    ]
+
+
+def describe(
+    runs: Runs,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    log_solo: np.ndarray,
+    cpu: int | None,
+    groups: tuple[str, ...],
+) -> Described:
+    """log_solo: (platforms, workloads). cpu: number of the CPU platform. Only what `groups` name is kept."""
+    columns, kinds, numbers = _numbers_of(runs, names[0])
+    time_scale = _range(np.exp(log_solo if cpu is None else log_solo[cpu]))
+    if cpu is not None:
+        columns, kinds = ("cpu_time", *columns), ("cpu", *kinds)
+        numbers = np.concatenate([np.exp(log_solo[cpu])[:, None] / time_scale, numbers], axis=1)
+    keep = [at for at, kind in enumerate(kinds) if kind in groups]
+    fairness = {} if cpu is None else _fairness(runs, names, cpu, log_solo[cpu])
+    bags = sorted(fairness)
+    degree = runs.colocations.number_of_corunners
+    return Described(
+        columns=tuple(columns[at] for at in keep),
+        groups=tuple(kinds[at] for at in keep),
+        numbers=numbers[:, keep],
+        log_solo=log_solo,
+        time_scale=np.array(time_scale),
+        fairness=np.array([fairness[bag] for bag in bags], np.float64),
+        fairness_offsets=np.concatenate([[0], np.cumsum([len(b) for b in bags])]).astype(np.int64),
+        fairness_codes=np.array([code for bag in bags for code in bag], np.int64),
+        has_fairness=bool(bags) and "fairness" in groups,
+        pooled_twice=bool(degree.max(initial=0) > 1),
+    )
+
+
+def _range(seconds: np.ndarray) -> float:
+    known = seconds[np.isfinite(seconds)]
+    spread = float(np.ptp(known)) if len(known) else 0.0
+    return spread if spread > 0 else 1.0
+
+
+def _numbers_of(
+    runs: Runs, workload_names: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
+    """(columns, groups, (w, k) numbers) of the workload features."""
+    known, table = runs.features_of("workload")
+    columns: list[str] = []
+    values: list[np.ndarray] = []
+    if table is not None:
+        at = {name: row for row, name in enumerate(known)}
+        rows = [at.get(name) for name in workload_names]
+        for name in table.column_names:
+            cells = table.column(name).to_pylist()
+            own: list[Any] = [None if row is None else cells[row] for row in rows]
+            texts = sorted({cell for cell in own if isinstance(cell, str)})
+            if texts:
+                if 1 < len(texts) <= MOST_LEVELS:
+                    columns += [f"{name}={text}" for text in texts]
+                    values += [np.array([float(cell == text) for cell in own]) for text in texts]
+                continue
+            numbers = np.array([np.nan if cell is None else float(cell) for cell in own])
+            if np.isfinite(numbers).any():
+                columns.append(name)
+                values.append(numbers)
+    groups = tuple("mix" if name.startswith(MIX) else "other" for name in columns)
+    matrix = np.stack(values, axis=1) if values else np.zeros((len(workload_names), 0))
+    return tuple(columns), groups, matrix
+
+
+def _fairness(
+    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], cpu: int, log_solo: np.ndarray
+) -> dict[tuple[int, ...], float]:
+    """min over ordered pairs (i, j) of slowdown_i / slowdown_j, of every bag that ran on the CPU platform
+    with each of its members measured: the ratio of the IPC shared to the IPC alone of one program is that
+    of its time alone to its time shared, because the instructions are the same."""
+    c = runs.colocations
+    codes = c.recode(*names)
+    here = (codes[1] == cpu) & (c.number_of_corunners > 0) & runs.is_ok
+    slowdowns: dict[tuple[int, ...], dict[int, list[float]]] = {}
+    bags = bags_of(c, codes)
+    for row in np.flatnonzero(here).tolist():
+        target = int(codes[0][row])
+        relative = float(log_solo[target] - np.log(runs.runtime_seconds[row]))
+        slowdowns.setdefault(bags[row], {}).setdefault(target, []).append(relative)
+    out = {}
+    for bag, found in slowdowns.items():
+        logs = [float(np.mean(values)) for values in found.values()]
+        if set(found) == set(bag) and np.isfinite(logs).all():
+            out[bag] = float(np.exp(min(logs) - max(logs)))
+    return out

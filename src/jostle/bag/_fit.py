@@ -1,0 +1,114 @@
+"""From runs to a fitted bag model: features of the runs beside others, trees by scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jostle.bag._features import describe
+from jostle.bag._fitted import FittedBag, target_of
+from jostle.bag._settings import Bag, Progress
+from jostle.bag._trees import Trees
+from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName
+from jostle.runs import Runs, all_names, solo_medians
+
+FEWEST_IN_LEAF = {
+    "tree": 1,
+    "forest": 2,
+    "boosting": 3,
+}  # CART has the paper's, scikit-learn's default
+DEPTH_OF_BOOSTING = 3
+
+
+def fit(
+    method: Bag, runs: Runs, validation: Runs, seed: int, progress: Progress | None
+) -> FittedBag:
+    """See Bag.fit."""
+    runs = Runs.concatenate([runs.ok(), validation.ok()])  # nothing is left for it to choose
+    names = all_names(runs)
+    log_solo = solo_medians(runs, *names)
+    cpu = None
+    if method.cpu_platform is not None:
+        if method.cpu_platform not in runs.colocations.platform_names:
+            raise UnknownName("platform", method.cpu_platform, runs.colocations.platform_names)
+        cpu = names[1].index(method.cpu_platform)
+    described = describe(runs, names, log_solo, cpu, method.groups)
+    workload, platform, _ = runs.colocations.recode(*names)
+    usable = (runs.colocations.number_of_corunners > 0) & np.isfinite(log_solo[platform, workload])
+    if cpu is not None:
+        usable &= platform != cpu
+    if not usable.any():
+        raise NotEnoughRuns(
+            "no run with co-runners is of a workload that also ran alone there",
+            fix="Measure every application alone and some bags of them.",
+        )
+    train = runs.take(usable)
+    rows = described.rows(train.colocations, train.colocations.recode(*names))
+    kept = _kept(method, described.feature_groups(), rows)
+    rows = rows[:, kept]
+    unknown = _unknown(rows)
+    x = np.where(np.isnan(rows), unknown, rows).astype(np.float32)
+    own = log_solo[platform[usable], workload[usable]]
+    log_runtime = np.log(train.runtime_seconds)
+    y = target_of(log_runtime, own, method.target, float(described.time_scale))
+    # What is reported is relative to the runtime, so errors of seconds weigh by its inverse square; the
+    # paper's own target is learned as the paper does, unweighted.
+    weight = np.exp(-2 * log_runtime) if method.target == "extra" else np.ones(len(y))
+    trees = _learn(method, x, y, weight / weight.mean(), seed)
+    if progress:
+        progress(1, 1, float("nan"))
+    notes = _notes(method, described.groups, described.has_fairness)
+    return FittedBag(method.learner, method.target, *names, described, kept, unknown, trees, notes)
+
+
+def _kept(method: Bag, groups: tuple[str, ...], rows: np.ndarray) -> np.ndarray:
+    """(k,) int64: features of the chosen groups that differ between rows."""
+    chosen = np.array([group in (*method.groups, "always") for group in groups])
+    differs = np.array([len(np.unique(column[~np.isnan(column)])) > 1 for column in rows.T])
+    differs |= np.isnan(rows).any(0) & ~np.isnan(rows).all(0)
+    found = np.flatnonzero(chosen & differs)
+    # A tree of nothing to ask about is the mean; one constant column keeps the shapes whole.
+    return found if len(found) else np.flatnonzero(chosen)[:1]
+
+
+def _unknown(rows: np.ndarray) -> np.ndarray:
+    """(k,) a number under all known ones of each feature."""
+    low = np.nanmin(np.where(np.isnan(rows), np.inf, rows), axis=0)
+    low = np.where(np.isfinite(low), low, 0.0)
+    return low - 1.0 - np.abs(low)
+
+
+def _learn(method: Bag, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int) -> Trees:
+    try:
+        from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+        from sklearn.tree import DecisionTreeRegressor
+    except ModuleNotFoundError:
+        raise MissingExtra("scikit-learn", "evaluate") from None
+    fewest = method.fewest or FEWEST_IN_LEAF[method.learner]
+    shared: dict[str, Any] = {"min_samples_leaf": fewest, "random_state": seed}
+    if method.learner == "tree":
+        tree = DecisionTreeRegressor(max_depth=method.depth, **shared).fit(x, y, weight)
+        return Trees.of([tree.tree_], 1.0, 0.0)
+    if method.learner == "forest":
+        forest = RandomForestRegressor(
+            method.trees, max_depth=method.depth, max_features=0.5, n_jobs=1, **shared
+        ).fit(x, y, weight)
+        return Trees.of([tree.tree_ for tree in forest.estimators_], 1.0 / method.trees, 0.0)
+    boosted = GradientBoostingRegressor(
+        learning_rate=method.learning_rate,
+        n_estimators=method.trees,
+        max_depth=method.depth or DEPTH_OF_BOOSTING,
+        subsample=0.7,
+        max_features=0.5,
+        **shared,
+    ).fit(x, y, weight)
+    base = float(np.average(y, weights=weight))
+    return Trees.of([tree.tree_ for tree in boosted.estimators_[:, 0]], method.learning_rate, base)
+
+
+def _notes(method: Bag, groups: tuple[str, ...], has_fairness: bool) -> tuple[str, ...]:
+    """Which groups were asked for and are not in the data."""
+    there = {"solo", *groups, *(["fairness"] if has_fairness else [])}
+    lost = [group for group in method.groups if group not in there]
+    return (f"the data has no features of the groups {', '.join(lost)}",) if lost else ()

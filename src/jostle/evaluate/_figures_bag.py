@@ -1,0 +1,158 @@
+"""Pictures of a bag evaluation, after Moolchandani et al.: Fig. 4, 5-9, 10, 11 and 12."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.errors import MissingExtra, NotPermitted
+
+if TYPE_CHECKING:
+    from jostle.evaluate._bags import BagsEvaluation
+
+MOST_FEATURES = 14
+MOST_ROWS = 26  # of the heat map, as many as the paper shows
+_COLOURS = ("#4c72b0", "#dd8452", "#8c8c8c")
+
+
+def draw_bags(found: BagsEvaluation, folder: str | os.PathLike[str]) -> list[Path]:
+    """PNG files in `folder`; returns their paths. Raises MissingExtra, NotPermitted."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+    except ModuleNotFoundError:
+        raise MissingExtra("matplotlib", "evaluate") from None
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        drawn = [
+            _benchmarks(found, place / "bag-figure-4-benchmarks.png"),
+            _ablation(found, place / "bag-figure-5-9-ablation.png"),
+        ]
+        if len(found.uses):
+            drawn += [
+                _radar(found, place / "bag-figure-10-11-radar.png"),
+                _heat_map(found, place / "bag-figure-12-heat-map.png"),
+            ]
+    except OSError as error:
+        raise NotPermitted(f"cannot write: {error.strerror}", where=str(place)) from None
+    return drawn
+
+
+def _benchmarks(found: BagsEvaluation, path: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    shown = [name for name in ("solo_constant", "tree", "bag") if name in found.errors]
+    names = list(found.errors[shown[0]])
+    figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
+    width = 0.8 / len(shown)
+    for number, method in enumerate(shown):
+        heights = [100 * found.errors[method][name] for name in names]
+        mean = 100 * found.metrics[f"relative_error_mean_application_{method}_ratio"]
+        axes.bar(
+            np.arange(len(names)) + width * (number - (len(shown) - 1) / 2),
+            heights,
+            width,
+            color=_COLOURS[number],
+            label=f"{method.replace('_', ' ')} (mean {mean:.1f}%)",
+        )
+    axes.set_xticks(np.arange(len(names)), names, rotation=35, ha="right", fontsize=8)
+    axes.set_ylabel("mean relative error, %")
+    axes.set_title("Error with one benchmark left out", fontsize=10)
+    axes.legend(fontsize=8, frameon=False)
+    return _save(figure, path)
+
+
+def _ablation(found: BagsEvaluation, path: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    start = ("only_", "without_", "mix_")
+    names = ["bag", *(name for name in found.methods if name.startswith(start))]
+    figure, sides = plt.subplots(1, 2, figsize=(9, 0.32 * len(names) + 1.4), layout="constrained")
+    for axes, test in zip(sides, ("application", "pair"), strict=True):
+        values = [
+            100 * found.metrics.get(f"relative_error_mean_{test}_{name}_ratio", np.nan)
+            for name in names
+        ]
+        constant = 100 * found.metrics[f"relative_error_mean_{test}_solo_constant_ratio"]
+        axes.barh(range(len(names)), values, color=_COLOURS[0])
+        axes.axvline(constant, color=_COLOURS[1], lw=1, label=f"solo + constant {constant:.1f}%")
+        axes.set_yticks(range(len(names)), [n.replace("_", " ") for n in names], fontsize=8)
+        axes.invert_yaxis()
+        finite = [value for value in values if np.isfinite(value)]
+        axes.set_xlim(0, 1.15 * min(max(finite), 4 * constant))
+        for at, value in enumerate(values):
+            x = min(value, 4 * constant)
+            axes.annotate(f"{value:.1f}", (x, at), fontsize=7, va="center")
+        axes.set_xlabel("mean relative error, %")
+        axes.set_title(f"{test} held out", fontsize=10)
+        axes.legend(fontsize=7, frameon=False, loc="lower right")
+    return _save(figure, path)
+
+
+def _radar(found: BagsEvaluation, path: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    top = found.uses_table()[:MOST_FEATURES]
+    columns = [found.features.index(name) for name, *_ in top]
+    angle = np.linspace(0, 2 * np.pi, len(top), endpoint=False)
+    figure, axes = plt.subplots(
+        figsize=(6.4, 6.4), subplot_kw={"projection": "polar"}, layout="constrained"
+    )
+    random = np.random.default_rng(0)
+    for row in found.uses[:, columns]:
+        turn = angle + random.uniform(-0.06, 0.06, len(angle))
+        axes.plot(turn, row, ".", color=_COLOURS[0], alpha=0.15, ms=4)
+    mean = found.uses[:, columns].mean(0)
+    axes.plot(np.r_[angle, angle[:1]], np.r_[mean, mean[:1]], color=_COLOURS[1], lw=1.5)
+    labels = [f"{_short(name)}\n{100 * share:.0f}%" for name, share, _ in top]
+    axes.set_xticks(angle, labels, fontsize=7)
+    axes.tick_params(axis="x", pad=14)
+    axes.set_yticks(range(1, int(found.uses[:, columns].max(initial=1)) + 1))
+    axes.tick_params(axis="y", labelsize=7)
+    axes.set_title(
+        "Times a feature is asked about on the way to an answer\n"
+        "(points: answers; line: mean; per cent: answers that ask at all)",
+        fontsize=9,
+    )
+    return _save(figure, path)
+
+
+def _heat_map(found: BagsEvaluation, path: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    columns = [found.features.index(name) for name, *_ in found.uses_table()[:MOST_FEATURES]]
+    rows = np.unique(np.linspace(0, len(found.uses) - 1, MOST_ROWS).astype(int))
+    part = found.uses[rows][:, columns]
+    figure, axes = plt.subplots(
+        figsize=(0.5 * len(columns) + 3.5, 0.26 * len(rows) + 2.2), layout="constrained"
+    )
+    axes.imshow(part, cmap="Blues", aspect="auto", vmin=0)
+    for (y, x), value in np.ndenumerate(part):
+        colour = "white" if value > 0.6 * part.max() else "black"
+        axes.text(x, y, str(value), ha="center", va="center", fontsize=7, color=colour)
+    names = [_short(found.features[at]).replace("\n", " ") for at in columns]
+    axes.set_xticks(range(len(columns)), names, rotation=45, ha="right", fontsize=7)
+    axes.set_yticks(range(len(rows)), [found.tested[at] for at in rows], fontsize=7)
+    axes.set_title("Times each feature is asked about, by test run", fontsize=9)
+    return _save(figure, path)
+
+
+def _short(name: str) -> str:
+    """A feature's name over two lines where it is a co-runner's."""
+    for pool in ("sum", "max"):
+        if name.startswith(f"corunners_{pool}_"):
+            return f"beside ({pool}):\n" + name.removeprefix(f"corunners_{pool}_").replace("_", " ")
+    return name.replace("_", " ")
+
+
+def _save(figure: Any, path: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+    return path

@@ -1,0 +1,190 @@
+"""The published throughputs of Gavel (OSDI 2020): training jobs alone and in pairs on three kinds of GPU.
+
+Its two files, `oracle_throughputs.json` and `simulation_throughputs.json`, come from two campaigns that
+measured under different conditions, so that they must not meet in one dataset. Each holds steps per
+second, `{GPU: {job: {"null": alone, other job: [job's, other job's]}}}`. Zeros are pairs that were not
+measured or did not fit into memory. Kept are jobs on one GPU; in the simulation file jobs on several GPUs
+have no measured pair, and the `_unconsolidated` sections repeat the others.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from jostle.errors import BadRows, UnknownName, UnreadableFile, UsageError
+from jostle.runs._origins import Origin
+from jostle.runs._pairs import Measured, runs_of
+from jostle.runs._table import Imported
+
+CAMPAIGNS = {"oracle": "oracle_throughputs.json", "simulation": "simulation_throughputs.json"}
+SOURCE = "Gavel (OSDI 2020), github.com/stanford-futuredata/gavel"
+LICENCE = "MIT"
+_BATCH = re.compile(r" \(batch size (\d+)\)$")
+_ELSEWHERE = "_unconsolidated"
+
+
+def import_gavel(path: str | os.PathLike[str], *, campaign: str | None = None) -> Imported:
+    """The runs of one campaign, as seconds per step; the campaign's name is `gavel-oracle` or
+    `gavel-simulation`.
+
+    path: one of the two files, or their folder; then `campaign` says which (`oracle`, `simulation`) where
+    both are there. Workload features: `family` and `batch_size` (null where the name gives none).
+    Raises UnreadableFile, UsageError, UnknownName, and BadRows naming the lines.
+    """
+    file, campaign = _file(Path(path), campaign)
+    try:
+        text = file.read_text("utf-8")
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UnreadableFile(
+            f"line {error.lineno}: not readable as JSON: {error.msg}",
+            where=str(file),
+            fix="Fetch the file again.",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableFile(f"cannot be read: {error}", where=str(file)) from None
+    found = _Found(f"gavel-{campaign}", text)
+    for place, what, value in _entries(content, found):
+        found.take(place, what, value)
+    if found.bad:
+        lines = "".join(f"\n  line {line}: {reason}" for line, reason in found.bad[:20])
+        raise BadRows(
+            f"{len(found.bad)} entries cannot be used:{lines}",
+            rows=found.bad,
+            where=str(file),
+            fix="Nothing was written. Fetch the file again.",
+        )
+    if not found.measured:
+        raise UnreadableFile("the file holds no measurement", where=str(file))
+    names = sorted({n for m in found.measured for n in (m.target, *m.corunners)})
+    sizes = [_BATCH.search(name) for name in names]
+    features = pa.table(
+        {
+            "workload": names,
+            "family": [_BATCH.sub("", name) for name in names],
+            "batch_size": pa.array([int(s[1]) if s else None for s in sizes], pa.int64()),
+        }
+    )
+    origin = Origin(found.campaign, SOURCE, LICENCE)
+    runs = runs_of(found.measured, [origin], features, where=str(file))
+    return Imported(runs, str(file), skipped=found.skipped)
+
+
+def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
+    if campaign is not None and campaign not in CAMPAIGNS:
+        raise UnknownName("campaign", campaign, list(CAMPAIGNS))
+    if path.is_dir():
+        there = [name for name, file in CAMPAIGNS.items() if (path / file).is_file()]
+        if campaign is None and len(there) == 2:
+            raise UsageError(
+                f"{path} holds the campaigns oracle and simulation",
+                fix="They measured under different conditions: say --campaign, and import each "
+                "into a dataset of its own.",
+            )
+        if not there or (campaign is not None and campaign not in there):
+            wanted = [CAMPAIGNS[campaign]] if campaign else list(CAMPAIGNS.values())
+            raise UnreadableFile(f"the folder has no {' or '.join(wanted)}", where=str(path))
+        campaign = campaign or there[0]
+        return path / CAMPAIGNS[campaign], campaign
+    known = {file: name for name, file in CAMPAIGNS.items()}
+    campaign = campaign or known.get(path.name)
+    if campaign is None:
+        raise UsageError(
+            f"the name {path.name!r} does not say which campaign it is",
+            fix=f"Say --campaign: {' or '.join(CAMPAIGNS)}.",
+        )
+    return path, campaign
+
+
+@dataclass
+class _Found:
+    """What the walk through a file gathers; text is for finding lines."""
+
+    campaign: str
+    text: str
+
+    def __post_init__(self) -> None:
+        self.measured: list[Measured] = []
+        self.bad: list[tuple[int, str]] = []
+        self.skipped = 0
+
+    def say(self, reason: str, *keys: str) -> None:
+        self.bad.append((_line(self.text, keys), reason))
+
+    def take(self, place: tuple[str, str, str], names: tuple[str, str | None], value: Any) -> None:
+        """One entry: a throughput alone, or a pair of which the first is the target's."""
+        platform, (target, beside) = place[0], names
+        numbers = [value] if beside is None else value
+        if not isinstance(numbers, list) or len(numbers) != (1 if beside is None else 2):
+            self.say(f"{target} beside {beside} has {value!r}, not two throughputs", *place)
+            return
+        if any(isinstance(x, bool) or not isinstance(x, (int, float)) for x in numbers):
+            self.say(f"{value!r} is not a throughput in steps per second", *place)
+        elif not all(math.isfinite(x) and x >= 0 for x in numbers):
+            self.say(f"throughput {value!r} is negative or not finite", *place)
+        elif numbers[0] == 0:
+            self.skipped += 1
+        else:
+            others = () if beside is None else (beside,)
+            run_id = f"{self.campaign}:{platform}:{target}|{beside or 'alone'}"
+            self.measured.append(
+                Measured(
+                    self.campaign, platform, target, others, 1 / numbers[0], "throughput", run_id
+                )
+            )
+
+
+def _entries(
+    content: Any, found: _Found
+) -> Iterator[tuple[tuple[str, str, str], tuple[str, str | None], Any]]:
+    """(keys in the file, (target, what ran beside it or None), value) of every entry on one GPU."""
+    if not isinstance(content, dict):
+        found.say("the file is not an object of GPUs")
+        return
+    for platform, jobs in content.items():
+        if platform.endswith(_ELSEWHERE):
+            continue
+        if not isinstance(jobs, dict):
+            found.say(f"GPU {platform!r} holds no jobs", platform)
+            continue
+        for job, others in jobs.items():
+            target, gpus = _job(job)
+            if gpus != 1:
+                continue
+            if not isinstance(others, dict):
+                found.say(f"job {job!r} on {platform} holds no throughputs", platform, job)
+                continue
+            for other, value in others.items():
+                beside, width = (None, 1) if other == "null" else _job(other)
+                if width == 1:
+                    yield (platform, job, other), (target, beside), value
+
+
+def _job(key: str) -> tuple[str, int]:
+    """(name, number of GPUs); keys are names or, in the simulation file, the text of a pair."""
+    if key.startswith("("):
+        try:
+            name, gpus = ast.literal_eval(key)
+            return str(name), int(gpus)
+        except (ValueError, SyntaxError, TypeError):
+            pass
+    return key, 1
+
+
+def _line(text: str, keys: tuple[str, ...]) -> int:
+    """The line where the keys, each inside the one before, stand."""
+    at = 0
+    for key in keys:
+        found = re.compile(re.escape(json.dumps(key)) + r"\s*:").search(text, at)
+        at = found.end() if found else at
+    return text.count("\n", 0, at) + 1

@@ -1,0 +1,224 @@
+"""Tables of co-location measurements, one row per target and what ran beside it, as runs.
+
+The table has the columns `platform, target, corunner, unit, solo, corun`, and may have `dataset` (the
+campaign), `target_cfg` and `corunner_cfg` (what distinguishes two runs of one program), `metric` and
+`slowdown`. `solo` and `corun` are a time (s, ms, us, ns, min) or a throughput (`steps/s`, `1/s`: the
+runtime is then seconds per step). A value of zero, or none, says that nothing was measured: such a row is
+counted and passed over. Everything else that makes no sense is a bad row, named with its line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from jostle.errors import BadData, UnknownName, UsageError
+from jostle.runs._origins import Origin, with_origins
+from jostle.runs._reading import Source, read_csv
+from jostle.runs._runs import Runs, columns_table
+from jostle.runs._schema import conform
+from jostle.runs._table import UNITS, Imported, bad_rows, rejected_rows, source_bytes
+from jostle.runs._windows import windows_of
+
+REQUIRED = ("platform", "target", "corunner", "unit", "solo", "corun")
+OPTIONAL = ("dataset", "target_cfg", "corunner_cfg", "metric", "slowdown")
+_RATE = re.compile(r"(?:1|[A-Za-z]+)/s")
+_TOLERANCE = 0.02  # by how much a published slowdown may differ from that of its two values
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measurement. seconds: runtime, or seconds per step. place: where it stood, for run_ids."""
+
+    campaign: str
+    platform: str
+    target: str
+    corunners: tuple[str, ...]
+    seconds: float
+    metric: str
+    place: str
+
+
+def import_pairs(
+    source: str | os.PathLike[str] | BinaryIO,
+    *,
+    dataset: str | None = None,
+    separator: str = ";",
+    published: str | None = None,
+    licence: str | None = None,
+    drop_bad: bool = False,
+) -> Imported:
+    """Runs, alone and side by side, from a CSV file of pairs; see the module's text for its columns.
+
+    source: a file, `-` for standard input, or an open binary file. dataset: take only rows whose column
+    `dataset` says this. separator: parts several co-runners in one cell. published, licence: who published
+    it and under which licence, kept in the dataset's metadata.
+    Each distinct solo value of a target becomes a run alone; both sides of a pair get one window.
+
+    Raises UsageError, UnreadableFile, UnknownName for a missing column or dataset, and BadRows naming the
+    lines of bad rows unless drop_bad sets them aside.
+    """
+    if not separator:
+        raise UsageError("the separator of co-runners is empty")
+    content, where = source_bytes(source)
+    read = read_csv(content, where, [*REQUIRED, *OPTIONAL])
+    for name in REQUIRED:
+        if name not in read.table.column_names:
+            raise UnknownName("column", name, read.table.column_names, where=where)
+    rows = _chosen(read, dataset)
+    stem = hashlib.sha256(content).hexdigest()[:12]
+    bad: list[tuple[int, str]] = list(read.ragged)
+    solo: dict[tuple[str, str, str, float], Measured] = {}
+    corun: list[Measured] = []
+    skipped = 0
+    for line, row in rows:
+        try:
+            found = _row(row, f"{stem}:{line}", separator)
+        except ValueError as error:
+            bad.append((line, str(error)))
+            continue
+        if found is None:
+            skipped += 1
+            continue
+        alone, beside = found
+        key = (alone.campaign, alone.platform, alone.target, alone.seconds)
+        solo.setdefault(key, alone)
+        corun.append(beside)
+    bad.sort()
+    if bad and not (drop_bad and corun):
+        raise bad_rows(bad, read)
+    if not corun:
+        raise BadData(f"no row holds a measurement ({skipped} hold zeros or nothing)", where=where)
+    every = [*solo.values(), *corun]
+    origins = [
+        Origin(campaign, published or where, licence)
+        for campaign in sorted({run.campaign for run in every})
+    ]
+    runs = runs_of(every, origins, where=where)
+    rejected = rejected_rows(read, bad) if bad else None
+    return Imported(runs, where, bad, rejected, skipped)
+
+
+def runs_of(
+    measured: Sequence[Measured],
+    origins: Sequence[Origin],
+    workload_features: pa.Table | None = None,
+    *,
+    where: str,
+) -> Runs:
+    """Runs from measurements: rows that are sides of one co-run share a window, campaign by campaign."""
+    names = sorted({n for m in measured for n in (m.target, *m.corunners)})
+    code = {name: number for number, name in enumerate(names)}
+    places = sorted({(m.campaign, m.platform) for m in measured})
+    place = {name: number for number, name in enumerate(places)}
+    window = np.arange(len(measured))
+    degree = np.array([len(m.corunners) for m in measured])
+    for d in np.unique(degree[degree > 0]):
+        at = np.flatnonzero(degree == d).tolist()
+        found = windows_of(
+            np.array([place[measured[i].campaign, measured[i].platform] for i in at]),
+            np.array([code[measured[i].target] for i in at]),
+            np.array([sorted(code[n] for n in measured[i].corunners) for i in at]),
+            np.array([measured[i].seconds for i in at]),
+        )
+        window[at] = np.array(at)[found]
+    run_id = [m.place for m in measured]
+    table = columns_table(
+        workload=[m.target for m in measured],
+        platform=[m.platform for m in measured],
+        corunners=[sorted(m.corunners) for m in measured],
+        runtime_seconds=[m.seconds for m in measured],
+        campaign=[m.campaign for m in measured],
+        run_id=run_id,
+        window_id=[run_id[first] for first in window],
+        metric=[m.metric for m in measured],
+    )
+    return Runs(conform(with_origins(table, origins), where), workload_features, where=where)
+
+
+def _chosen(read: Source, dataset: str | None) -> list[tuple[int, dict[str, Any]]]:
+    """(line, row) of the rows asked for."""
+    rows = list(zip(read.numbers.tolist(), read.table.to_pylist(), strict=True))
+    if dataset is None:
+        return rows
+    if "dataset" not in read.table.column_names:
+        raise UnknownName("column", "dataset", read.table.column_names, where=read.where)
+    known = sorted({str(row["dataset"]).strip() for _, row in rows})
+    if dataset not in known:
+        raise UnknownName("dataset", dataset, known, where=read.where)
+    return [(line, row) for line, row in rows if str(row["dataset"]).strip() == dataset]
+
+
+def _row(row: dict[str, Any], place: str, separator: str) -> tuple[Measured, Measured] | None:
+    """(alone, beside), or None where nothing was measured. Raises ValueError with the reason."""
+    text = {name: (row.get(name) or "").strip() for name in (*REQUIRED, *OPTIONAL)}
+    names = [text["target"], *(name.strip() for name in text["corunner"].split(separator))]
+    configurations = [text["target_cfg"], *_several(text["corunner_cfg"], separator, len(names))]
+    if not all(names):
+        raise ValueError("the target or a co-runner has no name")
+    if not text["platform"]:
+        raise ValueError("platform is empty")
+    target, *beside = [
+        f"{name}:{cfg}" if cfg else name for name, cfg in zip(names, configurations, strict=False)
+    ]
+    solo, corun = _number(text["solo"], "solo"), _number(text["corun"], "corun")
+    rate = _is_rate(text["unit"])
+    if not solo or not corun:
+        return None
+    if text["slowdown"]:
+        said = _number(text["slowdown"], "slowdown")
+        found = solo / corun if rate else corun / solo
+        if abs(found / said - 1) > _TOLERANCE if said else True:
+            raise ValueError(
+                f"slowdown is {said:g}, but solo and corun make it {found:.4g}: a wrong unit?"
+            )
+    seconds = [seconds_of(value, text["unit"]) for value in (solo, corun)]
+    common = (text["dataset"], text["platform"], target)
+    metric = text["metric"] or ("throughput" if rate else "time")
+    return (
+        Measured(*common, (), seconds[0], metric, f"{place}:solo"),
+        Measured(*common, tuple(beside), seconds[1], metric, place),
+    )
+
+
+def _several(cell: str, separator: str, most: int) -> list[str]:
+    given = [part.strip() for part in cell.split(separator)]
+    return given + [""] * (most - 1 - len(given))
+
+
+def _number(cell: str, name: str) -> float:
+    """A value that is not negative; 0.0 where the cell is empty. Raises ValueError."""
+    if not cell:
+        return 0.0
+    try:
+        value = float(cell)
+    except ValueError:
+        raise ValueError(f"{name} {cell!r} is not a number") from None
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name} is {cell}: not a measurement")
+    return value
+
+
+def _is_rate(unit: str) -> bool:
+    """Whether a unit is one of throughput. Raises ValueError for a unit that is neither."""
+    if unit in UNITS:
+        return False
+    if not _RATE.fullmatch(unit):
+        raise ValueError(f"unknown unit {unit!r}: use {', '.join(UNITS)}, or steps/s")
+    return True
+
+
+def seconds_of(value: float, unit: str) -> float:
+    """Seconds of a time above 0, seconds per step of a throughput above 0."""
+    if _is_rate(unit):
+        return 1.0 / value
+    multiplier, divisor = UNITS[unit]
+    return value * multiplier / divisor

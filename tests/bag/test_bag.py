@@ -1,0 +1,206 @@
+"""Features, trees and their explanations, against scikit-learn and by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.tree import DecisionTreeRegressor
+
+import jostle
+from jostle.bag import Bag, FittedBag, explain_bag, path_uses
+from jostle.bag._trees import Trees
+from jostle.errors import NotEnoughRuns, UnknownName, UsageError
+from jostle.runs import Colocations, Runs
+from tests.bag.conftest import APPS, make_bags
+
+
+def none_of(runs: Runs) -> Runs:
+    return runs.take([])
+
+
+@pytest.fixture(scope="module")
+def fitted(bags: Runs) -> dict[str, FittedBag]:
+    return {
+        learner: Bag(learner=learner, trees=20).fit(bags, none_of(bags))
+        for learner in ("tree", "forest", "boosting")
+    }
+
+
+def one(workload: str, beside: list[str], platform: str = "gpu") -> Colocations:
+    return Colocations.from_columns(workload=[workload], platform=[platform], corunners=[beside])
+
+
+@pytest.mark.parametrize("kind", ["tree", "forest", "boosting"])
+def test_trees_answer_as_scikit_learn_does(kind: str) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(80, 4)).astype(np.float32)
+    y, weight = random.normal(size=80), random.uniform(0.1, 1, 80)
+    ask = random.normal(size=(50, 4)).astype(np.float32)
+    learner: Any
+    if kind == "tree":
+        learner = DecisionTreeRegressor(random_state=0).fit(x, y, weight)
+        trees = Trees.of([learner.tree_], 1.0, 0.0)
+        path = learner.decision_path(ask).toarray()
+        uses = np.zeros((50, 4), int)
+        for node in np.flatnonzero(learner.tree_.feature >= 0):
+            uses[:, learner.tree_.feature[node]] += path[:, node]
+        assert np.array_equal(trees.uses(ask, 4), uses)
+    elif kind == "forest":
+        learner = RandomForestRegressor(7, random_state=0).fit(x, y, weight)
+        trees = Trees.of([tree.tree_ for tree in learner.estimators_], 1 / 7, 0.0)
+    else:
+        learner = GradientBoostingRegressor(n_estimators=9, random_state=0).fit(x, y, weight)
+        base = float(np.average(y, weights=weight))
+        trees = Trees.of([tree.tree_ for tree in learner.estimators_[:, 0]], 0.1, base)
+    assert np.allclose(trees.predict(ask), learner.predict(ask), rtol=1e-12, atol=1e-12)
+
+
+def test_features_of_a_bag_by_hand() -> None:
+    runs = make_bags(most=2, cpu=True)
+    fitted = Bag(learner="tree", cpu_platform="cpu").fit(runs, none_of(runs))
+    row = dict(
+        zip(fitted.feature_names, fitted.features(one("app0", ["app3", "app2"]))[0], strict=True)
+    )
+    table = runs.workload_features
+    assert table is not None
+    memory = np.array(table.column("mix_memory_ratio").to_pylist())
+    assert row["mix_memory_ratio"] == memory[0]
+    assert row["corunners_sum_mix_memory_ratio"] == pytest.approx(memory[2] + memory[3])
+    assert row["corunners_max_mix_memory_ratio"] == max(memory[2], memory[3])
+    assert row["number_of_corunners"] == 2
+    assert row["corunners_sum_threads"] == 2 + 4
+    assert row["kind=a"] == 1
+    slow = 1 + 2 * memory[[0, 2, 3]]
+    assert row["fairness"] == pytest.approx(slow.min() / slow.max())
+    lone = {
+        runs.colocations.row(i): s
+        for i, s in enumerate(runs.runtime_seconds)
+        if not runs.colocations.row(i)[2]
+    }
+    cpu = [lone[app, "cpu", ()] for app in APPS]
+    scale = max(cpu) - min(cpu)
+    assert row["cpu_time"] == pytest.approx(cpu[0] / scale)
+    assert row["solo_time"] == pytest.approx(lone["app0", "gpu", ()] / scale)
+
+
+def test_unknown_numbers_lie_under_the_known(bags: Runs) -> None:
+    fitted = Bag(learner="tree").fit(bags, none_of(bags))
+    at = fitted.feature_names.index("threads")
+    values = [fitted.features(one(app, ["app1"]))[0, at] for app in APPS]
+    assert values[0] < min(values[1:])
+    found = explain_bag(fitted, one("app0", ["app1"]))
+    assert all(step.value is None for step in found.path if step.feature == "threads")
+
+
+@given(
+    learner=st.sampled_from(["tree", "forest", "boosting"]),
+    workload=st.sampled_from(APPS),
+    beside=st.lists(st.sampled_from(APPS), max_size=6),
+    turn=st.randoms(use_true_random=False),
+)
+@settings(max_examples=40, deadline=None)
+def test_order_does_not_matter_and_any_size_has_an_answer(
+    fitted: dict[str, FittedBag], learner: str, workload: str, beside: list[str], turn: Any
+) -> None:
+    shuffled = list(beside)
+    turn.shuffle(shuffled)
+    first = fitted[learner].predict(one(workload, beside))
+    assert np.isfinite(first).all()
+    assert first == fitted[learner].predict(one(workload, shuffled))
+
+
+def test_the_path_leads_to_the_answer(bags: Runs, fitted: dict[str, FittedBag]) -> None:
+    tree = fitted["tree"]
+    asked = one("app1", ["app4", "app5"])
+    found = explain_bag(tree, asked)
+    x = dict(zip(tree.feature_names, tree.features(asked)[0], strict=True))
+    for step in found.path:
+        assert step.value == pytest.approx(x[step.feature], rel=1e-6)
+        assert step.is_below == (np.float32(x[step.feature]) <= step.threshold)
+    assert sum(found.uses.values()) == len(found.path) > 0
+    assert found.runtime_seconds == tree.predict(asked)[0]
+    # CART without a limit learns runs that differ in their features by heart.
+    learned = tree.predict(bags.colocations)
+    assert np.allclose(learned, bags.runtime_seconds, rtol=1e-6)
+    uses = path_uses(fitted["forest"], asked)
+    named = dict(zip(fitted["forest"].feature_names, uses[0], strict=True))
+    counted = explain_bag(fitted["forest"], asked).uses
+    assert counted == {name: n for name, n in named.items() if n}
+    assert list(counted.values()) == sorted(counted.values(), reverse=True)
+
+
+def test_alone_it_says_what_was_measured(bags: Runs, fitted: dict[str, FittedBag]) -> None:
+    alone = bags.take(bags.colocations.number_of_corunners == 0)
+    for model in fitted.values():
+        assert np.allclose(model.predict(alone.colocations), alone.runtime_seconds)
+    assert explain_bag(fitted["tree"], one("app0", [])).path == ()
+
+
+@pytest.mark.parametrize("target", ["extra", "slowdown", "runtime"])
+def test_it_learns_from_bags(bags: Runs, target: str) -> None:
+    c = bags.colocations
+    test = (np.arange(len(bags)) % 4 == 0) & (c.number_of_corunners > 0)
+    held = bags.take(test)
+    fitted = Bag(learner="boosting", target=target).fit(bags.take(~test), none_of(bags))
+    error = np.abs(fitted.predict(held.colocations) / held.runtime_seconds - 1).mean()
+    solo = Bag(learner="tree", groups=("mix",)).fit(bags, none_of(bags)).described.log_solo[0]
+    names = bags.colocations.workload_names
+    own = np.array([names.index(held.colocations.row(i)[0]) for i in range(len(held))])
+    blind = np.abs(np.exp(solo[own]) / held.runtime_seconds - 1).mean()
+    assert error < 0.35 * blind
+
+
+def test_groups_leave_features_out(pairs: Runs) -> None:
+    fitted = Bag(learner="tree", groups=("mix",), cpu_platform="cpu").fit(pairs, none_of(pairs))
+    assert set(fitted.feature_groups) == {"mix"}
+    assert all("mix_" in name for name in fitted.feature_names)
+    whole = Bag(learner="tree", cpu_platform="cpu").fit(pairs, none_of(pairs))
+    assert {"solo", "cpu", "fairness", "mix", "other"} <= set(whole.feature_groups)
+    lost = Bag(learner="tree").fit(pairs, none_of(pairs))
+    assert any("cpu, fairness" in note for note in lost.notes)
+
+
+def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
+    runs = make_bags(most=2, cpu=True, noise=0.05)
+    model = jostle.fit(runs, Bag(trees=15, cpu_platform="cpu"), seed=1, calibrate_by="together")
+    model.save(tmp_path)
+    again = jostle.load(tmp_path)
+    asked = runs.colocations
+    assert np.array_equal(again.predict(asked), model.predict(asked), equal_nan=True)
+    one_, two = again.bound(asked, 0.8), model.bound(asked, 0.8)
+    assert np.array_equal(one_.seconds, two.seconds)
+    assert one_.is_valid.any()
+    assert isinstance(again.predictor, FittedBag)
+    assert again.predictor.feature_names == model.predictor.feature_names
+    same = jostle.fit(runs, Bag(trees=15, cpu_platform="cpu"), seed=1, calibrate_by="together")
+    assert np.array_equal(same.predict(asked), model.predict(asked), equal_nan=True)
+
+
+def test_what_it_refuses(bags: Runs) -> None:
+    for wrong in (
+        {"learner": "net"},
+        {"target": "speed"},
+        {"groups": ("solo", "colour")},
+        {"groups": ()},
+        {"trees": 0},
+        {"fewest": 0},
+        {"learning_rate": 0.0},
+    ):
+        with pytest.raises(UsageError):
+            Bag(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="tpu"):
+        Bag(cpu_platform="tpu").fit(bags, none_of(bags))
+    alone = bags.take(bags.colocations.number_of_corunners == 0)
+    with pytest.raises(NotEnoughRuns):
+        Bag().fit(alone, alone.take([]))
+    fitted = Bag(learner="tree").fit(bags, none_of(bags))
+    with pytest.raises(UnknownName, match="app9"):
+        fitted.predict(one("app0", ["app9"]))
+    with pytest.raises(UsageError, match="one co-location"):
+        explain_bag(fitted, bags.colocations)

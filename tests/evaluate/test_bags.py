@@ -1,0 +1,215 @@
+"""`evaluate pairs`, `evaluate bag` and the commands around bag models, on bags made up here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.bag import Bag
+from jostle.cli._app import run
+from jostle.errors import NotEnoughRuns, UnknownName, UsageError
+from jostle.evaluate import SoloTime, draw_bags, evaluate_bags, evaluate_pairs, pair_methods
+from jostle.evaluate._bags import _bag_errors, _benchmarks, _touched
+from jostle.factorization import Slowdown
+from jostle.runs import Colocations, Dataset, Runs
+from tests.bag.conftest import APPS, make_bags
+
+QUICK = Slowdown(target="extra", rank=2, members=1, penalty=0.002, here=0.5, steps=60)
+
+
+@pytest.fixture(scope="module")
+def runs() -> Runs:
+    return make_bags(most=1, noise=0.02)
+
+
+@pytest.fixture(scope="module")
+def dataset(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bags") / "dataset"
+    Dataset(folder).write(runs)
+    return folder
+
+
+def test_solo_times_by_hand() -> None:
+    runs = Runs.from_columns(
+        workload=["a", "a", "b", "a", "b", "b"],
+        platform=["p"] * 6,
+        corunners=[[], [], [], ["b"], ["a"], ["b"]],
+        runtime_seconds=[2.0, 2.0, 4.0, 3.0, 5.0, 12.0],
+    )
+    asked = Colocations.from_columns(
+        workload=["a", "b", "a"], platform=["p"] * 3, corunners=[["b"], ["a", "a"], []]
+    )
+
+    def said(kind: str) -> list[float]:
+        return SoloTime(kind).fit(runs, runs.take([])).predict(asked).tolist()
+
+    assert said("solo") == [2.0, 4.0, 2.0]
+    assert said("twice") == [4.0, 12.0, 2.0]
+    # Extra times 1, 1 and 8, of runs of 3, 5 and 12 s: weights 1/3, 1/5, 1/12.
+    assert said("plus") == [3.0, 5.0, 2.0]
+    # Slowdowns 1.5, 1.25 and 3, weighted by their inverses: half the weight is reached at 1.5.
+    assert said("times") == [3.0, 6.0, 2.0]
+    with pytest.raises(UsageError):
+        SoloTime("half")
+
+
+def test_pairs_are_held_out_whole_and_errors_are_those_of_the_model(runs: Runs) -> None:
+    seen: list[Runs] = []
+
+    class Spy:
+        name = "spy"
+
+        def fit(self, train: Runs, validation: Runs, *, seed: int = 0, progress: Any = None) -> Any:
+            seen.append(train)
+            return SoloTime("solo").fit(train, validation)
+
+    found = evaluate_pairs(runs, 0.4, {"spy": Spy()}, seeds=(3,), bounds=False)
+    train = seen[0].colocations
+    alone = runs.colocations.number_of_corunners == 0
+    assert (train.number_of_corunners == 0).sum() == alone.sum()
+    taken = {tuple(sorted((w, *b))) for w, _, b in map(train.row, range(len(train))) if b}
+    test = [
+        i
+        for i in np.flatnonzero(~alone)
+        if tuple(sorted((runs.colocations.row(i)[0], *runs.colocations.row(i)[2]))) not in taken
+    ]
+    held = {tuple(sorted((w, *b))) for w, _, b in map(runs.colocations.row, test)}
+    assert len(taken) + len(held) == 21  # pairs of six, themselves included
+    assert len(train) - alone.sum() + len(test) == (~alone).sum()
+    solo = {runs.colocations.row(i)[0]: runs.runtime_seconds[i] for i in np.flatnonzero(alone)}
+    error = [abs(solo[runs.colocations.row(i)[0]] / runs.runtime_seconds[i] - 1) for i in test]
+    assert found.metrics["slowdown_mape_spy_ratio"] == pytest.approx(np.mean(error))
+
+
+def test_bounds_cover_pairs_never_seen() -> None:
+    runs = make_bags(most=1, noise=0.05)
+    more = [make_bags(seed, most=1, noise=0.05) for seed in (1, 2, 3)]
+    parts = [runs, *more]
+    tables = []
+    for number, part in enumerate(parts):
+        c = part.colocations.to_columns()
+        tables.append(
+            Runs.from_columns(
+                workload=c["workload"],
+                platform=[f"gpu{number}"] * len(part),
+                corunners=c["corunners"],
+                runtime_seconds=part.runtime_seconds,
+            )
+        )
+    every = Runs.concatenate(tables)
+    found = evaluate_pairs(every, 0.6, {"quick": QUICK}, seeds=range(8))
+    m = found.metrics
+    gap = abs(m["coverage_90_quick_ratio"] - 0.9)
+    assert m["no_bound_90_quick_ratio"] == 0
+    assert gap <= 2.5 * m["coverage_90_standard_error_quick_ratio"] < 0.15
+    one = evaluate_pairs(every, 0.5, {"quick": QUICK}, seeds=(0,), platform="gpu2", bounds=False)
+    assert "slowdown_mape_quick_gpu0_ratio" not in one.metrics
+
+
+def test_what_pairs_refuse(runs: Runs) -> None:
+    methods = {"solo": SoloTime("solo")}
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        evaluate_pairs(runs, 1.0, methods, seeds=(0,))
+    with pytest.raises(UnknownName, match="tpu"):
+        evaluate_pairs(runs, 0.5, methods, seeds=(0,), platform="tpu")
+    alone = runs.take(runs.colocations.number_of_corunners == 0)
+    with pytest.raises(NotEnoughRuns):
+        evaluate_pairs(alone, 0.5, methods, seeds=(0,))
+    with pytest.raises(UnknownName, match="magic"):
+        pair_methods("slowdown", ["magic"])
+    with pytest.raises(UsageError, match="target"):
+        pair_methods("speed")
+
+
+def test_the_bag_ends_with_its_last_member() -> None:
+    runs = Runs.from_columns(
+        workload=["a", "b", "a", "b"],
+        platform=["p"] * 4,
+        corunners=[["b"], ["a"], ["b"], ["b"]],
+        runtime_seconds=[2.0, 5.0, 2.0, 8.0],
+        window_id=["x", "x", "y", "z"],
+    )
+    error = _bag_errors(runs, np.arange(4), np.array([4.0, 3.0, 9.0, 6.0]))
+    # x: 4 for 5; y has no row of b; z is b beside itself.
+    assert sorted(error.tolist()) == pytest.approx([0.2, 0.25])
+
+
+def test_benchmarks_are_left_out_with_all_their_runs(runs: Runs) -> None:
+    by_kind = _touched(runs.colocations, _benchmarks(runs, "kind"))
+    assert set(by_kind) == {"a", "b", "c"}
+    for i in range(len(runs)):
+        w, _, beside = runs.colocations.row(i)
+        kinds = {"aabbcc"[APPS.index(name)] for name in (w, *beside)}
+        assert kinds == {kind for kind, rows in by_kind.items() if i in rows}
+    with pytest.raises(UnknownName, match="colour"):
+        _benchmarks(runs, "colour")
+
+
+def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import jostle.evaluate._bags as module
+
+    runs = make_bags(most=1, cpu=True, noise=0.02)
+    whole = module.bag_methods(runs, "extra", "cpu")
+    assert {"mix_and_cpu", "mix_cpu_fairness", "without_fairness", "only_cpu"} <= set(whole)
+    few = ("solo", "twice_solo", "solo_constant", "tree")
+    quick = {name: whole[name] for name in few} | {"bag": Bag(trees=10), "slowdown": QUICK}
+    quick["only_mix"] = Bag(trees=10, groups=("mix",))
+    monkeypatch.setattr(module, "bag_methods", lambda *_: quick)
+    found = evaluate_bags(runs, cpu_platform="cpu", folds=2, seeds=(0,))
+    m = found.metrics
+    assert m["relative_error_mean_pair_twice_solo_ratio"] > m["relative_error_mean_pair_tree_ratio"]
+    assert m["runs"] == 36  # what ran on the CPU is not asked about
+    assert set(found.errors["tree"]) == set(APPS)
+    mean = np.average(
+        list(found.errors["solo"].values()),
+        weights=[
+            len(rows) for rows in _touched(runs.colocations, _benchmarks(runs, None)).values()
+        ],
+    )
+    assert mean > 0
+    assert 0.5 <= m["coverage_90_pair_bag_ratio"] <= 1
+    assert 0.5 <= m["coverage_90_application_bag_ratio"] <= 1
+    assert len(found.uses) == len(found.tested) == 6 * 11
+    share = {name: part for name, part, _ in found.uses_table()}
+    assert max(share.values()) <= 1
+    paths = draw_bags(found, tmp_path / "figures")
+    assert len(paths) == 4
+    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in paths)
+
+
+def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--observed", "0.5", "--methods", "solo,solo_constant", "--seeds", "2", "--json"]
+    assert run(["evaluate", "pairs", str(dataset), *arguments]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["name"]) == ("evaluate/v1", "pairs")
+    assert document["metrics"]["slowdown_mape_solo_ratio"] > 0
+    assert run(["evaluate", "pairs", str(dataset), *arguments[:-1]]) == 0
+    assert "solo_constant" in capsys.readouterr().out
+
+    model = str(tmp_path / "model")
+    assert run(["fit", str(dataset), "-o", model, "--method", "bag", "--json"]) == 0
+    fitted = json.loads(capsys.readouterr().out)
+    assert fitted["runs"]["calibration"] > 0
+    one = ["-w", "app1", "-b", "app2", "-c", "0.5"]
+    assert run(["explain", model, *one, "--dataset", str(dataset), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["schema"] == "explain-bag/v1"
+    assert said["path"]
+    assert said["evidence_runs"]["same_colocation"] == 1
+    assert run(["explain", model, *one]) == 0
+    assert "trees asked" in capsys.readouterr().out
+
+    slow = str(tmp_path / "slow")
+    assert run(["fit", str(dataset), "-o", slow, "--method", "slowdown", "--target", "extra"]) == 0
+    capsys.readouterr()
+    assert run(["predict", slow, *one, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)["answers"][0]
+    assert answer["outcome"] == "guaranteed"
+    assert min(answer["bound_seconds"], answer["runtime_seconds"]) > 0
+    assert run(["explain", slow, *one]) == 2
+    assert run(["fit", str(dataset), "-o", slow, "--method", "magic"]) == 2
+    assert run(["evaluate", "bag", "--data", str(tmp_path / "nowhere")]) == 4

@@ -1,0 +1,232 @@
+"""The slowdown form: its slope, what it can learn, and what must hold whatever it learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jostle
+from jostle.errors import NotEnoughRuns, UnknownName, UsageError
+from jostle.factorization import FittedSlowdown, Slowdown
+from jostle.factorization._slowdown_equation import Sizes, SlowdownRows, loss_and_slope
+from jostle.runs import Colocations, Runs, split_rows
+
+WORKLOADS = tuple(f"w{i}" for i in range(8))
+PLATFORMS = ("p", "q")
+
+
+def world(seed: int = 0, most: int = 1, extra: bool = False) -> Runs:
+    """Runs that follow the form exactly, all pairs on two platforms, or sets of up to `most`."""
+    random = np.random.default_rng(seed)
+    hit, press = random.uniform(0.1, 1.0, (8, 2)), random.uniform(0.1, 1.5, (8, 2))
+    solo = random.uniform(0.5, 4.0, (2, 8))
+    gain = np.array([1.0, 0.5])
+    rows = []
+    for p in range(2):
+        for i in range(8):
+            rows.append((i, p, (), solo[p, i]))
+            sets = {
+                tuple(sorted(random.integers(0, 8, k))) for k in range(1, most + 1) for _ in "abcd"
+            }
+            for beside in sets if most > 1 else [(j,) for j in range(8)]:
+                u = gain[p] * (hit[i] * press[list(beside)].sum(0)).sum()
+                seconds = solo[p, i] + 0.3 + u if extra else solo[p, i] * (1 + u)
+                rows.append((i, p, beside, seconds))
+    return Runs.from_columns(
+        workload=[WORKLOADS[i] for i, *_ in rows],
+        platform=[PLATFORMS[p] for _, p, *_ in rows],
+        corunners=[[WORKLOADS[j] for j in beside] for _, _, beside, _ in rows],
+        runtime_seconds=[seconds for *_, seconds in rows],
+    )
+
+
+def twins(runs: Runs, one: str, other: str) -> Runs:
+    """Runs in which the other workload behaves as the one does, wherever it stands."""
+    c = runs.colocations
+    known = {c.row(i): s for i, s in enumerate(runs.runtime_seconds.tolist())}
+
+    def as_one(name: str) -> str:
+        return one if name == other else name
+
+    rows = [
+        (w, p, beside, known[as_one(w), p, tuple(sorted(map(as_one, beside)))])
+        for w, p, beside in known
+    ]
+    workload, platform, corunners, seconds = zip(*rows, strict=True)
+    return Runs.from_columns(
+        workload=workload, platform=platform, corunners=corunners, runtime_seconds=seconds
+    )
+
+
+def test_the_slope_is_that_of_the_loss() -> None:
+    random = np.random.default_rng(1)
+    for exponents, offsets, constants in [(False,) * 3, (True,) * 3]:
+        sizes = Sizes(
+            2, 3, 2, random.normal(size=(6, 4)), exponents, offsets, constants, 0.6 * exponents
+        )
+        rows = SlowdownRows(
+            target=np.array([0, 1, 4, 5]),
+            corunner=np.array([1, 2, 0, 3, 3, 4]),
+            row=np.array([0, 0, 1, 2, 3, 3]),
+            log_slowdown=np.array([0.1, 0.5, 0.9, 0.3]),
+            scale=np.array([1.0, 2.0, 0.5, 0.7]),
+        )
+        x = 0.5 * random.normal(size=sizes.size)
+        _, slope = loss_and_slope(x, sizes, rows, 0.1)
+        step = 1e-6
+        for at in range(sizes.size):
+            up, down = x.copy(), x.copy()
+            up[at], down[at] = x[at] + step, x[at] - step
+            values = [loss_and_slope(y, sizes, rows, 0.1)[0] for y in (up, down)]
+            assert slope[at] == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-6)
+
+
+@pytest.mark.parametrize("extra", [False, True])
+def test_it_learns_a_world_of_its_kind(extra: bool) -> None:
+    runs = world(extra=extra)
+    train, test = (runs.take(part) for part in split_rows(runs, (0.7, 0.3), 0, by="together"))
+    alone = runs.take(runs.colocations.number_of_corunners == 0)
+    train = Runs.concatenate([train.take(train.colocations.number_of_corunners > 0), alone])
+    test = test.take(test.colocations.number_of_corunners > 0)
+    method = Slowdown(target="extra" if extra else "slowdown", rank=2, members=2, penalty=1e-4)
+    fitted = method.fit(train, test.take([]))
+    error = np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1)
+    blind = np.abs(np.exp(np.log(test.runtime_seconds).mean() - np.log(test.runtime_seconds)) - 1)
+    assert error.mean() < 0.05 < blind.mean()
+
+
+def test_it_extrapolates_to_more_corunners() -> None:
+    runs = world(most=5)
+    degree = runs.colocations.number_of_corunners
+    fitted = Slowdown(rank=2, members=2, penalty=1e-4, here=0.3).fit(
+        runs.take(degree <= 3), runs.take([])
+    )
+    test = runs.take(degree > 3)
+    assert np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1).mean() < 0.1
+
+
+@pytest.fixture(scope="module")
+def fitted() -> dict[str, FittedSlowdown]:
+    runs = world(2, most=3)
+    short = {"rank": 2, "members": 2, "penalty": 0.01, "here": 0.5, "steps": 40}
+    return {
+        target: Slowdown(target=target, **short).fit(runs, runs.take([]))
+        for target in ("slowdown", "extra")
+    }
+
+
+@given(
+    target=st.sampled_from(["slowdown", "extra"]),
+    workload=st.sampled_from(WORKLOADS),
+    platform=st.sampled_from(PLATFORMS),
+    beside=st.lists(st.sampled_from(WORKLOADS), max_size=9),
+    more=st.sampled_from(WORKLOADS),
+    turn=st.randoms(use_true_random=False),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_corunner_never_helps_and_order_does_not_matter(
+    fitted: dict[str, FittedSlowdown],
+    target: str,
+    workload: str,
+    platform: str,
+    beside: list[str],
+    more: str,
+    turn: object,
+) -> None:
+    shuffled = list(beside)
+    turn.shuffle(shuffled)  # type: ignore[attr-defined]
+    asked = Colocations.from_columns(
+        workload=[workload] * 3,
+        platform=[platform] * 3,
+        corunners=[beside, shuffled, [*beside, more]],
+    )
+    one, other, with_more = fitted[target].predict(asked)
+    assert one == other
+    assert with_more >= one
+    assert fitted[target].slowdown(asked)[0] >= 1 - 1e-12
+
+
+def test_without_a_floor_a_corunner_may_help() -> None:
+    runs = world()
+    table = runs.table
+    beside = runs.colocations.number_of_corunners > 0
+    faster = np.where(beside, runs.runtime_seconds * 0.4, runs.runtime_seconds)
+    columns = {name: table.column(name) for name in ("workload", "platform", "corunners")}
+    runs = Runs.from_columns(**columns, runtime_seconds=faster)
+    settled = {"rank": 2, "members": 1, "penalty": 1e-3, "here": 0.5}
+    asked = runs.take(beside)
+    errors = {
+        floor: np.abs(
+            Slowdown(floor=floor, **settled).fit(runs, runs.take([])).predict(asked.colocations)
+            / asked.runtime_seconds
+            - 1
+        ).mean()
+        for floor in (True, False)
+    }
+    assert errors[False] < 0.5 * errors[True]
+
+
+def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
+    runs = world()
+    method = Slowdown(members=1, rank=2, steps=20)
+    model = jostle.fit(runs, method, seed=3, calibrate_by="together")
+    model.save(tmp_path)
+    again = jostle.load(tmp_path)
+    asked = runs.colocations
+    assert np.array_equal(again.predict(asked), model.predict(asked), equal_nan=True)
+    for confidence in (0.5, 0.9):
+        one, two = again.bound(asked, confidence), model.bound(asked, confidence)
+        assert np.array_equal(one.seconds, two.seconds)
+    same = jostle.fit(runs, method, seed=3, calibrate_by="together")
+    assert np.array_equal(same.predict(asked), model.predict(asked), equal_nan=True)
+
+
+def test_features_answer_for_a_workload_without_runs_beside() -> None:
+    """w7 is known alone only; its twin w0 shares its class, and its runs."""
+    runs = twins(world(4), "w0", "w7")
+    names = list(WORKLOADS)
+    features = {"workload": names, "kind": ["k" if n in ("w0", "w7") else n for n in names]}
+    c = runs.colocations
+    w7 = c.workload_names.index("w7")
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    touched = np.bincount(row, c.corunner == w7, len(runs)) > 0
+    keep = ~(((c.workload == w7) & (c.number_of_corunners > 0)) | touched)
+    columns = {n: runs.table.column(n) for n in ("workload", "platform", "corunners")}
+    whole = Runs.from_columns(
+        **columns, runtime_seconds=runs.runtime_seconds, workload_features=features
+    )
+    fitted = Slowdown(rank=2, members=2, penalty=0.002, here=0.4).fit(
+        whole.take(keep), whole.take([])
+    )
+    asked = Colocations.from_columns(
+        workload=["w7", "w0", "w3"], platform=["p"] * 3, corunners=[["w5"]] * 3
+    )
+    mine, twin, other = np.log(fitted.slowdown(asked))
+    assert abs(mine - twin) < abs(mine - other)
+
+
+def test_what_it_refuses() -> None:
+    runs = world()
+    beside = runs.take(runs.colocations.number_of_corunners > 0)
+    with pytest.raises(NotEnoughRuns, match="alone"):
+        Slowdown().fit(beside, beside.take([]))
+    with pytest.raises(UsageError, match="target"):
+        Slowdown(target="speed")
+    with pytest.raises(UsageError, match="penalty"):
+        Slowdown(penalty=0.0)
+    fitted = Slowdown(members=1, steps=5).fit(runs, runs.take([]))
+    asked = Colocations.from_columns(workload=["w9"], platform=["p"], corunners=[["w1"]])
+    with pytest.raises(UnknownName, match="w9"):
+        fitted.predict(asked)
+
+
+def test_runs_alone_only_give_a_guess_with_a_note() -> None:
+    runs = world()
+    alone = runs.take(runs.colocations.number_of_corunners == 0)
+    fitted = Slowdown(members=1).fit(alone, alone.take([]))
+    assert any("guessed" in note for note in fitted.notes)
+    assert np.allclose(fitted.predict(alone.colocations), alone.runtime_seconds)

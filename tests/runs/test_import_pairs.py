@@ -1,0 +1,294 @@
+"""Tables of pairs: units, zeros, windows, bad rows; and the published files where they are."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from jostle.cli import _import
+from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
+from jostle.runs import (
+    Dataset,
+    Origin,
+    Runs,
+    import_gavel,
+    import_magus,
+    import_pairs,
+    read_runs,
+)
+
+DATA = Path(os.environ.get("JOSTLE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+HEAD = "dataset,platform,target,target_cfg,corunner,corunner_cfg,metric,unit,solo,corun,slowdown\n"
+PAIRS = HEAD + (
+    "one,gpu,a,,b,,throughput,steps/s,4,2,2\n"
+    "one,gpu,b,,a,,throughput,steps/s,8,2,4\n"
+    "one,gpu,a,,a,,throughput,steps/s,4,0,\n"
+    "two,gpu,a,small,b;a,x,time,ms,500,1500,3\n"
+)
+
+
+def table(folder: Path, text: str) -> Path:
+    path = folder / "pairs.csv"
+    path.write_text(text)
+    return path
+
+
+def test_units_names_and_zeros(tmp_path: Path) -> None:
+    found = import_pairs(table(tmp_path, PAIRS), published="lab", licence="MIT")
+    assert found.skipped == 1
+    rows = {
+        (*found.runs.colocations.row(i), str(found.runs.table.column("campaign")[i])): s
+        for i, s in enumerate(found.runs.runtime_seconds)
+    }
+    assert rows == {
+        ("a", "gpu", (), "one"): 0.25,
+        ("b", "gpu", (), "one"): 0.125,
+        ("a:small", "gpu", (), "two"): 0.5,
+        ("a", "gpu", ("b",), "one"): 0.5,
+        ("b", "gpu", ("a",), "one"): 0.5,
+        ("a:small", "gpu", ("a", "b:x"), "two"): 1.5,
+    }
+    assert found.runs.origins == (Origin("one", "lab", "MIT"), Origin("two", "lab", "MIT"))
+
+
+def test_both_sides_of_a_pair_share_a_window(tmp_path: Path) -> None:
+    runs = import_pairs(table(tmp_path, PAIRS), dataset="one").runs
+    assert set(runs.table.column("campaign").to_pylist()) == {"one"}
+    beside = np.flatnonzero(runs.colocations.number_of_corunners == 1)
+    assert len(set(runs.window[beside])) == 1
+    assert len(set(runs.window)) == 3
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("one,gpu,a,,b,,t,steps/s,4,-2,2", "line 6: corun is -2"),
+        ("one,gpu,a,,b,,t,steps/s,nan,2,2", "line 6: solo is nan"),
+        ("one,gpu,a,,b,,t,steps/s,4,fast,2", "line 6: corun 'fast' is not a number"),
+        ("one,gpu,a,,b,,t,parsecs,4,2,2", "line 6: unknown unit 'parsecs'"),
+        ("one,gpu,a,,b,,t,ms,4,2,2", "line 6: slowdown is 2, but solo and corun make it 0.5"),
+        ("one,,a,,b,,t,ms,4,8,2", "line 6: platform is empty"),
+        ("one,gpu,a,,,,t,ms,4,8,2", "line 6: the target or a co-runner has no name"),
+        ("one,gpu,a,,b,,t,ms,4", "line 6: 9 cells where there are 11 columns"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path: Path, row: str, reason: str) -> None:
+    path = table(tmp_path, PAIRS + row + "\n")
+    with pytest.raises(BadRows, match=r"pairs\.csv") as caught:
+        import_pairs(path)
+    assert reason in str(caught.value)
+    kept = import_pairs(path, drop_bad=True)
+    assert kept.bad[0][0] == 6
+    assert kept.rejected is not None
+    assert kept.rejected.column("row").to_pylist() == [6]
+    assert len(kept.runs) == 6
+
+
+def test_what_is_no_table_of_pairs(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="corun"):
+        import_pairs(table(tmp_path, "platform,target,corunner,unit,solo\ngpu,a,b,s,1\n"))
+    with pytest.raises(UnknownName, match="dataset"):
+        import_pairs(table(tmp_path, PAIRS), dataset="three")
+    with pytest.raises(BadData, match="no row holds a measurement"):
+        import_pairs(table(tmp_path, HEAD + "one,gpu,a,,b,,t,ms,0,0,\n"))
+    with pytest.raises(UnreadableFile, match="empty"):
+        import_pairs(table(tmp_path, ""))
+
+
+def test_origins_survive_a_dataset(tmp_path: Path) -> None:
+    found = import_pairs(table(tmp_path, PAIRS), published="lab", licence="MIT")
+    found.write(tmp_path / "dataset")
+    other = Runs.from_columns(workload=["a"], platform=["gpu"], runtime_seconds=[1.0])
+    Dataset(tmp_path / "dataset").write(other)
+    assert read_runs(tmp_path / "dataset").origins == found.runs.origins
+    assert read_runs(tmp_path / "dataset").take([0]).origins == found.runs.origins
+
+
+GAVEL: dict[str, Any] = {
+    "k80": {
+        "LM (batch size 5)": {"null": 4.0, "LM (batch size 5)": [2.0, 2.0], "A3C": [1.0, 8.0]},
+        "A3C": {"null": 10.0, "LM (batch size 5)": [8.0, 1.0], "A3C": [0.0, 0.0]},
+    }
+}
+
+
+def gavel(folder: Path, content: Any, name: str = "oracle_throughputs.json") -> Path:
+    (folder / name).write_text(json.dumps(content, indent=4) if content is not str else "{")
+    return folder
+
+
+def test_gavel(tmp_path: Path) -> None:
+    found = import_gavel(gavel(tmp_path, GAVEL))
+    assert found.skipped == 1
+    got = {
+        found.runs.colocations.row(i): s for i, s in enumerate(found.runs.runtime_seconds.tolist())
+    }
+    lm = "LM (batch size 5)"
+    assert got == {
+        (lm, "k80", ()): 0.25,
+        (lm, "k80", (lm,)): 0.5,
+        (lm, "k80", ("A3C",)): 1.0,
+        ("A3C", "k80", ()): 0.1,
+        ("A3C", "k80", (lm,)): 0.125,
+    }
+    names, features = found.runs.features_of("workload")
+    assert features is not None
+    assert names == ("A3C", lm)
+    assert features.to_pydict() == {"family": ["A3C", "LM"], "batch_size": [None, 5]}
+    assert found.runs.origins[0].licence == "MIT"
+
+
+def test_gavel_simulation_keeps_one_gpu(tmp_path: Path) -> None:
+    content = {
+        "k80": {
+            "('A3C', 1)": {"null": 10.0, "('A3C', 1)": [4.0, 4.0]},
+            "('A3C', 2)": {"null": 19.0, "('A3C', 2)": [0.0, 0.0]},
+        },
+        "k80_unconsolidated": {"('A3C', 1)": {"null": 10.0}},
+    }
+    found = import_gavel(gavel(tmp_path, content, "simulation_throughputs.json"))
+    assert found.runs.runtime_seconds.tolist() == [0.1, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ([1.0], "line 9: LM.* beside A3C has"),
+        ([1.0, "x"], "line 9: .*is not a throughput"),
+        ([-1.0, 2.0], "line 9: .*negative"),
+        (3.0, "line 9: .*not two throughputs"),
+    ],
+)
+def test_gavel_names_the_line(tmp_path: Path, value: Any, reason: str) -> None:
+    content = json.loads(json.dumps(GAVEL))
+    content["k80"]["LM (batch size 5)"]["A3C"] = value
+    with pytest.raises(BadRows, match=reason):
+        import_gavel(gavel(tmp_path, content))
+
+
+def test_gavel_files(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="has no"):
+        import_gavel(tmp_path)
+    gavel(tmp_path, GAVEL)
+    gavel(tmp_path, GAVEL, "simulation_throughputs.json")
+    with pytest.raises(UsageError, match="say --campaign"):
+        import_gavel(tmp_path)
+    with pytest.raises(UnknownName):
+        import_gavel(tmp_path, campaign="other")
+    (tmp_path / "oracle_throughputs.json").write_text('{"k80":\n{"a": }}')
+    with pytest.raises(UnreadableFile, match=r"oracle_throughputs\.json: line 2"):
+        import_gavel(tmp_path, campaign="oracle")
+
+
+def run(*arguments: Any) -> Any:
+    app = typer.Typer()
+    _import.register(app)
+    result = CliRunner().invoke(app, [str(word) for word in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_gavel_campaigns_are_kept_apart(tmp_path: Path) -> None:
+    gavel(tmp_path, GAVEL)
+    gavel(tmp_path, GAVEL, "simulation_throughputs.json")
+    out = tmp_path / "dataset"
+    done = run("import", "gavel", tmp_path, "--campaign", "oracle", "-o", out, "--json")
+    document = json.loads(done.stdout)
+    assert (document["runs"], document["not_measured"]) == (5, 1)
+    assert document["origins"][0]["campaign"] == "gavel-oracle"
+    with pytest.raises(BadData, match="holds gavel-oracle"):
+        run("import", "gavel", tmp_path, "--campaign", "simulation", "-o", out)
+
+
+TRACE = """==1== NVPROF is profiling
+"Start","Duration","Grid X","Size","Name"
+ms,us,,MB,
+1.0,500,,2,"[CUDA memcpy HtoD]"
+2.0,1500,20,,"kernel [1]"
+"""
+
+
+def magus(folder: Path, trace: str = TRACE, occupancy: str = "0.5") -> Path:
+    (folder / "traces").mkdir(exist_ok=True)
+    (folder / "metrics").mkdir(exist_ok=True)
+    table(folder, HEAD + "r1,gpu,a,,b,,t,ms,100,200,2\nr1,gpu,b,,a,,t,ms,100,300,3\n")
+    (folder / "traces" / "a_trace.csv").write_text(trace)
+    mix = ["inst_fp_16", "inst_fp_64", "inst_bit_convert", "inst_control", "inst_misc"]
+    values = dict.fromkeys([*mix, "inst_inter_thread_communication"], "0")
+    values |= {"inst_fp_32": "60", "inst_integer": "20", "inst_compute_ld_st": "20"}
+    values |= {"achieved_occupancy": occupancy, "executed_ipc": "1.5", "sm_activity": "80%"}
+    values |= {"inst_issued": "10", "dram_read_transactions": "3", "dram_write_transactions": "1"}
+    lines = [f'"k",2,"{name}",{value}' for name, value in values.items()]
+    (folder / "metrics" / "a_metrics.csv").write_text(
+        '==1==\n"Kernel","Invocations","Metric Name","Avg"\n' + "\n".join(lines) + "\n"
+    )
+    return folder
+
+
+def test_magus_features(tmp_path: Path) -> None:
+    names, features = import_magus(magus(tmp_path)).runs.features_of("workload")
+    assert features is not None
+    assert names == ("a", "b")
+    first, second = features.to_pylist()
+    assert first["gpu_seconds"] == pytest.approx(0.002)
+    assert first["kernel_seconds"] == pytest.approx(0.0015)
+    assert first["transfer_bytes"] == 2 * 1024**2
+    assert first["mix_fp32_ratio"] == pytest.approx(0.6)
+    assert first["dram_bytes"] == 2 * 4 * 32
+    assert first["multiprocessors_active_ratio"] == pytest.approx(0.8)
+    assert set(second.values()) == {None}  # not profiled
+
+
+def test_magus_names_the_line(tmp_path: Path) -> None:
+    with pytest.raises(BadRows, match=r"a_trace\.csv: line 5: Duration 'x'"):
+        import_magus(magus(tmp_path, TRACE.replace("1500", "x")))
+    with pytest.raises(BadRows, match=r"a_trace\.csv: line 3: units"):
+        import_magus(magus(tmp_path, TRACE.replace("ms,us", "ms,years")))
+    with pytest.raises(BadRows, match=r"a_metrics\.csv: line 12: Avg"):
+        import_magus(magus(tmp_path, occupancy="much"))
+    with pytest.raises(UnreadableFile, match=r"no pairs\.csv"):
+        import_magus(tmp_path / "traces")
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not (DATA / "gavel").is_dir(), reason="the Gavel files are not at hand")
+@pytest.mark.parametrize(("campaign", "name"), [("oracle", "oracle"), ("simulation", "sim")])
+def test_gavel_agrees_with_the_derived_table(campaign: str, name: str) -> None:
+    """pairs.csv was derived from the same files by another program, rounded to six digits."""
+    own = import_gavel(DATA / "gavel", campaign=campaign).runs
+    other = import_pairs(DATA / "gavel" / "pairs.csv", dataset=f"gavel_{name}").runs
+
+    def pairs(runs: Runs) -> dict[Any, float]:
+        c = runs.colocations
+        return {
+            c.row(i): s
+            for i, s in enumerate(runs.runtime_seconds.tolist())
+            if c.number_of_corunners[i]
+        }
+
+    mine, theirs = pairs(own), pairs(other)
+    assert mine.keys() == theirs.keys()
+    assert len(mine) == {"oracle": 1858, "sim": 1881}[name]
+    assert all(mine[key] == pytest.approx(theirs[key], rel=2e-5) for key in mine)
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not (DATA / "magus13").is_dir(), reason="the Magus files are not at hand")
+def test_published_magus() -> None:
+    runs = import_magus(DATA / "magus13").runs
+    assert len(runs) == 650
+    assert len(np.unique(runs.units("together"))) == 13 + 78
+    _, features = runs.features_of("workload")
+    assert features is not None
+    rows = features.to_pylist()
+    mix = [sum(v for k, v in row.items() if k.startswith("mix_")) for row in rows]
+    assert mix == pytest.approx([1.0] * 13)
+    assert all(row["gpu_seconds"] > 0 for row in rows)
