@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {"numpy", "pyarrow", "jax", "optax", "sklearn", "scipy", "wasmtime", "rich", "typer"}
+HEAVY |= {"numba"}
 
 
 def modules_after(code: str) -> set[str]:
@@ -24,7 +25,7 @@ def test_import_jostle_is_free() -> None:
 
 
 def test_rooms_faces_are_free() -> None:
-    rooms = ("runs", "traces", "measure", "factorization", "models", "evaluate")
+    rooms = ("runs", "traces", "measure", "factorization", "accelerator", "models", "evaluate")
     loaded = modules_after("import " + ", ".join(f"jostle.{room}" for room in rooms))
     assert not loaded & HEAVY
 
