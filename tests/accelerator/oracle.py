@@ -63,7 +63,9 @@ def step_through(
                     if pe["left"] <= step * 1e-6:
                         pes[p] = None
                         flying[pe["of"]]["running"] -= 1
-            over = [a for a in kernel_order if not flying[a]["waiting"] and not flying[a]["running"]]
+            over = [
+                a for a in kernel_order if not flying[a]["waiting"] and not flying[a]["running"]
+            ]
         else:
             over = []
             if kernel_order:
@@ -73,7 +75,8 @@ def step_through(
         links = [transfers]
         if device.bus == "per_direction":
             links = [
-                [a for a in transfers if flying[a]["task"].kind == kind] for kind in ("htod", "dtoh")
+                [a for a in transfers if flying[a]["task"].kind == kind]
+                for kind in ("htod", "dtoh")
             ]
         for link in links:
             first = [a for a in link if flying[a]["task"].exclusive][:1]

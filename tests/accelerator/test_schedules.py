@@ -64,7 +64,10 @@ def test_figure_8_a_third_kernel_runs_on_what_the_first_two_leave(engine: str) -
 
 def test_memory_stretches_what_overlaps(engine: str) -> None:
     a = kernel(10, 40, 16)
-    for b, expected in [(kernel(6, 40, 8, at=2), [11.2, 9.2]), (kernel(20, 40, 8, at=2), [11.6, 23.6])]:
+    for b, expected in [
+        (kernel(6, 40, 8, at=2), [11.2, 9.2]),
+        (kernel(20, 40, 8, at=2), [11.6, 23.6]),
+    ]:
         assert ends(a, b, on=device(100), engine=engine) == pytest.approx(expected, **EXACT)
 
 

@@ -141,7 +141,10 @@ def test_a_corunner_never_helps(first, second, device, model, later) -> None:
 @given(found=st.lists(lists, min_size=2, max_size=3), device=devices)
 def test_work_is_conserved(found, device) -> None:
     """One kernel at a time: the device is never idle while one waits, and does no work twice."""
-    only = [[replace(t, kind="kernel", gap_seconds=0.0, seconds=t.seconds + 1) for t in part] for part in found]
+    only = [
+        [replace(t, kind="kernel", gap_seconds=0.0, seconds=t.seconds + 1) for t in part]
+        for part in found
+    ]
     tenants = [Tenant(app) for app in apps(only)]
     total = sum(tenant.application.solo_seconds for tenant in tenants)
     for model in ("sequential", "time-sliced"):
@@ -177,9 +180,7 @@ def test_partitions_do_not_touch_each_other(engine: str) -> None:
     if engine == "compiled" and not HAS_NUMBA:
         pytest.skip("the compiled simulator needs the extra simulate")
     app = Application("a", (Task("kernel", 10.0, blocks=80, needs={"memory": 10.0}),))
-    device = Device(
-        10, 8, {"memory": 100.0}, partitions=(Partition(5, 0.5), Partition(5, 0.5))
-    )
+    device = Device(10, 8, {"memory": 100.0}, partitions=(Partition(5, 0.5), Partition(5, 0.5)))
     apart = [Tenant(app, partition=0), Tenant(app, partition=1)]
     # Each has half the PEs and half the bandwidth: two batches of 10 s.
     assert task_ends(apart, device, engine=engine).tolist() == [20, 20]

@@ -11,6 +11,7 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._application import Application, Task
+    from ._arrivals import Latency, poisson_arrivals
     from ._device import Device, Partition
     from ._models import (
         Concurrent,
@@ -23,43 +24,62 @@ if TYPE_CHECKING:
         model_named,
         model_names,
     )
+    from ._safe import Cause, Fit, Mix, Target, causes, how_many_fit, service_latency
     from ._simulate import Schedule, Tenant, simulate
 
 _HOMES = {
     "Application": "_application",
+    "Cause": "_safe",
     "Concurrent": "_models",
     "Device": "_device",
+    "Fit": "_safe",
+    "Latency": "_arrivals",
+    "Mix": "_safe",
     "Model": "_models",
     "Partition": "_device",
     "PciExpress": "_models",
     "Schedule": "_simulate",
     "Sequential": "_models",
     "Station": "_models",
+    "Target": "_safe",
     "Task": "_application",
     "Tenant": "_simulate",
     "Ticket": "_models",
     "TimeSliced": "_models",
+    "causes": "_safe",
+    "how_many_fit": "_safe",
     "model_named": "_models",
     "model_names": "_models",
+    "poisson_arrivals": "_arrivals",
+    "service_latency": "_safe",
     "simulate": "_simulate",
 }
 
 __all__ = [
     "Application",
+    "Cause",
     "Concurrent",
     "Device",
+    "Fit",
+    "Latency",
+    "Mix",
     "Model",
     "Partition",
     "PciExpress",
     "Schedule",
     "Sequential",
     "Station",
+    "Target",
     "Task",
     "Tenant",
     "Ticket",
     "TimeSliced",
+    "causes",
+    "how_many_fit",
     "model_named",
     "model_names",
+    "poisson_arrivals",
+    "service_latency",
     "simulate",
 ]
 

@@ -224,9 +224,7 @@ def _flatten(
         else:
             warps = gpu.warps_of(row["threads_per_block"])
         needs = {MEMORY: need} if need else {}
-        tasks.append(
-            Task("kernel", seconds, gap, blocks, warps, occupancy, needs)
-        )
+        tasks.append(Task("kernel", seconds, gap, blocks, warps, occupancy, needs))
     said = {
         "hidden": "tasks ran wholly beside others of the same application and are left out",
         "cut": "tasks overlap the one before and count for what they add to its end",

@@ -50,7 +50,9 @@ class Device:
 
     def __post_init__(self) -> None:
         if self.pes < 1 or self.warps_per_pe < 1:
-            raise UsageError(f"a device with {self.pes} PEs of {self.warps_per_pe} warps runs nothing")
+            raise UsageError(
+                f"a device with {self.pes} PEs of {self.warps_per_pe} warps runs nothing"
+            )
         for name, capacity in self.resources.items():
             if not capacity > 0:
                 raise UsageError(f"the capacity of {name!r} is {capacity}, not above 0")

@@ -14,7 +14,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces._gpus import Gpu, known_gpu, register_rules
@@ -38,8 +38,10 @@ def read_kineto(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = Non
         with path.open("rb") as raw:
             zipped = raw.read(2) == GZIP
             raw.seek(0)
-            stream: IO[bytes] = gzip.open(raw) if zipped else raw  # type: ignore[assignment]
-            return _read(_Json(stream, where), where, run_id, workload, gpu)
+            if not zipped:
+                return _read(_Json(raw, where), where, run_id, workload, gpu)
+            with gzip.open(raw) as stream:
+                return _read(_Json(stream, where), where, run_id, workload, gpu)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UnreadableFile(
             f"cannot be read to its end: {error}", where=where, fix="Copy or record it again."
@@ -173,7 +175,7 @@ class _Json:
     A bare array (the other form of Chrome traces) counts as traceEvents.
     """
 
-    def __init__(self, stream: IO[bytes], where: str) -> None:
+    def __init__(self, stream: Any, where: str) -> None:
         import codecs
 
         self.stream, self.where = stream, where

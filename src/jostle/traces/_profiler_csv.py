@@ -198,8 +198,7 @@ def _sysinfo(path: Path) -> Gpu | None:
     if not units:
         return named
     rest = named.l2_bytes if named else None
-    made = _amd(row.get("gpu_model") or "AMD", units, bandwidth or 1.0, (rest or 0) / 2**20)
-    return made
+    return _amd(row.get("gpu_model") or "AMD", units, bandwidth or 1.0, (rest or 0) / 2**20)
 
 
 def _direction(text: str) -> str | None:
