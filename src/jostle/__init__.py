@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from jostle.accelerator import Accelerator
     from jostle.bounds import Bounds
     from jostle.errors import JostleError
     from jostle.factorization import Factorization
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Accelerator": "accelerator",
     "Bounds": "bounds",
     "Colocations": "runs",
     "Dataset": "runs",
@@ -39,6 +41,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Accelerator",
     "Bounds",
     "Colocations",
     "Dataset",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._application import Application, Task
     from ._arrivals import Latency, poisson_arrivals
     from ._device import Device, Partition
+    from ._method import Accelerator, read_applications
     from ._models import (
         Concurrent,
         Model,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ._simulate import Schedule, Tenant, simulate
 
 _HOMES = {
+    "Accelerator": "_method",
     "Application": "_application",
     "Cause": "_safe",
     "Concurrent": "_models",
@@ -51,11 +53,13 @@ _HOMES = {
     "model_named": "_models",
     "model_names": "_models",
     "poisson_arrivals": "_arrivals",
+    "read_applications": "_method",
     "service_latency": "_safe",
     "simulate": "_simulate",
 }
 
 __all__ = [
+    "Accelerator",
     "Application",
     "Cause",
     "Concurrent",
@@ -79,6 +83,7 @@ __all__ = [
     "model_named",
     "model_names",
     "poisson_arrivals",
+    "read_applications",
     "service_latency",
     "simulate",
 ]

@@ -228,7 +228,8 @@ def _flatten(
     said = {
         "hidden": "tasks ran wholly beside others of the same application and are left out",
         "cut": "tasks overlap the one before and count for what they add to its end",
-        "pinning": f"transfers do not say whether memory was pinned: taken as {'' if pinned else 'not '}pinned",
+        "pinning": "transfers do not say whether memory was pinned: taken as "
+        + ("pinned" if pinned else "not pinned"),
         "need": "kernels do not say what bandwidth they need: taken as "
         + (f"{memory_need:g} bytes/s per PE" if memory_need else "none")
         + " (say it with Profile.with_bandwidth, from a run too small to saturate memory)",

@@ -17,6 +17,7 @@ from jostle.cli import (
     _predict,
     _protocol,
     _runs,
+    _safe,
     _tour,
 )
 from jostle.errors import JostleError
@@ -43,7 +44,18 @@ def build() -> typer.Typer:
             typer.echo(jostle.__version__)
             raise typer.Exit
 
-    modules = (_tour, _measure, _import, _runs, _fit, _predict, _explain, _evaluate, _protocol)
+    modules = (
+        _tour,
+        _measure,
+        _import,
+        _runs,
+        _fit,
+        _predict,
+        _explain,
+        _evaluate,
+        _protocol,
+        _safe,
+    )
     for module in modules:
         module.register(app)
     return app

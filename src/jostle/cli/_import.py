@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jostle.cli._import_profile import profile
+
 if TYPE_CHECKING:
     from jostle.runs import Runs
 
@@ -55,6 +57,7 @@ def register(app: typer.Typer) -> None:
     commands.command("pitot")(pitot)
     commands.command("csv")(csv)
     commands.command("parquet")(parquet)
+    commands.command("profile")(profile)
     app.add_typer(commands, name="import")
 
 

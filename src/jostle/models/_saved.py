@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "model/v1"
 # Where each method's predictor is rebuilt; the module is imported only for a model that needs it.
-_PREDICTORS = {"factorization": ("jostle.factorization._fitted", "FittedFactorization")}
+_PREDICTORS = {
+    "factorization": ("jostle.factorization._fitted", "FittedFactorization"),
+    "accelerator": ("jostle.accelerator._method", "FittedAccelerator"),
+}
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
