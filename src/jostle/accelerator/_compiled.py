@@ -24,7 +24,11 @@ _LIMIT = 1 << 60
 
 
 def simulate_compiled(
-    tenants: Sequence[Tenant], device: Device, kernels: Model, resources: tuple[str, ...]
+    tenants: Sequence[Tenant],
+    device: Device,
+    kernels: Model,
+    resources: tuple[str, ...],
+    until_seconds: float,
 ) -> Schedule:
     """As simulate, for the built-in models."""
     prepared = prepared_of(tenants, device, resources)
@@ -64,6 +68,7 @@ def simulate_compiled(
         float(device.time_slice_seconds),
         1 if device.bus == "shared" else 2,
         float(merge),
+        float(until_seconds),
     )
     parts = np.split(task_ends, np.cumsum(lengths)[:-1])
     done: list[Any] = [slice(0, int(n)) for n in runs_done]
@@ -189,7 +194,7 @@ def _speeds(sharing, count, link, task, speed, order):
 def _run(
     kind, gap, seconds, chunks, size, work, needs, exclusive, link, users, klass,
     first, length, start, runs, arrivals, arrivals_at, partition, most,
-    pool_pes, pool_capacity, mode, slice_seconds, links, merge,
+    pool_pes, pool_capacity, mode, slice_seconds, links, merge, until_seconds,
 ):  # fmt: skip
     tenants = len(first)
     room = 16
@@ -297,6 +302,8 @@ def _run(
                     group_end[busy, g] += batches * work[task[a]]
                     then = now + (group_end[busy, g] - clocks[busy]) * stretch[busy]
         then = max(then, now)
+        if then > until_seconds:
+            break
         passed = then - now
         tolerance = TOLERANCE * then
         now = then

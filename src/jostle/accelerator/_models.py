@@ -346,9 +346,9 @@ def model_names(group: str = KERNEL_MODELS) -> tuple[str, ...]:
 
 def model_named(name: str, group: str = KERNEL_MODELS) -> Model:
     """A model by name. Raises UnknownName."""
+    if name in _BUILT_IN and (name == "pcie") == (group == TRANSFER_MODELS):
+        return _BUILT_IN[name]()
     known = model_names(group)
     if name not in known:
         raise UnknownName("model", name, known)
-    if name in _BUILT_IN:
-        return _BUILT_IN[name]()
     return next(iter(entry_points(group=group, name=name))).load()()

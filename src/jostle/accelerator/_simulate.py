@@ -85,8 +85,11 @@ def simulate(
     kernels: str | Model = "concurrent",
     transfers: str | Model = "pcie",
     engine: str = "auto",
+    until_seconds: float = np.inf,
 ) -> Schedule:
     """Run the tenants together. kernels, transfers: models, or the names of registered ones.
+
+    until_seconds: stop there even if runs are left: exclusive transfers can starve the others for ever.
 
     engine: `compiled` needs the extra `simulate` and built-in models, `reference` is plain Python and
     takes any; `auto` compiles where it can. Raises UsageError where nothing would ever end.
@@ -94,17 +97,19 @@ def simulate(
     kernels = model_named(kernels, KERNEL_MODELS) if isinstance(kernels, str) else kernels
     transfers = model_named(transfers, TRANSFER_MODELS) if isinstance(transfers, str) else transfers
     _check(tenants, device, engine)
+    if not until_seconds > 0:
+        raise UsageError(f"a simulation until {until_seconds} s ends before it begins")
     resources = tuple(sorted(frozenset().union(*(t.application.resources for t in tenants))))
     if engine != "reference" and compiles(kernels, transfers):
         if importlib.util.find_spec("numba") and not os.environ.get("JOSTLE_REFERENCE"):
             from jostle.accelerator._compiled import simulate_compiled
 
-            return simulate_compiled(tenants, device, kernels, resources)
+            return simulate_compiled(tenants, device, kernels, resources, until_seconds)
         if engine == "compiled":
             raise MissingExtra("numba", "simulate")
     elif engine == "compiled":
         raise UsageError("only the built-in models are compiled", fix="Use the engine reference.")
-    return _Reference(tenants, device, kernels, transfers, resources).run()
+    return _Reference(tenants, device, kernels, transfers, resources).run(until_seconds)
 
 
 def compiles(kernels: Model, transfers: Model) -> bool:
@@ -162,7 +167,7 @@ class _Reference:
         self.open = sum(tenant.runs is not None for tenant in tenants)
         self.count = 0
 
-    def run(self) -> Schedule:
+    def run(self, until_seconds: float) -> Schedule:
         for number, tenant in enumerate(self.tenants):
             self._begin(number, tenant.start_seconds)
         now = 0.0
@@ -170,6 +175,8 @@ class _Reference:
             change = min(station.until_change() for station in self.stations)
             then = min(now + change, min(self.ready))
             then = max(then, now)
+            if then > until_seconds:
+                break
             tolerance = TOLERANCE * then
             # Both stations move before anything is submitted.
             done = [s.advance(then - now, tolerance) for s in self.stations]

@@ -11,6 +11,13 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._ablations import STUDY_NAMES, Study, Variant, study_named
+    from ._accelerator import (
+        AcceleratorEvaluation,
+        evaluate_accelerator_magus,
+        evaluate_accelerator_pairs,
+        evaluate_accelerator_scale_out,
+        evaluate_accelerator_v100,
+    )
     from ._baselines import Blind, GradientBoosting, LinearScaling
     from ._baselines_neural import Attention, MatrixFactorization, NeuralNetwork
     from ._factorization import (
@@ -37,6 +44,11 @@ if TYPE_CHECKING:
 
 
 _HOMES = {
+    "AcceleratorEvaluation": "_accelerator",
+    "evaluate_accelerator_magus": "_accelerator",
+    "evaluate_accelerator_pairs": "_accelerator",
+    "evaluate_accelerator_scale_out": "_accelerator",
+    "evaluate_accelerator_v100": "_accelerator",
     "Attention": "_baselines_neural",
     "Blind": "_baselines",
     "Cell": "_protocol",
@@ -70,6 +82,7 @@ _HOMES = {
 
 __all__ = [
     "STUDY_NAMES",
+    "AcceleratorEvaluation",
     "Attention",
     "Blind",
     "Cell",
@@ -85,6 +98,10 @@ __all__ = [
     "Variant",
     "draw_embeddings",
     "draw_studies",
+    "evaluate_accelerator_magus",
+    "evaluate_accelerator_pairs",
+    "evaluate_accelerator_scale_out",
+    "evaluate_accelerator_v100",
     "evaluate_factorization",
     "file_split",
     "hold_out_sets",

@@ -4,12 +4,11 @@ creation, which every process does once and which takes both longer while two do
 For processes i and j started together, with host work a_i before the context, context creation of c
 seconds alone and everything else as it was alone:
 
-    delay_i = max(0, c - |a_i - a_j|)  +  D_ij(a_i - a_j)  +  k
+    delay_i = max(0, c - |a_i - a_j|)  +  D_ij  +  k
 
 The first term is processor sharing of two creations (both sides end later by the overlap they would have
-had). D_ij is simulated from the two task traces, shifted against each other. c, k and one a per process
-are fitted on measured pairs. A ridge regression on what is left (which process, which partner, and what
-the simulator said) may follow.
+had). D_ij is simulated from the two task traces, each beginning when its profile says. c, k and one a per process
+are fitted on measured pairs. A ridge regression on what is left (which process, which partner) may follow.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.accelerator import Application, Device, Tenant, simulate
+from jostle.accelerator import Application, Device, Model, Tenant, simulate
 
-SHIFTS = np.arange(-0.9, 0.9001, 0.06)  # s, where D is simulated; between them it is interpolated
 _STARTS = np.arange(-0.42, 0.4201, 0.015)  # s, tried for every process
 _CREATIONS = np.arange(0.30, 0.4801, 0.01)
 _SWEEPS = 8
@@ -51,25 +49,27 @@ class Pairs:
 
 
 def simulate_delays(
-    applications: Sequence[Application], device: Device, kernels: str
+    applications: Sequence[Application],
+    first_seconds: np.ndarray,
+    device: Device,
+    kernels: str | Model,
 ) -> np.ndarray:
-    """(n, n, shifts) how much later i ends beside j than alone, when i begins `shift` later than j."""
+    """(n, n) s that i ends later beside j than alone. first_seconds: (n,) when each process first uses the
+    device, as its profile says; both processes start together."""
     n = len(applications)
-    table = np.zeros((n, n, len(SHIFTS)))
+    table = np.zeros((n, n))
     for i in range(n):
         for j in range(i + 1, n):
-            for s, shift in enumerate(SHIFTS):
-                starts = max(0.0, shift), max(0.0, -shift)
-                tenants = [
-                    Tenant(applications[a], start_seconds=float(start))
-                    for a, start in zip((i, j), starts, strict=True)
-                ]
-                ends = simulate(tenants, device, kernels=kernels).run_ends
-                delays = [
-                    max(0.0, float(e[0]) - start - applications[a].solo_seconds)
-                    for a, e, start in zip((i, j), ends, starts, strict=True)
-                ]
-                table[i, j, s], table[j, i, len(SHIFTS) - 1 - s] = delays
+            starts = first_seconds[[i, j]] - min(first_seconds[i], first_seconds[j])
+            tenants = [
+                Tenant(applications[a], start_seconds=float(start))
+                for a, start in zip((i, j), starts, strict=True)
+            ]
+            ends = simulate(tenants, device, kernels=kernels).run_ends
+            table[i, j], table[j, i] = (
+                max(0.0, float(e[0]) - float(start) - applications[a].solo_seconds)
+                for a, e, start in zip((i, j), ends, starts, strict=True)
+            )
     return table
 
 
@@ -88,17 +88,10 @@ class ProcessModel:
         i, j = pairs.target, pairs.other
         shift = self.starts[i] - self.starts[j]
         delay = self.constant + np.maximum(0.0, self.creation - np.abs(shift))
-        delay = delay + _interpolate(self.delays, i, j, shift)
+        delay = delay + self.delays[i, j]
         if self.residual is not None:
             delay = delay + _features(pairs, len(self.starts)) @ self.residual
         return pairs.solo + delay
-
-
-def _interpolate(table: np.ndarray, i, j, shift) -> np.ndarray:
-    place = np.clip((shift - SHIFTS[0]) / (SHIFTS[1] - SHIFTS[0]), 0, len(SHIFTS) - 1.000001)
-    low = place.astype(np.int64)
-    part = place - low
-    return table[i, j, low] * (1 - part) + table[i, j, low + 1] * part
 
 
 def _features(pairs: Pairs, n: int) -> np.ndarray:
@@ -132,7 +125,7 @@ def fit_processes(pairs: Pairs, delays: np.ndarray, *, residual: bool = False) -
                 tried = np.where(i[None] == a, _STARTS[:, None], starts[i][None])
                 tried = tried - np.where(j[None] == a, _STARTS[:, None], starts[j][None])
                 said = np.maximum(0.0, creation - np.abs(tried))
-                said = said + _interpolate(delays, i[None], j[None], tried)
+                said = said + delays[i, j][None]
                 constant = model.constant if model else 0.0
                 off = np.minimum(
                     np.abs(delay[mine][None] - said - constant) / pairs.corun[mine], 0.2
