@@ -19,6 +19,7 @@ from jostle.accelerator._simulate import Tenant, simulate
 from jostle.errors import BadData, UnknownName
 
 SHRINKAGE = 2.0  # runs that the common offset counts for beside a workload's own
+_TASK_KINDS = ("kernel", "htod", "dtoh")
 _FIELDS = ("seconds", "gap_seconds", "occupancy_ratio", "link_ratio")
 
 
@@ -142,7 +143,8 @@ class FittedAccelerator:
         offsets = np.array(
             [float(np.median(off[part])) if part.any() else np.nan for part in (~beside, beside)]
         )
-        offsets = np.where(np.isnan(offsets), np.nanmean(offsets), offsets)
+        known = offsets[~np.isnan(offsets)]
+        offsets = np.where(np.isnan(offsets), known.mean() if len(known) else 0.0, offsets)
         names = np.array(colocations.to_columns()["workload"])
         own = {}
         for name in sorted(set(names[beside])):
@@ -160,8 +162,7 @@ class FittedAccelerator:
             arrays[f"application_{number}_times"] = np.column_stack([table, needs])
             arrays[f"application_{number}_shapes"] = np.array(
                 [
-                    [("kernel", "htod", "dtoh").index(t.kind), t.blocks or 0]
-                    + [t.warps_per_block, int(t.exclusive)]
+                    (_TASK_KINDS.index(t.kind), t.blocks or 0, t.warps_per_block, t.exclusive)
                     for t in app.tasks
                 ],
                 np.int64,
@@ -191,7 +192,7 @@ class FittedAccelerator:
             shapes = arrays[f"application_{number}_shapes"].tolist()
             tasks = tuple(
                 Task(
-                    ("kernel", "htod", "dtoh")[kind],
+                    _TASK_KINDS[kind],
                     *(seconds, gap),
                     blocks or None,
                     warps,

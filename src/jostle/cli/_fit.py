@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,9 +18,9 @@ def register(app: typer.Typer) -> None:
 def fit(
     dataset: Annotated[Path, typer.Argument(help="The dataset: a folder of runs.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The model: a folder to write.")],
-    method: Annotated[str, typer.Option(help="The method; factorization is the one there is.")] = (
-        "factorization"
-    ),
+    method: Annotated[
+        str, typer.Option(help="factorization, or accelerator for solo profiles.")
+    ] = ("factorization"),
     form: Annotated[
         str, typer.Option(help="How co-runners slow down: paper, product or saturating.")
     ] = "saturating",
@@ -35,10 +35,12 @@ def fit(
     import jostle
     from jostle.errors import UsageError
 
-    if method != "factorization":
-        raise UsageError(f"unknown method {method!r}", fix="Known: factorization.")
+    if method not in ("factorization", "accelerator"):
+        raise UsageError(f"unknown method {method!r}", fix="Known: factorization, accelerator.")
     runs = jostle.read_runs(dataset)
-    settings = jostle.Factorization(form=form, members=members, steps=steps)
+    settings: Any = jostle.Factorization(form=form, members=members, steps=steps)
+    if method == "accelerator":
+        settings = jostle.Accelerator(str(dataset))
     with fit_progress("fitting") as report:
         model = jostle.fit(runs, settings, seed=seed, progress=report)
     model.save(output)

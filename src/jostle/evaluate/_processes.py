@@ -7,8 +7,9 @@ seconds alone and everything else as it was alone:
     delay_i = max(0, c - |a_i - a_j|)  +  D_ij  +  k
 
 The first term is processor sharing of two creations (both sides end later by the overlap they would have
-had). D_ij is simulated from the two task traces, each beginning when its profile says. c, k and one a per process
-are fitted on measured pairs. A ridge regression on what is left (which process, which partner) may follow.
+had). D_ij is simulated from the two task traces, each beginning when its profile says. c, k and one a
+per process are fitted on measured pairs. A ridge regression on what is left (which process, which
+partner) may follow.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def read_nsys(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = None)
     """
     where = str(path)
     try:
-        with sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True) as base:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
             base.text_factory = lambda raw: raw.decode(errors="replace")
             return _read(base, where, run_id, workload, gpu)
     except sqlite3.Error as error:
