@@ -41,7 +41,7 @@ def step_through(
                 flying[a] = {"task": task, "left": task.seconds}
                 if task.kind == "kernel":
                     per_pe = device.warps_per_pe // task.warps_per_block
-                    flying[a]["waiting"] = math.ceil(task.blocks / per_pe)
+                    flying[a]["waiting"] = math.ceil((task.blocks or 0) / per_pe)
                     flying[a]["running"] = 0
                     kernel_order.append(a)
                 else:

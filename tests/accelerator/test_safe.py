@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -74,7 +76,12 @@ def test_order_statistics_are_exact() -> None:
 
 
 def test_nonsense_is_refused() -> None:
-    for bad in ({"slowdown_ratio": 0.5}, {"slowdown_ratio": None}, {"statistic": "p42"}):
+    nonsense: list[dict[str, Any]] = [
+        {"slowdown_ratio": 0.5},
+        {"slowdown_ratio": None},
+        {"statistic": "p42"},
+    ]
+    for bad in nonsense:
         with pytest.raises(UsageError):
             Target(**bad)
     with pytest.raises(UsageError):

@@ -50,7 +50,7 @@ def simulate_compiled(
     if isinstance(kernels, Concurrent):
         mode, merge = _CONCURRENT, kernels.merge_ratio
     lengths = np.array([len(p.gap) for p in prepared])
-    ends, latencies, runs_done, task_ends, count = _run(
+    arguments: tuple[Any, ...] = (
         *columns,
         users,
         klass.reshape(-1),
@@ -70,6 +70,7 @@ def simulate_compiled(
         float(merge),
         float(until_seconds),
     )
+    ends, latencies, runs_done, task_ends, count = _run(*arguments)
     parts = np.split(task_ends, np.cumsum(lengths)[:-1])
     done: list[Any] = [slice(0, int(n)) for n in runs_done]
     return Schedule(

@@ -60,7 +60,8 @@ class Station(Protocol):
 class Model(Protocol):
     """resources: the device's, in the order of the tickets' needs. name: as registered."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def station(self, device: Device, resources: tuple[str, ...]) -> Station: ...
 

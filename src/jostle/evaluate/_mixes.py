@@ -10,6 +10,7 @@ and gap off by a random factor, the bandwidth of memory lower), since no real GP
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -123,9 +124,9 @@ def place(fits: np.ndarray) -> np.ndarray:
     services, batches = fits.shape
     gpus = np.kron(np.eye(services), np.ones(batches))
     taken = np.kron(np.ones(services), np.eye(batches)) * fits.reshape(-1)
-    rows = [
-        LinearConstraint(gpus, ub=np.full(services, GPUS_PER_SERVICE)),
-        LinearConstraint(taken, ub=np.full(batches, INSTANCES_PER_BATCH)),
+    rows: list[Any] = [
+        LinearConstraint(gpus, -np.inf, GPUS_PER_SERVICE),
+        LinearConstraint(taken, -np.inf, INSTANCES_PER_BATCH),
     ]
     found = milp(
         -fits.reshape(-1).astype(float),
