@@ -82,7 +82,7 @@ def simulate_compiled(
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _insert(clock, a, started, end, end_at, of, chunks, head, tail):
     """A group into its clock's queue, which ascends by end and starts at head."""
     if tail[clock] == end_at.shape[1]:
@@ -101,7 +101,7 @@ def _insert(clock, a, started, end, end_at, of, chunks, head, tail):
     tail[clock] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _dispatch(
     queue, queued, waiting, resident, settled, size, work, needs, users, klass, task, partition,
     most, free, pool_pes, pool_capacity, loads, stretch, clocks, end_at, of, chunks, head, tail,
@@ -191,7 +191,7 @@ def _speeds(sharing, count, link, task, speed, order):
         waiting -= 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _run(
     kind, gap, seconds, chunks, size, work, needs, exclusive, link, users, klass,
     first, length, start, runs, arrivals, arrivals_at, partition, most,
