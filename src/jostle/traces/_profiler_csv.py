@@ -8,7 +8,7 @@ hardware stands in a sysinfo.csv beside it.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +46,7 @@ def read_nvprof(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = Non
     gpus: dict[int, Gpu | None] = {}
     skipped = 0
     for number, row in lines:
-        if len(row) != len(columns):
-            raise BadRows(
-                f"line {number} has {len(row)} columns, the header {len(columns)}: cut off?",
-                rows=[(number, "wrong number of columns")],
-                where=where,
-                fix=_AGAIN,
-            )
+        _same_width(row, columns, number, where)
         cell = dict(zip(columns, row, strict=True))
 
         def value(
@@ -133,12 +127,7 @@ def read_rocprof(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = No
     sides = [(_find(at, f"gridsize{axis}"), _find(at, f"workgroupsize{axis}")) for axis in "xyz"]
     builder = TaskBuilder(run_id, where)
     for number, row in lines:
-        if len(row) != len(columns):
-            raise BadRows(
-                f"line {number} has {len(row)} columns, the header {len(columns)}: cut off?",
-                rows=[(number, "wrong number of columns")],
-                where=where,
-            )
+        _same_width(row, columns, number, where)
 
         def whole(place: int | None, row: list[str] = row, at: int = number) -> int | None:
             if place is None or not row[place].strip():
@@ -220,6 +209,16 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise UnreadableFile(f"cannot be read as CSV: {error}", where=str(path)) from None
 
 
+def _same_width(row: list[str], columns: list[str], number: int, where: str) -> None:
+    if len(row) != len(columns):
+        raise BadRows(
+            f"line {number} has {len(row)} columns, the header {len(columns)}: cut off?",
+            rows=[(number, "wrong number of columns")],
+            where=where,
+            fix="Record or copy the file again.",
+        )
+
+
 def _plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
@@ -237,6 +236,3 @@ def _volume(sides: list[Any]) -> int | None:
     for side in sides:
         product *= int(side or 0)
     return product or None
-
-
-Reader = Callable[..., Profile]
