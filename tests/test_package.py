@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {"numpy", "pyarrow", "jax", "optax", "sklearn", "scipy", "wasmtime", "rich", "typer"}
+HEAVY |= {"numba"}
 
 
 def modules_after(code: str) -> set[str]:
@@ -28,6 +29,7 @@ def test_rooms_faces_are_free() -> None:
         "runs",
         "traces",
         "measure",
+        "accelerator",
         "alignment",
         "bag",
         "bridge",

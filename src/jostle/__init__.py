@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
+    from jostle.accelerator import Accelerator
     from jostle.alignment import Alignment
     from jostle.bag import Bag
     from jostle.bounds import Bounds
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Accelerator": "accelerator",
     "Alignment": "alignment",
     "Bag": "bag",
     "Bounds": "bounds",
@@ -47,6 +49,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Accelerator",
     "Alignment",
     "Bag",
     "Bounds",

@@ -22,6 +22,7 @@ from jostle.cli import (
     _predict,
     _protocol,
     _runs,
+    _safe,
     _tour,
     _trace,
 )
@@ -65,6 +66,7 @@ def build() -> typer.Typer:
         _evaluate_bags,
         _evaluate_bridge,
         _forecast,
+        _safe,
     )
     for module in modules:
         module.register(app)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from jostle.cli._evaluate_accelerator import accelerator
 from jostle.cli._people import fit_progress, percent, print_json, print_table
 
 
@@ -14,6 +15,7 @@ def register(app: typer.Typer) -> None:
     """Add the group to the application."""
     group = typer.Typer(help="Fit on a part of a dataset, test on the rest.", no_args_is_help=True)
     group.command("factorization")(factorization)
+    group.command("accelerator")(accelerator)
     group.callback()(lambda: None)
     app.add_typer(group, name="evaluate")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,7 +25,8 @@ def fit(
     method: Annotated[
         str,
         typer.Option(
-            help="The method: factorization, slowdown, bag, or alignment (of counter traces)."
+            help="The method: factorization, slowdown, bag, alignment (of counter traces), or "
+            "accelerator (of solo profiles)."
         ),
     ] = "factorization",
     target: Annotated[
@@ -39,7 +41,7 @@ def fit(
         str | None,
         typer.Option(
             help="Hold out whole windows, or sets of workloads never measured together: window or "
-            "together.  [default: window; together with slowdown and bag]"
+            "together.  [default: window; together with slowdown, bag and alignment]"
         ),
     ] = None,
     form: Annotated[
@@ -63,28 +65,28 @@ def fit(
     import jostle
     from jostle.errors import UsageError
 
+    together = ("slowdown", "bag", "alignment")
     if calibrate_by not in (None, "window", "together"):
         raise UsageError(f"calibrate by {calibrate_by!r}", fix="Known: window, together.")
-    by = calibrate_by or ("window" if method == "factorization" else "together")
-    if method == "factorization":
-        settings = jostle.Factorization(form=form, members=members, steps=steps)
-        runs = jostle.read_runs(dataset)
-    elif method == "slowdown":
-        settings = jostle.Slowdown(target=target or "slowdown")
-        runs = jostle.read_runs(dataset)
-    elif method == "bag":
-        settings = jostle.Bag(target=target or "extra", cpu_platform=cpu_platform)
-        runs = jostle.read_runs(dataset)
-    elif method == "alignment":
+    by = calibrate_by or ("together" if method in together else "window")
+    known: dict[str, Callable[[], Any]] = {
+        "factorization": lambda: jostle.Factorization(form=form, members=members, steps=steps),
+        "slowdown": lambda: jostle.Slowdown(target=target or "slowdown"),
+        "bag": lambda: jostle.Bag(target=target or "extra", cpu_platform=cpu_platform),
+        "accelerator": lambda: jostle.Accelerator(str(dataset)),
+    }
+    if method == "alignment":
         settings, runs = _alignment(dataset, learner, corunners)
+    elif method in known:
+        settings, runs = known[method](), jostle.read_runs(dataset)
     else:
         raise UsageError(
-            f"unknown method {method!r}", fix="Known: factorization, slowdown, bag, alignment."
+            f"unknown method {method!r}", fix=f"Known: {', '.join([*known, 'alignment'])}."
         )
     with fit_progress("fitting") as report:
         model = jostle.fit(runs, settings, seed=seed, calibrate_by=by, progress=report)
-    known = jostle.Dataset(dataset)
-    version = known.version() if known.files() else None
+    place = jostle.Dataset(dataset)
+    version = place.version() if place.files() else None
     model.save(output)
     pools = {name: pool.n for name, pool in model.calibration.pools.items()}
     if json_:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jostle.cli._import_profile import profile
+
 if TYPE_CHECKING:
     from jostle.runs import Imported, Runs
 
@@ -59,6 +61,7 @@ def register(app: typer.Typer) -> None:
     commands.command("csv")(csv)
     commands.command("parquet")(parquet)
     commands.command("perf")(perf)
+    commands.command("profile")(profile)
     app.add_typer(commands, name="import")
 
 

@@ -11,6 +11,13 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._ablations import STUDY_NAMES, Study, Variant, study_named
+    from ._accelerator import (
+        AcceleratorEvaluation,
+        evaluate_accelerator_magus,
+        evaluate_accelerator_pairs,
+        evaluate_accelerator_scale_out,
+        evaluate_accelerator_v100,
+    )
     from ._alignment import AlignmentEvaluation, evaluate_alignment
     from ._bags import BagsEvaluation, bag_methods, evaluate_bags
     from ._baselines import Blind, GradientBoosting, LinearScaling
@@ -50,18 +57,23 @@ if TYPE_CHECKING:
 
 
 _HOMES = {
-    "simulate_campaign": "_simulated",
-    "draw_programs": "_simulated",
-    "draw_alignment": "_figures_alignment",
-    "alignment_rows": "_figures_alignment",
-    "simulate": "_contention",
-    "Program": "_contention",
-    "Phase": "_contention",
-    "Machine": "_contention",
-    "Job": "_contention",
-    "History": "_contention",
-    "evaluate_alignment": "_alignment",
+    "AcceleratorEvaluation": "_accelerator",
     "AlignmentEvaluation": "_alignment",
+    "History": "_contention",
+    "Job": "_contention",
+    "Machine": "_contention",
+    "Phase": "_contention",
+    "Program": "_contention",
+    "alignment_rows": "_figures_alignment",
+    "draw_alignment": "_figures_alignment",
+    "draw_programs": "_simulated",
+    "evaluate_accelerator_magus": "_accelerator",
+    "evaluate_accelerator_pairs": "_accelerator",
+    "evaluate_accelerator_scale_out": "_accelerator",
+    "evaluate_accelerator_v100": "_accelerator",
+    "evaluate_alignment": "_alignment",
+    "simulate": "_contention",
+    "simulate_campaign": "_simulated",
     "Attention": "_baselines_neural",
     "BagsEvaluation": "_bags",
     "Blind": "_baselines",
@@ -119,6 +131,7 @@ _HOMES = {
 
 __all__ = [
     "STUDY_NAMES",
+    "AcceleratorEvaluation",
     "AlignmentEvaluation",
     "Attention",
     "BagsEvaluation",
@@ -154,6 +167,10 @@ __all__ = [
     "draw_programs",
     "draw_studies",
     "drift",
+    "evaluate_accelerator_magus",
+    "evaluate_accelerator_pairs",
+    "evaluate_accelerator_scale_out",
+    "evaluate_accelerator_v100",
     "evaluate_alignment",
     "evaluate_bags",
     "evaluate_factorization",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SCHEMA = "model/v1"
 # Where each method's predictor is rebuilt; the module is imported only for a model that needs it.
 _PREDICTORS = {
+    "accelerator": ("jostle.accelerator._method", "FittedAccelerator"),
     "alignment": ("jostle.alignment._fitted", "FittedAlignment"),
     "bag": ("jostle.bag._fitted", "FittedBag"),
     "factorization": ("jostle.factorization._fitted", "FittedFactorization"),

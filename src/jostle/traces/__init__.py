@@ -11,18 +11,45 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._counters import Trace, Traces
+    from ._gpus import GPUS, Gpu, gpu_named, known_gpu
     from ._perf_stat import read_perf_stat
+    from ._profiles import read_profile, read_profiles, write_profiles
     from ._store import read_traces, write_traces
+    from ._tasks import Profile, tasks_from_rows
 
 _HOMES = {
+    "GPUS": "_gpus",
+    "Gpu": "_gpus",
+    "Profile": "_tasks",
     "Trace": "_counters",
     "Traces": "_counters",
+    "gpu_named": "_gpus",
+    "known_gpu": "_gpus",
     "read_perf_stat": "_perf_stat",
+    "read_profile": "_profiles",
+    "read_profiles": "_profiles",
     "read_traces": "_store",
+    "tasks_from_rows": "_tasks",
+    "write_profiles": "_profiles",
     "write_traces": "_store",
 }
 
-__all__ = ["Trace", "Traces", "read_perf_stat", "read_traces", "write_traces"]
+__all__ = [
+    "GPUS",
+    "Gpu",
+    "Profile",
+    "Trace",
+    "Traces",
+    "gpu_named",
+    "known_gpu",
+    "read_perf_stat",
+    "read_profile",
+    "read_profiles",
+    "read_traces",
+    "tasks_from_rows",
+    "write_profiles",
+    "write_traces",
+]
 
 
 def __getattr__(name: str) -> Any:

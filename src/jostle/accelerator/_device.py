@@ -1,0 +1,87 @@
+"""The accelerator that applications share: processing elements, shared resources, bus, partitions.
+
+Source: Prophet (ASPLOS 2017), Table 1: Np processing elements (PEs), Nmw warps on each, effective global
+memory bandwidth GB. Bus, placement and partitions are settings that the paper does not have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from jostle.errors import UsageError
+
+if TYPE_CHECKING:
+    from jostle.traces import Gpu
+
+BUSES = ("per_direction", "shared")
+PLACEMENTS = ("pack", "spread")
+MEMORY = "memory"
+# Of the peak that data sheets give, what a kernel can really draw; measured as 80 to 92% on GPUs.
+EFFECTIVE_SHARE = 0.85
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A slice with PEs and a share of every shared resource of its own (MIG). resource_ratio: 0 to 1."""
+
+    pes: int
+    resource_ratio: float = 1.0
+
+
+@dataclass(frozen=True)
+class Device:
+    """pes, warps_per_pe: Np, Nmw. resources: {name: capacity of the whole device}, in the unit in which
+    kernels state their need per PE; `memory` is GB in bytes per second. A resource without an entry is
+    unlimited. bus: transfers in both directions each have a link, or share one. placement: blocks fill
+    one PE after the other, or spread over all. time_slice_seconds: of the time-sliced model.
+    partitions: none means one that is the whole device.
+    """
+
+    pes: int
+    warps_per_pe: int = 64
+    resources: Mapping[str, float] = field(default_factory=dict)
+    bus: str = "per_direction"
+    placement: str = "pack"
+    time_slice_seconds: float = 2e-3
+    partitions: tuple[Partition, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.pes < 1 or self.warps_per_pe < 1:
+            raise UsageError(
+                f"a device with {self.pes} PEs of {self.warps_per_pe} warps runs nothing"
+            )
+        for name, capacity in self.resources.items():
+            if not capacity > 0:
+                raise UsageError(f"the capacity of {name!r} is {capacity}, not above 0")
+        if self.bus not in BUSES:
+            raise UsageError(f"unknown bus {self.bus!r}", fix=f"Known: {', '.join(BUSES)}.")
+        if self.placement not in PLACEMENTS:
+            raise UsageError(
+                f"unknown placement {self.placement!r}", fix=f"Known: {', '.join(PLACEMENTS)}."
+            )
+        if not (self.time_slice_seconds > 0 and math.isfinite(self.time_slice_seconds)):
+            raise UsageError(f"a time slice of {self.time_slice_seconds} s is not above 0")
+        for part in self.partitions:
+            if part.pes < 1 or not 0 < part.resource_ratio <= 1:
+                raise UsageError(f"{part} has no PEs or no share of the resources")
+        if sum(part.pes for part in self.partitions) > self.pes:
+            raise UsageError(f"the partitions have more PEs than the device's {self.pes}")
+        if sum(part.resource_ratio for part in self.partitions) > 1 + 1e-9 and self.partitions:
+            raise UsageError("the partitions share out more than all of the device's resources")
+
+    @classmethod
+    def of(cls, gpu: Gpu, *, effective_ratio: float = EFFECTIVE_SHARE, **settings) -> Device:
+        """The device of a row of hardware. effective_ratio: of the peak memory bandwidth, reachable."""
+        peak = gpu.memory_bandwidth_bytes_per_second
+        resources = {MEMORY: peak * effective_ratio} if peak else {}
+        return replace(
+            cls(pes=gpu.pes, warps_per_pe=gpu.warps_per_pe, resources=resources), **settings
+        )
+
+    @property
+    def pools(self) -> tuple[Partition, ...]:
+        """The partitions, or the one that is the whole device."""
+        return self.partitions or (Partition(self.pes),)

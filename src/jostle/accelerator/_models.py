@@ -1,0 +1,355 @@
+"""How kernels and transfers share the accelerator: models that users may add to.
+
+A model makes a station for a device; the simulator hands it tickets and moves its time. A package adds
+one with an entry point in the group `jostle.kernel_models` or `jostle.transfer_models` that names a
+callable without arguments returning a model.
+
+The built-in ones are written to be read: they are the definition that the compiled simulator is held to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Protocol
+
+import numpy as np
+
+from jostle.accelerator._device import Device
+from jostle.errors import UnknownName
+
+INFINITE = float("inf")
+
+
+@dataclass(eq=False)
+class Ticket:
+    """One task in flight. tenant: whose. seconds: it takes alone. The rest as in Prepared; most_pes: that
+    its tenant may use at a time; partition: where. needs: (R,)."""
+
+    tenant: int
+    to_host: bool
+    seconds: float
+    chunks: int = 0
+    size: float = 1.0
+    work: float = 0.0
+    needs: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    exclusive: bool = False
+    link_ratio: float = 1.0
+    partition: int = 0
+    most_pes: float = INFINITE
+
+
+class Station(Protocol):
+    """Where tickets are served. Time passes only by `advance`."""
+
+    def submit(self, ticket: Ticket) -> None:
+        """Take a ticket now. Tickets come in the order of their sequence numbers."""
+        ...
+
+    def until_change(self) -> float:
+        """Seconds until anything changes if nothing more is submitted; infinity where nothing will."""
+        ...
+
+    def advance(self, seconds: float, tolerance_seconds: float) -> list[Ticket]:
+        """Let time pass, at most until_change(). Returns the tickets that are done, in the order of
+        submission; what ends within the tolerance is done."""
+        ...
+
+
+class Model(Protocol):
+    """resources: the device's, in the order of the tickets' needs. name: as registered."""
+
+    @property
+    def name(self) -> str: ...
+
+    def station(self, device: Device, resources: tuple[str, ...]) -> Station: ...
+
+
+@dataclass
+class _Group:
+    """Chunks of one kernel that started together and so end together. left: seconds unhindered."""
+
+    ticket: Ticket
+    chunks: int
+    left: float
+
+
+class _ConcurrentStation:
+    """Prophet's concurrent model, fluid: Eq. 3 and 5 with rates renewed at every change. A kernel takes
+    as many PEs as it has warps for; one behind it in the queue gets those left free (observations 1-3)."""
+
+    def __init__(self, device: Device, resources: tuple[str, ...], merge_ratio: float) -> None:
+        self.pools = [
+            (
+                pool.pes,
+                np.array([device.resources.get(r, INFINITE) for r in resources])
+                * pool.resource_ratio,
+            )
+            for pool in device.pools
+        ]
+        self.free = [float(pes) for pes, _ in self.pools]
+        self.merge_ratio = merge_ratio
+        self.queue: list[Ticket] = []
+        self.waiting: dict[Ticket, int] = {}
+        self.resident: dict[Ticket, int] = {}
+        self.groups: list[_Group] = []
+        self.stretch: dict[Ticket, float] = {}
+
+    def submit(self, ticket: Ticket) -> None:
+        self.queue.append(ticket)
+        self.waiting[ticket] = ticket.chunks
+        self.resident[ticket] = 0
+        self._dispatch()
+
+    def _dispatch(self) -> None:
+        """Free PEs go to the oldest kernel with chunks left, then to the next."""
+        blocked = set()
+        for ticket in self.queue:
+            pool = ticket.partition
+            if pool in blocked or not self.waiting[ticket]:
+                continue
+            room = int((self.free[pool] + 1e-9) / ticket.size)
+            own = min(1e18, (ticket.most_pes + 1e-9) / ticket.size)
+            own = max(1, int(own)) - self.resident[ticket]
+            started = min(self.waiting[ticket], room, own)
+            if started > 0:
+                self._start(ticket, started)
+            if self.waiting[ticket] and own > started:
+                blocked.add(pool)  # the head waits for PEs, and everyone behind it
+        self._rates()
+
+    def _start(self, ticket: Ticket, started: int) -> None:
+        self.waiting[ticket] -= started
+        self.resident[ticket] += started
+        self.free[ticket.partition] -= started * ticket.size
+        for group in self.groups:
+            near = abs(ticket.work - group.left) <= self.merge_ratio * ticket.work
+            if self.merge_ratio and group.ticket is ticket and near:
+                both = group.chunks + started
+                group.left = (group.chunks * group.left + started * ticket.work) / both
+                group.chunks = both
+                return
+        self.groups.append(_Group(ticket, started, ticket.work))
+
+    def _rates(self) -> None:
+        """Stretch = max(1, load / capacity) over the resources that a kernel uses at all."""
+        loads = [np.zeros(len(capacity)) for _, capacity in self.pools]
+        for ticket in self.queue:
+            pes = min(self.pools[ticket.partition][0], self.resident[ticket])
+            loads[ticket.partition] += ticket.needs * pes
+        for ticket in self.queue:
+            ratios = loads[ticket.partition] / self.pools[ticket.partition][1]
+            self.stretch[ticket] = float(np.max(ratios[ticket.needs > 0], initial=1.0))
+
+    def until_change(self) -> float:
+        return min((g.left * self.stretch[g.ticket] for g in self.groups), default=INFINITE)
+
+    def advance(self, seconds: float, tolerance_seconds: float) -> list[Ticket]:
+        going = []
+        for group in self.groups:
+            stretch = self.stretch[group.ticket]
+            group.left -= seconds / stretch
+            if group.left * stretch > tolerance_seconds:
+                going.append(group)
+            else:
+                self.resident[group.ticket] -= group.chunks
+                self.free[group.ticket.partition] += group.chunks * group.ticket.size
+        if len(going) == len(self.groups):
+            return []
+        self.groups = going
+        done = [t for t in self.queue if not self.waiting[t] and not self.resident[t]]
+        for ticket in done:
+            self.queue.remove(ticket)
+            del self.waiting[ticket], self.resident[ticket], self.stretch[ticket]
+        self._dispatch()
+        return done
+
+
+class _SequentialStation:
+    """One kernel at a time, first come first served (Eq. 1)."""
+
+    def __init__(self) -> None:
+        self.queue: list[Ticket] = []
+        self.left = 0.0
+
+    def submit(self, ticket: Ticket) -> None:
+        if not self.queue:
+            self.left = ticket.seconds
+        self.queue.append(ticket)
+
+    def until_change(self) -> float:
+        return self.left if self.queue else INFINITE
+
+    def advance(self, seconds: float, tolerance_seconds: float) -> list[Ticket]:
+        if not self.queue:
+            return []
+        self.left -= seconds
+        if self.left > tolerance_seconds:
+            return []
+        done = self.queue.pop(0)
+        self.left = self.queue[0].seconds if self.queue else 0.0
+        return [done]
+
+
+class _TimeSlicedStation:
+    """Processes take turns on the whole device. A slice begins when a second kernel arrives; one that
+    arrives later goes to the end of the round; one that ends gives the rest of its slice away."""
+
+    def __init__(self, slice_seconds: float) -> None:
+        self.slice_seconds = slice_seconds
+        self.round: list[Ticket] = []
+        self.left: dict[Ticket, float] = {}
+        self.slice_left = INFINITE
+
+    def submit(self, ticket: Ticket) -> None:
+        self.round.append(ticket)
+        self.left[ticket] = ticket.seconds
+        if len(self.round) == 2:
+            self.slice_left = self.slice_seconds
+
+    def until_change(self) -> float:
+        return min(self.left[self.round[0]], self.slice_left) if self.round else INFINITE
+
+    def advance(self, seconds: float, tolerance_seconds: float) -> list[Ticket]:
+        if not self.round:
+            return []
+        now = self.round[0]
+        self.left[now] -= seconds
+        self.slice_left -= seconds
+        if self.left[now] <= tolerance_seconds:
+            self.round.pop(0)
+            del self.left[now]
+            self.slice_left = self.slice_seconds if len(self.round) > 1 else INFINITE
+            return [now]
+        if self.slice_left <= tolerance_seconds:
+            self.round.append(self.round.pop(0))
+            self.slice_left = self.slice_seconds
+        return []
+
+
+class _Link:
+    """One link. Exclusive transfers (BE) go one by one at full speed, the others (BS) only when there is
+    none, sharing max-min fairly; none goes faster than alone (Sec. 5.2, the three scenarios)."""
+
+    def __init__(self) -> None:
+        self.exclusive: list[Ticket] = []
+        self.sharing: list[Ticket] = []
+        self.left: dict[Ticket, float] = {}
+
+    def submit(self, ticket: Ticket) -> None:
+        (self.exclusive if ticket.exclusive else self.sharing).append(ticket)
+        self.left[ticket] = ticket.seconds
+
+    def rates(self) -> list[tuple[Ticket, float]]:
+        """What moves now, and its speed relative to alone."""
+        if self.exclusive:
+            return [(self.exclusive[0], 1.0)]
+        speed, room, waiting = {}, 1.0, len(self.sharing)
+        for ticket in sorted(self.sharing, key=lambda t: t.link_ratio):
+            given = min(ticket.link_ratio, room / waiting)
+            speed[ticket] = given / ticket.link_ratio
+            room -= given
+            waiting -= 1
+        return [(ticket, speed[ticket]) for ticket in self.sharing]
+
+    def until_change(self) -> float:
+        return min((self.left[t] / speed for t, speed in self.rates()), default=INFINITE)
+
+    def advance(self, seconds: float, tolerance_seconds: float) -> list[Ticket]:
+        done = []
+        for ticket, speed in self.rates():
+            self.left[ticket] -= seconds * speed
+            if self.left[ticket] <= tolerance_seconds * speed:
+                done.append(ticket)
+        for ticket in done:
+            (self.exclusive if ticket.exclusive else self.sharing).remove(ticket)
+            del self.left[ticket]
+        return done
+
+
+class _BusStation:
+    """A link for each direction, or one for both."""
+
+    def __init__(self, shared: bool) -> None:
+        to_device = _Link()
+        self.links = (to_device, to_device if shared else _Link())
+
+    def _each(self) -> tuple[_Link, ...]:
+        return self.links[:1] if self.links[0] is self.links[1] else self.links
+
+    def submit(self, ticket: Ticket) -> None:
+        self.links[ticket.to_host].submit(ticket)
+
+    def until_change(self) -> float:
+        return min(link.until_change() for link in self._each())
+
+    def advance(self, seconds: float, tolerance_seconds: float) -> list[Ticket]:
+        return [t for link in self._each() for t in link.advance(seconds, tolerance_seconds)]
+
+
+@dataclass(frozen=True)
+class Concurrent:
+    """Kernels run beside each other (streams, MPS). merge_ratio: chunks of a kernel that start within
+    this share of a chunk's time of one another end together; 0 is exact."""
+
+    merge_ratio: float = 0.0
+    name: str = "concurrent"
+
+    def station(self, device: Device, resources: tuple[str, ...]) -> Station:
+        return _ConcurrentStation(device, resources, self.merge_ratio)
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """One kernel at a time."""
+
+    name: str = "sequential"
+
+    def station(self, device: Device, resources: tuple[str, ...]) -> Station:
+        return _SequentialStation()
+
+
+@dataclass(frozen=True)
+class TimeSliced:
+    """Turns of the device's time slice (processes without MPS)."""
+
+    name: str = "time-sliced"
+
+    def station(self, device: Device, resources: tuple[str, ...]) -> Station:
+        return _TimeSlicedStation(device.time_slice_seconds)
+
+
+@dataclass(frozen=True)
+class PciExpress:
+    """Prophet's three scenarios on the device's bus."""
+
+    name: str = "pcie"
+
+    def station(self, device: Device, resources: tuple[str, ...]) -> Station:
+        return _BusStation(device.bus == "shared")
+
+
+_BUILT_IN: dict[str, Callable[[], Model]] = {
+    "concurrent": Concurrent,
+    "sequential": Sequential,
+    "time-sliced": TimeSliced,
+    "pcie": PciExpress,
+}
+KERNEL_MODELS, TRANSFER_MODELS = "jostle.kernel_models", "jostle.transfer_models"
+
+
+def model_names(group: str = KERNEL_MODELS) -> tuple[str, ...]:
+    """Models that are built in or installed, sorted."""
+    own = [name for name in _BUILT_IN if (name == "pcie") == (group == TRANSFER_MODELS)]
+    return tuple(sorted({*own, *(point.name for point in entry_points(group=group))}))
+
+
+def model_named(name: str, group: str = KERNEL_MODELS) -> Model:
+    """A model by name. Raises UnknownName."""
+    if name in _BUILT_IN and (name == "pcie") == (group == TRANSFER_MODELS):
+        return _BUILT_IN[name]()
+    known = model_names(group)
+    if name not in known:
+        raise UnknownName("model", name, known)
+    return next(iter(entry_points(group=group, name=name))).load()()

@@ -1,0 +1,260 @@
+"""Kineto traces (torch.profiler, Chrome JSON), plain or gzip, read as a stream.
+
+Only events of an accelerator are kept, so memory does not grow with the rest of the trace. Times are in
+microseconds (whole ones before 2024). The pinning of a copy stands in its name alone, where at all;
+AMD kernels carry no launch shape. The "est. achieved occupancy %" of a kernel is not the theoretical one
+and is not used for it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import BadData, UnreadableFile
+from jostle.traces._gpus import Gpu, known_gpu, register_rules
+from jostle.traces._tasks import Profile, TaskBuilder
+
+GZIP = b"\x1f\x8b"
+_CHUNK = 1 << 20
+_LARGEST_VALUE = 1 << 26  # characters of one event; more means that the text is no trace
+_COPY = re.compile(r"\b(HtoD|DtoH|DtoD|PtoP|HtoH)\b", re.IGNORECASE)
+_SPACE = re.compile(r"[\s,]*")
+_DEVICE_CATEGORIES = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
+
+
+def read_kineto(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = None) -> Profile:
+    """gpu: instead of what the file says of its devices.
+
+    Raises UnreadableFile for a truncated or foreign file, BadData for one without GPU tasks.
+    """
+    where = str(path)
+    try:
+        with path.open("rb") as raw:
+            zipped = raw.read(2) == GZIP
+            raw.seek(0)
+            if not zipped:
+                return _read(_Json(raw, where), where, run_id, workload, gpu)
+            with gzip.open(raw) as stream:
+                return _read(_Json(stream, where), where, run_id, workload, gpu)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise UnreadableFile(
+            f"cannot be read to its end: {error}", where=where, fix="Copy or record it again."
+        ) from None
+
+
+def _read(text: _Json, where: str, run_id: str, workload: str, gpu: Gpu | None) -> Profile:
+    builder = TaskBuilder(run_id, where)
+    gpus: dict[int, Gpu | None] = {}
+    left_out = unshaped = 0
+    is_trace = False
+    for key, value in text.items():
+        if key == "deviceProperties" and isinstance(value, list):
+            for entry in value:
+                gpus[int(entry.get("id", len(gpus)))] = _hardware(entry)
+        if key != "traceEvents":
+            continue
+        is_trace = True
+        if not isinstance(value, dict):
+            continue
+        category = str(value.get("cat", "")).lower()
+        if category not in _DEVICE_CATEGORIES or value.get("ph", "X") != "X":
+            continue
+        taken = _event(builder, category, value, where)
+        left_out += not taken
+        unshaped += taken and category == "kernel" and "grid" not in (value.get("args") or {})
+    if not is_trace:
+        raise UnreadableFile(
+            "JSON, but no trace: it has no traceEvents",
+            where=where,
+            fix="Export one with torch.profiler's export_chrome_trace.",
+        )
+    notes = []
+    if unshaped:
+        notes.append(f"{unshaped} kernels have no launch shape in this file (AMD traces never do)")
+    if left_out:
+        notes.append(f"{left_out} copies between hosts or peers were left out")
+    if gpu is not None or not gpus:
+        seen = {int(d): gpu for d in builder.devices}
+    else:
+        # AMD numbers the device of an event otherwise than the list of devices: one kind serves all.
+        kinds = set(gpus.values())
+        one = next(iter(kinds)) if len(kinds) == 1 else None
+        seen = {int(d): gpus.get(int(d), one) for d in builder.devices}
+    return Profile(run_id, workload, builder.finish(seen), seen, tuple(notes), "kineto")
+
+
+def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: str) -> bool:
+    """Adds the event; False where it is a copy that does not touch this device's link or memory."""
+    args = event.get("args") or {}
+    name = str(event.get("name", ""))
+    try:
+        start, duration = float(event["ts"]) * 1e-6, float(event.get("dur", 0.0)) * 1e-6
+    except (KeyError, TypeError, ValueError):
+        raise BadData(f"event {name!r} has no readable ts and dur", where=where) from None
+    more: dict[str, Any] = {"stream": _whole(args.get("stream"))}
+    device = _whole(args.get("device"))
+    if device is None:
+        device = _whole(event.get("pid")) or 0
+    kind = "kernel"
+    if category.endswith("memcpy"):
+        direction = _COPY.search(name) or _COPY.search(str(args.get("kind", "")))
+        kind = direction[1].lower() if direction else ""
+        if kind not in ("htod", "dtoh", "dtod"):
+            return False
+        more["bytes"] = _whole(args.get("bytes"))
+        pinned, pageable = "Pinned" in name, "Pageable" in name
+        more["pinned"] = pinned if pinned or pageable else None
+    elif category.endswith("memset"):
+        kind = "memset"
+        more["bytes"] = _whole(args.get("bytes"))
+    else:
+        more["blocks"] = _volume(args.get("grid"))
+        more["threads_per_block"] = _volume(args.get("block"))
+        more["registers_per_thread"] = _whole(args.get("registers per thread"))
+        more["shared_bytes"] = _whole(args.get("shared memory"))
+        more["graph_node"] = _whole(args.get("graph node id"))
+    builder.add(kind, start, duration, name=name, device=device, **more)
+    return True
+
+
+def _whole(value: Any) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _volume(sides: Any) -> int | None:
+    if not isinstance(sides, list) or not sides:
+        return None
+    product = 1
+    for side in sides:
+        product *= _whole(side) or 0
+    return product or None
+
+
+def _hardware(entry: dict[str, Any]) -> Gpu | None:
+    named = known_gpu(str(entry.get("name", "")))
+    threads, pes = entry.get("maxThreadsPerMultiprocessor"), entry.get("numSms")
+    warp = int(entry.get("warpSize") or 32)
+    if warp == 64:  # AMD: its register and LDS rules are in the table, under the chip's name
+        from jostle.traces._gpus import GPUS
+
+        return named or next((g for g in GPUS.values() if g.simds and g.pes == pes), None)
+    if not (threads and pes):
+        return named
+    major, minor = int(entry.get("computeMajor") or 0), int(entry.get("computeMinor") or 0)
+    shared = entry.get("sharedMemPerMultiprocessor") or entry.get(
+        "maxSharedMemoryPerMultiProcessor"
+    )
+    return Gpu(
+        name=str(entry.get("name") or "unnamed"),
+        pes=int(pes),
+        warps_per_pe=int(threads) // warp,
+        blocks_per_pe=named.blocks_per_pe if named else 32,
+        registers_per_pe=int(entry.get("regsPerMultiprocessor") or 65536),
+        shared_bytes_per_pe=int(shared or (named.shared_bytes_per_pe if named else 49152)),
+        memory_bandwidth_bytes_per_second=(
+            named.memory_bandwidth_bytes_per_second if named else None
+        ),
+        l2_bytes=named.l2_bytes if named else None,
+        compute_capability=f"{major}.{minor}",
+        **register_rules(major, minor),
+    )
+
+
+class _Json:
+    """Top-level items of a JSON object, a part at a time; the array `traceEvents` entry by entry.
+
+    A bare array (the other form of Chrome traces) counts as traceEvents.
+    """
+
+    def __init__(self, stream: Any, where: str) -> None:
+        import codecs
+
+        self.stream, self.where = stream, where
+        self.decode = codecs.getincrementaldecoder("utf-8")()
+        self.text, self.at, self.ended = "", 0, False
+        self.parser = json.JSONDecoder()
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        first = self._peek()
+        if first == "[":
+            for value in self._array():
+                yield "traceEvents", value
+            self._end()
+            return
+        if first != "{":
+            what = "empty" if not first else "not JSON"
+            raise UnreadableFile(f"the file is {what}", where=self.where, fix="Record it again.")
+        self.at += 1
+        while (mark := self._peek()) != "}":
+            if not mark:
+                raise self._cut()
+            key = self._value()
+            if self._peek() != ":":
+                raise self._cut()
+            self.at += 1
+            if key == "traceEvents" and self._peek() == "[":
+                yield "traceEvents", None
+                for value in self._array():
+                    yield "traceEvents", value
+            else:
+                yield str(key), self._value()
+        self.at += 1
+        self._end()
+
+    def _array(self) -> Iterator[Any]:
+        self.at += 1
+        while (mark := self._peek()) != "]":
+            if not mark:
+                raise self._cut()
+            yield self._value()
+        self.at += 1
+
+    def _peek(self) -> str:
+        """The next mark that is no space or comma; empty at the end."""
+        while True:
+            match = _SPACE.match(self.text, self.at)
+            self.at = match.end() if match else self.at
+            if self.at < len(self.text) or not self._more():
+                return self.text[self.at : self.at + 1]
+
+    def _value(self) -> Any:
+        self._peek()
+        while True:
+            try:
+                value, end = self.parser.raw_decode(self.text, self.at)
+                # A number at the very end may go on in the next part.
+                if end < len(self.text) or not self._more():
+                    self.at = end
+                    return value
+            except json.JSONDecodeError:
+                if len(self.text) - self.at > _LARGEST_VALUE or not self._more():
+                    raise self._cut() from None
+            except RecursionError:
+                raise UnreadableFile("nested too deep for a trace", where=self.where) from None
+
+    def _more(self) -> bool:
+        if self.ended:
+            return False
+        part = self.stream.read(_CHUNK)
+        self.ended = not part
+        self.text = self.text[self.at :] + self.decode.decode(part, final=self.ended)
+        self.at = 0
+        return bool(part)
+
+    def _end(self) -> None:
+        if rest := self._peek():
+            raise UnreadableFile(f"text follows the end: {rest!r}", where=self.where)
+
+    def _cut(self) -> UnreadableFile:
+        near = self.text[self.at : self.at + 40]
+        what = f"broken near {near!r}" if near and not self.ended else "cut off before its end"
+        return UnreadableFile(f"the JSON is {what}", where=self.where, fix="Record it again.")

@@ -1,0 +1,183 @@
+"""Nsight Systems SQLite exports (schemas of 2022 to 2024.5): one task per kernel, copy, memset.
+
+Tables are made lazily: an absent one means that no such event happened. Columns come and go between
+versions, so each is asked for by name and null where it is missing. With `--cuda-graph-trace=graph` a
+whole graph is one event without launch shape.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import BadData, UnreadableFile
+from jostle.traces._gpus import Gpu, known_gpu, register_rules
+from jostle.traces._tasks import Profile, TaskBuilder
+
+MAGIC = b"SQLite format 3\x00"
+_COPY_KINDS = {1: "htod", 2: "dtoh", 8: "dtod", 10: "dtod"}
+_PINNED = {0: False, 1: True}  # CUpti_ActivityMemoryKind of nsys: 0 pageable, 1 pinned, 2 device
+_KERNEL, _COPY, _SET, _GRAPH = (
+    f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
+)
+
+
+def read_nsys(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = None) -> Profile:
+    """gpu: instead of what the file says of its devices.
+
+    Raises UnreadableFile for a truncated or foreign database, BadData for one without GPU tasks.
+    """
+    where = str(path)
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
+            base.text_factory = lambda raw: raw.decode(errors="replace")
+            return _read(base, where, run_id, workload, gpu)
+    except sqlite3.Error as error:
+        raise UnreadableFile(
+            f"not a readable SQLite database: {error}",
+            where=where,
+            fix="Export the report again: nsys export --type sqlite REPORT.nsys-rep",
+        ) from None
+
+
+def _read(
+    base: sqlite3.Connection, where: str, run_id: str, workload: str, gpu: Gpu | None
+) -> Profile:
+    tables = {
+        name: {row[1] for row in base.execute(f'pragma table_info("{name}")')}
+        for (name,) in base.execute("select name from sqlite_master where type = 'table'")
+    }
+    if not tables.keys() & {"META_DATA_EXPORT", "EXPORT_META_DATA", "StringIds", _KERNEL}:
+        raise UnreadableFile(
+            "a SQLite database, but not an export of Nsight Systems",
+            where=where,
+            fix="Make one with: nsys export --type sqlite REPORT.nsys-rep",
+        )
+    notes = []
+    gpus: dict[int, Gpu | None] = {}
+    for row in _rows(base, tables, "TARGET_INFO_GPU", _GPU):
+        gpus[row["id"]] = gpu or _hardware(row)
+    names = dict(base.execute("select id, value from StringIds")) if "StringIds" in tables else {}
+    builder = TaskBuilder(run_id, where)
+    skipped = 0
+    for row in _rows(base, tables, _KERNEL, _SHAPE):
+        grid, block = ([row[f"{what}{axis}"] for axis in "XYZ"] for what in ("grid", "block"))
+        builder.add(
+            "kernel",
+            *_time(row),
+            name=names.get(row["demangledName"], names.get(row["shortName"])),
+            blocks=_volume(grid),
+            threads_per_block=_volume(block),
+            registers_per_thread=row["registersPerThread"],
+            shared_bytes=_sum(row["staticSharedMemory"], row["dynamicSharedMemory"]),
+            **_common(row),
+        )
+    for row in _rows(base, tables, _COPY, ("bytes", "copyKind", "srcKind", "dstKind")):
+        kind = _COPY_KINDS.get(row["copyKind"])
+        if kind is None:
+            skipped += 1
+            continue
+        host = row["srcKind"] if kind == "htod" else row["dstKind"]
+        builder.add(
+            kind,
+            *_time(row),
+            name=f"memcpy {kind}",
+            bytes=row["bytes"],
+            pinned=_PINNED.get(host) if kind != "dtod" else None,
+            **_common(row),
+        )
+    for row in _rows(base, tables, _SET, ("bytes",)):
+        builder.add("memset", *_time(row), name="memset", bytes=row["bytes"], **_common(row))
+    graphs = 0
+    for row in _rows(base, tables, _GRAPH, ()):
+        graphs += 1
+        builder.add("graph", *_time(row), name="cuda graph", **_common(row))
+    if graphs:
+        notes.append(
+            f"{graphs} CUDA graphs were recorded whole, without their kernels; "
+            "record with --cuda-graph-trace=node to see them"
+        )
+    if skipped:
+        notes.append(f"{skipped} copies between hosts, peers or arrays were left out")
+    seen = gpus or {0: gpu}
+    return Profile(run_id, workload, builder.finish(seen), seen, tuple(notes), "nsys")
+
+
+_SHAPE = (
+    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread"),
+    *("staticSharedMemory", "dynamicSharedMemory", "demangledName", "shortName"),
+)
+_GPU = (
+    *("id", "name", "smCount", "maxWarpsPerSm", "maxBlocksPerSm", "maxRegistersPerSm"),
+    *("maxShmemPerSm", "memoryBandwidth", "threadsPerWarp", "l2CacheSize"),
+    *("computeMajor", "computeMinor"),
+)
+
+
+def _rows(
+    base: sqlite3.Connection, tables: dict[str, set[str]], table: str, columns: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    """The rows of a table that may be absent, with None for columns that are."""
+    if table not in tables:
+        return
+    event = () if table == "TARGET_INFO_GPU" else ("start", "end", "deviceId", "streamId")
+    wanted = (*event, *columns, *(() if table == "TARGET_INFO_GPU" else ("graphNodeId",)))
+    there = [column for column in wanted if column in tables[table]]
+    missing = {column: None for column in wanted if column not in tables[table]}
+    chosen = ", ".join(f'"{column}"' for column in there)
+    for values in base.execute(f'select {chosen} from "{table}"'):
+        yield {**missing, **dict(zip(there, values, strict=True))}
+
+
+def _time(row: dict[str, Any]) -> tuple[float, float]:
+    start, end = row["start"], row["end"]
+    if start is None or end is None:
+        raise BadData("an event has no start or no end: the recording was cut off")
+    return start * 1e-9, (end - start) * 1e-9
+
+
+def _common(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "device": row["deviceId"] or 0,
+        "stream": row["streamId"],
+        "graph_node": row["graphNodeId"],
+    }
+
+
+def _volume(sides: list[int | None]) -> int | None:
+    """The product of three sides; None where any is absent or none."""
+    product = 1
+    for side in sides:
+        product *= side or 0
+    return product or None
+
+
+def _sum(*parts: int | None) -> int | None:
+    return None if all(part is None for part in parts) else sum(part or 0 for part in parts)
+
+
+def _hardware(row: dict[str, Any]) -> Gpu | None:
+    named = known_gpu(row["name"] or "")
+    if not (row["smCount"] and row["maxWarpsPerSm"]):
+        return named
+    rules = (
+        register_rules(row["computeMajor"], row["computeMinor"] or 0)
+        if row["computeMajor"] is not None
+        else {}
+    )
+    return Gpu(
+        name=row["name"] or "unnamed",
+        pes=row["smCount"],
+        warps_per_pe=row["maxWarpsPerSm"],
+        blocks_per_pe=row["maxBlocksPerSm"] or (named.blocks_per_pe if named else 32),
+        registers_per_pe=row["maxRegistersPerSm"] or 65536,
+        shared_bytes_per_pe=row["maxShmemPerSm"] or (named.shared_bytes_per_pe if named else 49152),
+        memory_bandwidth_bytes_per_second=float(row["memoryBandwidth"] or 0) or None,
+        threads_per_warp=row["threadsPerWarp"] or 32,
+        l2_bytes=row["l2CacheSize"],
+        compute_capability=f"{row['computeMajor']}.{row['computeMinor']}",
+        **rules,
+    )

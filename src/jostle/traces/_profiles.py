@@ -1,0 +1,185 @@
+"""Profiles in files: which reader a file needs, and profiles in a dataset folder.
+
+<folder>/tasks/*.parquet       tasks/v1
+<folder>/profiles/*.parquet    profiles/v1: one row per run and device, with its hardware
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from contextlib import ExitStack
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jostle._files import content_of, read_parquet, staged
+from jostle.errors import BadData, UnreadableFile
+from jostle.traces._counters import schema_of
+from jostle.traces._gpus import Gpu, gpu_named
+from jostle.traces._kineto import GZIP, read_kineto
+from jostle.traces._nsys import MAGIC, read_nsys
+from jostle.traces._profiler_csv import read_nvprof, read_rocprof
+from jostle.traces._tasks import TASKS, TASKS_VERSION, Profile
+
+PROFILES_VERSION = "profiles/v1"
+_WHOLE = {"int": pa.int64(), "str": pa.string(), "int | None": pa.int64()}
+PROFILES: dict[str, tuple[pa.DataType, str, str]] = {
+    "run_id": (pa.string(), "name", "the run that was profiled"),
+    "workload": (pa.string(), "name", "the program with its input"),
+    "format": (pa.string(), "name", "what recorded it"),
+    "note": (pa.string(), "text", "what the reader left out or could not know"),
+    "device": (pa.int32(), "number", "of the accelerator within the run"),
+} | {
+    f"gpu_{f.name}": (_WHOLE.get(str(f.type), pa.float64()), "", "hardware, null where unknown")
+    for f in fields(Gpu)
+}
+_FORMATS = {
+    "nsys": read_nsys,
+    "kineto": read_kineto,
+    "nvprof": read_nvprof,
+    "rocprof": read_rocprof,
+}
+
+
+def read_profile(
+    path: str | os.PathLike[str],
+    *,
+    workload: str | None = None,
+    run_id: str | None = None,
+    gpu: Gpu | str | None = None,
+    format: str | None = None,
+) -> Profile:
+    """A profile that another tool recorded: nsys SQLite, Kineto JSON, nvprof or rocprof CSV.
+
+    workload: what ran; the file's name by default. gpu: a name from the table of devices or a Gpu, for
+    files that do not say. format: instead of looking at the content. Raises UnreadableFile for a missing,
+    empty, truncated or foreign file, BadData for one without GPU tasks, UnknownName for a GPU.
+    """
+    path = Path(path)
+    if isinstance(gpu, str):
+        gpu = gpu_named(gpu)
+    if format is not None and format not in _FORMATS:
+        raise BadData(f"format {format!r} is none of {', '.join(_FORMATS)}", where=str(path))
+    kind = format or _sniff(path)
+    stem = path.name.split(".")[0]
+    named = workload or stem
+    return _FORMATS[kind](path, run_id=run_id or named, workload=named, gpu=gpu)
+
+
+def _sniff(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            head = file.read(65536)
+    except OSError as error:
+        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None
+    if not head:
+        raise UnreadableFile("the file is empty", where=str(path), fix="Record the profile again.")
+    if head.startswith(MAGIC):
+        return "nsys"
+    if head.startswith(GZIP):
+        try:
+            with gzip.open(path) as file:
+                head = file.read(4096)
+        except (OSError, EOFError, zlib.error) as error:
+            raise UnreadableFile(
+                f"damaged gzip: {error}", where=str(path), fix="Copy or record it again."
+            ) from None
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if text[:1] in ("{", "["):
+        return "kineto"
+    if text.startswith("==") or ('"Start"' in text and "Duration" in text):
+        return "nvprof"
+    first = text.split("\n", 1)[0].lower().replace("-", "_")
+    if "kernel_name" in first or "kernelname" in first or "start_timestamp" in first:
+        return "rocprof"
+    fix = "Known: SQLite exports of Nsight Systems, Kineto JSON (also .gz), CSV of nvprof and rocprof."
+    if path.suffix in (".nsys-rep", ".qdrep"):
+        fix = "Export it first: nsys export --type sqlite REPORT.nsys-rep"
+    raise UnreadableFile("not a profile of a known format", where=str(path), fix=fix)
+
+
+def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> list[Path]:
+    """Add profiles to the dataset in folder `path`; returns the files written.
+
+    Raises BadData for a run_id that the dataset holds already, NotPermitted when the disk is full.
+    """
+    folder = Path(path)
+    ids = [profile.run_id for profile in profiles]
+    known = {row["run_id"] for row in _table(folder, "profiles").to_pylist()}
+    twice = [run_id for run_id in ids if run_id in known or ids.count(run_id) > 1]
+    if twice:
+        raise BadData(
+            f"the profile {twice[0]!r} is there already",
+            where=str(folder),
+            fix="Give it another --run-id, or write to another folder.",
+        )
+    rows = [
+        {
+            "run_id": profile.run_id,
+            "workload": profile.workload,
+            "format": profile.format,
+            "note": "; ".join(profile.notes) or None,
+            "device": device,
+            **{f"gpu_{k}": v for k, v in (asdict(gpu) if gpu else {}).items()},
+        }
+        for profile in profiles
+        for device, gpu in sorted(profile.gpus.items())
+    ]
+    heads = pa.Table.from_pylist(rows, schema=schema_of(PROFILES, PROFILES_VERSION))
+    tasks = pa.concat_tables([profile.tasks for profile in profiles])
+    with ExitStack() as stack:
+        # Tasks first: a reader passes over those whose profile is not listed yet.
+        parts = [
+            stack.enter_context(staged(table, folder / kind))
+            for kind, table in (("tasks", tasks), ("profiles", heads))
+        ]
+        return [file for part in parts if (file := part.publish()) is not None]
+
+
+def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
+    """{run_id: profile} of the dataset in folder `path`, in the order of run_id.
+
+    Raises UnreadableFile naming a file that is missing, truncated or foreign, or a folder without any.
+    """
+    folder = Path(path)
+    heads = _table(folder, "profiles").to_pylist()
+    if not heads:
+        raise UnreadableFile(
+            "the folder holds no profiles of accelerators",
+            where=str(folder),
+            fix="Bring some in with jostle import profile FILE -o FOLDER.",
+        )
+    tasks = _table(folder, "tasks")
+    names = tasks.column("run_id").to_numpy()
+    found = {}
+    for run_id in sorted({head["run_id"] for head in heads}):
+        mine = [head for head in heads if head["run_id"] == run_id]
+        part = tasks.filter(pa.array(names == run_id))
+        order = np.argsort(part.column("sequence").to_numpy(), kind="stable")
+        gpus = {head["device"]: _gpu(head) for head in mine}
+        notes = tuple(mine[0]["note"].split("; ")) if mine[0]["note"] else ()
+        found[run_id] = Profile(
+            run_id, mine[0]["workload"], part.take(pa.array(order)), gpus, notes, mine[0]["format"]
+        )
+    return found
+
+
+def _gpu(head: dict[str, Any]) -> Gpu | None:
+    if head["gpu_name"] is None:
+        return None
+    return Gpu(**{f.name: head[f"gpu_{f.name}"] for f in fields(Gpu)})
+
+
+def _table(folder: Path, kind: str) -> pa.Table:
+    version = TASKS_VERSION if kind == "tasks" else PROFILES_VERSION
+    files: dict[str, Path] = {}
+    for file in sorted((folder / kind).glob("[!.]*.parquet")):
+        files.setdefault(content_of(file), file)
+    tables = [read_parquet(file, version) for file in files.values()]
+    schema = schema_of(TASKS if kind == "tasks" else PROFILES, version)
+    return pa.concat_tables(tables) if tables else schema.empty_table()

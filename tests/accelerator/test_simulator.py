@@ -1,0 +1,234 @@
+"""Both simulators against each other, an oracle of small steps, and what must hold of any schedule."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jostle.accelerator import (
+    Application,
+    Concurrent,
+    Device,
+    Partition,
+    Task,
+    Tenant,
+    TimeSliced,
+    simulate,
+)
+from jostle.errors import BadData, UsageError
+from tests.accelerator.oracle import step_through
+
+quick = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+HAS_NUMBA = importlib.util.find_spec("numba") is not None
+
+tasks = st.one_of(
+    st.builds(
+        Task,
+        kind=st.just("kernel"),
+        seconds=st.integers(0, 12).map(float),
+        gap_seconds=st.integers(0, 4).map(float),
+        blocks=st.integers(1, 150),
+        warps_per_block=st.sampled_from([1, 2, 4]),
+        occupancy_ratio=st.sampled_from([0.5, 1.0]),
+        needs=st.sampled_from([{}, {"memory": 4.0}, {"memory": 16.0}]),
+    ),
+    st.builds(
+        Task,
+        kind=st.sampled_from(["htod", "dtoh"]),
+        seconds=st.integers(1, 9).map(float),
+        gap_seconds=st.integers(0, 4).map(float),
+        exclusive=st.booleans(),
+        link_ratio=st.sampled_from([1.0, 0.6, 0.25]),
+    ),
+)
+kernels = tasks.filter(lambda task: task.kind == "kernel")
+lists = st.lists(tasks, min_size=1, max_size=5).filter(
+    lambda found: sum(t.seconds + t.gap_seconds for t in found) > 0
+)
+devices = st.builds(
+    Device,
+    pes=st.sampled_from([1, 3, 10]),
+    warps_per_pe=st.just(8),
+    resources=st.sampled_from([{}, {"memory": 40.0}]),
+    bus=st.sampled_from(["per_direction", "shared"]),
+    placement=st.sampled_from(["pack", "spread"]),
+    time_slice_seconds=st.sampled_from([0.5, 2.0]),
+)
+models = st.sampled_from(["concurrent", "sequential", "time-sliced"])
+
+
+def apps(found: list[list[Task]]) -> list[Application]:
+    return [Application(f"a{number}", tuple(part)) for number, part in enumerate(found)]
+
+
+def task_ends(tenants: list[Tenant], device: Device, **how) -> np.ndarray:
+    return np.concatenate(simulate(tenants, device, **how).task_ends)
+
+
+@pytest.mark.skipif(not HAS_NUMBA, reason="the compiled simulator needs the extra simulate")
+@quick
+@given(
+    found=st.lists(lists, min_size=1, max_size=4),
+    device=devices,
+    model=st.one_of(models, st.just(Concurrent(merge_ratio=0.2))),
+    most=st.sampled_from([None, 2]),
+    loops=st.booleans(),
+)
+def test_both_simulators_agree(found, device, model, most, loops) -> None:
+    tenants = [
+        Tenant(app, None if loops and number else 2, start_seconds=0.25 * number, most_pes=most)
+        for number, app in enumerate(apps(found))
+    ]
+    plain = simulate(tenants, device, kernels=model, engine="reference")
+    fast = simulate(tenants, device, kernels=model, engine="compiled")
+    assert fast.tasks == plain.tasks
+    for ours, theirs in zip(fast.task_ends, plain.task_ends, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+    for ours, theirs in zip(fast.latencies, plain.latencies, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@settings(quick, max_examples=25)
+@given(
+    found=st.lists(lists, min_size=1, max_size=3),
+    device=devices.map(lambda d: replace(d, placement="pack")),
+    model=st.sampled_from(["concurrent", "sequential"]),
+)
+def test_small_steps_come_to_the_same(found, device, model) -> None:
+    # All times are multiples of the step except where rates or solo times are not.
+    occupied = [[replace(task, occupancy_ratio=1.0) for task in part] for part in found]
+    applications, step = apps(occupied), 1 / 64
+    expected = np.concatenate(step_through(applications, device, step, model))
+    tenants = [Tenant(app) for app in applications]
+    found_ends = task_ends(tenants, device, kernels=model, engine="reference")
+    # Rounding up to whole steps may let one application overtake another at a tie: then only the
+    # work done as a whole must agree. Otherwise each end does.
+    slack = step * 4 * len(expected)
+    close = np.abs(found_ends - expected) <= slack
+    assert close.all() or abs(found_ends.max() - expected.max()) <= 0.35 * expected.max()
+    assert close.mean() >= 0.5 or len(expected) < 3
+
+
+@quick
+@given(found=lists, device=devices, model=models)
+def test_alone_is_solo(found, device, model) -> None:
+    app = apps([found])[0]
+    ends = task_ends([Tenant(app)], device, kernels=model, engine="reference")
+    np.testing.assert_allclose(ends[-1], app.solo_seconds, rtol=1e-9)
+
+
+@quick
+@given(first=kernels, second=kernels, device=devices, model=models, later=st.integers(0, 5))
+def test_a_corunner_never_helps(first, second, device, model, later) -> None:
+    app, other = (Application("a", (replace(t, seconds=t.seconds + 1),)) for t in (first, second))
+    both = [Tenant(app), Tenant(other, start_seconds=float(later))]
+    together = simulate(both, device, kernels=model, engine="reference")
+    for tenant, ends in zip(both, together.run_ends, strict=True):
+        assert ends[0] >= tenant.start_seconds + tenant.application.solo_seconds - 1e-9
+
+
+@quick
+@given(found=st.lists(lists, min_size=2, max_size=3), device=devices)
+def test_work_is_conserved(found, device) -> None:
+    """One kernel at a time: the device is never idle while one waits, and does no work twice."""
+    only = [
+        [replace(t, kind="kernel", gap_seconds=0.0, seconds=t.seconds + 1) for t in part]
+        for part in found
+    ]
+    tenants = [Tenant(app) for app in apps(only)]
+    total = sum(tenant.application.solo_seconds for tenant in tenants)
+    for model in ("sequential", "time-sliced"):
+        ends = task_ends(tenants, device, kernels=model, engine="reference")
+        np.testing.assert_allclose(np.max(ends), total, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_ties_go_to_the_tenant_named_first(engine: str) -> None:
+    if engine == "compiled" and not HAS_NUMBA:
+        pytest.skip("the compiled simulator needs the extra simulate")
+    full = Task("kernel", 4.0, blocks=80)
+    short = Task("kernel", 1.0, blocks=80)
+    device = Device(10, 8)
+    a, b = Application("a", (full,)), Application("b", (short,))
+    assert task_ends([Tenant(a), Tenant(b)], device, engine=engine).tolist() == [4, 5]
+    assert task_ends([Tenant(b), Tenant(a)], device, engine=engine).tolist() == [1, 5]
+
+
+def test_runs_are_repeatable_to_the_bit() -> None:
+    random = np.random.default_rng(0)
+    found = [
+        [Task("kernel", float(s), float(g), int(n)) for s, g, n in random.uniform(1, 9, (20, 3))]
+        for _ in range(3)
+    ]
+    tenants = [Tenant(app) for app in apps(found)]
+    first = task_ends(tenants, Device(7, 8), kernels="concurrent")
+    assert (first == task_ends(tenants, Device(7, 8), kernels="concurrent")).all()
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_partitions_do_not_touch_each_other(engine: str) -> None:
+    if engine == "compiled" and not HAS_NUMBA:
+        pytest.skip("the compiled simulator needs the extra simulate")
+    app = Application("a", (Task("kernel", 10.0, blocks=80, needs={"memory": 10.0}),))
+    device = Device(10, 8, {"memory": 100.0}, partitions=(Partition(5, 0.5), Partition(5, 0.5)))
+    apart = [Tenant(app, partition=0), Tenant(app, partition=1)]
+    # Each has half the PEs and half the bandwidth: two batches of 10 s.
+    assert task_ends(apart, device, engine=engine).tolist() == [20, 20]
+    limited = [Tenant(app, most_pes=5), Tenant(app, most_pes=5)]
+    shared = replace(device, partitions=())
+    assert task_ends(limited, shared, engine=engine).tolist() == [20, 20]
+
+
+def test_nonsense_is_refused() -> None:
+    app = Application("a", (Task("kernel", 1.0, blocks=1),))
+    with pytest.raises(UsageError, match="never end"):
+        simulate([Tenant(app, None)], Device(1))
+    with pytest.raises(UsageError, match="partition 1"):
+        simulate([Tenant(app, partition=1)], Device(1))
+    with pytest.raises(UsageError, match="out of order"):
+        Tenant(app, 2, arrivals=np.array([2.0, 1.0]))
+    for bad in (
+        Task("kernel", float("nan")),
+        Task("kernel", -1.0),
+        Task("copy", 1.0),
+        Task("kernel", 1.0, blocks=0),
+        Task("htod", 1.0, link_ratio=0.0),
+        Task("kernel", 1.0, needs={"memory": -1.0}),
+    ):
+        with pytest.raises(BadData, match="task 0"):
+            Application("bad", (bad,))
+    with pytest.raises(BadData, match="no time"):
+        Application("idle", (Task("kernel", 0.0),))
+    with pytest.raises(UsageError, match="placement"):
+        Device(1, placement="anywhere")
+
+
+def test_a_model_of_ones_own() -> None:
+    """A plug-in: every kernel is twice as slow."""
+
+    class Slow(TimeSliced):
+        def station(self, device, resources):
+            station = super().station(device, resources)
+            submit = station.submit
+
+            def slower(ticket):
+                ticket.seconds *= 2
+                submit(ticket)
+
+            station.submit = slower
+            return station
+
+    app = Application("a", (Task("kernel", 3.0, blocks=1),))
+    found = simulate([Tenant(app)], Device(1), kernels=Slow())
+    assert found.engine == "reference"
+    assert found.run_ends[0].tolist() == [6.0]

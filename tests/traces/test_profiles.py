@@ -1,0 +1,397 @@
+"""Readers of accelerator profiles, on files made here in the formats' own shapes, and on broken ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sqlite3
+import tracemalloc
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.errors import BadData, BadRows, JostleError, UnknownName, UnreadableFile
+from jostle.traces import (
+    GPUS,
+    Profile,
+    gpu_named,
+    read_profile,
+    read_profiles,
+    tasks_from_rows,
+    write_profiles,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("JOSTLE_DATA", ROOT.parent / "shared" / "data")) / "traces"
+
+KERNEL_COLUMNS = (
+    "start,end,deviceId,streamId,demangledName,shortName,registersPerThread,gridX,gridY,gridZ,"
+    "blockX,blockY,blockZ,staticSharedMemory,dynamicSharedMemory,graphNodeId"
+)
+GPU_COLUMNS = (
+    "id,name,memoryBandwidth,smCount,l2CacheSize,maxShmemPerSm,maxRegistersPerSm,threadsPerWarp,"
+    "maxWarpsPerSm,maxBlocksPerSm,computeMajor,computeMinor"
+)
+A100 = (0, "NVIDIA A100-SXM4-40GB", 1.5552e12, 108, 2**25, 167936, 65536, 32, 64, 32, 8, 0)
+
+
+def nsys(path: Path, *, year: int = 2024, copies: bool = True, graphs: bool = False) -> Path:
+    """A database as nsys exports it; year 2023 has the older name of the table of versions."""
+    with closing(sqlite3.connect(path)) as base, base:
+
+        def table(name: str, columns: str, rows: list[tuple]) -> None:
+            base.execute(f"create table {name} ({columns})")
+            marks = ",".join("?" * len(columns.split(",")))
+            base.executemany(f"insert into {name} values ({marks})", rows)
+
+        version = "META_DATA_EXPORT" if year >= 2024 else "EXPORT_META_DATA"
+        table(version, "name,value", [("EXPORT_PRODUCT_VERSION", f"{year}.5")])
+        table("StringIds", "id,value", [(1, "axpy(float*)"), (2, "axpy")])
+        if year >= 2024:
+            table("TARGET_INFO_GPU", GPU_COLUMNS, [A100])
+        kernels = [
+            (3000, 5000, 0, 7, 1, 2, 32, 10, 2, 1, 128, 2, 1, 1024, 512, None),
+            (7000, 8000, 0, 7, 1, 2, 32, 10, 1, 1, 256, 1, 1, 0, 0, 5 if graphs else None),
+        ]
+        table("CUPTI_ACTIVITY_KIND_KERNEL", KERNEL_COLUMNS, kernels)
+        if copies:
+            columns = "start,end,deviceId,streamId,bytes,copyKind,srcKind,dstKind"
+            rows = [
+                (1000, 2000, 0, 7, 4096, 1, 0, 2),
+                (9000, 9500, 0, 7, 2048, 2, 2, 1),
+                (9600, 9700, 0, 7, 64, 8, 2, 2),
+                (9800, 9900, 0, 7, 64, 9, 2, 2),
+            ]
+            table("CUPTI_ACTIVITY_KIND_MEMCPY", columns, rows)
+        if graphs:
+            table(
+                "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "start,end,deviceId,streamId", [(1, 900, 0, 7)]
+            )
+    return path
+
+
+def test_nsys(tmp_path: Path) -> None:
+    found = read_profile(nsys(tmp_path / "a.sqlite"), workload="axpy")
+    assert found.tasks.column("kind").to_pylist() == ["htod", "kernel", "kernel", "dtoh", "dtod"]
+    kernel = found.tasks.to_pylist()[1]
+    assert kernel["name"] == "axpy(float*)"
+    assert (kernel["blocks"], kernel["threads_per_block"], kernel["shared_bytes"]) == (
+        20,
+        256,
+        1536,
+    )
+    assert kernel["start_seconds"] == pytest.approx(3e-6)
+    assert kernel["duration_seconds"] == pytest.approx(2e-6)
+    assert kernel["occupancy_ratio"] == 1.0
+    assert kernel["bandwidth_per_pe"] is None
+    assert found.tasks.column("pinned").to_pylist() == [False, None, None, True, None]
+    gpu = found.gpus[0]
+    assert gpu is not None
+    assert (gpu.pes, gpu.memory_bandwidth_bytes_per_second) == (108, 1.5552e12)
+    assert "1 copies" in found.notes[0]
+
+
+def test_nsys_without_tables_that_were_never_made(tmp_path: Path) -> None:
+    found = read_profile(nsys(tmp_path / "a.sqlite", year=2023, copies=False))
+    assert len(found) == 2
+    assert found.gpus == {0: None}
+    assert np.isnan(found.column("occupancy_ratio").astype(float)).all()
+    said = read_profile(tmp_path / "a.sqlite", gpu="V100")
+    assert said.column("occupancy_ratio").tolist() == [1.0, 1.0]
+
+
+def test_nsys_graphs(tmp_path: Path) -> None:
+    found = read_profile(nsys(tmp_path / "a.sqlite", graphs=True))
+    assert found.tasks.column("kind").to_pylist()[0] == "graph"
+    assert 5 in found.tasks.column("graph_node").to_pylist()
+    assert "graph" in found.notes[0]
+
+
+def test_foreign_and_cut_databases(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as base, base:
+        base.execute("create table t (a)")
+    with pytest.raises(UnreadableFile, match="not an export of Nsight"):
+        read_profile(tmp_path / "other.sqlite")
+    whole = nsys(tmp_path / "a.sqlite").read_bytes()
+    (tmp_path / "cut.sqlite").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(JostleError, match="SQLite"):
+        read_profile(tmp_path / "cut.sqlite")
+
+
+def kineto(*events: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"schemaVersion": 1, **more, "traceEvents": list(events), "traceName": "x"}
+
+
+KERNEL = {
+    "ph": "X",
+    "cat": "kernel",
+    "name": "gemm",
+    "pid": 0,
+    "ts": 1000.5,
+    "dur": 10,
+    "args": {
+        "device": 0,
+        "stream": 7,
+        "registers per thread": 122,
+        "shared memory": 12544,
+        "grid": [8, 16, 5],
+        "block": [128, 1, 1],
+        "est. achieved occupancy %": 99,
+    },
+}
+COPY = {
+    "ph": "X",
+    "cat": "gpu_memcpy",
+    "name": "Memcpy HtoD (Pinned -> Device)",
+    "pid": 0,
+    "ts": 900,
+    "dur": 5.5,
+    "args": {"device": 0, "stream": 7, "bytes": 1024},
+}
+PROPERTIES = [
+    {
+        "id": 0,
+        "name": "NVIDIA A100-PG509-200",
+        "computeMajor": 8,
+        "computeMinor": 0,
+        "maxThreadsPerMultiprocessor": 2048,
+        "regsPerMultiprocessor": 65536,
+        "warpSize": 32,
+        "sharedMemPerMultiprocessor": 167936,
+        "numSms": 108,
+    }
+]
+HOST = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2}
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("bare", [False, True])
+def test_kineto(tmp_path: Path, zipped: bool, bare: bool) -> None:
+    document: Any = kineto(HOST, KERNEL, COPY, deviceProperties=PROPERTIES)
+    if bare:
+        document = document["traceEvents"]
+    path = tmp_path / ("a.json.gz" if zipped else "a.json")
+    content = json.dumps(document).encode()
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    found = read_profile(path, gpu="A100" if bare else None)
+    copy, kernel = found.tasks.to_pylist()
+    assert (copy["kind"], copy["pinned"], copy["bytes"]) == ("htod", True, 1024)
+    assert kernel["blocks"] == 640
+    assert kernel["start_seconds"] == pytest.approx(1000.5e-6)
+    # 122 registers: 16 warps of 64 fit, whatever the trace says was achieved.
+    assert kernel["occupancy_ratio"] == 0.25
+
+
+def test_kineto_of_amd_says_what_it_lacks(tmp_path: Path) -> None:
+    amd = {**KERNEL, "args": {"device": 2, "stream": 0}}
+    properties = [{"id": 0, "name": "AMD Radeon Graphics", "warpSize": 64, "numSms": 104}]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(kineto(amd, deviceProperties=properties)))
+    found = read_profile(path)
+    assert found.gpus[2] == GPUS["MI250"]
+    assert found.tasks.column("blocks").to_pylist() == [None]
+    assert "launch shape" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ('{"traceEvents": [', "cut off"),
+        ('{"traceEvents": [{"cat": "kernel", "ts": 1, "du', "cut off"),
+        (json.dumps({"a": 1}), "no traceEvents"),
+        (json.dumps(kineto(HOST)), "no kernel or transfer"),
+        ('{"traceEvents": []} and more', "follows the end"),
+        ('{"traceEvents": [{]}', "broken|cut off"),
+        ("PK\x03\x04 something", "not a profile"),
+        (json.dumps(kineto({**KERNEL, "ts": "soon"})), "no readable ts"),
+        (json.dumps(kineto({**KERNEL, "dur": -1})), "takes -1"),
+        (json.dumps(kineto({**KERNEL, "ts": float("nan")})), "starts at nan"),
+    ],
+)
+def test_broken_kineto(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(BadData, match=said):
+        read_profile(path)
+
+
+def test_a_cut_gzip(tmp_path: Path) -> None:
+    whole = gzip.compress(json.dumps(kineto(*[KERNEL] * 500)).encode())
+    (tmp_path / "a.json.gz").write_bytes(whole[:-20])
+    with pytest.raises(UnreadableFile, match=r"read to its end|damaged"):
+        read_profile(tmp_path / "a.json.gz")
+
+
+def test_a_large_trace_is_streamed(tmp_path: Path) -> None:
+    """40 MB, of which one event in forty is a kernel: memory stays far under the file's size."""
+    path = tmp_path / "a.json"
+    host = json.dumps({**HOST, "args": {"padding": "x" * 900}})
+    kernel = json.dumps(KERNEL)
+    with path.open("w") as file:
+        file.write('{"traceEvents": [')
+        for _ in range(1000):
+            file.write(",".join([host] * 39 + [kernel]) + ",")
+        file.write(kernel + "]}")
+    tracemalloc.start()
+    found = read_profile(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found) == 1001
+    assert path.stat().st_size > 3e7
+    assert peak < 1.2e7
+
+
+NVPROF = """==1== NVPROF is profiling process 1, command: ./a
+==1== Profiling result:
+"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z",\
+"Registers Per Thread","Static SMem","Dynamic SMem","Size","Throughput","Device","Context","Stream","Name"
+s,us,,,,,,,,KB,B,MB,GB/s,,,,
+0.5,10.0,,,,,,,,,,16.0,1.0,"GeForce GTX 1080 Ti (0)","1","7","[CUDA memcpy HtoD]"
+0.6,20.0,4096,2,1,512,1,1,19,8.0,256,,,"GeForce GTX 1080 Ti (0)","1","7","sort(int*, int) [1]"
+0.7,1.0,,,,,,,,,,1.0,1.0,"GeForce GTX 1080 Ti (0)","1","7","[CUDA memset]"
+"""
+
+
+def test_nvprof(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(NVPROF)
+    copy, kernel, memset = read_profile(path).tasks.to_pylist()
+    assert (copy["bytes"], copy["pinned"]) == (16 * 2**20, None)
+    assert (copy["start_seconds"], copy["duration_seconds"]) == pytest.approx((0.5, 1e-5))
+    assert (kernel["blocks"], kernel["shared_bytes"]) == (8192, 8 * 1024 + 256)
+    assert kernel["occupancy_ratio"] == 1.0
+    assert memset["kind"] == "memset"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (NVPROF[:-30], "cut off"),
+        (NVPROF.replace("s,us", "s,fortnights"), "row of units"),
+        (NVPROF.replace("20.0", "soon"), "line 6"),
+        (NVPROF.replace("20.0", "-20.0"), "takes -"),
+        (NVPROF.splitlines()[0], "no header"),
+        ("\n".join(NVPROF.splitlines()[:4]), "no kernel or transfer"),
+    ],
+)
+def test_broken_nvprof(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(BadData, match=said):
+        read_profile(path)
+
+
+def test_rocprof_counts_work_items(tmp_path: Path) -> None:
+    path = tmp_path / "timestamps.csv"
+    path.write_text(
+        "Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Arch_VGPR,Accum_VGPR,"
+        "Start_Timestamp,End_Timestamp\n"
+        '0,"copy(double*, int)",1048576,256,0,8,0,1413827795608813,1413827795628973\n'
+    )
+    (tmp_path / "sysinfo.csv").write_text("gpu_model,cu_per_gpu,hbm_bw\nMI200,104,1638.4\n")
+    found = read_profile(path)
+    row = found.tasks.to_pylist()[0]
+    assert (row["blocks"], row["threads_per_block"], row["occupancy_ratio"]) == (4096, 256, 1.0)
+    assert row["duration_seconds"] == pytest.approx(20.16e-6)
+    assert found.gpus[0] is not None
+    assert found.gpus[0].pes == 104
+    path.write_text("Dispatch_ID,Kernel_Name,GPU_ID\n0,k,2\n")
+    with pytest.raises(UnreadableFile, match="no start and end"):
+        read_profile(path)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "threads", "registers", "shared", "occupancy"),
+    [
+        # NVIDIA's occupancy calculator.
+        ("K40", 256, 32, 0, 1.0),
+        ("K40", 256, 64, 0, 0.5),
+        ("V100", 128, 64, 0, 0.5),
+        ("V100", 1024, 65, 0, 0.0),  # 32 warps need more registers than there are
+        ("V100", 256, 32, 49152, 0.25),
+        ("V100", 96, 32, 0, 63 / 64),
+        ("A100", 128, 122, 12544, 0.25),
+        ("A100", 64, 16, 0, 1.0),
+        ("A100", 32, 16, 0, 0.5),  # 32 blocks are the limit
+        ("A100", 256, 32, 49152, 3 * 8 / 64),
+        ("T4", 256, 64, 0, 1.0),
+        ("T4", 64, 32, 0, 1.0),
+        ("H100", 512, 40, 0, 0.75),
+        ("H200", 256, 168, 0, 8 / 64),
+        ("GTX 1080 Ti", 256, 37, 0, 0.75),
+        ("MI250", 256, 8, 0, 1.0),
+        ("MI250", 256, 128, 0, 0.5),
+        ("MI250", 256, 256, 0, 0.25),
+    ],
+)
+def test_theoretical_occupancy(gpu, threads, registers, shared, occupancy) -> None:
+    assert gpu_named(gpu).occupancy(threads, registers, shared) == pytest.approx(occupancy)
+
+
+def test_devices_by_the_names_that_drivers_give() -> None:
+    for said, known in {
+        "Tesla V100-SXM2-32GB": "V100",
+        "NVIDIA A100-SXM4-80GB": "A100 80GB",
+        "NVIDIA A100-PCIE-40GB": "A100",
+        "GeForce GTX 1080 Ti (0)": "GTX 1080 Ti",
+        "Tesla T4": "T4",
+        "NVIDIA H100 80GB HBM3": "H100",
+        "NVIDIA H100 PCIe": "H100 PCIe",
+        "NVIDIA H200": "H200",
+        "Tesla K40c": "K40",
+        "AMD Instinct MI250X": "MI250",
+    }.items():
+        assert gpu_named(said).name == known, said
+    with pytest.raises(UnknownName, match="GPU"):
+        gpu_named("Voodoo 2")
+
+
+def test_profiles_in_a_dataset(tmp_path: Path) -> None:
+    first = read_profile(nsys(tmp_path / "a.sqlite"), workload="axpy")
+    rows = [{"kind": "kernel", "start_seconds": 0.0, "duration_seconds": 1.0, "name": "k"}]
+    second = tasks_from_rows(rows, run_id="other", gpu=GPUS["T4"])
+    write_profiles(tmp_path / "set", [first, second])
+    back = read_profiles(tmp_path / "set")
+    assert list(back) == ["axpy", "other"]
+    assert back["axpy"].tasks.equals(first.tasks)
+    assert back["axpy"].gpus == dict(first.gpus)
+    assert back["axpy"].notes == first.notes
+    with pytest.raises(BadData, match="there already"):
+        write_profiles(tmp_path / "set", [second])
+    with pytest.raises(UnreadableFile, match="no profiles"):
+        read_profiles(tmp_path / "empty")
+
+
+def test_bandwidth_needs_are_added_by_name() -> None:
+    rows = [{"kind": "kernel", "start_seconds": 0.0, "duration_seconds": 1.0, "name": "k"}]
+    profile: Profile = tasks_from_rows(rows, run_id="a", gpu=GPUS["T4"])
+    assert profile.with_bandwidth({"k": 3.0}).column("bandwidth_per_pe").tolist() == [3.0]
+    with pytest.raises(BadData, match="bandwidth need"):
+        profile.with_bandwidth({"k": -1.0})
+    with pytest.raises(BadRows):
+        tasks_from_rows(
+            [{"kind": "kernel", "start_seconds": 0.0, "duration_seconds": float("inf")}],
+            run_id="a",
+            gpu=GPUS["T4"],
+        )
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"no public measurements in {DATA}")
+def test_real_files() -> None:
+    counts = {
+        "kineto_a100_alexnet_25KB.json.gz": 98,
+        "kineto_amd_mi250_7KB.json.gz": 16,
+        "kineto_dlrm_rank0_sampled_124KB.json.gz": 1204,
+        "kineto_v100_ns_resolution_1.1MB.json.gz": 6095,
+        "nsys_cloverleaf_cuda_perlmutter.sqlite": 1591,
+        "nsys_saxpy_mpi_cuda_perlmutter.sqlite": 20,
+        "rocprof_MI200/timestamps.csv": 3,
+        "rocprof_MI300X_A1/timestamps.csv": 3,
+    }
+    assert {name: len(read_profile(DATA / name)) for name in counts} == counts
