@@ -11,7 +11,8 @@ import typer
 from jostle.cli._people import fit_progress, print_json
 
 if TYPE_CHECKING:
-    pass
+    from jostle.alignment import Alignment
+    from jostle.runs import Runs
 
 
 def register(app: typer.Typer) -> None:
