@@ -17,7 +17,7 @@ GPUS = ("k80", "p100", "v100")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()

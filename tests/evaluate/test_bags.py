@@ -74,13 +74,15 @@ def test_pairs_are_held_out_whole_and_errors_are_those_of_the_model(runs: Runs) 
     taken = {tuple(sorted((w, *b))) for w, _, b in map(train.row, range(len(train))) if b}
     test = [
         i
-        for i in np.flatnonzero(~alone)
+        for i in np.flatnonzero(~alone).tolist()
         if tuple(sorted((runs.colocations.row(i)[0], *runs.colocations.row(i)[2]))) not in taken
     ]
     held = {tuple(sorted((w, *b))) for w, _, b in map(runs.colocations.row, test)}
     assert len(taken) + len(held) == 21  # pairs of six, themselves included
     assert len(train) - alone.sum() + len(test) == (~alone).sum()
-    solo = {runs.colocations.row(i)[0]: runs.runtime_seconds[i] for i in np.flatnonzero(alone)}
+    solo = {
+        runs.colocations.row(i)[0]: runs.runtime_seconds[i] for i in np.flatnonzero(alone).tolist()
+    }
     error = [abs(solo[runs.colocations.row(i)[0]] / runs.runtime_seconds[i] - 1) for i in test]
     assert found.metrics["slowdown_mape_spy_ratio"] == pytest.approx(np.mean(error))
 
