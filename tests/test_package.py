@@ -24,7 +24,7 @@ def test_import_jostle_is_free() -> None:
 
 
 def test_rooms_faces_are_free() -> None:
-    rooms = ("runs", "traces", "measure", "factorization", "models", "evaluate")
+    rooms = ("runs", "traces", "measure", "factorization", "models", "evaluate", "datasets")
     loaded = modules_after("import " + ", ".join(f"jostle.{room}" for room in rooms))
     assert not loaded & HEAVY
 
