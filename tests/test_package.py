@@ -28,6 +28,7 @@ def test_rooms_faces_are_free() -> None:
     rooms = (
         "runs",
         "traces",
+        "datasets",
         "measure",
         "accelerator",
         "alignment",

@@ -238,3 +238,16 @@ def test_interference_norm_against_the_full_matrix(fitted: FittedFactorization) 
     assert np.allclose(fitted.interference_norm(), np.linalg.norm(full, 2, axis=(1, 2)), rtol=1e-4)
     assert fitted.interference_norm().shape == (PLATFORMS,)
     assert len(fitted.workload_names) == WORKLOADS
+
+
+def test_prior_runs_are_learned_from_and_never_calibrated_on() -> None:
+    from jostle import fit
+
+    few, test = make_world(150, 11), make_world(800, 12)
+    without = fit(few, QUICK, seed=0)
+    helped = fit(few, QUICK, seed=0, prior=make_world(2000, 13))
+    assert mape(helped.predictor, test) < 0.7 * mape(without.predictor, test)
+    assert {k: p.n for k, p in helped.calibration.pools.items()} == {
+        k: p.n for k, p in without.calibration.pools.items()
+    }
+    assert helped.said["runs"]["prior"] == 2000

@@ -44,6 +44,12 @@ def tour(
     accept_all: Annotated[
         bool, typer.Option("--accept-all", help="Keep windows that others disturbed.")
     ] = False,
+    prior: Annotated[
+        bool,
+        typer.Option(
+            "--prior/--no-prior", help="Learn from the sample that comes with Jostle, too."
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -63,6 +69,7 @@ def tour(
         "window_seconds": window,
         "time_budget_seconds": budget,
         "seed": seed,
+        "prior": prior,
     }
     plan = replace(TourPlan(), **{k: v for k, v in given.items() if v is not None})
     typer.echo(
@@ -92,11 +99,14 @@ def tour(
 
 def _print(found: Tour, plan: TourPlan, output: Path) -> None:
     m, measured = found.metrics, found.measured
+    shared = found.model.said["runs"].get("prior", 0)
     typer.echo(
         f"Measured {measured.ok} windows in {measured.elapsed_seconds:.0f} s "
         f"({measured.contaminated} more were disturbed and measured again"
         f"{f', {measured.given_up} in vain' if measured.given_up else ''}), "
-        f"learned from {found.model.said['runs']['fitted']} runs in {found.seconds_to_fit:.0f} s."
+        f"learned from {found.model.said['runs']['fitted']} runs"
+        f"{f', {shared} of them the sample that comes with Jostle,' if shared else ''} in "
+        f"{found.seconds_to_fit:.0f} s."
     )
     level = f"{100 * plan.confidence:g}%"
     typer.echo(f"\nOf {m['held_out_runs']:.0f} runs in co-locations it never saw, {SHOWN}:\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.errors import NotEnoughRuns, UnreadableFile
+from jostle.errors import BadData, NotEnoughRuns, UnreadableFile
 from jostle.evaluate._factorization import metrics_of
 from jostle.models import Model, fit
 
@@ -38,7 +38,7 @@ HELD_OUT = 0.25
 @dataclass(frozen=True)
 class TourPlan:
     """What the tour measures. sets: random sets of 2 to 4 side by side in the first tour, and the number
-    by which every further one grows."""
+    by which every further one grows. prior: whether it learns from the sample that comes with Jostle too."""
 
     workloads: tuple[str, ...] = WORKLOADS
     engines: tuple[str, ...] = ENGINES
@@ -48,6 +48,7 @@ class TourPlan:
     time_budget_seconds: float = 120.0
     confidence: float = 0.9
     seed: int = 0
+    prior: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,26 @@ def learn_tour(
             fix="Quieten the machine and run the tour again; it goes on from here.",
         )
     began = clock()
-    model = fit(runs.take(rest), tour_method(), seed=plan.seed, progress=progress)
+    known = prior_for(runs) if plan.prior else None
+    model = fit(runs.take(rest), tour_method(), seed=plan.seed, prior=known, progress=progress)
     seconds = clock() - began
     model.save(folder / "model")
     return _check(runs.take(held), runs.take(rest), model, measured, seconds, plan.confidence)
+
+
+def prior_for(runs: Runs) -> Runs | None:
+    """The sample that comes with Jostle, where its workloads are the ones measured here; None where they
+    are others of the same name."""
+    from jostle.datasets import sample
+    from jostle.runs import merge_features
+
+    known = sample()
+    tables = [("here", runs.workload_features), ("the sample", known.workload_features)]
+    try:
+        merge_features([(where, table) for where, table in tables if table is not None], "workload")
+    except BadData:
+        return None
+    return known
 
 
 def tour_method() -> Any:

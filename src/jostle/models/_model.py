@@ -61,6 +61,7 @@ def fit(
     validation: Runs | None = None,
     calibration: Runs | None = None,
     calibrate_by: str = "window",
+    prior: Runs | None = None,
     progress: Any = None,
 ) -> Model:
     """Fit a method and calibrate it on runs that it holds out itself.
@@ -69,7 +70,8 @@ def fit(
     by default both are drawn from `runs` by window, with the seed. calibrate_by: `window`, `row` where
     the calibration runs were drawn row by row, or `together` for a guarantee over sets of workloads that
     were never measured together (both sides of a pair and its repeats are then drawn as one).
-    progress: called with (done, total, loss).
+    prior: runs measured elsewhere, which are learned from but never calibrated on, so that bounds speak
+    about `runs` alone. progress: called with (done, total, loss).
     The same runs, method and seed give the same model. Raises NotEnoughRuns.
     """
     runs = runs.ok()
@@ -77,6 +79,8 @@ def fit(
         drawn_by = "together" if calibrate_by == "together" else "window"
         needs_alone = bool(getattr(method, "needs_alone", False))
         runs, validation, calibration = _hold_out(runs, seed, drawn_by, needs_alone)
+    if prior is not None:
+        runs = type(runs).concatenate([runs, prior.ok()])
     watched, selection = validation, validation.take([])
     if getattr(method, "offers_choice", True):
         # What bounds a pool is chosen on runs that the candidates were not learned from.
@@ -90,6 +94,7 @@ def fit(
             "fitted": len(runs),
             "validation": len(validation),
             "calibration": len(calibration),
+            "prior": 0 if prior is None else len(prior.ok()),
         },
     }
     return Model(
