@@ -92,6 +92,22 @@ def content_of(path: Path) -> str:
     return match[2] if match else hashlib.sha256(_bytes(path)).hexdigest()[:16]
 
 
+def parquet_files(folder: Path) -> list[Path]:
+    """The folder's complete files, in the order in which they were written."""
+    return sorted(file for file in folder.glob("*.parquet") if not file.name.startswith("."))
+
+
+def distinct_files(folder: Path) -> list[Path]:
+    """The folder's complete files, but of several with the same content only the first.
+
+    Two writers of the same table at the same moment may both have added it.
+    """
+    first: dict[str, Path] = {}
+    for file in parquet_files(folder):
+        first.setdefault(content_of(file), file)
+    return list(first.values())
+
+
 def read_parquet(path: Path, version: str, columns: list[str] | None = None) -> pa.Table:
     """The table in a file whose metadata names the schema `version`.
 

@@ -3,8 +3,8 @@
 The log runtime of a co-location is a sum (see `_equation`): how heavy the workload and how fast the
 platform are, how well the two suit each other, what company as such changes, and what every co-runner
 adds through every interference type. Given back as factors of seconds, the terms multiply to the
-prediction exactly. With several
-co-runners one type's slowdown is shared out by how hard each presses there; the shares sum to it.
+prediction exactly. With several co-runners one type's slowdown is shared out by how hard each presses
+there; the shares sum to it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.errors import UnknownName
 from jostle.factorization._equation import COMPANY, LEAK, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._spread import Spread, SpreadRows
 
@@ -137,17 +136,9 @@ class FittedFactorization:
         return norms
 
     def codes(self, colocations: Colocations) -> Codes:
-        workload, platform, corunner = colocations.recode(self.workload_names, self.platform_names)
-        for kind, codes, known, names in (
-            ("workload", workload, self.workload_names, colocations.workload_names),
-            ("platform", platform, self.platform_names, colocations.platform_names),
-            ("co-runner", corunner, self.workload_names, colocations.workload_names),
-        ):
-            if len(codes) and codes.min() < 0:
-                theirs = {"workload": colocations.workload, "platform": colocations.platform}.get(
-                    kind, colocations.corunner
-                )
-                raise UnknownName(kind, names[theirs[int(np.argmin(codes))]], known)
+        workload, platform, corunner = colocations.codes_in(
+            self.workload_names, self.platform_names
+        )
         row = np.repeat(np.arange(len(workload)), colocations.number_of_corunners)
         return Codes(workload, platform, corunner, row)
 

@@ -339,8 +339,8 @@ class Feed:
     def __init__(self, rows: Rows, batch: int, random: np.random.Generator) -> None:
         alone = rows.corunner.shape[1] == 0
         self.batch, self.random = batch, random
-        self.rows = arrays_of(rows, pad=len(rows) <= batch * (4 if alone else 1))
         few = len(rows) <= batch * (4 if alone else 1)
+        self.rows = arrays_of(rows, pad=few)
         self.whole = jax.tree.map(jnp.asarray, self.rows) if few else None
         self.queue = np.zeros(0, np.int64)
 

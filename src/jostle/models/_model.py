@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 # Of all runs: trained on, used to pick checkpoint and spread of the errors, and calibrated on.
 SHARES = (0.78, 0.1, 0.12)
-FEWEST_CALIBRATION = (
-    16  # units (windows as a rule), alone and beside others: enough for a valid bound at 90%
-)
+# Units (windows as a rule), alone and beside others: enough for a valid bound at 90%.
+FEWEST_CALIBRATION = 16
 # Calibration runs past this many per number of co-runners would be better spent on training.
 MOST_CALIBRATION = 5_000
 
@@ -80,7 +79,8 @@ def fit(
         needs_alone = bool(getattr(method, "needs_alone", False))
         runs, validation, calibration = _hold_out(runs, seed, drawn_by, needs_alone)
     if prior is not None:
-        runs = type(runs).concatenate([runs, prior.ok()])
+        prior = prior.ok()
+        runs = type(runs).concatenate([runs, prior])
     watched, selection = validation, validation.take([])
     if getattr(method, "offers_choice", True):
         # What bounds a pool is chosen on runs that the candidates were not learned from.
@@ -94,7 +94,7 @@ def fit(
             "fitted": len(runs),
             "validation": len(validation),
             "calibration": len(calibration),
-            "prior": 0 if prior is None else len(prior.ok()),
+            "prior": 0 if prior is None else len(prior),
         },
     }
     return Model(

@@ -21,7 +21,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from jostle._files import content_of, leftovers, read_parquet, staged
+from jostle._files import (
+    content_of,
+    distinct_files,
+    leftovers,
+    parquet_files,
+    read_parquet,
+    staged,
+)
 from jostle.errors import BadData, BadRows, UnreadableFile
 from jostle.runs._check import find_bad_rows
 from jostle.runs._columns import flags
@@ -58,7 +65,7 @@ class Dataset:
 
     def files(self) -> list[Path]:
         """All files, folder by folder, in the order in which they were written."""
-        return [file for folder in _VERSIONS for file in self._files(folder)]
+        return [file for folder in _VERSIONS for file in parquet_files(self.path / folder)]
 
     def leftovers(self) -> list[Path]:
         """Temporary files of killed or still writing writers; readers pass them over."""
@@ -112,7 +119,7 @@ class Dataset:
         # Runs first: whatever features they need were there before them.
         tables = [
             (str(file), conform(read_parquet(file, VERSION), str(file)))
-            for file in self._distinct("runs")
+            for file in distinct_files(self.path / "runs")
         ]
         features = {key: self._merged(key) for key in ("workload", "platform")}
         if not tables and all(table is None for table in features.values()):
@@ -134,23 +141,9 @@ class Dataset:
             raise findings.error(where=str(self.path), row_name=row_name)
         return Runs(table, features["workload"], features["platform"], checked=True)
 
-    def _files(self, folder: str) -> list[Path]:
-        found = (self.path / folder).glob("*.parquet")
-        return sorted(file for file in found if not file.name.startswith("."))
-
-    def _distinct(self, folder: str) -> list[Path]:
-        """The files, but of several with the same content only the first.
-
-        Two writers of the same table at the same moment may both have added it.
-        """
-        first: dict[str, Path] = {}
-        for file in self._files(folder):
-            first.setdefault(content_of(file), file)
-        return list(first.values())
-
     def _merged(self, key: str, new: pa.Table | None = None) -> pa.Table | None:
         folder = f"{key}_features"
-        files = self._distinct(folder)
+        files = distinct_files(self.path / folder)
         for file in files:
             if file not in self._features:
                 table = read_parquet(file, _VERSIONS[folder])
@@ -170,7 +163,7 @@ class Dataset:
             if features is None:
                 continue
             tables = [runs.table]
-            if not self._files(f"{key}_features"):
+            if not parquet_files(self.path / f"{key}_features"):
                 # The first features of their kind: runs that had none until now need theirs too.
                 tables += self._readable(["workload", "platform", "corunners"])
             lost = sorted(_names(tables, key) - {*features.column(key).to_pylist()})
@@ -185,13 +178,13 @@ class Dataset:
     def _readable(self, columns: list[str]) -> Iterator[pa.Table]:
         """These columns of the run files; a damaged file is left for readers to name, because it
         must not keep new measurements from being written."""
-        for file in self._files("runs"):
+        for file in parquet_files(self.path / "runs"):
             with suppress(UnreadableFile):
                 yield read_parquet(file, VERSION, columns)
 
     def _require_new(self, runs: Runs) -> None:
         ids = runs.table.column("run_id")
-        for file in self._files("runs"):
+        for file in parquet_files(self.path / "runs"):
             if file not in self._run_ids:
                 try:
                     self._run_ids[file] = read_parquet(file, VERSION, ["run_id"]).column("run_id")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jostle._files import content_of, read_parquet, staged
+from jostle._files import distinct_files, read_parquet, staged
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces._counters import schema_of
 from jostle.traces._gpus import Gpu, gpu_named
@@ -177,9 +177,6 @@ def _gpu(head: dict[str, Any]) -> Gpu | None:
 
 def _table(folder: Path, kind: str) -> pa.Table:
     version = TASKS_VERSION if kind == "tasks" else PROFILES_VERSION
-    files: dict[str, Path] = {}
-    for file in sorted((folder / kind).glob("[!.]*.parquet")):
-        files.setdefault(content_of(file), file)
-    tables = [read_parquet(file, version) for file in files.values()]
+    tables = [read_parquet(file, version) for file in distinct_files(folder / kind)]
     schema = schema_of(TASKS if kind == "tasks" else PROFILES, version)
     return pa.concat_tables(tables) if tables else schema.empty_table()

@@ -12,9 +12,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from jostle._files import content_of, read_parquet, staged
+from jostle._files import distinct_files, read_parquet, staged
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces._counters import SAMPLES_VERSION, TRACED_VERSION, Traces, conform
+from jostle.traces._counters import (
+    SAMPLES,
+    SAMPLES_VERSION,
+    TRACED,
+    TRACED_VERSION,
+    Traces,
+    conform,
+    schema_of,
+)
 
 _FOLDERS = {"traces": SAMPLES_VERSION, "traced_runs": TRACED_VERSION}
 
@@ -70,19 +78,12 @@ def _is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
 
 def _read(folder: Path, kind: str, columns: list[str] | None = None) -> pa.Table:
     version = _FOLDERS[kind]
-    files: dict[str, Path] = {}
-    for file in sorted((folder / kind).glob("[!.]*.parquet")):
-        files.setdefault(content_of(file), file)
-    tables = [read_parquet(file, version, columns) for file in files.values()]
+    files = distinct_files(folder / kind)
+    tables = [read_parquet(file, version, columns) for file in files]
     if columns is None:
-        tables = [
-            conform(table, version, str(file))
-            for table, file in zip(tables, files.values(), strict=True)
-        ]
+        tables = [conform(t, version, str(file)) for t, file in zip(tables, files, strict=True)]
     if tables:
         return pa.concat_tables(tables)
-    from jostle.traces._counters import SAMPLES, TRACED, schema_of
-
     schema = schema_of(SAMPLES if kind == "traces" else TRACED, version)
     return (
         schema if columns is None else pa.schema([schema.field(c) for c in columns])
