@@ -42,7 +42,7 @@ def fit(
         str | None,
         typer.Option(
             help="Hold out whole windows, or sets of workloads never measured together: window or "
-            "together.  [default: window; together with slowdown, bag and alignment]"
+            "together.  [default: together; window with factorization]"
         ),
     ] = None,
     form: Annotated[
@@ -59,6 +59,15 @@ def fit(
     corunners: Annotated[
         str, typer.Option(help="Of alignment: whether co-runners run once, or loop.")
     ] = "once",
+    gpu: Annotated[
+        str | None, typer.Option(help="Of accelerator: the device, instead of the profiles' own.")
+    ] = None,
+    kernels: Annotated[
+        str, typer.Option(help="Of accelerator: concurrent, sequential, time-sliced or a plug-in.")
+    ] = "concurrent",
+    bus: Annotated[
+        str, typer.Option(help="Of accelerator: per_direction or shared.")
+    ] = "per_direction",
     seed: Annotated[int, typer.Option(help="Of the held-out runs and the training.")] = 0,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -66,15 +75,14 @@ def fit(
     import jostle
     from jostle.errors import UsageError
 
-    together = ("slowdown", "bag", "alignment")
     if calibrate_by not in (None, "window", "together"):
         raise UsageError(f"calibrate by {calibrate_by!r}", fix="Known: window, together.")
-    by = calibrate_by or ("together" if method in together else "window")
+    by = calibrate_by or ("window" if method == "factorization" else "together")
     known: dict[str, Callable[[], Any]] = {
         "factorization": lambda: jostle.Factorization(form=form, members=members, steps=steps),
         "slowdown": lambda: jostle.Slowdown(target=target or "slowdown"),
         "bag": lambda: jostle.Bag(target=target or "extra", cpu_platform=cpu_platform),
-        "accelerator": lambda: jostle.Accelerator(str(dataset)),
+        "accelerator": lambda: jostle.Accelerator(str(dataset), gpu, kernels, bus),
     }
     if method == "alignment":
         settings, runs = _alignment(dataset, learner, corunners)

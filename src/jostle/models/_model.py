@@ -90,6 +90,7 @@ def fit(
         "method": method.name,
         "settings": dict(getattr(method, "settings", vars(method))),
         "seed": seed,
+        "calibrated_by": calibrate_by,
         "runs": {
             "fitted": len(runs),
             "validation": len(validation),
