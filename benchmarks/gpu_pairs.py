@@ -28,8 +28,8 @@ WARM_UP = 10
 
 def work(name: str) -> Callable[[], object]:
     """One query or step of a workload on the GPU, its tensors made; returns when the GPU is done."""
-    import torch
-    from torch.nn import functional
+    import torch  # pyright: ignore[reportMissingImports]
+    from torch.nn import functional  # pyright: ignore[reportMissingImports]
 
     torch.manual_seed(0)
 
@@ -56,8 +56,9 @@ def work(name: str) -> Callable[[], object]:
         q, k, v = (on(4, 16, 1024, 64) for _ in range(3))
 
         def step() -> object:
+            y = q
             for _ in range(6):
-                y = functional.scaled_dot_product_attention(q, k, v)
+                y = functional.scaled_dot_product_attention(y, k, v)
             return y.sum().cpu()
     elif name == "lookup":
         table, rows = on(4_000_000, 64), torch.randint(4_000_000, (1024, 200))
@@ -118,7 +119,7 @@ def work(name: str) -> Callable[[], object]:
 
 def child(name: str, runs: int | None, ready: Any, stop: Any, pipe: Any, trace: str | None) -> None:
     """Times of `runs` runs through the pipe, or runs until `stop`; both begin when both are warm."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     step = work(name)
     for _ in range(WARM_UP):
@@ -140,7 +141,7 @@ def child(name: str, runs: int | None, ready: Any, stop: Any, pipe: Any, trace: 
 
 def measure(name: str, partner: str | None, runs: int, trace: str | None = None) -> list[float]:
     """(runs,) s of one workload, alone or while its partner repeats."""
-    import torch.multiprocessing as processes
+    import torch.multiprocessing as processes  # pyright: ignore[reportMissingImports]
 
     context = processes.get_context("spawn")
     both = [(name, runs), *([(partner, None)] if partner else [])]
@@ -171,7 +172,7 @@ def main() -> None:
     parser.add_argument("--platform")
     given = parser.parse_args()
 
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     import jostle
     from jostle.traces import read_profile, write_profiles

@@ -251,12 +251,12 @@ def study_pairs(slowdowns: np.ndarray, world: _World) -> PairStudy:
     shape = slowdowns.shape[:2]
     fits, oracle, reached = np.zeros(shape, int), np.zeros(shape, int), np.ones(shape)
     for s, b in np.ndindex(*shape):
-        fits[s, b] = safe_instances(slowdowns[s : s + 1, b : b + 1], 1 / limit[s])[0, 0]
+        policy = float(1 / limit[s])
+        fits[s, b] = max(0, safe_instances(slowdowns[s : s + 1, b : b + 1], policy)[0, 0])
         while oracle[s, b] < MOST:
-            if world.slowdowns(s, b, oracle[s, b] + 1).mean() > limit[s] + 1e-9:
+            if world.slowdowns(s, b, int(oracle[s, b]) + 1).mean() > limit[s] + 1e-9:
                 break
             oracle[s, b] += 1
-        fits[s, b] = max(fits[s, b], 0)
         reached[s, b] = world.slowdowns(s, b, int(fits[s, b])).mean() / limit[s]
     names = [tuple(app.name for app in apps) for apps in (world.services, world.batches)]
     return PairStudy(names[0], names[1], fits, oracle, reached)

@@ -1,10 +1,10 @@
-"""What a model of pairs leaves unexplained, as a Gaussian process over (target, partner).
+"""What a simulator of pairs leaves unexplained, as a Gaussian process over (target, partner).
 
 The covariance of two measured targets is a sum of parts: that they are the same target, that they have the
 same partner, that target or partner are alike by their features, and products of these, which are
-interactions. The strength of each part and of the noise is a maximum of the posterior (Rasmussen and
-Williams, Gaussian Processes for Machine Learning, Sec. 5.4), found on the training pairs alone. For an
-application never seen, the parts by name vanish and those by features remain.
+interactions. How much each part, each feature and the noise counts is a maximum of the posterior
+(Rasmussen and Williams, Gaussian Processes for Machine Learning, Sec. 5.4), found on the training pairs
+alone. For an application never seen, the parts by name vanish and those by features remain.
 """
 
 from __future__ import annotations
@@ -13,62 +13,52 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SCALES = (0.5, 1.0, 2.0)  # of the distance between features, in its median
-_SPREAD = 2.0  # standard deviation of the logs of the strengths before anything is seen
-_STEPS = 60
+_PARTS, _NOISES = 9, 2
+_STRENGTH, _NOISE = np.log(0.2), np.log(0.05)  # expected before anything is seen, in `unit` squared
+_SPREADS = 2.0, 1.0  # standard deviations of the logs: of strengths, of lengths
+_BOUNDS, _LENGTH_BOUNDS = (-12.0, 6.0), (-2.0, 5.0)
+_STEPS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class PairProcess:
     """target, other: (m,) of the training rows. weights: (m,) such that covariance @ weights is the mean.
-    strengths: (parts,). alike: (n, n) likeness of processes by features. unit: s, of what is explained."""
+    strengths: (9,). features: (n, f) in lengths. unit: s. missed: (m,) s that each training row is missed by
+    when it and those of `together` with it are left out."""
 
     target: np.ndarray
     other: np.ndarray
     weights: np.ndarray
     strengths: np.ndarray
-    alike: np.ndarray
+    features: np.ndarray
     unit: float
+    missed: np.ndarray
 
     def predict(self, target: np.ndarray, other: np.ndarray) -> np.ndarray:
         """(k,) s."""
-        parts = _parts(target, other, self.target, self.other, self.alike)
-        covariance = np.tensordot(self.strengths, parts, 1)
-        return self.unit * (covariance @ self.weights)
+        parts, *_ = _parts(self.features, target, other, self.target, self.other)
+        return self.unit * (np.tensordot(self.strengths, parts, 1) @ self.weights)
 
 
 def _parts(
-    t: np.ndarray, o: np.ndarray, t2: np.ndarray, o2: np.ndarray, alike: np.ndarray
-) -> np.ndarray:
-    """(parts, k, m) covariances of unit strength."""
+    z: np.ndarray, t: np.ndarray, o: np.ndarray, t2: np.ndarray, o2: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """((9, k, m) covariances of unit strength, (k, m, f) squared distances of targets and of partners)."""
+    apart_t, apart_o = ((z[a][:, None] - z[b][None]) ** 2 for a, b in ((t, t2), (o, o2)))
+    like_t, like_o = (np.exp(-0.5 * apart.sum(axis=2)) for apart in (apart_t, apart_o))
     same_t, same_o = (a[:, None] == b[None] for a, b in ((t, t2), (o, o2)))
-    like_t, like_o = alike[np.ix_(t, t2)], alike[np.ix_(o, o2)]
-    crossed = alike[np.ix_(t, o2)] * alike[np.ix_(o, t2)]
     mirrored = (t[:, None] == o2[None]) & (o[:, None] == t2[None])
-    both = (same_t & same_o) | mirrored  # of one pair, whichever is the target
-    return np.stack(
-        [
-            np.ones(same_t.shape),
-            same_t.astype(float),
-            same_o.astype(float),
-            like_t,
-            like_o,
-            like_t * like_o,
-            like_t * like_o + crossed,
-            same_t * like_o,
-            like_t * same_o,
-            both.astype(float),
-        ]
-    )
+    of_one_pair = (same_t & same_o) | mirrored
+    parts = [
+        *(np.ones(same_t.shape), same_t, same_o, of_one_pair),
+        *(like_t, like_t * same_o),
+        *(like_o, same_t * like_o),
+        like_t * like_o,
+    ]
+    return np.stack(parts).astype(np.float64), apart_t, apart_o
 
 
-def likeness(features: np.ndarray, scale: float) -> np.ndarray:
-    """(n, n) exp(-d^2 / 2 scale^2), d in medians of the distance between two. features: (n, f)."""
-    spread = features.std(axis=0)
-    z = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    distance = np.sqrt(((z[:, None] - z[None]) ** 2).sum(axis=2))
-    middle = np.median(distance[~np.eye(len(z), dtype=bool)]) if len(z) > 1 else 1.0
-    return np.exp(-0.5 * (distance / (scale * max(float(middle), 1e-12))) ** 2)
+_BY_TARGET, _BY_PARTNER = [4, 5, 8], [6, 7, 8]  # of the parts, those with like_t, with like_o
 
 
 def fit_pair_process(
@@ -77,50 +67,68 @@ def fit_pair_process(
     left: np.ndarray,
     seconds: np.ndarray,
     features: np.ndarray,
+    together: np.ndarray,
 ) -> PairProcess:
-    """left: (m,) s that the model misses by. seconds: (m,) measured, to which part of the noise is
-    proportional. features: (n, f) of the processes. The same input gives the same process."""
+    """left: (m,) s that the simulator misses by. seconds: (m,) measured, to which a part of the noise is
+    proportional. features: (n, f) of all applications. together: (m,) codes of rows that are left out as
+    one. The same input gives the same process. Raises MissingExtra without SciPy."""
+    from jostle.errors import MissingExtra
+
+    try:
+        from scipy.linalg import cho_factor, cho_solve
+        from scipy.optimize import minimize
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "fit") from None
+    spread = features.std(axis=0)
+    z = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     unit = max(float(np.sqrt(np.mean(left**2))), 1e-9)
-    y = left / unit
+    y, eye = left / unit, np.eye(len(left))
     noises = np.stack([np.ones(len(y)), (seconds / seconds.mean()) ** 2])
-    best: tuple[float, PairProcess] | None = None
-    for scale in SCALES:
-        alike = likeness(features, scale)
-        parts = _parts(target, other, target, other, alike)
-        logs, value = _strongest(parts, noises, y)
-        strengths = np.exp(logs)
-        covariance = np.tensordot(strengths[: len(parts)], parts, 1)
-        covariance[np.diag_indices(len(y))] += strengths[len(parts) :] @ noises
-        weights = np.linalg.solve(covariance, y)
-        if best is None or value < best[0]:
-            found = PairProcess(target, other, weights, strengths[: len(parts)], alike, unit)
-            best = value, found
-    assert best is not None
-    return best[1]
+    strong = _PARTS + _NOISES
+    length = 0.5 + 0.5 * np.log(z.shape[1])
+    middle = np.concatenate(
+        [np.full(_PARTS, _STRENGTH), np.full(_NOISES, _NOISE), np.full(z.shape[1], length)]
+    )
+    spreads = np.where(np.arange(len(middle)) < strong, *_SPREADS)
 
-
-def _strongest(parts: np.ndarray, noises: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
-    """(logs of the strengths of parts and noises, what they cost)."""
-    from scipy.linalg import cho_factor, cho_solve
-    from scipy.optimize import minimize
-
-    p = len(parts)
-    middle = np.concatenate([np.full(p, np.log(0.2)), np.full(len(noises), np.log(0.05))])
-    flat = parts.reshape(p, -1)
+    def covariance_of(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        parts, apart_t, apart_o = _parts(z * np.exp(-logs[strong:]), target, other, target, other)
+        parts *= np.exp(logs[:_PARTS])[:, None, None]
+        noise = np.exp(logs[_PARTS:strong])[:, None] * noises
+        return parts, noise, apart_t, apart_o
 
     def cost(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        strengths = np.exp(logs)
-        covariance = (strengths[:p] @ flat).reshape(len(y), len(y))
-        covariance[np.diag_indices(len(y))] += strengths[p:] @ noises + 1e-8
-        factor = cho_factor(covariance, lower=True)
+        parts, noise, apart_t, apart_o = covariance_of(logs)
+        factor = cho_factor(parts.sum(axis=0) + np.diag(noise.sum(axis=0) + 1e-8), lower=True)
         weights = cho_solve(factor, y)
-        inverse = cho_solve(factor, np.eye(len(y)))
-        inner = np.outer(weights, weights) - inverse
-        slope = np.concatenate([flat @ inner.reshape(-1), noises @ np.diag(inner)]) * strengths
-        log_determinant = 2 * np.log(np.diag(factor[0])).sum()
-        away = (logs - middle) / _SPREAD
-        value = 0.5 * (y @ weights + log_determinant) + 0.5 * away @ away
-        return float(value), -0.5 * slope + away / _SPREAD
+        inner = np.outer(weights, weights) - cho_solve(factor, eye)
+        slope = np.concatenate(
+            [
+                np.tensordot(parts, inner, 2),
+                noise @ np.diag(inner),
+                np.tensordot(inner * parts[_BY_TARGET].sum(axis=0), apart_t, 2)
+                + np.tensordot(inner * parts[_BY_PARTNER].sum(axis=0), apart_o, 2),
+            ]
+        )
+        away = (logs - middle) / spreads
+        value = 0.5 * (y @ weights + away @ away) + np.log(np.diag(factor[0])).sum()
+        return float(value), away / spreads - 0.5 * slope
 
-    found = minimize(cost, middle, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
-    return found.x, float(found.fun)
+    logs = minimize(
+        *(cost, middle),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[_BOUNDS] * strong + [_LENGTH_BOUNDS] * z.shape[1],
+        options={"maxiter": _STEPS},
+    ).x
+    parts, noise, *_ = covariance_of(logs)
+    inverse = np.linalg.inv(parts.sum(axis=0) + np.diag(noise.sum(axis=0) + 1e-8))
+    weights = inverse @ y
+    missed = np.empty(len(y))
+    for code in np.unique(
+        together
+    ):  # leaving out in closed form (Rasmussen and Williams, Eq. 5.12)
+        rows = np.flatnonzero(together == code)
+        missed[rows] = unit * np.linalg.solve(inverse[np.ix_(rows, rows)], weights[rows])
+    strengths = np.exp(logs[:_PARTS])
+    return PairProcess(target, other, weights, strengths, z * np.exp(-logs[strong:]), unit, missed)
