@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_PARTS, _NOISES = 9, 2
+_PARTS, _FIXED, _NOISES = 9, 4, 2
 _STRENGTH, _NOISE = np.log(0.2), np.log(0.05)  # expected before anything is seen, in `unit` squared
 _SPREADS = 2.0, 1.0  # standard deviations of the logs: of strengths, of lengths
 _BOUNDS, _LENGTH_BOUNDS = (-12.0, 6.0), (-2.0, 5.0)
@@ -36,16 +36,18 @@ class PairProcess:
 
     def predict(self, target: np.ndarray, other: np.ndarray) -> np.ndarray:
         """(k,) s."""
-        parts, *_ = _parts(self.features, target, other, self.target, self.other)
+        parts = _parts(self.features, target, other, self.target, self.other)
         return self.unit * (np.tensordot(self.strengths, parts, 1) @ self.weights)
 
 
 def _parts(
     z: np.ndarray, t: np.ndarray, o: np.ndarray, t2: np.ndarray, o2: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """((9, k, m) covariances of unit strength, (k, m, f) squared distances of targets and of partners)."""
-    apart_t, apart_o = ((z[a][:, None] - z[b][None]) ** 2 for a, b in ((t, t2), (o, o2)))
-    like_t, like_o = (np.exp(-0.5 * apart.sum(axis=2)) for apart in (apart_t, apart_o))
+) -> np.ndarray:
+    """(9, k, m) covariances of unit strength; the first _FIXED do not ask for features."""
+    like_t, like_o = (
+        np.exp(-0.5 * ((z[a][:, None] - z[b][None]) ** 2).sum(axis=2))
+        for a, b in ((t, t2), (o, o2))
+    )
     same_t, same_o = (a[:, None] == b[None] for a, b in ((t, t2), (o, o2)))
     mirrored = (t[:, None] == o2[None]) & (o[:, None] == t2[None])
     of_one_pair = (same_t & same_o) | mirrored
@@ -55,10 +57,7 @@ def _parts(
         *(like_o, same_t * like_o),
         like_t * like_o,
     ]
-    return np.stack(parts).astype(np.float64), apart_t, apart_o
-
-
-_BY_TARGET, _BY_PARTNER = [4, 5, 8], [6, 7, 8]  # of the parts, those with like_t, with like_o
+    return np.stack(parts).astype(np.float64)
 
 
 def fit_pair_process(
@@ -91,27 +90,42 @@ def fit_pair_process(
     )
     spreads = np.where(np.arange(len(middle)) < strong, *_SPREADS)
 
-    def covariance_of(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        parts, apart_t, apart_o = _parts(z * np.exp(-logs[strong:]), target, other, target, other)
-        parts *= np.exp(logs[:_PARTS])[:, None, None]
-        noise = np.exp(logs[_PARTS:strong])[:, None] * noises
-        return parts, noise, apart_t, apart_o
+    same_t, same_o = (a[:, None] == a[None] for a in (target, other))
+    apart_t, apart_o = (
+        ((z[a][:, None] - z[a][None]) ** 2).reshape(len(y) ** 2, -1) for a in (target, other)
+    )
+    fixed = _parts(z, target, other, target, other)[:_FIXED].reshape(_FIXED, -1)
+    diagonal = np.diag_indices(len(y))
 
     def cost(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        parts, noise, apart_t, apart_o = covariance_of(logs)
-        factor = cho_factor(parts.sum(axis=0) + np.diag(noise.sum(axis=0) + 1e-8), lower=True)
+        """As _parts says, with no more arrays of that size than there must be."""
+        s, noise, lengths = np.split(np.exp(logs), (_PARTS, strong))
+        by_length = lengths**-2
+        like_t, like_o = (
+            np.exp(-0.5 * (apart @ by_length)).reshape(len(y), len(y))
+            for apart in (apart_t, apart_o)
+        )
+        from_t, from_o = like_t * (s[4] + s[5] * same_o), like_o * (s[6] + s[7] * same_t)
+        both = s[8] * like_t * like_o
+        covariance = (s[:_FIXED] @ fixed).reshape(both.shape) + from_t + from_o + both
+        covariance[diagonal] += noise @ noises + 1e-8
+        factor = cho_factor(covariance, lower=True)
         weights = cho_solve(factor, y)
         inner = np.outer(weights, weights) - cho_solve(factor, eye)
+        told_t, told_o = inner * like_t, inner * like_o
         slope = np.concatenate(
             [
-                np.tensordot(parts, inner, 2),
-                noise @ np.diag(inner),
-                np.tensordot(inner * parts[_BY_TARGET].sum(axis=0), apart_t, 2)
-                + np.tensordot(inner * parts[_BY_PARTNER].sum(axis=0), apart_o, 2),
+                s[:_FIXED] * (fixed @ inner.reshape(-1)),
+                s[4:6] * [told_t.sum(), told_t[same_o].sum()],
+                s[6:8] * [told_o.sum(), told_o[same_t].sum()],
+                [np.vdot(inner, both)],
+                noise * (noises @ inner[diagonal]),
+                (inner * (from_t + both)).reshape(-1) @ apart_t * by_length
+                + (inner * (from_o + both)).reshape(-1) @ apart_o * by_length,
             ]
         )
         away = (logs - middle) / spreads
-        value = 0.5 * (y @ weights + away @ away) + np.log(np.diag(factor[0])).sum()
+        value = 0.5 * (y @ weights + away @ away) + np.log(factor[0][diagonal]).sum()
         return float(value), away / spreads - 0.5 * slope
 
     logs = minimize(
@@ -121,8 +135,10 @@ def fit_pair_process(
         bounds=[_BOUNDS] * strong + [_LENGTH_BOUNDS] * z.shape[1],
         options={"maxiter": _STEPS},
     ).x
-    parts, noise, *_ = covariance_of(logs)
-    inverse = np.linalg.inv(parts.sum(axis=0) + np.diag(noise.sum(axis=0) + 1e-8))
+    strengths, noise = np.exp(logs[:_PARTS]), np.exp(logs[_PARTS:strong])
+    scaled = z * np.exp(-logs[strong:])
+    parts = _parts(scaled, target, other, target, other)
+    inverse = np.linalg.inv(np.tensordot(strengths, parts, 1) + np.diag(noise @ noises + 1e-8))
     weights = inverse @ y
     missed = np.empty(len(y))
     for code in np.unique(
@@ -130,5 +146,4 @@ def fit_pair_process(
     ):  # leaving out in closed form (Rasmussen and Williams, Eq. 5.12)
         rows = np.flatnonzero(together == code)
         missed[rows] = unit * np.linalg.solve(inverse[np.ix_(rows, rows)], weights[rows])
-    strengths = np.exp(logs[:_PARTS])
-    return PairProcess(target, other, weights, strengths, z * np.exp(-logs[strong:]), unit, missed)
+    return PairProcess(target, other, weights, strengths, scaled, unit, missed)
