@@ -21,6 +21,8 @@ from jostle.errors import UnknownName, UsageError
 MOST_INSTANCES = 15
 # A service whose queries take so many times their solo time is starved: its latency is infinite.
 HOPELESS = 50
+# A query of seconds beside batch work of microseconds is as long as many.
+MOST_QUERIES, FEWEST_QUERIES, MOST_TASKS = 50, 3, 1_000_000
 STATISTICS = ("mean", "p95", "p99", "max")
 
 
@@ -86,7 +88,7 @@ def service_latency(
     batches: Sequence[Application],
     device: Device,
     *,
-    queries: int = 20,
+    queries: int | None = 20,
     arrivals: np.ndarray | None = None,
     kernels: str | Model = "concurrent",
     transfers: str | Model = "pcie",
@@ -95,11 +97,16 @@ def service_latency(
 ) -> Latency:
     """Latency of the service's queries while every batch application repeats beside it.
 
-    queries: one after the other (closed loop), where there are no arrivals. Batch instances start spread
-    over one of their runs, so that equal ones do not move in lockstep. On a device in partitions the
+    queries: one after the other (closed loop), where there are no arrivals; None: MOST_QUERIES, or fewer,
+    but at least FEWEST_QUERIES, where that would be over MOST_TASKS tasks in all. Batch instances start
+    spread over one of their runs, so that equal ones do not move in lockstep. On a device in partitions the
     service has the first and batch instances go to the others in turn. batch_pes: PEs that each batch
     instance may use at most (MPS active threads).
     """
+    if queries is None:
+        of_batches = sum(len(b.tasks) * service.solo_seconds / b.solo_seconds for b in batches)
+        affordable = int(MOST_TASKS / (len(service.tasks) + of_batches))
+        queries = max(FEWEST_QUERIES, min(MOST_QUERIES, affordable))
     runs = queries if arrivals is None else len(arrivals)
     tenants = [Tenant(service, runs, arrivals=arrivals)]
     others = max(1, len(device.partitions) - 1)
@@ -226,12 +233,12 @@ def causes(service: Application, batches: Sequence[Application], device: Device,
 
     Each is simulated with the other kind of the co-runners' tasks turned into idle time.
     """
-    solo = service.solo_seconds
+    alone = service_latency(service, [], device, **how).mean_seconds
 
     def only(kinds: tuple[str, ...]) -> float:
         kept = [_without(batch, kinds) for batch in batches]
         beside = [batch for batch in kept if batch is not None]
-        return service_latency(service, beside, device, **how).mean_seconds - solo
+        return service_latency(service, beside, device, **how).mean_seconds - alone
 
     return Cause(only(("kernel",)), only(("htod", "dtoh")))
 

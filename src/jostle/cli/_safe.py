@@ -73,7 +73,10 @@ def safe(
         Path | None,
         typer.Option(help="A file of times in seconds, one on a line, at which queries arrive."),
     ] = None,
-    queries: Annotated[int, typer.Option(help="Queries to simulate.", min=1)] = 50,
+    queries: Annotated[
+        int | None,
+        typer.Option(help="Queries to simulate.  [default: 50, fewer where they are long]", min=1),
+    ] = None,
     model: Annotated[
         Path | None, typer.Option(help="A fitted model, for bounds from measured co-runs.")
     ] = None,
@@ -110,7 +113,7 @@ def safe(
         raise UsageError(f"--sm-share {sm_share} is not above 0 and at most 1")
     if rate is not None and arrivals is not None:
         raise UsageError("give --rate or --arrivals, not both")
-    times = None if rate is None else poisson_arrivals(rate, queries, seed)
+    times = None if rate is None else poisson_arrivals(rate, queries or 50, seed)
     how = {
         "queries": queries,
         "arrivals": times if arrivals is None else read_arrivals(arrivals),
