@@ -100,6 +100,7 @@ def fit(
         "method": method.name,
         "settings": dict(getattr(method, "settings", vars(method))),
         "seed": seed,
+        "calibrated_by": calibrate_by,
         "runs": {
             "fitted": len(runs) + sum(map(len, apart.values())),
             "validation": len(validation),

@@ -106,7 +106,8 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise UnreadableFile(
             f"not a readable model: {error}", where=str(folder), fix=again
         ) from None
-    said = {k: document[k] for k in ("method", "settings", "seed", "runs") if k in document}
+    kept = ("method", "settings", "seed", "calibrated_by", "runs")
+    said = {k: document[k] for k in kept if k in document}
     return Model(predictor, calibration, said)
 
 
