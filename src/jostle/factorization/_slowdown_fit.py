@@ -211,7 +211,15 @@ def design_of(
             for column in numbers.T:
                 mine = _inside(one, column[:, None]) * one
                 blocks += [share * np.tile(mine, (p, 1)), share * np.kron(place, mine)]
-    return np.concatenate(blocks, axis=1)
+    return _thin(np.concatenate(blocks, axis=1))
+
+
+def _thin(design: np.ndarray) -> np.ndarray:
+    """A design with no more columns than cells that says the same: the ridge and the random start know only
+    the products of its rows with each other, and feature tables can make thousands of columns."""
+    if design.shape[1] <= design.shape[0]:
+        return design
+    return np.linalg.qr(design.T, mode="r").T
 
 
 def _inside(one: np.ndarray, column: np.ndarray) -> np.ndarray:
