@@ -174,7 +174,7 @@ def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.Monke
     )
     assert mean > 0
     assert 0.5 <= m["coverage_90_pair_bag_ratio"] <= 1
-    assert 0.5 <= m["coverage_90_application_bag_ratio"] <= 1
+    assert 0.5 <= m["coverage_80_application_bag_ratio"] <= 1
     assert len(found.uses) == len(found.tested) == 6 * 11
     share = {name: part for name, part, _ in found.uses_table()}
     assert max(share.values()) <= 1
