@@ -42,6 +42,11 @@ class FittedBag:
         self.notes = notes
 
     @property
+    def input_platforms(self) -> tuple[str, ...]:
+        """Platforms on which nothing beside others is answered: the CPU's, if there is one."""
+        return () if self.described.cpu < 0 else (self.platform_names[self.described.cpu],)
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         every = self.described.feature_names()
         named = {f"platform_{i}": f"platform={name}" for i, name in enumerate(self.platform_names)}
