@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from jostle.factorization._slowdown_process import MOST_ROWS, _learned, fit_proc
 from jostle.runs import Colocations, Runs, split_rows
 from tests.factorization.test_slowdown import WORKLOADS, world
 
-QUICK = {"rank": 2, "members": 2, "steps": 60}
+QUICK: dict[str, Any] = {"rank": 2, "members": 2, "steps": 60}
 
 
 def rows_of(seed: int, n: int, cells: int = 6) -> SlowdownRows:
@@ -37,10 +38,10 @@ def test_it_answers_as_scikit_learn_does() -> None:
     # The sum of a process of the target and one of the co-runner: with scikit-learn, on a product of
     # kernels that each see one half of the columns, one at a time.
     x = np.concatenate([design[rows.target], design[rows.corunner]], axis=1)
-    wide = [width] * 3, [1e6] * 3
-    first = ConstantKernel(own) * RBF([*wide[0], *wide[1]])
-    second = ConstantKernel(beside) * RBF([1e6] * 3 + [other] * 3)
-    learner = GaussianProcessRegressor(first + second, alpha=noise, optimizer=None)
+    widths: list[Any] = [[width] * 3 + [1e6] * 3, [1e6] * 3 + [other] * 3]
+    first, second = ConstantKernel(own) * RBF(widths[0]), ConstantKernel(beside) * RBF(widths[1])
+    unchanged: Any = None
+    learner = GaussianProcessRegressor(first + second, alpha=noise, optimizer=unchanged)
     mean = rows.log_slowdown.mean()
     learner.fit(x, rows.log_slowdown - mean)
     target, corunner = np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6)
