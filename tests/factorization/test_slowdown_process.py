@@ -16,9 +16,8 @@ from jostle.factorization import FittedSlowdown, Slowdown
 from jostle.factorization._slowdown_equation import SlowdownRows
 from jostle.factorization._slowdown_process import MOST_ROWS, _learned, fit_process
 from jostle.runs import Colocations, Runs, split_rows
-from tests.factorization.test_slowdown import WORKLOADS, world
 
-QUICK: dict[str, Any] = {"rank": 2, "members": 2, "steps": 60}
+QUICK: dict[str, Any] = {"rank": 1, "members": 2, "steps": 60}
 
 
 def rows_of(seed: int, n: int, cells: int = 6) -> SlowdownRows:
@@ -88,35 +87,32 @@ def test_the_share_follows_what_helps() -> None:
 
 @pytest.fixture(scope="module")
 def bent() -> Runs:
-    """A world of the form, its slowdowns bent by something else."""
-    runs = world(seed=4)
-    c = runs.colocations
-    seconds = runs.runtime_seconds.copy()
-    for i in range(len(runs)):
-        w, _, beside = c.row(i)
-        if beside:
-            a, b = WORKLOADS.index(w), WORKLOADS.index(beside[0])
-            seconds[i] *= np.exp(0.25 * np.sin(2 * a) * np.cos(3 * b) + 0.25)
-    columns = c.to_columns()
+    """Pairs of fourteen workloads whose slowdowns are products, which no one sum inside a logarithm is."""
+    names = [f"w{i}" for i in range(14)]
+    random = np.random.default_rng(0)
+    hit, press = random.permutation(14) / 14, random.permutation(14) / 14
+    pairs = [(i, j) for i in range(14) for j in range(14)]
+    swing = [np.exp(0.05 + hit[i] + press[j]) for i, j in pairs]
     return Runs.from_columns(
-        workload=columns["workload"],
-        platform=columns["platform"],
-        corunners=columns["corunners"],
-        runtime_seconds=seconds,
+        workload=[*names, *(names[i] for i, _ in pairs)],
+        platform=["p"] * (14 + len(pairs)),
+        corunners=[*([] for _ in names), *([names[j]] for _, j in pairs)],
+        runtime_seconds=[*np.ones(14), *swing],
     )
 
 
-def test_it_is_no_worse_where_the_form_is_wrong(bent: Runs) -> None:
+def test_it_is_closer_where_the_form_is_wrong(bent: Runs) -> None:
     alone = np.flatnonzero(bent.colocations.number_of_corunners == 0)
     beside = np.flatnonzero(bent.colocations.number_of_corunners > 0)
-    first, second = split_rows(bent.take(beside), [0.7, 0.3], 0, by="together")
+    first, second = split_rows(bent.take(beside), [0.5, 0.5], 0, by="together")
     train, test = bent.take(np.concatenate([alone, beside[first]])), bent.take(beside[second])
 
     def error(method: Slowdown) -> float:
         fitted = method.fit(train, train.take([]), seed=0)
         return float(np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1).mean())
 
-    assert error(Slowdown(process=True, **QUICK)) <= 1.02 * error(Slowdown(**QUICK))
+    with_process, form = error(Slowdown(process=True, **QUICK)), error(Slowdown(**QUICK))
+    assert with_process < 0.7 * form, (with_process, form)
 
 
 def test_saved_alone_and_with_unseen_numbers_of_corunners(bent: Runs, tmp_path: Path) -> None:

@@ -141,8 +141,7 @@ def _tuned(design: np.ndarray, rows: SlowdownRows, seed: int) -> np.ndarray:
     start = np.log([spread / 2, spread / 2, spread / 2, 1.0, 1.0, spread / 50])
 
     def cost(settings: np.ndarray) -> float:
-        whole = _kernel(design, settings, sets, sets)
-        whole[np.diag_indices_from(whole)] += np.exp(settings[5])
+        whole = _noisy(_kernel(design, settings, sets, sets), settings)
         try:
             factor = cho_factor(whole, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
@@ -161,12 +160,18 @@ def _learned(design: np.ndarray, settings: np.ndarray, rows: SlowdownRows) -> Pr
 
     sets = _Sets(rows.target, rows.corunner, rows.row)
     mean = _means(rows)
-    whole = _kernel(design, settings, sets, sets)
-    whole[np.diag_indices_from(whole)] += np.exp(settings[5])
+    whole = _noisy(_kernel(design, settings, sets, sets), settings)
     weight = cho_solve(cho_factor(whole, lower=True), rows.log_slowdown - mean[_degree(rows)])
     return Process(
         design, settings, rows.target, rows.corunner, rows.row, weight, mean, np.array(1.0)
     )
+
+
+def _noisy(whole: np.ndarray, settings: np.ndarray) -> np.ndarray:
+    """With the noise on the diagonal, and as much as rounding needs for the matrix to stay definite."""
+    at = np.diag_indices_from(whole)
+    whole[at] += np.exp(settings[5]) + 1e-8 * whole[at].mean()
+    return whole
 
 
 def _degree(rows: SlowdownRows) -> np.ndarray:
