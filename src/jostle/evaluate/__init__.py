@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ._bridge_oracle import brute_force_errors
     from ._bridge_report import accuracy_metrics, score_rows, speed_metrics, table_three, table_two
     from ._contention import History, Job, Machine, Phase, Program, simulate
+    from ._coverage import COVERAGE_KINDS, Covered, coverage_by_group
     from ._factorization import (
         Evaluation,
         Split,
@@ -77,6 +78,9 @@ _HOMES = {
     "Attention": "_baselines_neural",
     "BagsEvaluation": "_bags",
     "Blind": "_baselines",
+    "COVERAGE_KINDS": "_coverage",
+    "Covered": "_coverage",
+    "coverage_by_group": "_coverage",
     "Cell": "_protocol",
     "Evaluation": "_factorization",
     "GradientBoosting": "_baselines",
@@ -130,6 +134,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "COVERAGE_KINDS",
     "STUDY_NAMES",
     "AcceleratorEvaluation",
     "AlignmentEvaluation",
@@ -137,6 +142,7 @@ __all__ = [
     "BagsEvaluation",
     "Blind",
     "Cell",
+    "Covered",
     "Evaluation",
     "GradientBoosting",
     "History",
@@ -158,6 +164,7 @@ __all__ = [
     "alignment_rows",
     "bag_methods",
     "brute_force_errors",
+    "coverage_by_group",
     "draw_alignment",
     "draw_bags",
     "draw_convergence",
