@@ -189,7 +189,7 @@ def bag(
 def _print(found: Any) -> None:
     m = found.metrics
     for test in ("application", "pair"):
-        level = 90 if any(key.startswith(f"coverage_90_{test}") for key in m) else 80
+        level = 80 if any(key.startswith(f"coverage_80_{test}") for key in m) else 90
         keys = [
             ("relative_error_mean_{}_ratio", "each"),
             ("relative_error_mean_bag_{}_ratio", "bag"),
