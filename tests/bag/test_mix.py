@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_shares_by_hand() -> None:
     assert instruction_mix({"instructions": np.array([1.0])}) == {}
 
 
-def counted(columns: dict[str, list[float | None]]) -> Runs:
+def counted(columns: dict[str, Any]) -> Runs:
     apps = ["a", "b", "c"]
     pairs = [(w, o) for w in apps for o in apps]
     return Runs.from_columns(
