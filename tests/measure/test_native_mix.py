@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.measure import Campaign, command_workload, measure, native_mix
+from jostle.measure import Campaign, command_workload, measure, native_mix, read_callgrind
 from jostle.measure._native_mix import class_of, parse_callgrind
 from jostle.runs import Dataset
 
@@ -117,6 +117,18 @@ ob=(1)
         parse_callgrind(text.replace("* 0 4", "* 0 x").replace("# callgrind format\n", ""))
     with pytest.raises(BadData, match="dump-instr"):
         parse_callgrind(text.replace("instr line", "line"))
+
+
+@needs_tools
+def test_a_recording_of_a_program_that_is_not_here_is_refused(tmp_path: Path) -> None:
+    recorded = Path(__file__).parents[1] / "bag" / "callgrind.out.txt"
+    with pytest.raises(BadData, match=r"callgrind\.out\.txt: most instructions are of '/home"):
+        read_callgrind(recorded)
+    with pytest.raises(UnreadableFile, match="nowhere"):
+        read_callgrind(tmp_path / "nowhere")
+    (tmp_path / "cut").write_text(recorded.read_text()[:400])
+    with pytest.raises(BadData, match="cut: not a whole output"):
+        read_callgrind(tmp_path / "cut")
 
 
 @pytest.mark.parametrize(

@@ -91,11 +91,8 @@ def native_mix(words: Sequence[str], *, timeout_seconds: float = 300.0) -> Nativ
     Raises NotPermitted where valgrind or objdump is missing, UnreadableFile for an unknown program,
     BadData where the command fails or takes too long.
     """
-    for tool, package in (("valgrind", "valgrind"), ("objdump", "binutils")):
-        if shutil.which(tool) is None:
-            raise NotPermitted(
-                f"this needs {tool}, which is not installed", fix=f"Debian: apt install {package}."
-            )
+    _require("valgrind", "valgrind")
+    _require("objdump", "binutils")
     program = shutil.which(words[0]) if words else None
     if program is None:
         raise UnreadableFile("no such program, or not executable", where=" ".join(words))
@@ -129,9 +126,17 @@ def native_mix(words: Sequence[str], *, timeout_seconds: float = 300.0) -> Nativ
         return read_callgrind(out)
 
 
+def _require(tool: str, package: str) -> None:
+    if shutil.which(tool) is None:
+        raise NotPermitted(
+            f"this needs {tool}, which is not installed", fix=f"Debian: apt install {package}."
+        )
+
+
 def read_callgrind(path: str | os.PathLike[str]) -> NativeMix:
     """The mix in an output of `valgrind --tool=callgrind --dump-instr=yes --cache-sim=yes`, whose programs
-    and libraries must still lie where they ran. Raises UnreadableFile, BadData."""
+    and libraries must still lie where they ran. Raises UnreadableFile, BadData, and NotPermitted where objdump
+    is missing."""
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -140,17 +145,26 @@ def read_callgrind(path: str | os.PathLike[str]) -> NativeMix:
         counted = parse_callgrind(text)
     except BadData as error:
         raise BadData(error.what, where=str(path), fix=error.fix) from None
+    _require("objdump", "binutils")
     found: Counter[str] = Counter()
-    unknown = 0
+    unknown: Counter[str] = Counter()
     for program, counts in counted.executed.items():
         names = _mnemonics(program)
         for address, count in counts.items():
             if address in names:
                 found[names[address]] += count
             else:
-                unknown += count
+                unknown[program] += count
+    if unknown.total() > found.total():
+        raise BadData(
+            f"most instructions are of {unknown.most_common(1)[0][0]!r}, which cannot be read here",
+            where=str(path),
+            fix="Read it on the machine where it was recorded.",
+        )
     totals = counted.totals
-    mix = NativeMix(dict(sorted(found.items())), unknown, totals.get("Dr"), totals.get("Dw"))
+    mix = NativeMix(
+        dict(sorted(found.items())), unknown.total(), totals.get("Dr"), totals.get("Dw")
+    )
     if mix.instructions != totals["Ir"]:
         raise BadData(
             f"callgrind counted {totals['Ir']} instructions, of which {mix.instructions} were found",
