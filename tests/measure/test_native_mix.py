@@ -127,7 +127,7 @@ def test_a_recording_of_a_program_that_is_not_here_is_refused(tmp_path: Path) ->
     with pytest.raises(UnreadableFile, match="nowhere"):
         read_callgrind(tmp_path / "nowhere")
     (tmp_path / "cut").write_text(recorded.read_text()[:400])
-    with pytest.raises(BadData, match="cut: not a whole output"):
+    with pytest.raises(BadData, match="cut: callgrind counted 3473 instructions, of which 0"):
         read_callgrind(tmp_path / "cut")
 
 

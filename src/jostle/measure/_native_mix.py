@@ -135,8 +135,8 @@ def _require(tool: str, package: str) -> None:
 
 def read_callgrind(path: str | os.PathLike[str]) -> NativeMix:
     """The mix in an output of `valgrind --tool=callgrind --dump-instr=yes --cache-sim=yes`, whose programs
-    and libraries must still lie where they ran. Raises UnreadableFile, BadData, and NotPermitted where objdump
-    is missing."""
+    and libraries must still lie where they ran. Raises UnreadableFile, BadData, and NotPermitted without
+    objdump."""
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
