@@ -15,13 +15,13 @@ from jostle.bridge._snapshots import Snapshots
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge._forecast import Bridge
+    from jostle.bridge._settings import Bridge
 
 Solved = dict[tuple[int, int], Coupling]
 
 
 def couple_cores(
-    method: Bridge, snapshots: Snapshots, clouds: Callable[[int], list[Cloud]]
+    method: Bridge, eps: float, snapshots: Snapshots, clouds: Callable[[int], list[Cloud]]
 ) -> Solved:
     """{(core, interval): coupling} of all cores; clouds(core): its clouds in scaled units.
 
@@ -29,18 +29,20 @@ def couple_cores(
     """
     numbers = sorted(snapshots.cores)
     cores = [[cloud.merged for cloud in clouds(core)] for core in numbers]
+    if not np.isfinite(eps):
+        raise UsageError(f"the {method.graph} graph needs a finite eps, not {eps}")
     fewest = 2 if method.graph == "barycentric" else 3
     if len(snapshots) < fewest:
         raise UsageError(f"the {method.graph} graph needs {fewest} snapshots or more")
     unit = "spread" if method.eps_unit == "median" else method.eps_unit
     if method.graph == "barycentric":
-        return _barycentric(method, numbers, cores, unit)
+        return _barycentric(method, eps, numbers, cores, unit)
     inner = [core[1:-1] for core in cores]
     solved = solve_series_parallel(
         inner,
         cores[0][0],
         cores[0][-1],
-        method.eps,
+        eps,
         eps_unit=unit,
         stopping=method.stopping,
         terminal_atoms=method.terminal_atoms,
@@ -57,14 +59,16 @@ def couple_cores(
     return found
 
 
-def _barycentric(method: Bridge, numbers: list[int], cores: list[list[Cloud]], unit: str) -> Solved:
+def _barycentric(
+    method: Bridge, eps: float, numbers: list[int], cores: list[list[Cloud]], unit: str
+) -> Solved:
     s = len(cores[0])
     support = [
         barycentre_support([core[k] for core in cores], method.barycentre_atoms, method.seed + k)
         for k in range(s)
     ]
-    eps = [method.eps] * (s - 1) if unit == "absolute" else method.eps
-    solved = solve_barycentric(cores, support, eps, eps_unit=unit, stopping=method.stopping)
+    each = [eps] * (s - 1) if unit == "absolute" else eps
+    solved = solve_barycentric(cores, support, each, eps_unit=unit, stopping=method.stopping)
     found: Solved = {}
     for j, core in enumerate(numbers):
         for k in range(s - 1):

@@ -16,6 +16,7 @@ import numpy as np
 
 from jostle.bridge import _interpolate as between
 from jostle.bridge._clouds import Cloud
+from jostle.bridge._thin import few
 from jostle.errors import NotEnoughRuns
 
 if TYPE_CHECKING:
@@ -119,14 +120,3 @@ def _scores(forecast: Forecast, core: int, left_out: int, candidates: Sequence[s
         guess = Cloud.of(*running).scaled(forecast.scale)
         found.append(between.wasserstein(few(guess, ATOMS, left_out), truth))
     return np.array(found)
-
-
-def few(cloud: Cloud, atoms: int, seed: int) -> Cloud:
-    """At most so many atoms, drawn systematically with their weights."""
-    if len(cloud) <= atoms:
-        return cloud
-    random = np.random.default_rng(seed)
-    order = random.permutation(len(cloud))
-    levels = (np.arange(atoms) + random.random()) / atoms
-    picked = np.searchsorted(np.cumsum(cloud.weights[order]), levels * (1 - 1e-12))
-    return Cloud.of(cloud.atoms[order[np.minimum(picked, len(cloud) - 1)]])
