@@ -151,7 +151,7 @@ class Forecast:
         k = int(np.searchsorted(times, time_seconds)) - 1
         lam = float((time_seconds - times[k]) / (times[k + 1] - times[k]))
         if method == "select":
-            method = self.selection(core).methods[k]
+            method = self.selection(core).at(k, lam)
         idle = self.snapshots.idle_at(core, time_seconds, k, lam)
         if shots[k].idle_ratio == 1 and shots[k + 1].idle_ratio == 1:
             found = Distribution.of(shots[k].cloud, self.components, method)

@@ -61,6 +61,7 @@ def save(forecast: Forecast, path: str | os.PathLike[str], atoms: int | None) ->
             arrays[f"scores.{core}"] = chosen.scores
             selections[str(core)] = {
                 "methods": chosen.methods,
+                "outer": chosen.outer,
                 "candidates": chosen.candidates,
                 "overall": chosen.overall,
             }
@@ -111,6 +112,7 @@ def load(path: str | os.PathLike[str]) -> Forecast:
                 int(core),
                 Selection(
                     tuple(one["methods"]),
+                    tuple(one["outer"]),
                     tuple(one["candidates"]),
                     arrays[f"scores.{core}"],
                     one["overall"],

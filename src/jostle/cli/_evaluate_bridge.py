@@ -43,7 +43,10 @@ def bridge(
         list[str] | None, typer.Option(help="Of recorded traces: a counter of the state.")
     ] = None,
     clock: Annotated[
-        str | None, typer.Option(help="Of recorded traces: the counter of progress.")
+        str | None,
+        typer.Option(
+            help="Of recorded traces: the counter of progress.  none: made data without its marks."
+        ),
     ] = None,
     clock_kind: Annotated[str, typer.Option(help="work or beats.")] = "work",
     mark: Annotated[
@@ -99,12 +102,12 @@ def bridge(
     scores = []
     method = jostle.Bridge(
         components=tuple(component) if component else None,
-        clock=clock,
+        clock=None if clock == "none" else clock,
         clock_kind=cast(Any, clock_kind),
         clock_marks=tuple(mark or ()),
         clock_period=period,
     )
-    settings = _Recorded(method, snapshots, windows, ended)
+    settings = _Recorded(method, snapshots, windows, ended, clock != "none")
     with fit_progress("forecasting") as report:
         for name in names:
             label, made = _splits(name, published, settings, runs, splits, seed)
@@ -158,6 +161,7 @@ class _Recorded:
     snapshots: int
     windows: bool
     ended: float
+    marks: bool  # of made data
 
 
 def _splits(
@@ -174,7 +178,10 @@ def _splits(
         return name, published_splits(published, int(name[5:]), splits=splits, seed=seed)
     folder = Path(name)
     if not folder.is_dir():
-        return name, made_splits(name, runs=runs, splits=splits, ended=settings.ended, seed=seed)
+        made = made_splits(
+            name, runs=runs, splits=splits, ended=settings.ended, clock=settings.marks, seed=seed
+        )
+        return name, made
     from jostle.traces import Windows, read_traces
 
     traces = read_traces(folder)

@@ -295,15 +295,26 @@ def leaks_of_design(folder: Any, between: int) -> list[float]:
 
 
 def made_splits(
-    name: str, *, runs: int = 400, seed: int = 0, splits: int = 3, ended: float = 0.0
+    name: str,
+    *,
+    runs: int = 400,
+    seed: int = 0,
+    splits: int = 3,
+    ended: float = 0.0,
+    clock: bool = True,
 ) -> list[Split]:
-    """The made data sets: `phases-JITTER-SNAPSHOTS` (jitter in percent) or `drift-SNAPSHOTS`."""
+    """The made data sets: `phases-JITTER-SNAPSHOTS` (jitter in percent) or `drift-SNAPSHOTS`.
+
+    clock: phase programs with their marks.
+    """
     parts = name.split("-")
     try:
         if parts[0] == "phases":
             jitter, snapshots = int(parts[1]) / 100, int(parts[2])
             traces = phase_program(runs, jitter=jitter, seed=seed)
-            method = Bridge(components=COUNTERS, clock="beats", clock_kind="beats")
+            method = Bridge(components=COUNTERS)
+            if clock:
+                method = replace(method, clock="beats", clock_kind="beats")
         elif parts[0] == "drift":
             snapshots = int(parts[1])
             traces = drift(runs, seed=seed)

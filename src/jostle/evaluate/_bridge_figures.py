@@ -23,6 +23,7 @@ from jostle.bridge import (
 )
 from jostle.evaluate._bridge_data import COUNTERS, PAPER_SCALE, drift, read_published
 from jostle.evaluate._figures import plotting, save
+from jostle.traces import LEVELS
 
 BANDS = ((0.05, 0.95, 0.15), (0.25, 0.75, 0.3))
 
@@ -32,6 +33,8 @@ def draw_forecast(
 ) -> list[Path]:
     """Quantile bands of every component over time, with the snapshots' own medians and ranges as bars."""
     plt = plotting()
+    from matplotlib.ticker import EngFormatter
+
     first, last = forecast.span_seconds
     axis = np.linspace(first, last, times)
     answers = [forecast.at(float(at), core) for at in axis]
@@ -58,7 +61,8 @@ def draw_forecast(
         middle = marks[:, 1, column]
         reach = np.abs(marks[:, [0, 2], column].T - middle)
         plot.errorbar(shown, middle, reach, fmt=".", color="black", linewidth=0.8, label="measured")
-        plot.set_ylabel(f"{component} / s")
+        plot.set_ylabel(component if component in LEVELS else f"{component} / s")
+        plot.yaxis.set_major_formatter(EngFormatter(sep=" "))
         plot.set_ylim(bottom=0)
     axes[-1][0].set_xlabel("seconds since the run began")
     handles, labels = axes[0][0].get_legend_handles_labels()
@@ -70,7 +74,7 @@ def draw_forecast(
 def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> list[Path]:
     """Figure 6 (the path, on the published snapshots or made ones) and 10 (both multi-core graphs)."""
     plt = plotting()
-    stop = Stopping(hilbert=1e-12, marginal_l1=0.0, sweeps=120)
+    stop = Stopping(hilbert=1e-12, marginal_l1=0.0, sweeps=400)
     if published is not None:
         _, arrays, _ = read_published(published, 4)
         scale = np.array([PAPER_SCALE[name] for name in COUNTERS])
@@ -108,10 +112,11 @@ def draw_predicted(folder: Path, *, published: Any = None, seed: int = 0) -> lis
     """Figure 7 (third cycle of the published data, where given) and 11 (made four-core traces)."""
     drawn = []
     if published is not None:
-        times, truth, _ = read_published(published, 5)
-        train_times, arrays, _ = read_published(published, 1)
+        times, truth, prints = read_published(published, 5)
+        train_times, arrays, known = read_published(published, 1)
         forecast = Forecast(Snapshots.from_arrays(train_times, arrays, COUNTERS), Bridge())
-        inside = [k for k in range(len(times)) if 2 < times[k] < 3]
+        # A time whose measurement is itself a training snapshot shows nothing.
+        inside = [k for k in range(len(times)) if 2 < times[k] < 3 and prints[k] not in known]
         rows = [
             (f"cycle {times[k]:.2f}", forecast.at(float(times[k])).cloud, Cloud.of(truth[k]))
             for k in inside
@@ -135,6 +140,8 @@ def draw_predicted(folder: Path, *, published: Any = None, seed: int = 0) -> lis
 def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[str]) -> Any:
     """A row per time or core, a column per component: predicted over measured."""
     plt = plotting()
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
     n, d = len(rows), len(components)
     figure, axes = plt.subplots(n, d, squeeze=False, figsize=(2.6 * d, 1.5 * n + 0.5))
     for line, (label, guess, truth) in zip(axes, rows, strict=True):
@@ -151,6 +158,8 @@ def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[s
                 label="predicted", **settings,
             )  # fmt: skip
             axis.set_yticks([])
+            axis.xaxis.set_major_locator(MaxNLocator(4))
+            axis.xaxis.set_major_formatter(EngFormatter(sep=" "))
         line[0].set_ylabel(label)
     for axis, component in zip(axes[-1], components, strict=True):
         axis.set_xlabel(component)
