@@ -9,6 +9,7 @@ import numpy as np
 
 from jostle.bridge._barycentric import barycentre_support, solve_barycentric
 from jostle.bridge._clouds import Cloud, squared_distances
+from jostle.bridge._path import edge_eps
 from jostle.bridge._series_parallel import solve_series_parallel
 from jostle.bridge._sinkhorn import Coupling
 from jostle.bridge._snapshots import Snapshots
@@ -54,8 +55,12 @@ def couple_cores(
         for k, log_coupling in enumerate(solved.couplings[j]):
             x, y = nodes[k], nodes[k + 1]
             median = float(np.median(squared_distances(x.atoms, y.atoms)))
-            eps = solved.eps[j][k]
-            found[core, k] = Coupling(x, y, log_coupling, eps, median, solved.convergence)
+            chosen = solved.eps[j][k]
+            # What an edge has beyond the wanted eps is for the solver to converge, not the program's noise.
+            own = eps if unit == "absolute" else min(edge_eps(x, y, eps, unit), chosen)
+            found[core, k] = Coupling(
+                x, y, log_coupling, chosen, median, solved.convergence, noise_eps=own
+            )
     return found
 
 

@@ -108,7 +108,8 @@ def bridge(
     chosen = order[np.minimum(np.array(found), len(y) - 1)]
     atoms = (1 - lam) * x.atoms[:, None] + lam * y.atoms[chosen]
     atoms = atoms.reshape(n * draws, -1)
-    variance = lam * (1 - lam) * coupling.eps / 2 * noise
+    eps = coupling.eps if coupling.noise_eps is None else coupling.noise_eps
+    variance = lam * (1 - lam) * eps / 2 * noise
     if variance.any():
         atoms = atoms + random.normal(scale=np.sqrt(variance), size=atoms.shape)
     cloud = Cloud(atoms, np.repeat(x.weights / draws, draws))
