@@ -3,19 +3,18 @@ of several together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jostle.cli._forecast_answers import print_answers, print_totals, said, said_total
+from jostle.cli._forecast_data import contexts_of, fitted_ones
 from jostle.cli._people import print_json
 
 if TYPE_CHECKING:
-    from jostle.bridge import Bridge, Forecast
+    from jostle.bridge import Forecast
     from jostle.cli._forecast_answers import Total
-    from jostle.traces import Traces, Windows
 
 
 def register(app: typer.Typer) -> None:
@@ -85,6 +84,14 @@ def forecast(
         list[str] | None,
         typer.Option(help="COUNTER=RATE: P(all workloads together > capacity); repeatable."),
     ] = None,
+    context: Annotated[
+        list[float] | None,
+        typer.Option(help="Of each folder or workload in order: the number of its context."),
+    ] = None,
+    at_context: Annotated[
+        float | None,
+        typer.Option(help="Forecast between these contexts, where nobody measured."),
+    ] = None,
     atoms: Annotated[
         int | None,
         typer.Option(help="Also the distribution as so many atoms (in --json and --save).", min=1),
@@ -100,8 +107,9 @@ def forecast(
 ) -> None:
     """The distribution of resource use at any time between the first and the last snapshot.
 
-    Rates are per second. Several workloads, by -w or by folders, are added as independent ones. Ends with 2
-    for a time outside the traces: it does not extrapolate.
+    Rates are per second. Several workloads, by -w or by folders, are added as independent ones; with
+    --at-context they are one workload in several contexts, such as its number of co-runners. Ends with 2 for
+    a time outside the traces: it does not extrapolate.
     """
     from typing import cast
 
@@ -122,10 +130,17 @@ def forecast(
         eps=cast(Any, _eps(eps)),
         seed=seed,
     )
-    fitted = _fitted(dataset, workload, platform, beside, windows, settings)
+    fitted = fitted_ones(dataset, workload, platform, beside, windows, settings)
     if len(fitted) > 1 and (save is not None or picture is not None):
         raise UsageError("--save and --picture are for one workload at a time")
-    answers = [[_at(name, one, time, core) for time in at] for name, one in fitted]
+    if (at_context is None) != (not context):
+        raise UsageError("--context and --at-context go together")
+    if at_context is None:
+        answers = [[_at(name, one, time, core) for time in at] for name, one in fitted]
+    else:
+        contexts = contexts_of(context or [], fitted)
+        answers = [[contexts.at(time, at_context, core) for time in at]]
+        fitted = [(f"context {at_context:g}", fitted[0][1])]
     totals: list[Total] = []
     if capacities or len(fitted) > 1:
         for number, time in enumerate(at):
@@ -205,89 +220,3 @@ def _eps(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-def _fitted(
-    datasets: Sequence[Path],
-    workloads: Sequence[str] | None,
-    platform: str | None,
-    beside: list[str] | None,
-    windows: bool,
-    settings: Bridge,
-) -> list[tuple[str, Forecast]]:
-    """(name, forecast) of every workload asked for, in the order of the folders and then of the names."""
-    import jostle
-    from jostle.bridge import Forecast
-    from jostle.errors import UnknownName
-    from jostle.traces import read_traces
-
-    read: dict[Path, Traces | Forecast] = {}
-    for folder in datasets:
-        is_saved = (folder / "forecast.json").is_file()
-        read[folder] = Forecast.load(folder) if is_saved else read_traces(folder)
-    known = {
-        name
-        for one in read.values()
-        if not isinstance(one, Forecast)
-        for name in one.traced.column("workload").to_pylist()
-    }
-    for name in workloads or ():
-        if name not in known:
-            raise UnknownName("workload", name, sorted(known))
-    fitted: list[tuple[str, Forecast]] = []
-    made: dict[tuple[Path, str | None], Forecast] = {}
-    for folder in datasets:
-        one = read[folder]
-        if isinstance(one, Forecast):
-            fitted.append((folder.name, one))
-            continue
-        here = set(one.traced.column("workload").to_pylist())
-        asked = [name for name in workloads or () if name in here] if workloads else [None]
-        for name in asked:
-            if (folder, name) not in made:
-                chosen = _chosen(one, name, platform, beside, windows)
-                made[folder, name] = jostle.forecast(chosen, settings)
-            fitted.append((name or folder.resolve().name, made[folder, name]))
-    return fitted
-
-
-def _chosen(
-    traces: Traces,
-    workload: str | None,
-    platform: str | None,
-    beside: list[str] | None,
-    windows: bool,
-) -> Traces | Windows:
-    """Only the runs asked for. Raises UnknownName, BadData where none is left."""
-    from jostle.errors import BadData, UnknownName
-    from jostle.traces import Windows
-
-    rows = traces.traced.to_pylist()
-    if platform is not None:
-        known = sorted({row["platform"] for row in rows})
-        if platform not in known:
-            raise UnknownName("platform", platform, known)
-        rows = [row for row in rows if row["platform"] == platform]
-    if workload is not None and not windows:
-        rows = [row for row in rows if row["workload"] == workload]
-    company = sorted(beside) if beside is not None else None
-    if company is not None or (windows and workload is not None):
-        kept = []
-        for row in rows:
-            others = sorted(row["corunners"] or [])
-            if windows:  # a window is kept whole: by all its members
-                everyone = sorted([*others, row["workload"]])
-                if workload is not None and workload not in everyone:
-                    continue
-                first = [workload] if workload is not None else []
-                if company is not None and everyone != sorted([*first, *company]):
-                    continue
-            elif others != company:
-                continue
-            kept.append(row)
-        rows = kept
-    if not rows:
-        raise BadData("no traced run is of that workload, platform and company")
-    if len(rows) < len(traces):
-        traces = traces.select([row["run_id"] for row in rows])
-    return Windows.of(traces) if windows else traces
