@@ -79,11 +79,13 @@ def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> l
         _, arrays, _ = read_published(published, 4)
         scale = np.array([PAPER_SCALE[name] for name in COUNTERS])
         clouds = [Cloud.of(array).scaled(scale) for array in arrays]
+        alike = "eps 0.1, the paper's units"
     else:
+        alike = "eps 0.1 on every edge"
         clouds = _cores(1, 12, 200, seed)[0]
     figure, axis = plt.subplots(figsize=(4.2, 3.0))
     for number, (label, eps, unit) in enumerate(
-        (("eps 0.1, the paper's units", 0.1, "absolute"), ("eps 0.1 spread", 0.1, "spread"))
+        ((alike, 0.1, "absolute"), ("eps 0.1 spread", 0.1, "spread"))
     ):
         histories = [
             solve_edge(x, y, edge_eps(x, y, eps, unit), stopping=stop).convergence.residuals
@@ -92,7 +94,7 @@ def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> l
         _residuals(axis, histories, label, f"C{number}")
     axis.set_ylabel("Hilbert residual, worst edge")
     axis.set_xlabel("sweep")
-    axis.legend()
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     drawn = save(figure, folder, "figure-6-convergence-path")
     cores = _cores(4, 7, 150, seed)
     support = [barycentre_support([core[k] for core in cores], 200, seed) for k in range(7)]
@@ -104,13 +106,13 @@ def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> l
     _residuals(axis, [series.residuals], "series-parallel", "C1")
     axis.set_ylabel("Hilbert residual")
     axis.set_xlabel("sweep")
-    axis.legend()
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return drawn + save(figure, folder, "figure-10-convergence-multicore")
 
 
 def draw_predicted(folder: Path, *, published: Any = None, seed: int = 0) -> list[Path]:
-    """Figure 7 (third cycle of the published data, where given) and 11 (made four-core traces)."""
-    drawn = []
+    """Figure 7 (third cycle of the published data, where given, or made traces) and 11 (made four-core
+    traces)."""
     if published is not None:
         times, truth, prints = read_published(published, 5)
         train_times, arrays, known = read_published(published, 1)
@@ -121,7 +123,19 @@ def draw_predicted(folder: Path, *, published: Any = None, seed: int = 0) -> lis
             (f"cycle {times[k]:.2f}", forecast.at(float(times[k])).cloud, Cloud.of(truth[k]))
             for k in inside
         ]
-        drawn += save(_histograms(rows, COUNTERS), folder, "figure-7-predicted-path")
+    else:
+        made = drift(400, seed=seed)
+        seen, unseen = (made.select(part) for part in (made.run_ids[:200], made.run_ids[200:]))
+        asked = np.array([0.75, 1.25, 1.75, 2.25])
+        forecast = Forecast(
+            Snapshots.from_traces(seen, COUNTERS, np.linspace(0.01, 2.99, 7)), Bridge()
+        )
+        measured = Snapshots.from_traces(unseen, COUNTERS, asked).of(0)
+        rows = [
+            (f"{at:.2f} s", forecast.at(float(at)).cloud, shot.cloud)
+            for at, shot in zip(asked, measured, strict=True)
+        ]
+    drawn = save(_histograms(rows, COUNTERS), folder, "figure-7-predicted-path")
     traces = drift(200, seed=seed, cores=4)
     grid = np.linspace(0.01, 2.99, 7)
     at = float((grid[2] + grid[3]) / 2)
