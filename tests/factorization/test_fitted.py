@@ -16,7 +16,7 @@ from jostle.factorization import _train as jax_side
 from jostle.factorization._baseline import Baseline
 from jostle.factorization._equation import FORMS
 from jostle.factorization._features import Features
-from jostle.factorization._fit import _combine, pad
+from jostle.factorization._fit import combine, pad
 from jostle.factorization._spread import Spread
 from jostle.runs import Colocations, Runs
 
@@ -44,7 +44,7 @@ def untrained(shape: jax_side.Shape, seeds: tuple[int, ...]) -> tuple[FittedFact
         parameters = jax_side.initial_parameters(seed, shape, *sides)
         members.append(jax_side.embeddings_of(parameters, features, shape))
     baseline = Baseline(np.zeros(7), np.zeros(5), np.zeros(7, int), np.zeros(5, int))
-    embeddings = _combine(members, baseline, shape)
+    embeddings = combine(members, baseline, shape)
     model = FittedFactorization(shape.form, NAMES, PLACES, embeddings, (), Spread.none(7, 5))
     return model, members
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         table_two,
     )
     from ._contention import History, Job, Machine, Phase, Program, simulate
+    from ._coverage import COVERAGE_KINDS, Covered, coverage_by_group
     from ._factorization import (
         Evaluation,
         Split,
@@ -84,6 +85,9 @@ _HOMES = {
     "Attention": "_baselines_neural",
     "BagsEvaluation": "_bags",
     "Blind": "_baselines",
+    "COVERAGE_KINDS": "_coverage",
+    "Covered": "_coverage",
+    "coverage_by_group": "_coverage",
     "Cell": "_protocol",
     "Evaluation": "_factorization",
     "GradientBoosting": "_baselines",
@@ -138,6 +142,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "COVERAGE_KINDS",
     "STUDY_NAMES",
     "AcceleratorEvaluation",
     "AlignmentEvaluation",
@@ -145,6 +150,7 @@ __all__ = [
     "BagsEvaluation",
     "Blind",
     "Cell",
+    "Covered",
     "Evaluation",
     "GradientBoosting",
     "History",
@@ -166,6 +172,7 @@ __all__ = [
     "alignment_rows",
     "bag_methods",
     "brute_force_errors",
+    "coverage_by_group",
     "draw_alignment",
     "draw_bags",
     "draw_convergence",
