@@ -9,8 +9,9 @@ runs step from phase to phase at nearly the same time look no different from smo
 two snapshots such a program is at what one of them saw, and near either end it is most likely at that. So
 where snapshots are all like the one before or all like the one after (`blend`), and the scores do not say
 that the program moves smoothly, `nearest` serves the whole interval; where that is less clear, the outer
-parts of it, and the choice by scores its middle. The constants were chosen on made data, published runs
-of one controller, and recorded ones.
+parts of it, and the choice by scores its middle. Where snapshots are partly blends, runs step each at its
+own time, and `mixture` is what they are in between. The constants were chosen on made data, published
+runs of one controller, and recorded ones.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ ATOMS = 200  # of each side in a comparison
 NEIGHBOURS = 5  # the distance of a state from a snapshot is that to so many of its atoms
 FAR = 3.0  # spreads between two snapshots from which they are simply apart
 TOGETHER, BLEND = 0.2, 0.45  # below them runs step together, and nearly so
+APART = 0.7  # below it they step each at its own time
 CLOSE = 1.36  # of transport's score: `nearest` must not be worse than that for runs to step
 SMOOTH = 0.85  # of transport's score: a spline that is better says that the program moves smoothly
 OUTER = 0.35  # of an interval at either end
@@ -83,6 +85,8 @@ def choose(forecast: Forecast, core: int) -> Selection:
             method = near = "nearest"
         elif steps < BLEND or method == "nearest":
             method, near = ("ot" if method == "nearest" else method), "nearest"
+        if BLEND <= steps < APART:
+            method = near = "mixture"
         if "phase" in candidates and _phase_wins(scores, ends, by_time):
             method = near = "phase"
         chosen.append(method)
