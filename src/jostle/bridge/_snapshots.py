@@ -113,7 +113,8 @@ class Snapshots:
         every = list(traces)
         if components is None:
             had = {n for t in every for n, v in t.counters.items() if np.isfinite(v).any()}
-            components = sorted(had - {clock} - set(MARKS))
+            shares = {name for name in had if name.endswith("_running_ratio")}  # of perf's turns
+            components = sorted(had - {clock} - set(MARKS) - shares)
         for name in [*components, *([clock] if clock else [])]:
             if name not in traces.counters:
                 raise UnknownName("counter", name, traces.counters)
