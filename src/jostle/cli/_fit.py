@@ -47,7 +47,7 @@ def fit(
         str | None,
         typer.Option(
             help="Hold out whole windows, or sets of workloads never measured together: window or "
-            "together.  [default: window; together with slowdown, bag and alignment]"
+            "together.  [default: together; window with factorization]"
         ),
     ] = None,
     form: Annotated[
@@ -64,6 +64,15 @@ def fit(
     corunners: Annotated[
         str, typer.Option(help="Of alignment: whether co-runners run once, or loop.")
     ] = "once",
+    gpu: Annotated[
+        str | None, typer.Option(help="Of accelerator: the device, instead of the profiles' own.")
+    ] = None,
+    kernels: Annotated[
+        str, typer.Option(help="Of accelerator: concurrent, sequential, time-sliced or a plug-in.")
+    ] = "concurrent",
+    bus: Annotated[
+        str, typer.Option(help="Of accelerator: per_direction or shared.")
+    ] = "per_direction",
     from_disk: Annotated[
         bool | None,
         typer.Option(
@@ -79,15 +88,14 @@ def fit(
     import jostle
     from jostle.errors import UsageError
 
-    together = ("slowdown", "bag", "alignment")
     if calibrate_by not in (None, "window", "together"):
         raise UsageError(f"calibrate by {calibrate_by!r}", fix="Known: window, together.")
-    by = calibrate_by or ("together" if method in together else "window")
+    by = calibrate_by or ("window" if method == "factorization" else "together")
     known: dict[str, Callable[[], Any]] = {
         "factorization": lambda: jostle.Factorization(form=form, members=members, steps=steps),
         "slowdown": lambda: jostle.Slowdown(target=target or "slowdown"),
         "bag": lambda: jostle.Bag(target=target or "extra", cpu_platform=cpu_platform),
-        "accelerator": lambda: jostle.Accelerator(str(dataset)),
+        "accelerator": lambda: jostle.Accelerator(str(dataset), gpu, kernels, bus),
     }
     if method not in (*known, "alignment"):
         raise UsageError(

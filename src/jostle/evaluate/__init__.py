@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ._ablations import STUDY_NAMES, Study, Variant, study_named
     from ._accelerator import (
         AcceleratorEvaluation,
-        evaluate_accelerator_magus,
         evaluate_accelerator_pairs,
         evaluate_accelerator_scale_out,
         evaluate_accelerator_v100,
@@ -45,9 +44,11 @@ if TYPE_CHECKING:
         observed_split,
     )
     from ._figures import draw_studies, summary_rows
+    from ._figures_accelerator import draw_scale_out
     from ._figures_alignment import alignment_rows, draw_alignment
     from ._figures_bag import draw_bags
     from ._figures_embedding import draw_embeddings
+    from ._magus import evaluate_accelerator_magus
     from ._pairs import PairsEvaluation, evaluate_pairs, pair_methods
     from ._protocol import Cell, run_protocol
     from ._simulated import draw_programs, simulate_campaign
@@ -75,7 +76,7 @@ _HOMES = {
     "alignment_rows": "_figures_alignment",
     "draw_alignment": "_figures_alignment",
     "draw_programs": "_simulated",
-    "evaluate_accelerator_magus": "_accelerator",
+    "evaluate_accelerator_magus": "_magus",
     "evaluate_accelerator_pairs": "_accelerator",
     "evaluate_accelerator_scale_out": "_accelerator",
     "evaluate_accelerator_v100": "_accelerator",
@@ -110,6 +111,7 @@ _HOMES = {
     "draw_embeddings": "_figures_embedding",
     "draw_forecast": "_bridge_figures",
     "draw_predicted": "_bridge_figures",
+    "draw_scale_out": "_figures_accelerator",
     "draw_studies": "_figures",
     "drift": "_bridge_data",
     "evaluate_bags": "_bags",
@@ -180,6 +182,7 @@ __all__ = [
     "draw_forecast",
     "draw_predicted",
     "draw_programs",
+    "draw_scale_out",
     "draw_studies",
     "drift",
     "evaluate_accelerator_magus",

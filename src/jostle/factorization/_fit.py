@@ -22,9 +22,15 @@ LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train
 
 
 def fit(
-    method: Factorization, runs: Runs, validation: Runs, seed: int, progress: Progress | None
+    method: Factorization,
+    runs: Runs,
+    validation: Runs,
+    seed: int,
+    progress: Progress | None,
+    prior: Runs | None = None,
 ) -> FittedFactorization:
-    """See Factorization.fit."""
+    """See Factorization.fit. With a prior, every second member learns from `runs` alone: the average of
+    both kinds did better than either, see docs/results/measure.md."""
     from jostle.factorization._train import Rows
 
     runs, validation = runs.ok(), validation.ok()
@@ -34,6 +40,9 @@ def fit(
         )
     if _members_leave_out(method, runs):
         runs, validation = Runs.concatenate([runs, validation]), validation.take([])
+    own = len(runs)
+    if prior is not None:
+        runs = Runs.concatenate([runs, prior.ok()])
     workload_names, platform_names = _names(runs, validation)
     workload, platform, corunner = runs.colocations.recode(workload_names, platform_names)
     padded = pad(corunner, runs.colocations.corunner_offsets)
@@ -52,21 +61,22 @@ def fit(
     held = held_rows(validation, workload_names, platform_names, baseline)
     size = len(rows)
     shape = shape_of(method, size, len(workload_names) * len(platform_names))
-    schedule = schedule_of(method, size)
     quantiles = method.quantiles
     if size < FEWEST_FOR_HEADS or len(quantiles) * len(workload_names) * shape.rank > HEADS_LIMIT:
         quantiles = ()
     names = (workload_names, platform_names)
-    folds = _folds(method, runs, seed)
     members, strays = [], []
-    for number, fold in enumerate(folds):
+    for number, fold in enumerate(_folds(method, runs, own, seed)):
         left = np.ones(size, bool)
         left[fold] = False
+        if number % 2:
+            left[own:] = False
+        learned = rows.take(left)
         watched = _parts(rows.take(fold), _alone(padded[fold])) if len(fold) else held
         member = train_member(
-            (*_parts(rows.take(left), _alone(padded[left])), watched),
+            (*_parts(learned, _alone(padded[left])), watched),
             (workload_features, platform_features),
-            (shape, schedule, quantiles),
+            (shape, schedule_of(method, len(learned) if number % 2 else size), quantiles),
             seed + 1000 * number,
             share_of(progress, number, method.members),
         )
@@ -116,16 +126,17 @@ def _members_leave_out(method: Factorization, runs: Runs) -> bool:
     return method.members > 1 and len(runs) >= 50 * method.members
 
 
-def _folds(method: Factorization, runs: Runs, seed: int) -> list[np.ndarray]:
-    """What each member does not train on, by window: its errors there tell how errors spread. A single
-    member trains on everything; so do members of too few runs to do without any."""
+def _folds(method: Factorization, runs: Runs, own: int, seed: int) -> list[np.ndarray]:
+    """What each member does not train on, by window, of the first `own` runs: its errors there tell how
+    errors spread. A single member trains on everything; so do members of too few runs to do without any."""
     from jostle.runs import split_rows
 
-    if not _members_leave_out(method, runs):
+    mine = runs.take(np.arange(own)) if own < len(runs) else runs
+    if not _members_leave_out(method, mine):
         return [np.zeros(0, np.int64)] * method.members
     members = method.members
     share = min(LEFT_OUT, 1 / members)
-    return split_rows(runs, [*[share] * members, 1 - share * members], seed)[:members]
+    return split_rows(mine, [*[share] * members, 1 - share * members], seed)[:members]
 
 
 def fitted_of(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.factorization._equation import COMPANY, LEAK, SHIFT, log_slowdown, pressure_of
-from jostle.factorization._spread import Spread, SpreadRows
+from jostle.factorization._spread import UNTIL, Spread, SpreadRows
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -89,18 +89,22 @@ class FittedFactorization:
 
     def candidates(
         self, colocations: Colocations
-    ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-        """Ways to bound: the prediction with its spread, or with none, and the quantile heads.
+    ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, tuple[float, ...]]:
+        """Ways to bound: the prediction with its spread, for low, high and very high confidences, or with
+        none, and the quantile heads.
 
-        Returns h names, centres (h, n) in log seconds, scales (h, n).
+        Returns h names, centres (h, n) in log seconds, scales (h, n), and up to which confidence (h,).
         """
         codes = self.codes(colocations)
         rows = self.spread_rows(codes)
-        same = np.ones((1, len(rows)))
-        scales = [np.exp(self.spread.log_scale(rows))[None]] + [same] * (1 + len(self.quantiles))
+        spread = np.exp(self.spread.log_scales(rows))
+        same = np.ones((1 + len(self.quantiles), len(rows)))
         heads = [self._log_runtime(codes, head) for head in range(len(self.quantiles))]
-        names = ("spread", SAME, *(f"quantile {quantile:g}" for quantile in self.quantiles))
-        return names, np.stack([rows.log_runtime] * 2 + heads), np.concatenate(scales)
+        names = [f"spread until {until:g}" for until in UNTIL]
+        names += [SAME, *(f"quantile {quantile:g}" for quantile in self.quantiles)]
+        centre = np.stack([rows.log_runtime] * (len(spread) + 1) + heads)
+        until = (*UNTIL, *[1.0] * len(same))
+        return tuple(names), centre, np.concatenate([spread, same]), until
 
     def spread_rows(self, codes: Codes) -> SpreadRows:
         """What the spread of the errors depends on."""

@@ -60,6 +60,7 @@ class Factorization:
 
     name = "factorization"
     learns_from_disk = True
+    tells_prior_apart = True
 
     @property
     def offers_choice(self) -> bool:
@@ -90,8 +91,10 @@ class Factorization:
         *,
         seed: int = 0,
         progress: Progress | None = None,
+        prior: Runs | None = None,
     ) -> FittedFactorization:
-        """Learn from `runs`; `validation` picks the checkpoint and tells how errors spread.
+        """Learn from `runs`; `validation` picks the checkpoint and tells how errors spread. prior: runs
+        measured elsewhere; every second member learns from `runs` alone.
 
         progress: called with (steps done, steps in all, loss). Raises NotEnoughRuns, and MissingExtra
         where JAX is not installed.
@@ -109,4 +112,4 @@ class Factorization:
             return fit_stored(self, runs, validation, seed, progress)
         from jostle.factorization._fit import fit
 
-        return fit(self, runs, validation, seed, progress)
+        return fit(self, runs, validation, seed, progress, prior)

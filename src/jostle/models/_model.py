@@ -75,7 +75,7 @@ def fit(
     method can.
     The same runs, method and seed give the same model. Raises NotEnoughRuns.
     """
-    from jostle.runs import StoredRuns
+    from jostle.runs import Runs, StoredRuns
 
     if isinstance(runs, StoredRuns):
         _require_stored(method, calibrate_by, prior)
@@ -86,23 +86,26 @@ def fit(
             drawn_by = "together" if calibrate_by == "together" else "window"
             needs_alone = bool(getattr(method, "needs_alone", False))
             runs, validation, calibration = _hold_out(runs, seed, drawn_by, needs_alone)
-        if prior is not None:
-            prior = prior.ok()
-            runs = type(runs).concatenate([runs, prior])
     watched, selection = validation, validation.take([])
     if getattr(method, "offers_choice", True):
         # What bounds a pool is chosen on runs that the candidates were not learned from.
         watched, selection = _halves(validation, seed, calibrate_by)
-    predictor = method.fit(runs, watched, seed=seed, progress=progress)
+    apart = {}
+    if prior is not None and getattr(method, "tells_prior_apart", False):
+        apart["prior"] = prior.ok()
+    elif prior is not None and not isinstance(runs, StoredRuns):
+        runs = Runs.concatenate([runs, prior.ok()])
+    predictor = method.fit(runs, watched, seed=seed, progress=progress, **apart)
     said = {
         "method": method.name,
         "settings": dict(getattr(method, "settings", vars(method))),
         "seed": seed,
+        "calibrated_by": calibrate_by,
         "runs": {
-            "fitted": len(runs),
+            "fitted": len(runs) + sum(map(len, apart.values())),
             "validation": len(validation),
             "calibration": len(calibration),
-            "prior": 0 if prior is None else len(prior),
+            "prior": 0 if prior is None else len(prior.ok()),
         },
     }
     return Model(

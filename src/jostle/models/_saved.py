@@ -3,7 +3,7 @@
     <folder>/model.json          schema, method, names, calibration, the tensors' file and hash
     <folder>/model-<hash>.safetensors
 
-History: model/v1, the first.
+History: model/v2 (a bound may be a ladder), model/v1, the first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jostle.errors import UnreadableFile
 if TYPE_CHECKING:
     from jostle.models._model import Model
 
-SCHEMA = "model/v1"
+SCHEMA = "model/v2"
 # Where each method's predictor is rebuilt; the module is imported only for a model that needs it.
 _PREDICTORS = {
     "accelerator": ("jostle.accelerator._method", "FittedAccelerator"),
@@ -54,7 +54,8 @@ def load(path: str | os.PathLike[str]) -> Model:
         calibration = Calibration.from_arrays(_under("bounds.", tensors), document["bounds"])
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableFile(f"not a readable model: {error}", where=str(path), fix=again) from None
-    said = {k: document[k] for k in ("method", "settings", "seed", "runs") if k in document}
+    kept = ("method", "settings", "seed", "calibrated_by", "runs")
+    said = {k: document[k] for k in kept if k in document}
     return Model(predictor, calibration, said)
 
 
