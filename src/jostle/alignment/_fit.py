@@ -15,6 +15,7 @@ from jostle.alignment._rows import Profiles, Rows, rows_of, windows_of
 from jostle.alignment._select import CUTS, Selection, select_counters
 from jostle.alignment._settings import AUTO, Alignment, Progress
 from jostle.errors import BadData, NotEnoughRuns
+from jostle.traces import MARKS
 
 if TYPE_CHECKING:
     from jostle.traces import Traces
@@ -127,7 +128,8 @@ def offered_counters(
         return (INSTRUCTIONS, *(n for n in wanted if n != INSTRUCTIONS)), []
     count: Counter[str] = Counter()
     for trace in solo:
-        count.update(n for n, v in trace.counters.items() if np.isnan(v).mean() <= 0.5)
+        known = (n for n, v in trace.counters.items() if np.isnan(v).mean() <= 0.5)
+        count.update(n for n in known if n not in MARKS)
     if not count[INSTRUCTIONS]:
         raise BadData(
             "no trace counts instructions", fix="Record the counter 'instructions': it is the axis."

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import BadData, UsageError
+from jostle.traces import LEVELS
 
 from ._campaign import can_run
 from ._counts import count_opcodes
@@ -27,7 +28,7 @@ from ._facts import device_name, usable_cores
 from ._harness import CAPACITY
 from ._placement import phases as placements
 from ._program import Program, find_programs
-from ._sampler import LEVELS, NAMES, Sampler
+from ._sampler import NAMES, Sampler
 from ._slots import Slot, gather
 from ._variants import variant_of
 from ._window import part_of
@@ -55,6 +56,7 @@ _CLASSES: dict[str, tuple[str, ...]] = {
     ),
 }
 PROGRESS = ("instructions", "repetitions", *_CLASSES, "bulk_bytes")
+PHASES = "phases"
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,10 @@ def trace(
     0.001. timeout_seconds: for one window. clock: nanoseconds, part of the run_ids. progress:
     called with (done, all) windows.
 
-    Counters: `instructions` and others from the beats (PROGRESS), what /proc, perf_event_open and
-    PSI tell (NAMES), null where not available. Raises UsageError, UnknownName, MissingExtra,
-    NotPermitted, and BadData for a member that fails or hangs.
+    Counters: `instructions` and others from the beats (PROGRESS), how many of a program's phases
+    were passed, in parts by their beats (PHASES), what /proc, perf_event_open and PSI tell
+    (NAMES), null where not available. Raises UsageError, UnknownName, MissingExtra, NotPermitted,
+    and BadData for a member that fails or hangs.
     """
     from jostle.traces import Traces
 
@@ -388,16 +391,23 @@ def _progress(
     phases: Sequence[_Phase], pieces: Sequence[dict[str, Any]]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """(n,) times in nanoseconds that rise, and by counter (n,) how much was done at each."""
-    times, steps = [], []
+    times, steps, passed = [], [], []
     for piece in pieces:
         beats = np.frombuffer(base64.b64decode(piece["times"]), "<i8") + piece["clock_offset_ns"]
         per_beat = phases[piece["phase"]].per_beat
         times.append(beats)
         steps.append((len(beats), per_beat))
+        # A beat's part of its phase; one without end is never passed.
+        beats_of_phase = phases[piece["phase"]].beats
+        passed.append(1 / beats_of_phase if beats_of_phase else 0.0)
     joined = np.maximum.accumulate(np.concatenate(times))
     done = {}
     for name in PROGRESS:
         # The first time of a piece is its start: nothing is done between pieces.
         parts = [np.r_[0.0, np.full(count - 1, per[name])] for count, per in steps]
         done[name] = np.cumsum(np.concatenate(parts))
+    parts = [
+        np.r_[0.0, np.full(count - 1, part)] for part, (count, _) in zip(passed, steps, strict=True)
+    ]
+    done[PHASES] = np.cumsum(np.concatenate(parts))
     return joined, done
