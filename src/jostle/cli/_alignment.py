@@ -47,6 +47,14 @@ def alignment(
     corunners: Annotated[
         str, typer.Option(help="Whether co-runners run once, or loop until the target ends.")
     ] = "once",
+    own_cores: Annotated[
+        bool,
+        typer.Option(
+            "--own-cores",
+            help="With campaign: every member had a core of its own, so what it waited for it was taken by "
+            "strangers (the recorder among them) and is left out.",
+        ),
+    ] = False,
     compare: Annotated[
         bool, typer.Option(help="Also the other alignments and the paper's learners.")
     ] = True,
@@ -68,10 +76,12 @@ def alignment(
     if (on == "campaign") != (data is not None):
         raise UsageError("--on campaign and --data go together")
     if data is not None:
-        from jostle.traces import read_traces
+        from jostle.traces import all_without_waiting, read_traces
 
         traces = read_traces(data)
-        said: dict[str, object] = {"on": on, "dataset": str(data)}
+        if own_cores:
+            traces = all_without_waiting(traces)
+        said: dict[str, object] = {"on": on, "dataset": str(data), "own_cores": own_cores}
     else:
         lengths = (shortest_ms / 1e3, longest_ms / 1e3)
         from jostle.evaluate._simulated import protocol_campaign

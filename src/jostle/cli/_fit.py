@@ -59,6 +59,13 @@ def fit(
     corunners: Annotated[
         str, typer.Option(help="Of alignment: whether co-runners run once, or loop.")
     ] = "once",
+    own_cores: Annotated[
+        bool,
+        typer.Option(
+            "--own-cores",
+            help="Of alignment: every member had a core of its own; leave out what it waited for it.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of the held-out runs and the training.")] = 0,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -77,7 +84,7 @@ def fit(
         "accelerator": lambda: jostle.Accelerator(str(dataset)),
     }
     if method == "alignment":
-        settings, runs = _alignment(dataset, learner, corunners)
+        settings, runs = _alignment(dataset, learner, corunners, own_cores)
     elif method in known:
         settings, runs = known[method](), jostle.read_runs(dataset)
     else:
@@ -111,14 +118,18 @@ def fit(
     )
 
 
-def _alignment(dataset: Path, learner: str, corunners: str) -> tuple[Alignment, Runs]:
+def _alignment(
+    dataset: Path, learner: str, corunners: str, own_cores: bool
+) -> tuple[Alignment, Runs]:
     """The method on the traces of the dataset, and the runs that were traced beside others."""
     import jostle
     from jostle.alignment import profile_runs
     from jostle.models import traced_runs
-    from jostle.traces import read_traces
+    from jostle.traces import all_without_waiting, read_traces
 
     traces = read_traces(dataset)
+    if own_cores:
+        traces = all_without_waiting(traces)
     # What a profile was made of is an input: nothing can be calibrated on it.
     runs = traced_runs(traces, profile_runs(traces))
     return jostle.Alignment(traces, learner=learner, corunners=corunners), runs

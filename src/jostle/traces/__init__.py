@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._profiles import read_profile, read_profiles, write_profiles
     from ._store import read_traces, write_traces
     from ._tasks import Profile, tasks_from_rows
+    from ._waiting import all_without_waiting, without_waiting
 
 _HOMES = {
     "GPUS": "_gpus",
@@ -23,6 +24,7 @@ _HOMES = {
     "Profile": "_tasks",
     "Trace": "_counters",
     "Traces": "_counters",
+    "all_without_waiting": "_waiting",
     "gpu_named": "_gpus",
     "known_gpu": "_gpus",
     "read_perf_stat": "_perf_stat",
@@ -30,6 +32,7 @@ _HOMES = {
     "read_profiles": "_profiles",
     "read_traces": "_store",
     "tasks_from_rows": "_tasks",
+    "without_waiting": "_waiting",
     "write_profiles": "_profiles",
     "write_traces": "_store",
 }
@@ -40,6 +43,7 @@ __all__ = [
     "Profile",
     "Trace",
     "Traces",
+    "all_without_waiting",
     "gpu_named",
     "known_gpu",
     "read_perf_stat",
@@ -47,6 +51,7 @@ __all__ = [
     "read_profiles",
     "read_traces",
     "tasks_from_rows",
+    "without_waiting",
     "write_profiles",
     "write_traces",
 ]
