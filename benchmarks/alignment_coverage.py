@@ -2,10 +2,10 @@
 
     python benchmarks/alignment_coverage.py [--seeds 40] [--programs 12] [--sets 150] [--share 0.3]
 
-For every seed programs are drawn anew, sets of two of them (and a program beside itself) run both ways, a share
-of the sets is kept for the test, and the rest is learned from and calibrated on, set by set. A set counts
-once, with the share of its run times that stay under their bounds. The standard error is over seeds, whose
-programs have nothing in common. `row by row` is what calibrating on single runs would give: too little,
+For every seed programs are drawn anew, sets of two of them (and a program beside itself) run both ways, a
+share of the sets is kept for the test, and the rest is learned from and calibrated on, set by set. A set
+counts once, with the share of its run times that stay under their bounds. The standard error is over seeds,
+whose programs have nothing in common. `row by row` is what calibrating on single runs would give: too little,
 because the runs of a set are alike.
 """
 

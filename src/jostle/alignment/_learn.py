@@ -24,7 +24,7 @@ LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network")
 TARGETS = ("instructions", "slowdown", "speed")
 # Regularisation that is tried, times the number of rows where the learner's own scale does that.
 STRENGTHS = {
-    "ridge": (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+    "ridge": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0),
     "lasso": (1e-6, 1e-5, 1e-4, 1e-3),
     "elastic_net": (1e-6, 1e-5, 1e-4, 1e-3),
     "linear_svr": (1e-3, 1e-2, 1e-1),
@@ -34,6 +34,7 @@ MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly
 MOST_ROWS_OF_NETWORK = 40_000
 MOST_ROWS_TO_CHOOSE = 8_000
 FOLDS = 4
+ROUNDS = 3  # of fits that weigh runs by the errors of the one before
 SLOWEST, FASTEST = 50.0, 0.5  # slowdowns beyond are never answered
 SEEN_QUANTILE, BEYOND = 0.002, 1.1  # what was seen: all but so few, and a little more
 
@@ -59,6 +60,9 @@ class Learned:
         raw = self._raw(own, others) * self.output[1] + self.output[0]
         if self.target == "slowdown":
             found = 1.0 + raw
+            if self.features.form == "interacting":
+                # With nothing beside it a workload is as fast as alone, whatever company costs as such.
+                found = np.where((others > 0).any(axis=1), found, 1.0)
         elif self.target == "speed":
             found = 1.0 / np.maximum(raw, 1.0 / SLOWEST)
         else:
@@ -245,9 +249,13 @@ def folds_of(rows: Rows, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
 def per_run_error(learned: Learned | Network, rows: Rows) -> float:
     """Mean over runs of |predicted - true| / true time of all their rows together."""
     run = np.unique(rows.run, return_inverse=True)[1].reshape(-1)
-    predicted = learned.slowdown(rows.own, rows.others) * rows.period_seconds / rows.slowdown
-    spent = np.bincount(run, rows.period_seconds)
-    return float(np.mean(np.abs(np.bincount(run, predicted) / spent - 1.0)))
+    return float(run_errors(learned, rows, run).mean())
+
+
+def run_errors(learned: Learned | Network, rows: Rows, run: np.ndarray) -> np.ndarray:
+    """(runs,) of each run, whose number is run (n,)."""
+    predicted = learned.slowdown(rows.own, rows.others) * rows.solo_seconds
+    return np.abs(np.bincount(run, predicted) / np.bincount(run, rows.period_seconds) - 1.0)
 
 
 def per_sample_error(learned: Learned | Network, rows: Rows) -> float:
@@ -269,42 +277,51 @@ def _fit(
         y = 1.0 / slowdown
     else:
         y = rows.count / rows.period_seconds / features.scale[0]
-    # A sum that must vanish with its features cannot be centred.
-    through_zero = features.form == "interacting" and target == "slowdown"
-    mean = np.zeros(x.shape[1]) if through_zero else x.mean(axis=0)
+    mean = np.average(x, axis=0, weights=weight)
     spread = np.sqrt(np.mean((x - mean) ** 2, axis=0))
     spread = np.where(spread > 1e-12, spread, 1.0)
-    centre = 0.0 if through_zero else float(y.mean())
+    centre = float(np.average(y, weights=weight))
     size = float(np.sqrt(np.mean((y - centre) ** 2))) or 1.0
     x, y = (x - mean) / spread, (y - centre) / size
-    estimator = _estimator(learner, strength, len(x), not through_zero, seed)
+    estimator = _estimator(learner, strength, len(x), seed)
+    limits = seen(slowdown)
+    run = np.unique(rows.run, return_inverse=True)[1].reshape(-1)
+    of_run = np.ones(run.max() + 1)
     with warnings.catch_warnings():
         # Reaching the step limit is part of choosing: a strength that converges badly predicts badly.
         warnings.simplefilter("ignore")
-        estimator.fit(x, y, sample_weight=weight)
-    weights = np.asarray(estimator.coef_, np.float64).reshape(-1)
-    bias = 0.0 if through_zero else float(np.asarray(estimator.intercept_).reshape(-1)[0])
-    output = (centre, size)
-    limits = seen(slowdown)
-    return Learned(features, target, strength, mean, spread, weights, bias, output, limits)
+        for last in (False,) * ROUNDS + (True,):
+            estimator.fit(x, y, sample_weight=weight * of_run[run])
+            weights = np.asarray(estimator.coef_, np.float64).reshape(-1)
+            bias = float(np.asarray(estimator.intercept_).reshape(-1)[0])
+            learned = Learned(
+                features, target, strength, mean, spread, weights, bias, (centre, size), limits
+            )
+            if last:
+                break
+            # So weighted, squares add up to what is asked for, the mean error of a run, and the few runs
+            # that nothing explains do not draw all others with them.
+            error = run_errors(learned, rows, run)
+            of_run = 1.0 / np.maximum(error, max(float(np.median(error)), 1e-3))
+            of_run /= of_run.mean()
+    return learned
 
 
-def _estimator(learner: str, strength: float, n: int, intercept: bool, seed: int) -> Any:
+def _estimator(learner: str, strength: float, n: int, seed: int) -> Any:
     try:
         from sklearn.linear_model import ElasticNet, Lasso, Ridge
         from sklearn.svm import LinearSVR
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "alignment") from None
     if learner == "ridge":
-        return Ridge(strength * n, fit_intercept=intercept)
+        return Ridge(strength * n)
     if learner == "lasso":
-        return Lasso(strength, fit_intercept=intercept, max_iter=300)
+        return Lasso(strength, max_iter=300)
     if learner == "elastic_net":
-        return ElasticNet(strength, fit_intercept=intercept, max_iter=300)
+        return ElasticNet(strength, max_iter=300)
     return LinearSVR(
         C=1.0 / (strength * n),
         epsilon=0.01,
-        fit_intercept=intercept,
         max_iter=300,
         random_state=seed,
     )

@@ -1,14 +1,16 @@
-"""The events of the paper (Table III) by their names in Linux perf, and what is nearest to them on any host.
+"""The events of the paper (Table III) by their names in Linux perf, and what is nearest to them on any
+host; and which counters are not of the program.
 
-The paper's machine is an NXP S32V234: Cortex-A53 cores, whose events perf lists by name (tools/perf/pmu-events,
-cortex-a53; common events of ARMv8), and the MMDC memory controller, whose driver counts bytes and busy cycles.
-`perf stat -I 1 -x, -e …` of them becomes traces by `jostle import perf`. None of them is required.
+The paper's machine is an NXP S32V234: Cortex-A53 cores, whose events perf lists by name
+(tools/perf/pmu-events, cortex-a53; common events of ARMv8), and the MMDC memory controller, whose driver
+counts bytes and busy cycles. `perf stat -I 1 -x, -e …` of them becomes traces by `jostle import perf`. None
+of them is required.
 """
 
 from __future__ import annotations
 
-# What the machine did to a program, or how it is told, rather than what the program does: no counters to learn
-# from, unless they are asked for by name. Levels are no counts.
+# What the machine did to a program, or how it is told, rather than what the program does: no counters to
+# learn from, unless they are asked for by name. Levels are no counts.
 NOT_OF_THE_PROGRAM = frozenset(
     (
         "repetitions",

@@ -2,9 +2,9 @@
 
     slowdown = 1 + exp(u_1) + exp(u_2),    (u_1, u_2) = S [z, z'] + W3 tanh(W2 tanh(W1 [z, z']))
 
-z and z' are the rates of the target and of the others, each as it is and as its logarithm. Time that is lost is
-a product of powers of rates where memory is slow to answer (misses times what a miss costs times how full
-the bus is), so its logarithm is nearly a sum; two such terms and a bend are what a cache and a bus need.
+z and z' are the rates of the target and of the others, each as it is and as its logarithm. Time that is
+lost is a product of powers of rates where memory is slow to answer (misses times what a miss costs times how
+full the bus is), so its logarithm is nearly a sum; two such terms and a bend are what a cache and a bus need.
 Without anyone beside it a workload is exactly as fast as alone. The first layer takes target and others
 apart, so that what it makes of each sample of a run alone is computed once (`parts`).
 

@@ -16,7 +16,7 @@ from jostle.alignment._samples import aligned
 from jostle.alignment._solve import Lane, Slowdown, solve
 from jostle.errors import UsageError
 
-SHORTEST, FIRST, LONGEST = 16, 512, 4096
+SHORTEST, FIRST, LONGEST = 128, 512, 4096
 FIXED_POINT_ROUNDS = 50
 
 
@@ -85,7 +85,7 @@ def roll(
                 until, reached, at, rounds = solve(
                     here, active, slowdown, now, place[active], speed[active], length
                 )
-                grow = 2 if rounds <= 5 else 0.5 if rounds > 9 else 1
+                grow = 2 if rounds <= 5 else 0.5 if rounds > 10 else 1
                 length = int(np.clip(length * grow, SHORTEST, LONGEST))
             else:
                 until, reached, at = _period(here, active, slowdown, now, place[active], alignment)

@@ -157,12 +157,13 @@ def rows_of(
 ) -> Rows:
     """The periods in which all members of a window still ran.
 
-    Periods in which less was done than alone in half a period are joined to the next. The rows of a
-    period that touches an idle stretch of the target or of a co-runner are left out: there the instructions do not tell how far the workload is. Where the samples
-    of two members do not end together, the co-runner's progress is taken at the target's times. loop:
-    runs began anew where they ended before their window. quiet: of three or more windows of the same
-    workloads, each stretch only from those that passed it quickly. Raises BadData where a run executed
-    over 2% more instructions than alone: it is not the same program.
+    Periods in which less was done than alone in half a period are joined to the next. The rows of a period
+    that touches an idle stretch of the target or of a co-runner, or in which nothing was executed, are
+    left out: there the instructions do not tell how far the workload is. Where the samples of two members
+    do not end together, the co-runner's progress is taken at the target's times. loop: runs began anew
+    where they ended before their window. quiet: of three or more windows of the same workloads, each
+    stretch only from those that passed it quickly. Raises BadData where a run executed over 2% more
+    instructions than alone: it is not the same program.
     """
     parts: list[Rows] = []
     number = 0
