@@ -8,7 +8,7 @@ recording of a run tells little where unseen neighbours slow a core down for sec
 several times, in passes through all of them, so that its repeats lie minutes apart, and run times are put
 together of the quiet stretches. Evaluate it with
 
-    jostle evaluate alignment --on campaign --data FOLDER --corunners loop
+    jostle evaluate alignment --on campaign --data FOLDER --corunners loop --own-cores
 
 Needs two cores that nothing else uses. Windows recorded already are not recorded again: run it again to go on
 after a break.

@@ -24,7 +24,9 @@ class Fast(CoreSpeed):
             self.learn(core, [100] * 20)
 
 
-def judged(watch: Watch, *, before: int = 100, after: int = 100, ran=1.0, cpu=1.0) -> Judgement:
+def judged(
+    watch: Watch, *, before: int = 100, after: int = 100, ran=1.0, cpu: float | None = 1.0
+) -> Judgement:
     cpu_seconds = None if cpu is None else np.array([cpu])
     return watch.judged(
         ("a",),

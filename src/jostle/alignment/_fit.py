@@ -56,20 +56,21 @@ def fit(
         tries = _selections(method, rows, checked, seed)
         selection = min(tries, key=lambda one: float(np.nanmin(one.errors)))
         chosen = selection.chosen
-        # A network tells by itself what matters: it is given all that the finest cut keeps apart.
+        # A network may tell by itself what matters: it is also offered all that the finest cut keeps apart.
         wide = tries[-1].ranked[: method.most_counters]
     said(3, 4, float("nan"))
     kinds = [method.resolved("ridge")] if method.learner != AUTO else list(CANDIDATES)
     offers = [
-        (*kind, tuple(rows.counters.index(n) for n in (wide if kind[0] == "network" else chosen)))
+        (*kind, tuple(rows.counters.index(n) for n in names))
         for kind in kinds
+        for names in ({chosen: 0, wide: 0} if kind[0] == "network" else (chosen,))
     ]
     *kind, columns = offers[choose(rows, offers, seed)]
     if method.learner == AUTO:
         notes.append(f"the learner that errs least on workloads left out is {kind[0]}")
     rows = rows.columns(columns)
     chosen = rows.counters
-    if selection is not None and kind[0] == "network":
+    if selection is not None and chosen != selection.chosen:
         selection = replace(tries[-1], chosen=chosen)
     models, slots = learn_slots(method, (kind[0], kind[1], kind[2]), rows, seed)
     said(4, 4, float("nan"))

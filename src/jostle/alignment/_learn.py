@@ -139,10 +139,10 @@ def choose(
     that it did not learn from."""
     if len(offers) == 1 or len(np.unique(rows.group)) < 2:
         return 0
-    few = thinned(rows, MOST_ROWS_TO_CHOOSE)
-    folds = folds_of(few, seed)[:2]
     errors = []
     for learner, form, target, columns in offers:
+        few = thinned(rows, MOST_ROWS if learner == "network" else MOST_ROWS_TO_CHOOSE)
+        folds = folds_of(few, seed)
         mine = few.columns(columns)
         strength = STRENGTHS[learner][len(STRENGTHS[learner]) // 2]
         error = 0.0
@@ -161,8 +161,10 @@ def learn(
     *,
     strength: float | None = None,
     seed: int = 0,
+    rounds: int = ROUNDS,
 ) -> Learned | Network:
     """Fit one learner. strength: of the regularisation; None chooses it by leaving out workload sets.
+    rounds: of fits again, in which runs are weighed by the errors of the fit before.
 
     Raises UsageError for unknown names, NotEnoughRuns for no rows, MissingExtra without scikit-learn.
     """
@@ -190,7 +192,7 @@ def learn(
     if len(choices) > 1 and len(np.unique(rows.group)) >= 2:
         few = thinned(rows, MOST_ROWS_TO_CHOOSE)
         best = choices[int(np.argmin(_errors(few, learner, features, target, choices, seed)))]
-    return _fit(rows, learner, features, target, best, seed)
+    return _fit(rows, learner, features, target, best, seed, rounds)
 
 
 def seen(slowdown: np.ndarray) -> tuple[float, float]:
@@ -265,7 +267,13 @@ def per_sample_error(learned: Learned | Network, rows: Rows) -> float:
 
 
 def _fit(
-    rows: Rows, learner: str, features: Features, target: str, strength: float, seed: int
+    rows: Rows,
+    learner: str,
+    features: Features,
+    target: str,
+    strength: float,
+    seed: int,
+    rounds: int = 1,
 ) -> Learned:
     x = features.of(rows.own, rows.others)
     slowdown = np.clip(rows.slowdown, FASTEST, SLOWEST)
@@ -285,12 +293,13 @@ def _fit(
     x, y = (x - mean) / spread, (y - centre) / size
     estimator = _estimator(learner, strength, len(x), seed)
     limits = seen(slowdown)
+    learned = None
     run = np.unique(rows.run, return_inverse=True)[1].reshape(-1)
     of_run = np.ones(run.max() + 1)
     with warnings.catch_warnings():
         # Reaching the step limit is part of choosing: a strength that converges badly predicts badly.
         warnings.simplefilter("ignore")
-        for last in (False,) * ROUNDS + (True,):
+        for last in (False,) * rounds + (True,):
             estimator.fit(x, y, sample_weight=weight * of_run[run])
             weights = np.asarray(estimator.coef_, np.float64).reshape(-1)
             bias = float(np.asarray(estimator.intercept_).reshape(-1)[0])
@@ -304,6 +313,7 @@ def _fit(
             error = run_errors(learned, rows, run)
             of_run = 1.0 / np.maximum(error, max(float(np.median(error)), 1e-3))
             of_run /= of_run.mean()
+    assert learned is not None
     return learned
 
 

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.evaluate._alignment_truth import Measured, Member, measured, member, noise, quiet_runs
+from jostle.evaluate._alignment_truth import (
+    Measured,
+    Member,
+    measured,
+    member,
+    noise,
+    quiet_runs,
+    unsteady_of,
+)
 
 if TYPE_CHECKING:
     from jostle.alignment import Alignment, FittedAlignment, Rows, Selection
@@ -64,7 +72,8 @@ class Curve:
 class AlignmentEvaluation:
     """metrics: by documented name. tested: every test run. learners: {learner: {slot: error per sample}}
     (Fig. 2). curves: of the test window with the most interference. selection: of the first fold. folds: the
-    workloads held out of each."""
+    workloads held out of each. unsteady: workloads whose run time alone is not known, see
+    `unsteady_of`."""
 
     metrics: dict[str, float]
     tested: tuple[Tested, ...]
@@ -72,6 +81,7 @@ class AlignmentEvaluation:
     curves: tuple[Curve, ...]
     selection: Selection | None
     folds: tuple[tuple[str, ...], ...]
+    unsteady: tuple[str, ...] = ()
 
 
 def workload_folds(
@@ -185,6 +195,15 @@ def evaluate_alignment(
             curves = _curves(max(test, key=lambda one: _interference(one, fitted)), fitted, loop)
         said()
     metrics = _metrics(tested, samples, known) | noise(known) | noise(alone, "solo_")
+    unsteady = unsteady_of(alone)
+    if unsteady:
+        steady = [one for one in tested if one.workload not in unsteady]
+        metrics |= {
+            f"steady_{prefix}error_mean_ratio": float(np.mean([abs(t.errors[key]) for t in steady]))
+            for key in tested[0].errors
+            for prefix in [f"{key}run_time_" if key in samples else key]
+            if steady
+        }
     metrics |= {
         f"{learner}_core_{slot}_instructions_mae_ratio": float(np.mean(errors))
         for learner, by_slot in learners.items()
@@ -192,7 +211,7 @@ def evaluate_alignment(
     }
     mean = {k: {s: float(np.mean(e)) for s, e in v.items()} for k, v in learners.items()}
     return AlignmentEvaluation(
-        metrics, tuple(tested), mean, tuple(curves), selection, tuple(chosen)
+        metrics, tuple(tested), mean, tuple(curves), selection, tuple(chosen), unsteady
     )
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from jostle.traces import Trace
 
 
+STEADY = 0.25
+
+
 @dataclass(frozen=True, eq=False)
 class Member:
     """One workload of a set. runs: its repeats that ended. seconds: the quiet run time, NaN where it never
@@ -108,6 +111,17 @@ def noise(members: Sequence[Member], prefix: str = "") -> dict[str, float]:
         found[f"{prefix}noise_floor_mean_ratio"] = float(apart.mean() / 2)
         found[f"{prefix}noise_floor_max_ratio"] = float(apart.max() / 2)
     return found
+
+
+def unsteady_of(alone: Sequence[Member]) -> tuple[str, ...]:
+    """Workloads whose usual run alone takes over a quarter longer than their quiet run time: what happens to
+    them alone is as large as what others may do to them, and the two cannot be told apart."""
+    found = {
+        m.workload
+        for m in alone
+        if len(m.runs) > 1 and np.median(m.singles_seconds) > (1 + STEADY) * m.seconds
+    }
+    return tuple(sorted(found))
 
 
 def quiet_runs(sets: Sequence[Measured], alone: Sequence[Member] = ()) -> Runs:

@@ -117,8 +117,8 @@ def trace(
                 one = _Window(
                     window, engine, chosen, loop, seconds, interval_seconds, timeout_seconds, number
                 )
-                members = slots[: len(window)]
-                taken, judgement = one.record(members, identity, where, watch, attempt)
+                used = slots[: len(window)]
+                taken, judgement = one.record(used, identity, where, watch, attempt)
                 if judgement is None:
                     made.append((0.0, taken))
                     break
