@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from jostle.traces import Trace, Traces
 
 
+UNSTEADY = 1.25
+
+
 def fit(
     method: Alignment, runs: Any, validation: Any, seed: int, progress: Progress | None
 ) -> FittedAlignment:
@@ -43,7 +46,13 @@ def fit(
             fix="Trace windows of several workloads (jostle trace), each with one window_id.",
         )
     loop = method.corunners == "loop"
-    rows = rows_of(windows, profiles, method.alignment, loop=loop, quiet=quiet)
+    unsteady = unsteady_of(traces, profiles) if quiet else ()
+    if unsteady:
+        notes.append(
+            f"not learned from as targets, because their usual run alone takes over "
+            f"{UNSTEADY - 1:.0%} longer than their quiet one: {', '.join(unsteady)}"
+        )
+    rows = rows_of(windows, profiles, method.alignment, loop=loop, quiet=quiet, leave_out=unsteady)
     said(2, 4, float("nan"))
     selection: Selection | None = None
     chosen = wide = offered
@@ -169,6 +178,18 @@ def solo_profiles(
     return Profiles(
         [quiet_profile(groups[key], counters, period_seconds) for key in sorted(groups)]
     )
+
+
+def unsteady_of(traces: Traces, profiles: Profiles) -> tuple[str, ...]:
+    """Workloads traced alone three times or more whose usual run takes over a quarter longer than their
+    quiet run time: what others do to them cannot be told from what happens to them alone."""
+    found = set()
+    for (name, platform, slot), runs in solo_runs(traces).items():
+        usual = np.median([run.runtime_seconds for run in runs])
+        quiet = profiles.of(name, platform, slot).duration_seconds
+        if len(runs) >= 3 and usual > UNSTEADY * quiet:
+            found.add(name)
+    return tuple(sorted(found))
 
 
 def profile_runs(traces: Traces, *, quiet: bool = True) -> set[str]:

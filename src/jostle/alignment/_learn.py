@@ -34,7 +34,7 @@ MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly
 MOST_ROWS_OF_NETWORK = 40_000
 MOST_ROWS_TO_CHOOSE = 8_000
 FOLDS = 4
-ROUNDS = 3  # of fits that weigh runs by the errors of the one before
+ROUNDS = 1  # of fits that weigh runs by the errors of the one before
 SLOWEST, FASTEST = 50.0, 0.5  # slowdowns beyond are never answered
 SEEN_QUANTILE, BEYOND = 0.002, 1.1  # what was seen: all but so few, and a little more
 

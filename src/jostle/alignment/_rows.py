@@ -5,7 +5,7 @@ Source: Saeed et al., MLCAD 2021, Algorithm 1, lines 8 to 17.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -154,6 +154,7 @@ def rows_of(
     *,
     loop: bool = False,
     quiet: bool = True,
+    leave_out: Collection[str] = (),
 ) -> Rows:
     """The periods in which all members of a window still ran.
 
@@ -162,8 +163,8 @@ def rows_of(
     left out: there the instructions do not tell how far the workload is. Where the samples of two members
     do not end together, the co-runner's progress is taken at the target's times. loop: runs began anew
     where they ended before their window. quiet: of three or more windows of the same workloads, each
-    stretch only from those that passed it quickly. Raises BadData where a run executed over 2% more
-    instructions than alone: it is not the same program.
+    stretch only from those that passed it quickly. leave_out: workloads without rows of their own. Raises
+    BadData where a run executed over 2% more instructions than alone: it is not the same program.
     """
     parts: list[Rows] = []
     number = 0
@@ -182,6 +183,9 @@ def rows_of(
         last = min(edges[-1] for edges, _ in tracks)
         for i, (edges, counted) in enumerate(tracks):
             same.append(repeats.setdefault((group, runs[i].workload), len(repeats)))
+            if runs[i].workload in leave_out:
+                number += 1
+                continue
             whole = edges <= last
             # A last sample that is much shorter than the others says little.
             whole[1:] &= np.diff(edges) >= 0.5 * np.median(np.diff(edges))

@@ -119,7 +119,7 @@ def unsteady_of(alone: Sequence[Member]) -> tuple[str, ...]:
     found = {
         m.workload
         for m in alone
-        if len(m.runs) > 1 and np.median(m.singles_seconds) > (1 + STEADY) * m.seconds
+        if len(m.runs) > 2 and np.median(m.singles_seconds) > (1 + STEADY) * m.seconds
     }
     return tuple(sorted(found))
 
