@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jostle.errors import JostleError
     from jostle.factorization import Factorization, Slowdown
     from jostle.models import Model, fit, load
-    from jostle.runs import Colocations, Dataset, Runs, read_runs
+    from jostle.runs import Colocations, Dataset, Runs, StoredRuns, read_runs
 
 __version__ = "0.1.0"
 
@@ -42,6 +42,7 @@ _HOMES = {
     "Model": "models",
     "Runs": "runs",
     "Slowdown": "factorization",
+    "StoredRuns": "runs",
     "fit": "models",
     "forecast": "bridge",
     "load": "models",
@@ -61,6 +62,7 @@ __all__ = [
     "Model",
     "Runs",
     "Slowdown",
+    "StoredRuns",
     "fit",
     "forecast",
     "load",

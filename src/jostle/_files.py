@@ -116,14 +116,39 @@ def read_parquet(path: Path, version: str, columns: list[str] | None = None) -> 
     """
     data = _bytes(path)
     match = _NAME.fullmatch(path.name)
-    if match and hashlib.sha256(data).hexdigest()[:16] != match[2]:
-        raise UnreadableFile(
-            "its content is not what its name says: truncated or changed since it was written",
-            where=str(path),
-            fix="Restore it from a copy, or move it out of the dataset.",
-        )
-    try:
+    _require_content(path, not match or hashlib.sha256(data).hexdigest()[:16] == match[2])
+    with _damage_explained(path):
         table = pq.ParquetFile(pa.BufferReader(data)).read(columns)
+    _require_version(path, table.schema, version)
+    return table
+
+
+def parquet_rows(path: Path) -> int:
+    """Rows in a file, from its footer. Raises UnreadableFile."""
+    with _damage_explained(path):
+        return pq.ParquetFile(path).metadata.num_rows
+
+
+def parquet_batches(path: Path, version: str, rows: int) -> Iterator[pa.Table]:
+    """What read_parquet gives, so many rows at a time, without ever holding the whole file."""
+    match = _NAME.fullmatch(path.name)
+    if match:
+        with _damage_explained(path), open(path, "rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        _require_content(path, content == match[2])
+    with _damage_explained(path):
+        file = pq.ParquetFile(path)
+        _require_version(path, file.schema_arrow, version)
+        for batch in file.iter_batches(rows):
+            yield pa.Table.from_batches([batch])
+
+
+@contextmanager
+def _damage_explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except UnreadableFile:
+        raise
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
         raise UnreadableFile(
@@ -131,14 +156,25 @@ def read_parquet(path: Path, version: str, columns: list[str] | None = None) -> 
             where=str(path),
             fix="Restore it from a copy, or move it out of the dataset.",
         ) from None
-    found = (table.schema.metadata or {}).get(b"schema", b"").decode(errors="replace")
+
+
+def _require_content(path: Path, same: bool) -> None:
+    if not same:
+        raise UnreadableFile(
+            "its content is not what its name says: truncated or changed since it was written",
+            where=str(path),
+            fix="Restore it from a copy, or move it out of the dataset.",
+        )
+
+
+def _require_version(path: Path, schema: pa.Schema, version: str) -> None:
+    found = (schema.metadata or {}).get(b"schema", b"").decode(errors="replace")
     if found != version:
         raise UnreadableFile(
             f"its schema is {found or 'not given'}, not {version}",
             where=str(path),
             fix="Bring foreign tables in with jostle import.",
         )
-    return table
 
 
 def _bytes(path: Path) -> bytes:

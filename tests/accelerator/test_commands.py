@@ -14,13 +14,21 @@ from jostle.cli._app import run
 from jostle.errors import BadData, UnknownName
 from jostle.traces import GPUS, Profile, tasks_from_rows, write_profiles
 
-NAMES = ("asr", "md", "pf", "bp")
+# asr, md and hw compute, pf and nn copy, bp and kms do both.
+KINDS = {
+    "asr": (["kernel"], 0.01),
+    "md": (["kernel"], 0.013),
+    "pf": (["htod"], 0.007),
+    "bp": (["htod", "kernel"], 0.004),
+    "hw": (["kernel"], 0.017),
+    "nn": (["dtoh"], 0.005),
+    "kms": (["kernel", "dtoh"], 0.006),
+}
+NAMES = tuple(KINDS)
 
 
 def profile_of(name: str) -> Profile:
-    """asr and md are compute alone, pf copies, bp does both."""
-    kind = {"asr": ["kernel"], "md": ["kernel"], "pf": ["htod"], "bp": ["htod", "kernel"]}[name]
-    seconds = {"asr": 0.01, "md": 0.013, "pf": 0.007, "bp": 0.004}[name]
+    kind, seconds = KINDS[name]
     shape = {"blocks": 80 * 4, "threads_per_block": 256, "registers_per_thread": 32}
     rows = []
     for number, what in enumerate(kind * 3):
@@ -92,6 +100,63 @@ def test_safe(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ask, "md", "--gpu", "Voodoo"]) == 4
 
 
+def test_safe_for_all_in_the_folder(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["safe", str(fleet), "--target", "asr", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "safe_fleet/v1"
+    table = {row["batch"]: row for row in document["rows"]}
+    assert sorted(table) == sorted(set(NAMES) - {"asr"})
+    for batch, row in table.items():  # the same answer as one by one
+        code = run(["safe", str(fleet), "--target", "asr", "--batch", batch, "--json"])
+        one = json.loads(capsys.readouterr().out)
+        assert (row["instances"], row["safe"]) == (one["instances"], code == 0)
+        assert row["reason"] == one["reason"]
+    assert table["pf"]["instances"] == 15  # copies do not touch a service of kernels
+    assert run(["safe", str(fleet), "--most", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "why no more" in shown
+    assert shown.count("\n") == 1 + 7 * 6
+    assert run(["safe", str(fleet), "--batch", "md", "--latency", "1ms"]) == 1
+
+
+def test_safe_in_slices_and_shares(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["safe", str(fleet), "--target", "asr", "--batch", "md", "--json", "--qos", "2.2x"]
+
+    def mixes(*more: str) -> list[dict]:
+        run([*ask, *more])
+        return json.loads(capsys.readouterr().out)["mixes"]
+
+    whole, sliced = mixes(), mixes("--partition", "20:0.5")
+    # A quarter of the PEs: slower alone, and untouched by kernels beside it.
+    assert sliced[0]["slowdown_ratio"] > whole[0]["slowdown_ratio"]
+    slow = [mix["slowdown_ratio"] for mix in sliced]
+    assert slow == pytest.approx([slow[0]] * 16)
+    assert len(sliced) == 16
+    assert mixes("--partition", "0.25:0.5,0.5:0.2,0.25")[0] == sliced[0]
+    shared = mixes("--sm-share", "0.05")
+    assert shared[2]["slowdown_ratio"] < 0.9 * whole[2]["slowdown_ratio"]
+    for bad in ("3g", "0", "2.0", "a,b", "80", "0.5:0"):
+        assert run([*ask, "--partition", bad]) == 2, bad
+    assert run([*ask, "--sm-share", "1.5"]) == 2
+
+
+def test_safe_with_queries_from_a_file(fleet: Path, tmp_path: Path, capsys) -> None:
+    times = tmp_path / "times.txt"
+    times.write_text("# seconds\n0.0\n0.1\n\n0.1\n")
+    ask = ["safe", str(fleet), "--target", "asr", "--batch", "pf", "--json", "--most", "0"]
+    run([*ask, "--arrivals", str(times), "--statistic", "max"])
+    document = json.loads(capsys.readouterr().out)
+    # Two queries at once: one of them waits for the other.
+    alone = document["solo_seconds"]
+    assert document["mixes"][0]["latency_seconds"] == pytest.approx(2 * alone)
+    for text, code in {"": 4, "soon": 4, "1\n0": 4, "nan": 4, "-1": 4}.items():
+        times.write_text(text)
+        assert run([*ask, "--arrivals", str(times)]) == code
+    assert run([*ask, "--arrivals", str(tmp_path / "none")]) == 4
+    times.write_text("1")
+    assert run([*ask, "--arrivals", str(times), "--rate", "3"]) == 2
+
+
 def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     model = tmp_path / "model"
     assert run(["fit", str(fleet), "-o", str(model), "--method", "accelerator"]) == 0
@@ -105,6 +170,13 @@ def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     # Three co-runners were never measured: no bound, so no guarantee, whatever the simulator says.
     assert document["guaranteed_instances"] <= 2 < document["instances"]
     assert document["bounds"][3]["bound_seconds"] is None
+    assert document["bound_over"] == "sets of workloads never measured together"
+    ask = ["safe", str(fleet), "--target", "asr", "--platform", "v100", "--model", str(model)]
+    assert run([*ask, "--qos", "1.5x", "--confidence", "0.9", "--json"]) == 0
+    table = {row["batch"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert table["pf"]["guaranteed_instances"] == document["guaranteed_instances"]
+    assert run([*ask, "--confidence", "0.999"]) == 3  # far too few sets for that
+    assert "guaranteed" in capsys.readouterr().out
 
 
 def test_import_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,6 +198,7 @@ def test_evaluate_pairs(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None
     # The world was made by the simulator, so only its noise is left.
     assert metrics["error_mean_ratio"] < 0.03 < metrics["sequential_error_mean_ratio"]
     assert metrics["error_mean_ratio"] < metrics["constant_error_mean_ratio"]
+    assert metrics["error_mean_ratio"] < metrics["bubble_error_mean_ratio"] < 0.5
     assert run(["evaluate", "accelerator", "--on", "moon"]) == 2
     assert run(["evaluate", "accelerator", "--on", "v100", "--data", str(fleet)]) == 4
 

@@ -67,6 +67,13 @@ def test_open_loop_matches_the_queue_that_theory_knows() -> None:
     assert latency.p99_seconds > latency.p95_seconds > latency.mean_seconds
 
 
+def test_long_queries_beside_short_work_are_fewer() -> None:
+    assert service_latency(SERVICE, [SMALL], DEVICE, queries=None).queries == 50
+    tiny = Application("tiny", (Task("kernel", 1e-5, blocks=8),))
+    assert service_latency(SERVICE, [tiny], DEVICE, queries=None).queries == 9
+    assert service_latency(SERVICE, [tiny] * 4, DEVICE, queries=None).queries == 3
+
+
 def test_order_statistics_are_exact() -> None:
     latency = Latency.of(np.arange(1, 101, dtype=float))
     assert (latency.p95_seconds, latency.p99_seconds) == (95, 99)

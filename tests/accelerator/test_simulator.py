@@ -98,6 +98,59 @@ def test_both_simulators_agree(found, device, model, most, loops) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
+def busy(seed: int, tenants: int, length: int = 25) -> list[Application]:
+    """Kernels of all sizes and transfers of both kinds at times that never coincide."""
+    random = np.random.default_rng(seed)
+    found: list[list[Task]] = []
+    for _ in range(tenants):
+        part = []
+        for _ in range(length):
+            gap, seconds = random.exponential((0.2, 1.0)).tolist()
+            if random.random() < 0.2:
+                kind = ("htod", "dtoh")[random.integers(2)]
+                pinned, link = bool(random.random() < 0.3), float(random.uniform(0.2, 1))
+                part.append(Task(kind, seconds, gap, exclusive=pinned, link_ratio=link))
+                continue
+            needs = {
+                name: float(random.uniform(0, 9))
+                for name in ("memory", "l2")
+                if random.random() < 0.6
+            }
+            blocks = int(2 ** random.uniform(0, 8))
+            part.append(Task("kernel", seconds, gap, blocks, 2, 0.5, needs))
+        found.append(part)
+    return apps(found)
+
+
+@pytest.mark.skipif(not HAS_NUMBA, reason="the compiled simulator needs the extra simulate")
+@pytest.mark.parametrize("merge", [0.0, 0.1])
+@pytest.mark.parametrize("seed", range(6))
+def test_both_simulators_agree_on_crowded_devices(seed: int, merge: float) -> None:
+    many = (2, 4, 8, 16)[seed % 4]
+    device = Device(
+        *(10, 8, {"memory": 40.0, "l2": 30.0}),
+        placement=("pack", "spread")[seed % 2],
+        partitions=(Partition(6, 0.7), Partition(4, 0.3)) if seed >= 4 else (),
+    )
+    tenants = [
+        Tenant(
+            app,
+            2 if number == 0 else None,
+            start_seconds=0.3 * number,
+            partition=number % len(device.pools),
+            most_pes=2 if number % 3 == 2 else None,
+        )
+        for number, app in enumerate(busy(seed, many, 160 // (many + 4)))
+    ]
+    plain, fast = (
+        simulate(tenants, device, kernels=Concurrent(merge), engine=engine)
+        for engine in ("reference", "compiled")
+    )
+    assert fast.tasks == plain.tasks
+    for ours, theirs in zip(fast.run_ends, plain.run_ends, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
 @settings(quick, max_examples=25)
 @given(
     found=st.lists(lists, min_size=1, max_size=3),

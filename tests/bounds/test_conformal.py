@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,12 +107,58 @@ def test_the_better_candidate_is_chosen_on_the_selection_part() -> None:
     test = make_runs(6, {0: 4000}, spread)
     scaled = Calibration.fit(Scaled(), selection, calibration)
     plain = Calibration.fit(Noisy(), selection, calibration)
-    assert scaled.pools["alone"].choice == 1
+    assert scaled.pools["alone"].choice == (1,)
     wide = plain.bound(Noisy(), test.colocations, 0.9).seconds
     tight = scaled.bound(Scaled(), test.colocations, 0.9).seconds
     assert margin(tight, test.runtime_seconds) < margin(wide, test.runtime_seconds)
     error = np.sqrt(0.1 * 0.9 * (1 / 400 + 1 / 4000))
     assert coverage(tight, test.runtime_seconds) >= 0.9 - 2 * error
+
+
+class Laddered(Noisy):
+    """Three rungs that disagree about who strays, and one way that treats all the same."""
+
+    def candidates(self, colocations: Any) -> tuple[Any, ...]:
+        is_a = np.array([colocations.workload_names[w] == "a" for w in colocations.workload])
+        centre = np.log(self.predict(colocations))
+        scales = [np.where(is_a, wide, 1.0) for wide in (0.2, 3.0, 0.5, 1.0)]
+        names = ("low", "high", "highest", "same")
+        return names, np.stack([centre] * 4), np.stack(scales), (0.9, 0.97, 1.0, 1.0)
+
+
+def test_a_ladder_covers_on_every_rung() -> None:
+    spread = {"a": 0.05, "b": 0.1}
+    covered = []
+    for seed in range(30):
+        calibration = make_runs(2 * seed, {0: 300}, spread)
+        test = make_runs(2 * seed + 1, {0: 1000}, spread)
+        found = Calibration.fit(Laddered(), calibration.take([]), calibration)
+        assert found.pools["alone"].choice == (0, 1, 2)
+        covered.append(
+            [
+                coverage(found.bound(Laddered(), test.colocations, c).seconds, test.runtime_seconds)
+                for c in (0.85, 0.95, 0.98)
+            ]
+        )
+    error = np.std(covered, axis=0) / np.sqrt(len(covered))
+    assert (np.mean(covered, axis=0) >= np.array([0.85, 0.95, 0.98]) - 2 * error).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000), st.lists(st.floats(0.5, 0.995), min_size=2, max_size=8))
+def test_a_ladder_never_falls(seed: int, confidences: list[float]) -> None:
+    spread = {"a": 0.05, "b": 0.3}
+    runs = make_runs(seed, {0: 250, 1: 210}, spread)
+    found = Calibration.fit(Laddered(), runs.take([]), runs)
+    arrays, said = found.to_arrays()
+    again = Calibration.from_arrays(arrays, said)
+    test = make_runs(seed + 1, {0: 20, 1: 20}, spread).colocations
+    before = np.zeros(len(test))
+    for confidence in sorted([*confidences, 0.9, 0.9001, 0.97, 0.9701]):
+        seconds = found.bound(Laddered(), test, confidence).seconds
+        assert np.array_equal(seconds, again.bound(Laddered(), test, confidence).seconds)
+        assert (seconds >= before).all()
+        before = seconds
 
 
 @settings(max_examples=30, deadline=None)

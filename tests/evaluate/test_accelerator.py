@@ -9,15 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jostle.evaluate import draw_scale_out
+from jostle.evaluate._bubble import fit_bubble
 from jostle.evaluate._mixes import (
     GPUS_PER_SERVICE,
     INSTANCES_PER_BATCH,
+    POLICIES,
+    Outcome,
+    PairStudy,
+    ScaleOut,
     judge,
     made_up,
     place,
     safe_instances,
+    study_pairs,
 )
-from jostle.evaluate._processes import Pairs, baselines, fit_processes
+from jostle.evaluate._pair_process import PairProcess, fit_pair_process
+from jostle.evaluate._processes import Pairs, baselines, fit_processes, usual_range
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("JOSTLE_DATA", ROOT.parent / "shared" / "data"))
@@ -38,7 +46,7 @@ def world(seed: int = 0) -> tuple[Pairs, np.ndarray]:
 def test_processes_recover_what_made_them() -> None:
     pairs, delays = world()
     test = np.isin(pairs.pair, np.unique(pairs.pair)[::5])
-    model = fit_processes(pairs.take(~test), delays)
+    model = fit_processes(pairs.take(~test), delays, np.zeros(8), 0.0)
     held = pairs.take(test)
 
     def error(seconds: np.ndarray) -> float:
@@ -47,15 +55,121 @@ def test_processes_recover_what_made_them() -> None:
     others = baselines(pairs.take(~test), held)
     assert error(model.predict(held)) < 0.02
     assert error(model.predict(held)) < 0.5 * error(others["constant"])
-    again = fit_processes(pairs.take(~test), delays)
+    again = fit_processes(pairs.take(~test), delays, np.zeros(8), 0.0)
     np.testing.assert_array_equal(model.predict(held), again.predict(held))
 
 
-def test_a_process_never_seen_gets_the_median_start() -> None:
+def test_a_process_never_seen_gets_the_start_that_its_profile_suggests() -> None:
     pairs, delays = world()
     test = (pairs.target == 0) | (pairs.other == 0)
-    model = fit_processes(pairs.take(~test), delays)
+    model = fit_processes(pairs.take(~test), delays, np.zeros(8), 0.0)
     assert model.starts[0] == np.median(model.starts[1:])
+    expected = np.linspace(-0.2, 0.2, 8)
+    held = fit_processes(pairs.take(~test), delays, expected, 1e6)
+    np.testing.assert_allclose(held.starts, expected, atol=0.01)  # the grid is 0.015 s
+
+
+def test_what_is_far_out_is_moved_to_the_fences() -> None:
+    values = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 100.0])
+    assert usual_range(values).tolist() == [0, 1, 2, 3, 4, 3.75 + 1.5 * 2.5]
+
+
+def interacting(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(target, other, extra seconds, features): a smooth function of what both sides are like."""
+    random = np.random.default_rng(seed)
+    n = 10
+    features = random.normal(size=(n, 2))
+    i, j = np.nonzero(~np.eye(n, dtype=bool))
+    extra = 0.1 * np.tanh(features[i, 0]) * features[j, 1] + 0.05 * features[i, 1]
+    return i, j, extra + random.normal(0, 0.002, len(i)), features
+
+
+def test_a_gaussian_process_finds_what_a_simulator_misses() -> None:
+    pytest.importorskip("scipy")
+    i, j, extra, features = interacting()
+    pair = np.minimum(i, j) * 10 + np.maximum(i, j)
+    test = np.isin(pair, np.unique(pair)[::6])
+    seconds = np.ones(len(i))
+
+    def fit(rows: np.ndarray) -> PairProcess:
+        chosen = i[rows], j[rows], extra[rows], seconds[rows]
+        return fit_pair_process(*chosen, features, pair[rows])
+
+    model = fit(~test)
+    off = model.predict(i[test], j[test]) - extra[test]
+    assert np.abs(off).mean() < 0.25 * np.abs(extra[test]).mean()
+    np.testing.assert_array_equal(fit(~test).weights, model.weights)
+    # Leaving out in closed form is leaving out, with the strengths as they are.
+    code = pair[~test][0]
+    rest = np.flatnonzero(~test)[pair[~test] != code]
+    mine = np.flatnonzero(~test)[pair[~test] == code]
+    again = fit(rest)
+    near = extra[mine] - again.predict(i[mine], j[mine])
+    np.testing.assert_allclose(model.missed[pair[~test] == code], near, atol=0.01)
+    # An application never seen is told by its features.
+    seen = (i != 3) & (j != 3)
+    off = fit(seen).predict(i[~seen], j[~seen]) - extra[~seen]
+    assert np.abs(off).mean() < 0.6 * np.abs(extra[~seen]).mean()
+
+
+def test_a_gaussian_process_of_nothing_says_nothing() -> None:
+    pytest.importorskip("scipy")
+    i, j, extra, features = interacting()
+    model = fit_pair_process(i, j, 0 * extra, np.ones(len(i)), features, np.arange(len(i)))
+    assert np.abs(model.predict(i, j)).max() < 1e-9
+    with np.errstate(all="raise"):  # one row, features that are all the same
+        one = fit_pair_process(
+            *(np.array([0]), np.array([1]), np.array([0.1]), np.array([1.0])),
+            np.ones((2, 3)),
+            np.array([0]),
+        )
+    assert 0 < one.predict(np.array([0]), np.array([1]))[0] <= 0.1
+
+
+def test_the_bubble_model_finds_pressures() -> None:
+    random = np.random.default_rng(0)
+    n = 9
+    press, level = random.uniform(0.5, 1.5, n), random.uniform(0.0, 0.2, n)
+    sensitivity = random.uniform(0.1, 0.5, n)
+    i, j = np.nonzero(~np.eye(n, dtype=bool))
+    slow = 1 + level[i] + sensitivity[i] * press[j]
+    test = np.arange(len(i)) % 7 == 0
+    model = fit_bubble(i[~test], np.eye(n)[j[~test]], slow[~test])
+    said = model.slowdown(i[test], np.eye(n)[j[test]])
+    assert np.abs(said / slow[test] - 1).mean() < 0.03
+    # Two co-runners press as the sum of both.
+    both = np.eye(n)[1] + np.eye(n)[2]
+    one, other, two = (model.slowdown(np.array([0]), row[None]) for row in (*np.eye(n)[1:3], both))
+    assert two[0] - one[0] == pytest.approx(model.sensitivity[0] * model.pressure[2])
+    assert other[0] <= two[0]
+
+
+def test_what_the_pictures_show(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    schedulers = (
+        "no sharing",
+        "sequential model",
+        "simulator",
+        "simulator with 3% to spare",
+        "pack all",
+    )
+    outcomes = [
+        Outcome(name, policy, 0.4, 0.2, 0.06, (0.2, 0.1, 0.1, 0.0))
+        for policy in POLICIES
+        for name in schedulers
+    ]
+    shape = (2, 3)
+    study = PairStudy(
+        ("asr", "dig"),
+        ("bp", "hs", "nn"),
+        np.full(shape, 3),
+        np.full(shape, 4),
+        np.full(shape, 0.9),
+    )
+    drawn = draw_scale_out(ScaleOut(outcomes, study, {}), tmp_path)
+    names = sorted({path.stem for path in drawn})
+    assert [name[:9] for name in names] == ["figure-16", "figure-17", "figure-18", "figure-19"]
+    assert all(path.stat().st_size > 1000 for path in drawn)
 
 
 def test_safe_numbers_stop_at_the_first_unsafe_one() -> None:
@@ -81,6 +195,25 @@ def test_judging_counts_gpus() -> None:
     assert found.utilisation_ratio == pytest.approx(11 / 1500)
     assert found.violations_ratio == pytest.approx(0.5 / 4)
     assert found.worst_ratio == pytest.approx(1 - 1 / (1.3 * 0.8))
+    # 3.8% too slow: past 0 and 2%, not past 5%.
+    assert found.missed == pytest.approx((0.125, 0.125, 0, 0))
+
+
+def test_the_study_of_pairs_against_what_happens() -> None:
+    class World:
+        services = batches = (made_up("dig"), made_up("pos"))
+
+        def slowdowns(self, s: int, b: int, k: int) -> np.ndarray:
+            return np.array([1 + 0.2 * k, 1 + 0.2 * k])
+
+    predicted = np.ones((2, 2, 16)) + 0.17 * np.arange(16)
+    study = study_pairs(predicted, World())  # pyright: ignore[reportArgumentType]
+    assert study.fits.tolist() == [[5, 5], [5, 5]]
+    assert study.oracle.tolist() == [[5, 5], [5, 5]]
+    np.testing.assert_allclose(study.reached, 1.0)
+    study = study_pairs(predicted - 0.03 * np.arange(16), World())  # pyright: ignore[reportArgumentType]
+    assert study.fits.tolist() == [[7, 7], [7, 7]]
+    np.testing.assert_allclose(study.reached, 2.4 / 2)
 
 
 def test_made_up_applications_last_as_long_as_said() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
+from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile, UsageError
 from jostle.evaluate import (
     STUDY_NAMES,
     LinearScaling,
@@ -76,6 +76,42 @@ def test_a_damaged_cell_is_named(dataset: Path, linear: Study, tmp_path: Path) -
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(UnreadableFile, match=path.name):
         run_protocol(dataset, tmp_path, linear, observed=[0.4], replicates=1, workers=1)
+
+
+def test_workers_of_a_cluster_give_the_same(dataset: Path, linear: Study, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")
+    here = run_protocol(dataset, tmp_path / "here", linear, observed=[0.4], replicates=3, workers=1)
+    done: list[int] = []
+    with distributed.Client(
+        processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as client:
+        there = run_protocol(
+            dataset,
+            tmp_path / "there",
+            linear,
+            observed=[0.4],
+            replicates=3,
+            scheduler=client,
+            progress=lambda n, *_: done.append(n),
+        )
+    assert done == [0, 1, 2, 3, 3]
+    same = [
+        [row for row in table.to_pylist() if row["metric"] != "train_seconds"]
+        for table in (here, there)
+    ]
+    assert same[0] == same[1]
+    names = [
+        sorted(path.name for path in (tmp_path / w / "cells").iterdir()) for w in ("here", "there")
+    ]
+    assert names[0] == names[1]
+
+
+def test_without_a_scheduler_it_says_so(dataset: Path, linear: Study, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")
+    with pytest.raises(NotPermitted, match="no Dask scheduler answers"):
+        run_protocol(
+            dataset, tmp_path, linear, observed=[0.4], replicates=1, scheduler="tcp://127.0.0.1:9"
+        )
 
 
 def test_several_at_once_give_the_same(dataset: Path, linear: Study, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from jostle.factorization import _train as jax_side
 from jostle.factorization._baseline import Baseline
 from jostle.factorization._equation import FORMS
 from jostle.factorization._features import Features
-from jostle.factorization._fit import _combine, pad
+from jostle.factorization._fit import combine, pad
 from jostle.factorization._spread import Spread
 from jostle.runs import Colocations, Runs
 
@@ -44,7 +44,7 @@ def untrained(shape: jax_side.Shape, seeds: tuple[int, ...]) -> tuple[FittedFact
         parameters = jax_side.initial_parameters(seed, shape, *sides)
         members.append(jax_side.embeddings_of(parameters, features, shape))
     baseline = Baseline(np.zeros(7), np.zeros(5), np.zeros(7, int), np.zeros(5, int))
-    embeddings = _combine(members, baseline, shape)
+    embeddings = combine(members, baseline, shape)
     model = FittedFactorization(shape.form, NAMES, PLACES, embeddings, (), Spread.none(7, 5))
     return model, members
 
@@ -149,7 +149,8 @@ def test_the_same_seed_gives_the_same_model(world: Runs) -> None:
 
 
 def test_quantile_heads_are_ordered_on_average(fitted: FittedFactorization, world: Runs) -> None:
-    names, centre, scale = fitted.candidates(world.colocations)
+    names, centre, scale, until = fitted.candidates(world.colocations)
+    assert len(until) == len(names) == len(centre)
     median, high = (centre[names.index(f"quantile {q}")] for q in (0.5, 0.9))
     y = np.log(world.runtime_seconds)
     assert abs((y <= median).mean() - 0.5) < 0.15
@@ -251,3 +252,24 @@ def test_prior_runs_are_learned_from_and_never_calibrated_on() -> None:
         k: p.n for k, p in without.calibration.pools.items()
     }
     assert helped.said["runs"]["prior"] == 2000
+
+
+def test_every_second_member_learns_without_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jostle import fit
+    from jostle.factorization import _fit
+
+    few, prior = make_world(300, 31), make_world(500, 32)
+    seen: list[int] = []
+    train = _fit.train_member
+
+    def watched(data: Any, *rest: Any) -> Any:
+        seen.append(len(data[0]) + len(data[1]))
+        return train(data, *rest)
+
+    monkeypatch.setattr(_fit, "train_member", watched)
+    method = Factorization(types=2, rank=8, hidden=16, steps=20, members=4)
+    model = fit(few, method, seed=0, prior=prior)
+    own = sum(model.said["runs"][part] for part in ("fitted", "validation")) - len(prior)
+    assert min(seen[0], seen[2]) > len(prior)
+    assert max(seen[1], seen[3]) < own
+    assert model.said["runs"]["calibration"] + own == len(few)

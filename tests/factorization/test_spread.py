@@ -60,9 +60,9 @@ def test_a_noisy_corunner_and_a_category_share_their_effect() -> None:
 
 def test_without_evidence_everything_is_the_same() -> None:
     rows, _ = rows_of(50, 3)
-    assert (Spread.none(10, 6).log_scale(rows) == 0).all()
+    assert (Spread.none(10, 6).log_scales(rows) == 0).all()
     one = SpreadRows(
         *(np.zeros(1, int) for _ in range(2)), *(np.zeros(0, int),) * 2, *(np.zeros(1),) * 2
     )
     spread = fit_spread(one, np.array([0.3]), *NO_CATEGORY)
-    assert np.abs(spread.log_scale(rows)).max() < 0.5
+    assert np.abs(spread.log_scales(rows)).max() < 0.5

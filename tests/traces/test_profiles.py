@@ -305,6 +305,69 @@ def test_rocprof_counts_work_items(tmp_path: Path) -> None:
         read_profile(path)
 
 
+ROCPROF = (
+    "Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Arch_VGPR,Accum_VGPR,"
+    "Start_Timestamp,End_Timestamp\n"
+    '0,"copy(double*, int)",1048576,256,0,8,0,1413827795608813,1413827795628973\n'
+    '1,"copy(double*, int)",1048576,256,0,8,0,1413827795708813,1413827795728973\n'
+)
+
+
+def content_of(format: str, folder: Path) -> bytes:
+    if format == "nsys":
+        return nsys(folder / "whole.sqlite").read_bytes()
+    text = json.dumps(kineto(HOST, KERNEL, COPY, KERNEL, deviceProperties=PROPERTIES))
+    if format == "kineto.gz":
+        return gzip.compress(text.encode())
+    return {"kineto": text, "nvprof": NVPROF, "rocprof": ROCPROF}[format].encode()
+
+
+@pytest.mark.parametrize("format", ["nsys", "kineto", "kineto.gz", "nvprof", "rocprof"])
+def test_a_file_cut_off_anywhere_is_refused_or_known_in_part(tmp_path: Path, format: str) -> None:
+    """A table of lines that ends with a whole line cannot know that there were more."""
+    whole = content_of(format, tmp_path)
+    path = tmp_path / "cut"
+    path.write_bytes(whole)
+    every = read_profile(path).column("start_seconds").tolist()
+    step = max(1, len(whole) // 200)
+    for length in range(0, len(whole) - 1, step):
+        path.write_bytes(whole[:length])
+        try:
+            found = read_profile(path).column("start_seconds").tolist()
+        except JostleError:
+            continue
+        assert format in ("nvprof", "rocprof"), length
+        assert found == every[: len(found)]
+        assert whole[:length].endswith(b"\n") or whole[length : length + 1] in b"\r\n"
+
+
+@pytest.mark.parametrize("format", [None, "nsys", "kineto", "nvprof", "rocprof"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 500,
+        b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+        b"a,b,c\n1,2,3\n",
+        b"{}",
+        b"null",
+        b"\n",
+    ],
+)
+def test_foreign_files_are_refused_by_every_reader(tmp_path: Path, format, content: bytes) -> None:
+    path = tmp_path / "foreign"
+    path.write_bytes(content)
+    with pytest.raises(BadData, match=r"foreign"):
+        read_profile(path, format=format)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing.sqlite"):
+        for format in (None, "nsys", "kineto", "nvprof", "rocprof"):
+            with pytest.raises(JostleError):
+                read_profile(path, format=format)
+
+
 @pytest.mark.parametrize(
     ("gpu", "threads", "registers", "shared", "occupancy"),
     [

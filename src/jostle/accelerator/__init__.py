@@ -11,8 +11,8 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._application import Application, Task
-    from ._arrivals import Latency, poisson_arrivals
-    from ._device import Device, Partition
+    from ._arrivals import Latency, poisson_arrivals, read_arrivals
+    from ._device import Device, Partition, split_device
     from ._method import Accelerator, read_applications
     from ._models import (
         Concurrent,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         model_named,
         model_names,
     )
-    from ._safe import Cause, Fit, Mix, Target, causes, how_many_fit, service_latency
+    from ._safe import Cause, Fit, Mix, Target, causes, how_many_fit, service_latency, what_fits
     from ._simulate import Schedule, Tenant, simulate
 
 _HOMES = {
@@ -54,8 +54,11 @@ _HOMES = {
     "model_names": "_models",
     "poisson_arrivals": "_arrivals",
     "read_applications": "_method",
+    "read_arrivals": "_arrivals",
     "service_latency": "_safe",
     "simulate": "_simulate",
+    "split_device": "_device",
+    "what_fits": "_safe",
 }
 
 __all__ = [
@@ -84,8 +87,11 @@ __all__ = [
     "model_names",
     "poisson_arrivals",
     "read_applications",
+    "read_arrivals",
     "service_latency",
     "simulate",
+    "split_device",
+    "what_fits",
 ]
 
 

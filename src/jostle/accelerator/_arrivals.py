@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from jostle.errors import UsageError
+from jostle.errors import BadData, UnreadableFile, UsageError
 
 
 def poisson_arrivals(rate_per_second: float, queries: int, seed: int) -> np.ndarray:
@@ -15,6 +17,32 @@ def poisson_arrivals(rate_per_second: float, queries: int, seed: int) -> np.ndar
         raise UsageError(f"{queries} queries at {rate_per_second} per second are no arrivals")
     gaps = np.random.default_rng(seed).exponential(1 / rate_per_second, queries)
     return np.cumsum(gaps)
+
+
+def read_arrivals(path: str | os.PathLike[str]) -> np.ndarray:
+    """(queries,) arrival times in seconds, one on a line; empty lines and lines that begin with # are left
+    out. Raises UnreadableFile, and BadData with the line that is no time or is before the one above."""
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableFile(f"cannot be read: {error}", where=str(path)) from None
+    times: list[float] = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        try:
+            time = float(text)
+        except ValueError:
+            time = float("nan")
+        if not 0 <= time < np.inf:
+            raise BadData(f"line {number} is no time in seconds: {text[:40]!r}", where=str(path))
+        if times and time < times[-1]:
+            raise BadData(f"line {number} is before the one above it", where=str(path))
+        times.append(time)
+    if not times:
+        raise BadData("no arrival times", where=str(path), fix="One time in seconds on a line.")
+    return np.array(times)
 
 
 @dataclass(frozen=True)

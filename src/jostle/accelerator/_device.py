@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from jostle.errors import UsageError
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 BUSES = ("per_direction", "shared")
 PLACEMENTS = ("pack", "spread")
 MEMORY = "memory"
+# Instances of NVIDIA's MIG by the SMs of the whole device: {name: (SMs, eighths of the memory)}.
+_MIG = {
+    108: {"1g": (14, 1), "2g": (28, 2), "3g": (42, 4), "4g": (56, 4), "7g": (98, 8)},
+    132: {"1g": (16, 1), "2g": (32, 2), "3g": (60, 4), "4g": (64, 4), "7g": (132, 8)},
+}
 # Of the peak that data sheets give, what a kernel can really draw; measured as 80 to 92% on GPUs.
 EFFECTIVE_SHARE = 0.85
 
@@ -85,3 +91,42 @@ class Device:
     def pools(self) -> tuple[Partition, ...]:
         """The partitions, or the one that is the whole device."""
         return self.partitions or (Partition(self.pes),)
+
+
+def split_device(device: Device, text: str) -> Device:
+    """The device in partitions, the first of them the service's.
+
+    text: slices with commas between them, each a MIG instance (`3g`, on devices of 108 or 132 SMs), a
+    number of PEs, or a share of the PEs as a fraction or with a point (`3/7`, `0.5`); after a colon the
+    share of every resource (as of the PEs by default). One slice alone, unless it is named, leaves the
+    rest to a second. Raises UsageError.
+    """
+    parts = [_slice(device, part.strip()) for part in text.split(",")]
+    if len(parts) == 1:
+        rest = Partition(device.pes - parts[0].pes, 1 - parts[0].resource_ratio)
+        if text.strip().endswith("g") or rest.pes < 1 or rest.resource_ratio <= 0:
+            raise UsageError(
+                f"--partition {text!r} leaves nothing that is known for the batch work",
+                fix="Say every slice, such as 3g,4g or 0.5,0.5.",
+            )
+        parts.append(rest)
+    return replace(device, partitions=tuple(parts))
+
+
+def _slice(device: Device, text: str) -> Partition:
+    named = _MIG.get(device.pes, {})
+    if text in named:
+        pes, eighths = named[text]
+        return Partition(pes, eighths / 8)
+    size, _, share = text.partition(":")
+    try:
+        amount = Fraction(size)
+        whole = "." not in size and "/" not in size
+        pes = int(amount if whole else amount * device.pes)
+        return Partition(pes, float(Fraction(share)) if share else pes / device.pes)
+    except (ValueError, ZeroDivisionError):
+        known = f"one of {', '.join(named)}, " if named else ""
+        raise UsageError(
+            f"{text!r} is no slice of a device of {device.pes} PEs",
+            fix=f"Give {known}a number of PEs or a share such as 3/7, and after a colon the share of memory.",
+        ) from None

@@ -37,18 +37,22 @@ class Accelerator:
     pinned: bool = False
     memory_need: float | None = None
 
+    offers_choice = False  # there is but one way to bound, so no runs are spent on choosing
+
     @property
     def name(self) -> str:
         return "accelerator"
 
     def fit(self, runs: Any, validation: Any, *, seed: int = 0, progress: Any = None) -> Any:
-        """Applications from the profiles, offsets from the runs. Raises UnknownName for a workload of
-        the runs without a profile, BadData where the profiles are of different hardware."""
+        """Applications from the profiles, offsets from `runs` and `validation`. Raises UnknownName for a
+        workload of the runs without a profile, BadData where the profiles are of different hardware."""
         applications, device = read_applications(
             self.profiles, self.gpu, pinned=self.pinned, memory_need=self.memory_need
         )
         device = Device(device.pes, device.warps_per_pe, device.resources, self.bus, self.placement)
         fitted = FittedAccelerator(applications, device, self.kernels, np.zeros(2), {})
+        if validation is not None:
+            runs = type(runs).concatenate([runs, validation])
         return fitted.corrected(runs)
 
 

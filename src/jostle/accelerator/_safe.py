@@ -6,7 +6,7 @@ multiple of the solo latency and under a limit in seconds; up to 15 instances (M
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,11 +16,13 @@ from jostle.accelerator._arrivals import Latency
 from jostle.accelerator._device import Device
 from jostle.accelerator._models import Model
 from jostle.accelerator._simulate import Tenant, simulate
-from jostle.errors import UsageError
+from jostle.errors import UnknownName, UsageError
 
 MOST_INSTANCES = 15
 # A service whose queries take so many times their solo time is starved: its latency is infinite.
 HOPELESS = 50
+# A query of seconds beside batch work of microseconds is as long as many.
+MOST_QUERIES, FEWEST_QUERIES, MOST_TASKS = 50, 3, 1_000_000
 STATISTICS = ("mean", "p95", "p99", "max")
 
 
@@ -86,24 +88,41 @@ def service_latency(
     batches: Sequence[Application],
     device: Device,
     *,
-    queries: int = 20,
+    queries: int | None = 20,
     arrivals: np.ndarray | None = None,
     kernels: str | Model = "concurrent",
+    transfers: str | Model = "pcie",
     engine: str = "auto",
+    batch_pes: int | None = None,
 ) -> Latency:
     """Latency of the service's queries while every batch application repeats beside it.
 
-    queries: one after the other (closed loop), where there are no arrivals. Batch instances start spread
-    over one of their runs, so that equal ones do not move in lockstep.
+    queries: one after the other (closed loop), where there are no arrivals; None: MOST_QUERIES, or fewer,
+    but at least FEWEST_QUERIES, where that would be over MOST_TASKS tasks in all. Batch instances start
+    spread over one of their runs, so that equal ones do not move in lockstep. On a device in partitions the
+    service has the first and batch instances go to the others in turn. batch_pes: PEs that each batch
+    instance may use at most (MPS active threads).
     """
+    if queries is None:
+        of_batches = sum(len(b.tasks) * service.solo_seconds / b.solo_seconds for b in batches)
+        affordable = int(MOST_TASKS / (len(service.tasks) + of_batches))
+        queries = max(FEWEST_QUERIES, min(MOST_QUERIES, affordable))
     runs = queries if arrivals is None else len(arrivals)
     tenants = [Tenant(service, runs, arrivals=arrivals)]
+    others = max(1, len(device.partitions) - 1)
     for number, batch in enumerate(batches):
         start = batch.solo_seconds * _spread(number)
-        tenants.append(Tenant(batch, None, start_seconds=start))
+        part = 1 + number % others if len(device.partitions) > 1 else 0
+        tenants.append(Tenant(batch, None, start_seconds=start, partition=part, most_pes=batch_pes))
     last = 0.0 if arrivals is None else float(arrivals[-1])
     until = last + HOPELESS * runs * service.solo_seconds + sum(t.start_seconds for t in tenants)
-    found = simulate(tenants, device, kernels=kernels, engine=engine, until_seconds=until)
+    found = simulate(
+        *(tenants, device),
+        kernels=kernels,
+        transfers=transfers,
+        engine=engine,
+        until_seconds=until,
+    )
     starved = np.full(runs - len(found.latencies[0]), np.inf)
     return Latency.of(np.concatenate([found.latencies[0], starved]))
 
@@ -153,6 +172,37 @@ def how_many_fit(
     return Fit(service.name, batch.name, fits, solo, limit, which, reason, tuple(mixes))
 
 
+def what_fits(
+    applications: Mapping[str, Application],
+    device: Device,
+    target: Target,
+    *,
+    services: Sequence[str] | None = None,
+    batches: Sequence[str] | None = None,
+    progress: Callable[[int, int, float], None] | None = None,
+    **how,
+) -> list[Fit]:
+    """how_many_fit for every batch workload beside every service, all of `applications` by default, none
+    beside itself. progress: called with (done, total, NaN). Raises UnknownName."""
+    for name in (*(services or ()), *(batches or ())):
+        if name not in applications:
+            raise UnknownName("workload", name, sorted(applications))
+    pairs = [
+        (service, batch)
+        for service in (sorted(applications) if services is None else services)
+        for batch in (sorted(applications) if batches is None else batches)
+        if service != batch or (services is not None and batches is not None)
+    ]
+    found = []
+    for service, batch in pairs:
+        found.append(
+            how_many_fit(applications[service], applications[batch], device, target, **how)
+        )
+        if progress:
+            progress(len(found), len(pairs), float("nan"))
+    return found
+
+
 def _reason(service, batch, target, fits, most, mixes, limit, which) -> str:
     limited = "slowdown" if which == "slowdown" else "latency"
     if fits == most:
@@ -183,12 +233,12 @@ def causes(service: Application, batches: Sequence[Application], device: Device,
 
     Each is simulated with the other kind of the co-runners' tasks turned into idle time.
     """
-    solo = service.solo_seconds
+    alone = service_latency(service, [], device, **how).mean_seconds
 
     def only(kinds: tuple[str, ...]) -> float:
         kept = [_without(batch, kinds) for batch in batches]
         beside = [batch for batch in kept if batch is not None]
-        return service_latency(service, beside, device, **how).mean_seconds - solo
+        return service_latency(service, beside, device, **how).mean_seconds - alone
 
     return Cause(only(("kernel",)), only(("htod", "dtoh")))
 

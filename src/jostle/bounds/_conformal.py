@@ -2,9 +2,11 @@
 
 Source: Pitot (MLSys 2025), Sec. 3.4 with Mondrian pools (Vovk et al. 2003). Which of the predictor's
 candidates bounds a pool is chosen by the margin it gives on a *selection* part, and the chosen one
-is calibrated on another part, so that choosing does not spend the guarantee. One candidate serves all
-confidences, so that a bound never falls as confidence rises: choosing anew for every confidence, as the
-paper does, can swap a wide bound for a narrower one on the way up.
+is calibrated on another part, so that choosing does not spend the guarantee. Choosing anew for every
+confidence, as the paper does, can swap a wide bound for a narrower one on the way up. Here a way to bound
+may be a ladder of candidates, each for its range of confidences (see Candidates.until), and the bound is
+the largest of what its rungs say up to the confidence: never lower than the rung that speaks, so it
+holds, and it never falls as confidence rises.
 """
 
 from __future__ import annotations
@@ -25,25 +27,34 @@ POOLED = "with co-runners"
 
 @dataclass(frozen=True)
 class Pool:
-    """One calibration pool.
+    """One calibration pool, with the way that bounds it, a ladder of r candidates (mostly one).
 
-    scores: (n,) of the chosen candidate, ascending. cumulative: (n,) running weight of windows. total:
-    the whole weight, a new window's included. choice: the candidate that bounds this pool.
+    scores: (r, n) ascending. cumulative: (r, n) running weight of windows. total: the whole weight, a new
+    window's included. choice: (r,) the candidates. until: (r,) up to which confidence each speaks.
     """
 
     scores: np.ndarray
     cumulative: np.ndarray
     total: int
-    choice: int
+    choice: tuple[int, ...]
+    until: tuple[float, ...]
 
     @property
     def n(self) -> int:
-        return len(self.scores)
+        return self.scores.shape[1]
 
-    def offset(self, confidence: float) -> tuple[float, int]:
-        """(offset, rank) of the chosen candidate; +inf where the rank exceeds n."""
-        rank = rank_by_weight(self.cumulative, self.total, confidence)
-        return (float(self.scores[rank - 1]) if rank <= self.n else np.inf), rank
+    def offsets(self, confidence: float) -> tuple[list[tuple[int, float]], int]:
+        """([(candidate, offset)] of the rungs up to this confidence, rank of the last); the bound is the
+        largest of theirs. An offset is +inf where the rank exceeds n."""
+        found: list[tuple[int, float]] = []
+        rank = 0
+        for rung, (place, until) in enumerate(zip(self.choice, self.until, strict=True)):
+            asked = min(confidence, until)
+            rank = rank_by_weight(self.cumulative[rung], self.total, asked)
+            found.append((place, float(self.scores[rung, rank - 1]) if rank <= self.n else np.inf))
+            if confidence <= until:
+                break
+        return found, rank
 
 
 class Calibration:
@@ -73,10 +84,16 @@ class Calibration:
             inside = np.isin(calibrated.degree, degrees)
             inside_selection = np.isin(chosen.degree, degrees)
             choice = chosen.choose(inside_selection)
-            scores = calibrated.scores[choice, inside]
             weight, total = window_weights(calibrated.window[inside])
-            order = np.argsort(scores, kind="stable")
-            pools[name] = Pool(scores[order], np.cumsum(weight[order]), total, choice)
+            scores = calibrated.scores[list(choice)][:, inside]
+            order = np.argsort(scores, axis=1, kind="stable")
+            pools[name] = Pool(
+                np.take_along_axis(scores, order, 1),
+                np.cumsum(weight[order], axis=1),
+                total,
+                choice,
+                tuple(calibrated.candidates.ends_at(place) for place in choice),
+            )
         return cls(names, pools)
 
     def bound(self, predictor: Any, colocations: Any, confidence: float) -> Bounds:
@@ -114,15 +131,19 @@ class Calibration:
         self, name: str, candidates: Candidates, at: np.ndarray, level: float
     ) -> tuple[np.ndarray, Pool, int]:
         pool = self.pools[name]
-        offset, rank = pool.offset(level)
-        centre, scale = candidates.centre[pool.choice, at], candidates.scale[pool.choice, at]
-        return centre + scale * offset, pool, rank
+        offsets, rank = pool.offsets(level)
+        value = np.full(len(at), -np.inf)
+        for place, offset in offsets:
+            rung = candidates.centre[place, at] + candidates.scale[place, at] * offset
+            value = np.maximum(value, rung)
+        return value, pool, rank
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
         arrays, pools = {}, {}
         for number, (name, pool) in enumerate(self.pools.items()):
-            pools[name] = {"number": number, "total": pool.total, "choice": pool.choice}
+            said = {"choice": list(pool.choice), "until": list(pool.until)}
+            pools[name] = {"number": number, "total": pool.total, **said}
             arrays[f"pool_{number}_scores"] = pool.scores
             arrays[f"pool_{number}_cumulative"] = pool.cumulative
         return arrays, {"candidates": list(self.names), "pools": pools}
@@ -134,7 +155,8 @@ class Calibration:
                 arrays[f"pool_{entry['number']}_scores"],
                 arrays[f"pool_{entry['number']}_cumulative"],
                 int(entry["total"]),
-                int(entry["choice"]),
+                tuple(int(place) for place in entry["choice"]),
+                tuple(float(until) for until in entry["until"]),
             )
             for name, entry in said["pools"].items()
         }
@@ -177,19 +199,25 @@ class _Part:
         degree = np.asarray(runs.colocations.number_of_corunners)
         return cls(candidates, scores, log_runtime, degree, runs.units(by))
 
-    def choose(self, inside: np.ndarray) -> int:
-        """The candidate with the least margin, in geometric mean over LEVELS; the first where there are
+    def choose(self, inside: np.ndarray) -> tuple[int, ...]:
+        """The ladder with the least margin, in geometric mean over LEVELS; the first where there are
         too few runs to tell."""
-        n = int(inside.sum())
-        if n < FEWEST_TO_CHOOSE or len(self.candidates.names) == 1:
-            return 0
-        centre, scale = self.candidates.centre[:, inside], self.candidates.scale[:, inside]
-        log_runtime = self.log_runtime[inside]
-        ordered = np.sort(self.scores[:, inside], axis=1)
-        cost = np.zeros(len(self.candidates.names))
-        for level in LEVELS:
-            rank = min(int(np.ceil((n + 1) * level)), n)
-            log_ratio = centre + scale * ordered[:, rank - 1 : rank] - log_runtime
-            margins = np.maximum(np.expm1(np.minimum(log_ratio, 20.0)), 0.0).mean(axis=1)
-            cost += np.log(np.maximum(margins, 1e-12))
-        return int(np.argmin(np.nan_to_num(cost, nan=np.inf)))
+        ladders = self.candidates.ladders()
+        if int(inside.sum()) < FEWEST_TO_CHOOSE or len(ladders) == 1:
+            return ladders[0]
+        cost = [
+            sum(self._log_margin(self._rung(ladder, level), level, inside) for level in LEVELS)
+            for ladder in ladders
+        ]
+        return ladders[int(np.argmin(np.nan_to_num(cost, nan=np.inf)))]
+
+    def _rung(self, ladder: tuple[int, ...], level: float) -> int:
+        return next(place for place in ladder if level <= self.candidates.ends_at(place))
+
+    def _log_margin(self, place: int, level: float, inside: np.ndarray) -> float:
+        scores = np.sort(self.scores[place, inside])
+        rank = min(int(np.ceil((len(scores) + 1) * level)), len(scores))
+        centre, scale = self.candidates.centre[place, inside], self.candidates.scale[place, inside]
+        log_ratio = centre + scale * scores[rank - 1] - self.log_runtime[inside]
+        margins = np.maximum(np.expm1(np.minimum(log_ratio, 20.0)), 0.0)
+        return float(np.log(np.maximum(margins.mean(), 1e-12)))

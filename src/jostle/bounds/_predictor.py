@@ -21,18 +21,36 @@ class Candidates(NamedTuple):
     names: h names. centre: (h, n) log seconds, NaN where there is no answer. scale: (h, n) above 0.
     A quantile head has its quantile as centre and scale 1 (conformalised quantile regression,
     Romano et al. 2019); a spread model has the prediction as centre and the spread as scale.
+    until: h confidences, 1 where left out. One under 1 says that the candidate speaks up to there and the
+    next one from there on: together they are one way to bound, a ladder.
     """
 
     names: tuple[str, ...]
     centre: np.ndarray
     scale: np.ndarray
+    until: tuple[float, ...] = ()
+
+    def ladders(self) -> list[tuple[int, ...]]:
+        """The ways to bound, each as its candidates in the order of their confidences."""
+        found: list[tuple[int, ...]] = []
+        rungs: tuple[int, ...] = ()
+        for place in range(len(self.names)):
+            rungs += (place,)
+            if self.ends_at(place) >= 1:
+                found.append(rungs)
+                rungs = ()
+        return found
+
+    def ends_at(self, place: int) -> float:
+        """Up to which confidence a candidate speaks."""
+        return self.until[place] if self.until else 1.0
 
 
 @runtime_checkable
 class OffersCandidates(Protocol):
     """A predictor with more than its prediction to calibrate."""
 
-    def candidates(self, colocations: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    def candidates(self, colocations: Any) -> tuple[Any, ...]:
         """The fields of Candidates; the same names at every call, the plainest first."""
         ...
 

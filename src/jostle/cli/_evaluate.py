@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jostle.cli._evaluate_accelerator import accelerator
 from jostle.cli._people import fit_progress, percent, print_json, print_table
+
+if TYPE_CHECKING:
+    from jostle.evaluate import Covered
 
 
 def register(app: typer.Typer) -> None:
@@ -49,6 +52,12 @@ def factorization(
     steps: Annotated[
         int | None, typer.Option(help="Training steps.  [default: by the number of runs]", min=1)
     ] = None,
+    coverage: Annotated[
+        bool,
+        typer.Option(
+            "--coverage", help="Also print coverage by platform and tenth of the workloads."
+        ),
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Error, coverage and margin of factorization on runs it has not seen."""
@@ -81,6 +90,7 @@ def factorization(
                 "seed": seed,
                 "settings": {"form": form, "members": members, "steps": steps},
                 "metrics": found.metrics,
+                "coverage": [covered.to_row() for covered in found.coverage],
             }
         )
         return
@@ -101,3 +111,37 @@ def factorization(
     typer.echo(
         f"{m['test_runs']:.0f} test runs, fitted and calibrated in {m['train_seconds']:.1f} s"
     )
+    if coverage:
+        _print_coverage(found.coverage)
+
+
+def _print_coverage(covered: list[Covered]) -> None:
+    """All pools and tenths of the workloads, the ten platforms that fall short the most, and how many do."""
+
+    def row(name: str, one: Covered) -> list[str]:
+        said = [name, str(one.runs)]
+        for level in one.coverage:
+            said += [percent(one.coverage[level], 1), percent(one.margin[level])]
+        return said
+
+    from jostle.evaluate import COVERAGE_KINDS
+
+    levels = [round(100 * level) for level in covered[0].coverage]
+    columns = ["", "runs"] + [
+        f"{what} {level}" for level in levels for what in ("coverage", "margin")
+    ]
+    kinds = {kind: [one for one in covered if one.kind == kind] for kind in COVERAGE_KINDS}
+    rows = [row(one.name, one) for one in kinds["pool"]]
+    rows += [row(f"workloads, tenth {one.name}", one) for one in kinds["workload_decile"]]
+    first = min(covered[0].coverage)
+    worst = sorted(
+        kinds["platform"], key=lambda o: (o.coverage[first] - first) / o.standard_error(first)
+    )
+    rows += [row(one.name, one) for one in worst[:10]]
+    print_table(columns, rows, right=range(1, len(columns)))
+    for level in covered[0].coverage:
+        short = sum(one.falls_short(level) for one in kinds["platform"])
+        typer.echo(
+            f"at {level:.0%}, {short} of {len(kinds['platform'])} platforms are more than two standard "
+            "errors short"
+        )

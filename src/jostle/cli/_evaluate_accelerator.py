@@ -10,6 +10,17 @@ import typer
 
 from jostle.cli._people import print_json, print_table
 
+# Metrics printed below the table, where there are such.
+NUMBERS = (
+    "pairs_utilisation_ratio",
+    "pairs_oracle_utilisation_ratio",
+    "pairs_violations_ratio",
+    "pairs_worst_violation_ratio",
+    "tasks_per_second",
+    "study_seconds",
+    "scale_out_seconds",
+)
+
 
 def accelerator(
     on: Annotated[str, typer.Option(help="v100, magus13, pairs or scale-out.")],
@@ -22,12 +33,17 @@ def accelerator(
     ] = None,
     kernels: Annotated[str, typer.Option(help="With pairs: how kernels share.")] = "concurrent",
     gpu: Annotated[str | None, typer.Option(help="With pairs: the device.")] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="With scale-out: draw utilisation and violations into this folder."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="With scale-out: of applications and drift.")] = 0,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Error of simulated co-runs, or what safe co-locations bring a cluster; baselines beside."""
     from jostle.errors import UsageError
     from jostle.evaluate import (
+        draw_scale_out,
         evaluate_accelerator_magus,
         evaluate_accelerator_pairs,
         evaluate_accelerator_scale_out,
@@ -37,6 +53,8 @@ def accelerator(
 
     if on not in EVALUATIONS:
         raise UsageError(f"--on {on!r} is unknown", fix=f"Known: {', '.join(EVALUATIONS)}.")
+    if figures is not None and on != "scale-out":
+        raise UsageError("--figures goes with --on scale-out")
     if on == "scale-out":
         found, where = evaluate_accelerator_scale_out(seed), "made-up applications"
     else:
@@ -53,6 +71,7 @@ def accelerator(
             found = evaluate_accelerator_magus(data)
         else:
             found = evaluate_accelerator_pairs(data, kernels, gpu)
+    drawn = [] if figures is None else draw_scale_out(found.drawn, figures)
     if json_:
         print_json(
             {
@@ -61,10 +80,13 @@ def accelerator(
                 "data": {"on": on, "folder": where},
                 "seed": seed,
                 "metrics": outcomes_of(found),
+                **({"figures": [str(path) for path in drawn]} if drawn else {}),
             }
         )
         return
     print_table(found.columns, found.rows, right=range(1, 5) if on != "scale-out" else (2, 3, 4))
-    for name in ("tasks_per_second", "study_seconds", "scale_out_seconds"):
+    for name in NUMBERS:
         if name in found.metrics:
             typer.echo(f"{name}: {found.metrics[name]:.4g}")
+    for path in drawn:
+        typer.echo(str(path))

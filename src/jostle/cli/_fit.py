@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,10 @@ from jostle.cli._people import fit_progress, print_json
 if TYPE_CHECKING:
     from jostle.alignment import Alignment
     from jostle.runs import Runs
+
+
+# From so many runs on, tables of them are not held in memory.
+FROM_DISK = 3_000_000
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +47,7 @@ def fit(
         str | None,
         typer.Option(
             help="Hold out whole windows, or sets of workloads never measured together: window or "
-            "together.  [default: window; together with slowdown, bag and alignment]"
+            "together.  [default: together; window with factorization]"
         ),
     ] = None,
     form: Annotated[
@@ -66,6 +71,23 @@ def fit(
             help="Of alignment: every member had a core of its own; leave out what it waited for it.",
         ),
     ] = False,
+    gpu: Annotated[
+        str | None, typer.Option(help="Of accelerator: the device, instead of the profiles' own.")
+    ] = None,
+    kernels: Annotated[
+        str, typer.Option(help="Of accelerator: concurrent, sequential, time-sliced or a plug-in.")
+    ] = "concurrent",
+    bus: Annotated[
+        str, typer.Option(help="Of accelerator: per_direction or shared.")
+    ] = "per_direction",
+    from_disk: Annotated[
+        bool | None,
+        typer.Option(
+            "--from-disk/--in-memory",
+            help="Of factorization: draw training batches from scratch files (in TMPDIR) instead of "
+            "reading all runs into memory.  [default: from 3 million runs on]",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the held-out runs and the training.")] = 0,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -73,27 +95,36 @@ def fit(
     import jostle
     from jostle.errors import UsageError
 
-    together = ("slowdown", "bag", "alignment")
     if calibrate_by not in (None, "window", "together"):
         raise UsageError(f"calibrate by {calibrate_by!r}", fix="Known: window, together.")
-    by = calibrate_by or ("together" if method in together else "window")
+    by = calibrate_by or ("window" if method == "factorization" else "together")
     known: dict[str, Callable[[], Any]] = {
         "factorization": lambda: jostle.Factorization(form=form, members=members, steps=steps),
         "slowdown": lambda: jostle.Slowdown(target=target or "slowdown"),
         "bag": lambda: jostle.Bag(target=target or "extra", cpu_platform=cpu_platform),
-        "accelerator": lambda: jostle.Accelerator(str(dataset)),
+        "accelerator": lambda: jostle.Accelerator(str(dataset), gpu, kernels, bus),
     }
-    if method == "alignment":
-        settings, runs = _alignment(dataset, learner, corunners, own_cores)
-    elif method in known:
-        settings, runs = known[method](), jostle.read_runs(dataset)
-    else:
+    if method not in (*known, "alignment"):
         raise UsageError(
             f"unknown method {method!r}", fix=f"Known: {', '.join([*known, 'alignment'])}."
         )
-    with fit_progress("fitting") as report:
-        model = jostle.fit(runs, settings, seed=seed, calibrate_by=by, progress=report)
     place = jostle.Dataset(dataset)
+    if from_disk is None:
+        from_disk = method == "factorization" and place.number_of_runs() >= FROM_DISK
+    with ExitStack() as stack:
+        if method == "alignment":
+            settings, runs = _alignment(dataset, learner, corunners, own_cores)
+        elif from_disk:
+            settings = known[method]()
+            with fit_progress("reading") as report:
+                stored = jostle.StoredRuns(
+                    dataset, seed=seed, progress=lambda done, total: report(done, total, 0.0)
+                )
+            runs = stack.enter_context(stored)
+        else:
+            settings, runs = known[method](), jostle.read_runs(dataset)
+        report = stack.enter_context(fit_progress("fitting"))
+        model = jostle.fit(runs, settings, seed=seed, calibrate_by=by, progress=report)
     version = place.version() if place.files() else None
     model.save(output)
     pools = {name: pool.n for name, pool in model.calibration.pools.items()}

@@ -172,7 +172,8 @@ def measure(
     if scheduler is not None:
         if listing:
             raise UsageError("--list shows this machine's plan; workers make their own")
-        _measure_fleet(scheduler, output, settings, keep_apart, options, json_)
+        options |= {"keep_apart": keep_apart, "native_mix": native_mix}
+        _measure_fleet(scheduler, output, settings, options, json_)
         return
     campaign = Campaign(**settings)
     if listing:
@@ -191,7 +192,6 @@ def _measure_fleet(
     scheduler: str,
     output: Path,
     settings: dict[str, Any],
-    keep_apart: bool,
     options: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -201,9 +201,7 @@ def _measure_fleet(
     interrupted = False
     try:
         with progress_bar() as report:
-            summary = measure_fleet(
-                scheduler, output, settings, keep_apart=keep_apart, **options, progress=report
-            )
+            summary = measure_fleet(scheduler, output, settings, **options, progress=report)
     except FleetInterrupted as stopped:
         summary, interrupted = stopped.summary, True
     for said in summary.refused:

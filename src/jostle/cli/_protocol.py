@@ -47,8 +47,15 @@ def protocol(
             help="Training steps of the factorization.  [default: by the number of runs]", min=1
         ),
     ] = None,
+    members: Annotated[
+        int, typer.Option(help="Models that the factorization averages.", min=1)
+    ] = 1,
     workers: Annotated[
         int | None, typer.Option(help="Fits at once.  [default: one per core]", min=1)
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Fit on the workers of this Dask scheduler (tcp://HOST:PORT) instead."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the first replicate; the next add 1.")] = 0,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
@@ -64,7 +71,9 @@ def protocol(
     from jostle.evaluate import run_protocol, study_named, summary_rows
     from jostle.factorization import Factorization
 
-    chosen = study_named(study, Factorization(steps=steps), baseline_steps=baseline_steps)
+    chosen = study_named(
+        study, Factorization(steps=steps, members=members), baseline_steps=baseline_steps
+    )
     if methods is not None:
         wanted = [name.strip() for name in methods.split(",")]
         known = [variant.name for variant in chosen.variants]
@@ -83,6 +92,7 @@ def protocol(
             seed=seed,
             by=by,
             workers=workers,
+            scheduler=scheduler,
             progress=lambda done, total, _: report(done, total, 0.0),
         )
     columns, rows = summary_rows(table)

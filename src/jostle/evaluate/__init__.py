@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ._ablations import STUDY_NAMES, Study, Variant, study_named
     from ._accelerator import (
         AcceleratorEvaluation,
-        evaluate_accelerator_magus,
         evaluate_accelerator_pairs,
         evaluate_accelerator_scale_out,
         evaluate_accelerator_v100,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from ._bridge_oracle import brute_force_errors
     from ._bridge_report import accuracy_metrics, score_rows, speed_metrics, table_three, table_two
     from ._contention import History, Job, Machine, Phase, Program, simulate
+    from ._coverage import COVERAGE_KINDS, Covered, coverage_by_group
     from ._factorization import (
         Evaluation,
         Split,
@@ -37,9 +37,11 @@ if TYPE_CHECKING:
         observed_split,
     )
     from ._figures import draw_studies, summary_rows
+    from ._figures_accelerator import draw_scale_out
     from ._figures_alignment import alignment_rows, draw_alignment
     from ._figures_bag import draw_bags
     from ._figures_embedding import draw_embeddings
+    from ._magus import evaluate_accelerator_magus
     from ._pairs import PairsEvaluation, evaluate_pairs, pair_methods
     from ._protocol import Cell, run_protocol
     from ._simulated import draw_programs, simulate_campaign
@@ -67,7 +69,7 @@ _HOMES = {
     "alignment_rows": "_figures_alignment",
     "draw_alignment": "_figures_alignment",
     "draw_programs": "_simulated",
-    "evaluate_accelerator_magus": "_accelerator",
+    "evaluate_accelerator_magus": "_magus",
     "evaluate_accelerator_pairs": "_accelerator",
     "evaluate_accelerator_scale_out": "_accelerator",
     "evaluate_accelerator_v100": "_accelerator",
@@ -77,6 +79,9 @@ _HOMES = {
     "Attention": "_baselines_neural",
     "BagsEvaluation": "_bags",
     "Blind": "_baselines",
+    "COVERAGE_KINDS": "_coverage",
+    "Covered": "_coverage",
+    "coverage_by_group": "_coverage",
     "Cell": "_protocol",
     "Evaluation": "_factorization",
     "GradientBoosting": "_baselines",
@@ -99,6 +104,7 @@ _HOMES = {
     "draw_embeddings": "_figures_embedding",
     "draw_forecast": "_bridge_figures",
     "draw_predicted": "_bridge_figures",
+    "draw_scale_out": "_figures_accelerator",
     "draw_studies": "_figures",
     "drift": "_bridge_data",
     "evaluate_bags": "_bags",
@@ -130,6 +136,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "COVERAGE_KINDS",
     "STUDY_NAMES",
     "AcceleratorEvaluation",
     "AlignmentEvaluation",
@@ -137,6 +144,7 @@ __all__ = [
     "BagsEvaluation",
     "Blind",
     "Cell",
+    "Covered",
     "Evaluation",
     "GradientBoosting",
     "History",
@@ -158,6 +166,7 @@ __all__ = [
     "alignment_rows",
     "bag_methods",
     "brute_force_errors",
+    "coverage_by_group",
     "draw_alignment",
     "draw_bags",
     "draw_convergence",
@@ -165,6 +174,7 @@ __all__ = [
     "draw_forecast",
     "draw_predicted",
     "draw_programs",
+    "draw_scale_out",
     "draw_studies",
     "drift",
     "evaluate_accelerator_magus",

@@ -16,6 +16,7 @@ import numpy as np
 
 from jostle.bounds import coverage, margin
 from jostle.errors import BadData, NotEnoughRuns, UnreadableFile, UsageError
+from jostle.evaluate._coverage import Covered, coverage_by_group
 from jostle.models import Model, fit
 
 if TYPE_CHECKING:
@@ -38,9 +39,11 @@ class Split:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """metrics: by documented name. predicted, bounds: for the test runs, aligned with split.test."""
+    """metrics: by documented name. predicted, bounds: for the test runs, aligned with split.test.
+    coverage: of groups of them."""
 
     metrics: dict[str, float]
+    coverage: list[Covered]
     split: Split
     predicted: np.ndarray
     bounds: dict[float, np.ndarray]
@@ -76,7 +79,8 @@ def evaluate_factorization(
     bounds = {c: model.bound(test.colocations, c).seconds for c in CONFIDENCES}
     metrics = metrics_of(test, predicted, bounds)
     metrics |= {"train_seconds": seconds, "test_runs": float(len(test))}
-    return Evaluation(metrics, split, predicted, bounds, model)
+    covered = coverage_by_group(test, bounds)
+    return Evaluation(metrics, covered, split, predicted, bounds, model)
 
 
 def metrics_of(

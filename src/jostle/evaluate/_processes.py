@@ -8,8 +8,8 @@ seconds alone and everything else as it was alone:
 
 The first term is processor sharing of two creations (both sides end later by the overlap they would have
 had). D_ij is simulated from the two task traces, each beginning when its profile says. c, k and one a
-per process are fitted on measured pairs. A ridge regression on what is left (which process, which
-partner) may follow.
+per process are fitted on measured pairs, each a held to what the profile suggests: a process that first
+uses the device later than others has created its context later too, by a share of that.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from jostle.accelerator import Application, Device, Model, Tenant, simulate
 
 _STARTS = np.arange(-0.42, 0.4201, 0.015)  # s, tried for every process
-_CREATIONS = np.arange(0.30, 0.4801, 0.01)
+_CREATIONS = np.arange(0.30, 0.4801, 0.02)
+_MOST_OFF = 0.2  # an error past this counts no more
 _SWEEPS = 8
-_RIDGES = np.array([0.3, 1.0, 3.0, 10.0, 30.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,25 +74,27 @@ def simulate_delays(
     return table
 
 
+def usual_range(values: np.ndarray) -> np.ndarray:
+    """(n,) the values with those far out moved to Tukey's fences, 1.5 times the interquartile range away."""
+    low, high = np.percentile(values, (25, 75))
+    return np.clip(values, low - 1.5 * (high - low), high + 1.5 * (high - low))
+
+
 @dataclass(frozen=True, eq=False)
 class ProcessModel:
-    """starts: (n,) a. creation, constant: c, k. residual: ridge weights over `_features`, or None."""
+    """delays: (n, n) as simulated. starts: (n,) a. creation, constant: c, k."""
 
     delays: np.ndarray
     starts: np.ndarray
     creation: float
     constant: float
-    residual: np.ndarray | None = None
 
     def predict(self, pairs: Pairs) -> np.ndarray:
         """(m,) s beside the other."""
         i, j = pairs.target, pairs.other
         shift = self.starts[i] - self.starts[j]
         delay = self.constant + np.maximum(0.0, self.creation - np.abs(shift))
-        delay = delay + self.delays[i, j]
-        if self.residual is not None:
-            delay = delay + _features(pairs, len(self.starts)) @ self.residual
-        return pairs.solo + delay
+        return pairs.solo + delay + self.delays[i, j]
 
 
 def _features(pairs: Pairs, n: int) -> np.ndarray:
@@ -105,71 +107,42 @@ def _features(pairs: Pairs, n: int) -> np.ndarray:
     return made
 
 
-def fit_processes(pairs: Pairs, delays: np.ndarray, *, residual: bool = False) -> ProcessModel:
-    """Coordinate descent on relative squared error over a grid, for each c; deterministic.
+def fit_processes(
+    pairs: Pairs, delays: np.ndarray, expected: np.ndarray, pull: float
+) -> ProcessModel:
+    """Coordinate descent on relative squared error over a grid, for every c at once; deterministic.
 
-    A process without a pair gets the median start of the others.
+    expected: (n,) s, starts as the profiles suggest. pull: how strongly starts are held to those; a process
+    without a pair gets its own, moved as the others are in the median.
     """
-    n = len(pairs.names)
     seen = np.union1d(pairs.target, pairs.other)
-    best: tuple[float, ProcessModel] | None = None
     weight = 1 / pairs.corun**2
-    delay = pairs.corun - pairs.solo
-    for creation in _CREATIONS:
-        starts = np.zeros(n)
-        model, loss = None, np.inf
-        for _ in range(_SWEEPS):
-            before = loss
-            for a in seen:
-                mine = (pairs.target == a) | (pairs.other == a)
-                i, j = pairs.target[mine], pairs.other[mine]
-                tried = np.where(i[None] == a, _STARTS[:, None], starts[i][None])
-                tried = tried - np.where(j[None] == a, _STARTS[:, None], starts[j][None])
-                said = np.maximum(0.0, creation - np.abs(tried))
-                said = said + delays[i, j][None]
-                constant = model.constant if model else 0.0
-                off = np.minimum(
-                    np.abs(delay[mine][None] - said - constant) / pairs.corun[mine], 0.2
-                )
-                starts[a] = _STARTS[np.argmin((off**2).sum(axis=1) + 1e-5 * np.abs(_STARTS))]
-            model = ProcessModel(delays, starts.copy(), float(creation), 0.0)
-            left = pairs.corun - model.predict(pairs)
-            constant = float((weight * left).sum() / weight.sum())
-            model = ProcessModel(delays, starts.copy(), float(creation), constant)
-            loss = float((weight * (left - constant) ** 2).sum())
-            if before - loss < 1e-9 * before:
-                break
-        if model is not None and (best is None or loss < best[0]):
-            best = loss, model
-    assert best is not None
-    fitted = best[1]
-    unseen = np.setdiff1d(np.arange(n), seen)
-    starts = fitted.starts.copy()
-    starts[unseen] = np.median(starts[seen])
-    weights = None
-    if residual:
-        weights = _ridge(pairs, fitted)
-    return ProcessModel(delays, starts, fitted.creation, fitted.constant, weights)
-
-
-def _ridge(pairs: Pairs, model: ProcessModel) -> np.ndarray:
-    """Weights in seconds; the strength by leave-one-out error in closed form."""
-    features = _features(pairs, len(model.starts))
-    root = 1 / pairs.corun
-    x, y = features * root[:, None], (pairs.corun - model.predict(pairs)) * root
-    scale = (root**2).mean()
-    best: tuple[float, np.ndarray] | None = None
-    for strength in _RIDGES:
-        penalty = np.eye(x.shape[1]) * strength * scale
-        penalty[-1, -1] = 1e-9 * scale
-        inverse = np.linalg.inv(x.T @ x + penalty)
-        weights = inverse @ (x.T @ y)
-        leverage = np.einsum("mi,ij,mj->m", x, inverse, x)
-        error = float(np.mean(np.abs((y - x @ weights) / (1 - leverage))))
-        if best is None or error < best[0]:
-            best = error, weights
-    assert best is not None
-    return best[1]
+    left = pairs.corun - pairs.solo - delays[pairs.target, pairs.other]
+    starts = np.tile(expected, (len(_CREATIONS), 1))
+    constant = np.zeros(len(_CREATIONS))
+    loss = np.full(len(_CREATIONS), np.inf)
+    for _ in range(_SWEEPS):
+        for a in seen:
+            mine = (pairs.target == a) | (pairs.other == a)
+            beside = np.where(pairs.target == a, pairs.other, pairs.target)[mine]
+            apart = np.abs(_STARTS[None, :, None] - starts[:, None, beside])
+            said = np.maximum(0.0, _CREATIONS[:, None, None] - apart) + constant[:, None, None]
+            off = np.minimum(np.abs(left[mine] - said) / pairs.corun[mine], _MOST_OFF)
+            held = pull * (_STARTS - expected[a]) ** 2
+            starts[:, a] = _STARTS[np.argmin((off**2).sum(axis=2) + held, axis=1)]
+        apart = np.abs(starts[:, pairs.target] - starts[:, pairs.other])
+        rest = left - np.maximum(0.0, _CREATIONS[:, None] - apart)
+        constant = (rest @ weight) / weight.sum()
+        before = loss
+        loss = ((rest - constant[:, None]) ** 2) @ weight
+        loss = loss + pull * ((starts - expected) ** 2).sum(axis=1)
+        if np.all(np.abs(before - loss) < 1e-9):
+            break
+    best = int(np.argmin(loss))
+    found = starts[best].copy()
+    unseen = np.setdiff1d(np.arange(len(expected)), seen)
+    found[unseen] = expected[unseen] + np.median(found[seen] - expected[seen])
+    return ProcessModel(delays, found, float(_CREATIONS[best]), float(constant[best]))
 
 
 def baselines(fit: Pairs, test: Pairs) -> Mapping[str, np.ndarray]:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.errors import NotPermitted, UnreadableFile, UsageError
 from jostle.evaluate._ablations import Study, Variant
+from jostle.evaluate._elsewhere import read_ok, run_in_processes, run_on_cluster, usable_cores
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,14 +70,17 @@ def run_protocol(
     seed: int = 0,
     by: str = "row",
     workers: int | None = None,
+    scheduler: Any = None,
     progress: Progress | None = None,
 ) -> pa.Table:
     """Fit what is not in `folder` yet and return the study's tidy table, also left in
     `folder`/<study>.parquet.
 
     workers: cells at once, each in its own process on its share of the cores; by default as many as
-    there are cores. progress: called with (cells done, cells in all, the cell). Columns of the table:
-    see docs/evaluate-factorization.md. Raises UsageError, UnreadableFile and what a fit raises.
+    there are cores. scheduler: the address of a Dask scheduler (or a client) whose workers fit instead;
+    they are sent the runs and send back their numbers. progress: called with (cells done, cells in
+    all, the cell). Columns of the table: see docs/evaluate-factorization.md. Raises UsageError,
+    UnreadableFile and what a fit raises.
     """
     from jostle.runs import Dataset
 
@@ -100,22 +104,25 @@ def run_protocol(
     missing = [cell for cell in cells if not (home / cell.file_name).is_file()]
     done = len(cells) - len(missing)
     report = progress or (lambda *_: None)
-    workers = min(workers or _cores(), max(len(missing), 1))
-    if workers == 1:
+    workers = min(workers or usable_cores(), max(len(missing), 1))
+
+    def told(number: int, cell: str) -> None:
+        report(done + number, len(cells), cell)
+
+    if scheduler is not None and missing:
+        run_on_cluster(scheduler, read_ok(str(dataset)), home, missing, told)
+    elif workers == 1:
         runs = None
-        for cell in missing:
-            report(done, len(cells), str(cell))
-            runs = runs if runs is not None else _read(str(dataset))
+        for number, cell in enumerate(missing):
+            told(number, str(cell))
+            runs = runs if runs is not None else read_ok(str(dataset))
             run_cell(runs, cell, home)
-            done += 1
     else:
-        _run_apart(
-            str(dataset), home, missing, workers, lambda n, c: report(done + n, len(cells), c)
-        )
+        run_in_processes(str(dataset), home, missing, workers, told)
     report(len(cells), len(cells), "")
     table = gather(home, study, cells)
     table = table.replace_schema_metadata({"schema": SCHEMA, "reference": study.reference})
-    _write(Path(folder) / f"{study.name}.parquet", table)
+    write_whole(Path(folder) / f"{study.name}.parquet", table)
     return table
 
 
@@ -123,6 +130,11 @@ def run_cell(
     runs: Runs, cell: Cell, home: Path, clock: Callable[[], float] = time.perf_counter
 ) -> None:
     """Fit, measure, and leave the cell's file in `home`."""
+    write_whole(home / cell.file_name, cell_table(runs, cell, clock))
+
+
+def cell_table(runs: Runs, cell: Cell, clock: Callable[[], float] = time.perf_counter) -> pa.Table:
+    """What the cell's file holds."""
     import pyarrow as pa
 
     from jostle.evaluate._factorization import observed_split
@@ -140,8 +152,7 @@ def run_cell(
         "split_by": [cell.by] * n,
         "settings": [repr(cell.variant.method)] * n,
     } | columns
-    table = pa.table(columns).replace_schema_metadata({"schema": SCHEMA})
-    _write(home / cell.file_name, table)
+    return pa.table(columns).replace_schema_metadata({"schema": SCHEMA})
 
 
 def gather(home: Path, study: Study, cells: Sequence[Cell]) -> pa.Table:
@@ -168,13 +179,7 @@ def gather(home: Path, study: Study, cells: Sequence[Cell]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def _read(dataset: str) -> Runs:
-    from jostle.runs import read_runs
-
-    return read_runs(dataset).ok()
-
-
-def _write(path: Path, table: pa.Table) -> None:
+def write_whole(path: Path, table: pa.Table) -> None:
     """All of it or nothing: a temporary name, fsync, rename."""
     import pyarrow.parquet as pq
 
@@ -187,61 +192,3 @@ def _write(path: Path, table: pa.Table) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def _run_apart(
-    dataset: str,
-    home: Path,
-    cells: Sequence[Cell],
-    workers: int,
-    report: Callable[[int, str], None],
-) -> None:
-    """Cells in processes of their own; the first error stops what has not begun."""
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
-
-    context = get_context("spawn")  # a forked JAX deadlocks
-    turn = context.Value("i", 0)
-    report(0, f"{workers} at once")
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_start_worker, initargs=(dataset, turn, workers)
-    ) as pool:
-        futures = {pool.submit(_work, cell, str(home)): cell for cell in cells}
-        try:
-            for number, future in enumerate(as_completed(futures), start=1):
-                future.result()
-                report(number, str(futures[future]))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-_WORKER: dict[str, Any] = {}
-
-
-def _start_worker(dataset: str, turn: Any, workers: int) -> None:
-    """Take this worker's cores, and end with the parent, even if that is killed."""
-    import threading
-    from multiprocessing import parent_process
-
-    with turn.get_lock():
-        number, turn.value = turn.value, turn.value + 1
-    if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, cores[number % workers :: workers] or cores)
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
-    _WORKER["dataset"] = dataset
-
-
-def _work(cell: Cell, home: str) -> None:
-    if "runs" not in _WORKER:
-        _WORKER["runs"] = _read(_WORKER["dataset"])
-    run_cell(_WORKER["runs"], cell, Path(home))

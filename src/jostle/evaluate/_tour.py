@@ -109,7 +109,8 @@ def learn_tour(
         )
     began = clock()
     known = prior_for(runs) if plan.prior else None
-    model = fit(runs.take(rest), tour_method(), seed=plan.seed, prior=known, progress=progress)
+    method = tour_method(known is not None)
+    model = fit(runs.take(rest), method, seed=plan.seed, prior=known, progress=progress)
     seconds = clock() - began
     model.save(folder / "model")
     return _check(runs.take(held), runs.take(rest), model, measured, seconds, plan.confidence)
@@ -130,11 +131,12 @@ def prior_for(runs: Runs) -> Runs | None:
     return known
 
 
-def tour_method() -> Any:
-    """The method of the tour: the defaults, several members since they are quick on so few runs."""
+def tour_method(prior: bool = False) -> Any:
+    """The method of the tour: the defaults, several members since they are quick on so few runs, and as
+    many again that learn from the prior, too."""
     from jostle.factorization import Factorization
 
-    return Factorization(members=3)
+    return Factorization(members=6 if prior else 3)
 
 
 def hold_out_sets(runs: Runs, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,8 +3,9 @@
 Numbers are z-scored, heavy-tailed ones (counts, sizes) through log1p first; a missing number is the mean,
 with an indicator column where any is missing. Columns named `opcode_…` are counts of instructions: beside
 their logarithms go the log of their total and, at half weight, the square roots of their shares (which
-instructions a workload is made of matters beside how many). Text and boolean columns become category
-codes, for which the towers learn tables.
+instructions a workload is made of matters beside how many). Of wide tables the first principal components
+are kept, unscaled: what they leave out are directions in which names hardly differ. Text and boolean
+columns become category codes, for which the towers learn tables.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 
 HEAVY_TAIL = 50.0
+# Numeric columns, past which principal components stand for them.
+WIDEST = 96
 OPCODE = "opcode_"
 
 
@@ -79,7 +82,19 @@ def encode_features(names: tuple[str, ...], key: str, table: Any, weight: float 
         else np.zeros((len(names), 0))
     )
     category = np.array(codes, np.int32).T if codes else np.zeros((len(names), 0), np.int32)
-    return Features(numeric.astype(np.float32), category, tuple(sizes))
+    return Features(_narrow(numeric).astype(np.float32), category, tuple(sizes))
+
+
+def _narrow(numeric: np.ndarray) -> np.ndarray:
+    """(n, at most WIDEST): the table turned onto its principal components."""
+    if numeric.shape[1] <= WIDEST:
+        return numeric
+    centred = numeric - numeric.mean(0)
+    _, directions = np.linalg.eigh(centred.T @ centred)
+    main = directions[:, ::-1][:, :WIDEST]
+    # An eigenvector has no sign of its own: its largest entry is made positive.
+    largest = main[np.abs(main).argmax(0), np.arange(WIDEST)]
+    return centred @ (main * np.sign(largest))
 
 
 def _numbers(column: Any) -> np.ndarray:

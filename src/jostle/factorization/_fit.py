@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from jostle.errors import MissingExtra, NotEnoughRuns
+from jostle.errors import NotEnoughRuns
 from jostle.factorization._baseline import Baseline, connected_components, fit_baseline
 from jostle.factorization._features import Features, encode_features
 from jostle.factorization._fitted import Embeddings, FittedFactorization
 from jostle.factorization._settings import Factorization, Progress
 from jostle.factorization._spread import Spread, SpreadRows, fit_spread
-from jostle.runs import Colocations, Runs
+from jostle.runs import Colocations, Runs, StoredRuns
 
 GRID_LIMIT = 2_000_000  # cells of the workload x platform grid up to which whole products are taken
 HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are left out
@@ -22,13 +22,17 @@ LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train
 
 
 def fit(
-    method: Factorization, runs: Runs, validation: Runs, seed: int, progress: Progress | None
+    method: Factorization,
+    runs: Runs,
+    validation: Runs,
+    seed: int,
+    progress: Progress | None,
+    prior: Runs | None = None,
 ) -> FittedFactorization:
-    """See Factorization.fit."""
-    try:
-        from jostle.factorization._train import Rows, Schedule, Shape
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
+    """See Factorization.fit. With a prior, every second member learns from `runs` alone: the average of
+    both kinds did better than either, see docs/results/measure.md."""
+    from jostle.factorization._train import Rows
+
     runs, validation = runs.ok(), validation.ok()
     if len(runs) == 0:
         raise NotEnoughRuns(
@@ -36,23 +40,62 @@ def fit(
         )
     if _members_leave_out(method, runs):
         runs, validation = Runs.concatenate([runs, validation]), validation.take([])
+    own = len(runs)
+    if prior is not None:
+        runs = Runs.concatenate([runs, prior.ok()])
     workload_names, platform_names = _names(runs, validation)
     workload, platform, corunner = runs.colocations.recode(workload_names, platform_names)
     padded = pad(corunner, runs.colocations.corunner_offsets)
     log_runtime = np.log(runs.runtime_seconds)
-    workload_features, platform_features = _features(method, runs, workload_names, platform_names)
-    baseline, notes = _baseline(
-        workload, platform, padded, log_runtime, workload_features, platform_features
+    workload_features, platform_features = features_of_names(
+        method, runs, workload_names, platform_names
+    )
+    baseline, notes = baseline_of(
+        workload, platform, _alone(padded), log_runtime, workload_features, platform_features
     )
     if not method.baseline:
         level = np.full(len(workload_names), log_runtime.mean())
         baseline = replace(baseline, workload=level, platform=np.zeros(len(platform_names)))
     target = log_runtime - baseline.workload[workload] - baseline.platform[platform]
     rows = Rows(workload, platform, padded, target)
-    held = _held(validation, workload_names, platform_names, baseline)
+    held = held_rows(validation, workload_names, platform_names, baseline)
     size = len(rows)
-    cells = len(workload_names) * len(platform_names)
-    shape = Shape(
+    shape = shape_of(method, size, len(workload_names) * len(platform_names))
+    quantiles = method.quantiles
+    if size < FEWEST_FOR_HEADS or len(quantiles) * len(workload_names) * shape.rank > HEADS_LIMIT:
+        quantiles = ()
+    names = (workload_names, platform_names)
+    members, strays = [], []
+    for number, fold in enumerate(_folds(method, runs, own, seed)):
+        left = np.ones(size, bool)
+        left[fold] = False
+        if number % 2:
+            left[own:] = False
+        learned = rows.take(left)
+        watched = _parts(rows.take(fold), _alone(padded[fold])) if len(fold) else held
+        member = train_member(
+            (*_parts(learned, _alone(padded[left])), watched),
+            (workload_features, platform_features),
+            (shape, schedule_of(method, len(learned) if number % 2 else size), quantiles),
+            seed + 1000 * number,
+            share_of(progress, number, method.members),
+        )
+        members.append(member)
+        if len(fold):
+            one = fitted_of(method, names, combine([member], baseline, shape), quantiles, notes)
+            strays.append(strays_of(one, runs.take(fold)))
+    fitted = fitted_of(method, names, combine(members, baseline, shape), quantiles, notes)
+    if len(validation):
+        strays.append(strays_of(fitted, validation))
+    categories = (workload_features.category, platform_features.category)
+    return with_spread_of(fitted, strays, categories)
+
+
+def shape_of(method: Factorization, size: int, cells: int) -> Any:
+    """Sizes of a model of `size` runs over so many workload x platform cells."""
+    from jostle.factorization._train import Shape
+
+    return Shape(
         form=method.form,
         rank=min(method.rank, max(4, size // 16)),
         types=method.types,
@@ -62,7 +105,13 @@ def fit(
         grid=cells <= GRID_LIMIT,
         leak=method.leak,
     )
-    schedule = Schedule(
+
+
+def schedule_of(method: Factorization, size: int) -> Any:
+    """How long and how hard to train on `size` runs."""
+    from jostle.factorization._train import Schedule
+
+    return Schedule(
         steps=method.steps or steps_for(size),
         learning_rate=method.learning_rate,
         weight_decay=decay_for(size) if method.weight_decay is None else method.weight_decay,
@@ -71,51 +120,26 @@ def fit(
         corun_weight=method.corun_weight,
         objective=method.objective,
     )
-    quantiles = method.quantiles
-    if size < FEWEST_FOR_HEADS or len(quantiles) * len(workload_names) * shape.rank > HEADS_LIMIT:
-        quantiles = ()
-    names = (workload_names, platform_names)
-    folds = _folds(method, runs, seed)
-    members, strays = [], []
-    for number, fold in enumerate(folds):
-        left = np.ones(size, bool)
-        left[fold] = False
-        watched = _parts(rows.take(fold), _alone(padded[fold])) if len(fold) else held
-        member = _member(
-            (*_parts(rows.take(left), _alone(padded[left])), watched),
-            (workload_features, platform_features),
-            (shape, schedule, quantiles),
-            seed + 1000 * number,
-            _share(progress, number, method.members),
-        )
-        members.append(member)
-        if len(fold):
-            one = _fitted(method, names, _combine([member], baseline, shape), quantiles, notes)
-            strays.append(_strays(one, runs.take(fold)))
-    fitted = _fitted(method, names, _combine(members, baseline, shape), quantiles, notes)
-    if len(validation):
-        strays.append(_strays(fitted, validation))
-    categories = (workload_features.category, platform_features.category)
-    return _with_spread(fitted, strays, categories)
 
 
 def _members_leave_out(method: Factorization, runs: Runs) -> bool:
     return method.members > 1 and len(runs) >= 50 * method.members
 
 
-def _folds(method: Factorization, runs: Runs, seed: int) -> list[np.ndarray]:
-    """What each member does not train on, by window: its errors there tell how errors spread. A single
-    member trains on everything; so do members of too few runs to do without any."""
+def _folds(method: Factorization, runs: Runs, own: int, seed: int) -> list[np.ndarray]:
+    """What each member does not train on, by window, of the first `own` runs: its errors there tell how
+    errors spread. A single member trains on everything; so do members of too few runs to do without any."""
     from jostle.runs import split_rows
 
-    if not _members_leave_out(method, runs):
+    mine = runs.take(np.arange(own)) if own < len(runs) else runs
+    if not _members_leave_out(method, mine):
         return [np.zeros(0, np.int64)] * method.members
     members = method.members
     share = min(LEFT_OUT, 1 / members)
-    return split_rows(runs, [*[share] * members, 1 - share * members], seed)[:members]
+    return split_rows(mine, [*[share] * members, 1 - share * members], seed)[:members]
 
 
-def _fitted(
+def fitted_of(
     method: Factorization,
     names: tuple[tuple[str, ...], tuple[str, ...]],
     embeddings: Embeddings,
@@ -128,16 +152,16 @@ def _fitted(
     )
 
 
-def _strays(fitted: FittedFactorization, runs: Runs) -> tuple[SpreadRows, np.ndarray]:
+def strays_of(fitted: FittedFactorization, runs: Runs) -> tuple[SpreadRows, np.ndarray]:
     """(co-locations, errors in log runtime) of runs that the model was not trained on."""
     rows = fitted.spread_rows(fitted.codes(runs.colocations))
     known = np.isfinite(rows.log_runtime)
     if not known.all():
-        return _strays(fitted, runs.take(known))
+        return strays_of(fitted, runs.take(known))
     return rows, np.log(runs.runtime_seconds) - rows.log_runtime
 
 
-def _with_spread(
+def with_spread_of(
     fitted: FittedFactorization,
     strays: list[tuple[SpreadRows, np.ndarray]],
     categories: tuple[np.ndarray, np.ndarray],
@@ -187,9 +211,9 @@ def _names(runs: Runs, validation: Runs) -> tuple[tuple[str, ...], tuple[str, ..
     return tuple(sorted(workloads)), tuple(sorted(platforms))
 
 
-def _features(
+def features_of_names(
     method: Factorization,
-    runs: Runs,
+    runs: Runs | StoredRuns,
     workload_names: tuple[str, ...],
     platform_names: tuple[str, ...],
 ) -> tuple[Features, Features]:
@@ -201,19 +225,19 @@ def _features(
     )
 
 
-def _baseline(
+def baseline_of(
     workload: np.ndarray,
     platform: np.ndarray,
-    padded: np.ndarray,
+    alone: np.ndarray,
     log_runtime: np.ndarray,
     workload_features: Features,
     platform_features: Features,
 ) -> tuple[Baseline, tuple[str, ...]]:
-    """Fitted on runs alone; a name that never ran alone is placed by its runs with co-runners, and one
-    that never ran at all by its features."""
+    """Fitted on runs alone (a mask); a name that never ran alone is placed by its runs with co-runners,
+    and one that never ran at all by its features."""
     notes = []
     n_workloads, n_platforms = len(workload_features.numeric), len(platform_features.numeric)
-    used = _alone(padded)
+    used = alone
     if not used.any():
         notes.append("no run is without co-runners: the baseline stands on runs with co-runners")
     alone_w = np.bincount(workload[used], minlength=n_workloads)
@@ -266,7 +290,7 @@ def _parts(rows: Any, alone: np.ndarray) -> tuple[Any, Any]:
     return replace(solo, corunner=solo.corunner[:, :0]), rows.take(np.flatnonzero(~alone))
 
 
-def _held(
+def held_rows(
     validation: Runs,
     workload_names: tuple[str, ...],
     platform_names: tuple[str, ...],
@@ -284,7 +308,7 @@ def _held(
     return list(_parts(rows.take(np.flatnonzero(same)), _alone(padded[same])))
 
 
-def _member(data: Any, features: Any, how: Any, seed: int, progress: Progress | None) -> Any:
+def train_member(data: Any, features: Any, how: Any, seed: int, progress: Progress | None) -> Any:
     from jostle.factorization import _train
     from jostle.factorization._heads import train_heads
 
@@ -299,7 +323,7 @@ def _member(data: Any, features: Any, how: Any, seed: int, progress: Progress | 
     return out
 
 
-def _combine(members: list[dict[str, np.ndarray]], baseline: Baseline, shape: Any) -> Embeddings:
+def combine(members: list[dict[str, np.ndarray]], baseline: Baseline, shape: Any) -> Embeddings:
     """The average of the members' log runtimes, as one model."""
     count = len(members)
     paper = shape.form == "paper"
@@ -342,7 +366,7 @@ def _combine(members: list[dict[str, np.ndarray]], baseline: Baseline, shape: An
     )
 
 
-def _share(progress: Progress | None, number: int, members: int) -> Progress | None:
+def share_of(progress: Progress | None, number: int, members: int) -> Progress | None:
     """Progress of one member as progress of them all."""
     if progress is None:
         return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.factorization._equation import COMPANY, LEAK, SHIFT, log_slowdown, pressure_of
-from jostle.factorization._spread import Spread, SpreadRows
+from jostle.factorization._spread import UNTIL, Spread, SpreadRows
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -89,18 +89,22 @@ class FittedFactorization:
 
     def candidates(
         self, colocations: Colocations
-    ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-        """Ways to bound: the prediction with its spread, or with none, and the quantile heads.
+    ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, tuple[float, ...]]:
+        """Ways to bound: the prediction with its spread, for low, high and very high confidences, or with
+        none, and the quantile heads.
 
-        Returns h names, centres (h, n) in log seconds, scales (h, n).
+        Returns h names, centres (h, n) in log seconds, scales (h, n), and up to which confidence (h,).
         """
         codes = self.codes(colocations)
         rows = self.spread_rows(codes)
-        same = np.ones((1, len(rows)))
-        scales = [np.exp(self.spread.log_scale(rows))[None]] + [same] * (1 + len(self.quantiles))
+        spread = np.exp(self.spread.log_scales(rows))
+        same = np.ones((1 + len(self.quantiles), len(rows)))
         heads = [self._log_runtime(codes, head) for head in range(len(self.quantiles))]
-        names = ("spread", SAME, *(f"quantile {quantile:g}" for quantile in self.quantiles))
-        return names, np.stack([rows.log_runtime] * 2 + heads), np.concatenate(scales)
+        names = [f"spread until {until:g}" for until in UNTIL]
+        names += [SAME, *(f"quantile {quantile:g}" for quantile in self.quantiles)]
+        centre = np.stack([rows.log_runtime] * (len(spread) + 1) + heads)
+        until = (*UNTIL, *[1.0] * len(same))
+        return tuple(names), centre, np.concatenate([spread, same]), until
 
     def spread_rows(self, codes: Codes) -> SpreadRows:
         """What the spread of the errors depends on."""
@@ -160,11 +164,12 @@ class FittedFactorization:
         there = codes.platform[codes.row]
         each = self._product("pressure", None, codes.corunner, there) - shift
         each = pressure_of(self.form, each, np)
-        n, types = len(codes.workload), each.shape[1]
-        pressure = np.empty((n, types))
-        for t in range(types):
-            pressure[:, t] = np.bincount(codes.row, each[:, t], n)
-        beside = np.unique(codes.row)
+        n = len(codes.workload)
+        if n == 1:  # a single question is asked so often that it may take its own way
+            pressure, beside = each.sum(0, keepdims=True), np.zeros(1, np.int64)
+        else:
+            pressure = np.stack([np.bincount(codes.row, one, n) for one in each.T], axis=1)
+            beside = np.flatnonzero(np.bincount(codes.row, minlength=n))
         target = self._product(
             "susceptibility", head, codes.workload[beside], codes.platform[beside]
         )
@@ -190,27 +195,29 @@ class FittedFactorization:
         cells = len(self.workload_names) * len(self.platform_names)
         if cells <= GRID_CELLS and ((which, head) in self._grids or len(workload) * 8 > cells):
             if (which, head) not in self._grids:
-                w, p = self._factors(which, head)
+                w, p = self._factors(which, head, slice(None), slice(None))
                 self._grids[which, head] = np.einsum("wtk,ptk->wpt", w, p, optimize=True)
             return self._grids[which, head][workload, platform]
-        w, p = self._factors(which, head)
-        parts = [
-            np.einsum("ntk,ntk->nt", w[workload[i : i + CHUNK]], p[platform[i : i + CHUNK]])
-            for i in range(0, max(len(workload), 1), CHUNK)
-        ]
-        return np.concatenate(parts)
+        parts = []
+        for start in range(0, max(len(workload), 1), CHUNK):
+            part = slice(start, start + CHUNK)
+            w, p = self._factors(which, head, workload[part], platform[part])
+            parts.append(np.einsum("ntk,ntk->nt", w, p))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _factors(self, which: str, head: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """(workloads, types, k) and (platforms, types, k)."""
+    def _factors(
+        self, which: str, head: int | None, workload: Any, platform: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(these workloads, types, k) and (these platforms, types, k)."""
         e = self.embeddings
         if which in ("main", "company"):
             main = e.workload_main if head is None else e.head_main[head]
-            platform = e.platform_main if which == "main" else e.platform_company
-            return main[:, None, :], platform[:, None, :]
+            side = e.platform_main if which == "main" else e.platform_company
+            return main[workload][:, None, :], side[platform][:, None, :]
         if which == "pressure":
-            return e.corunner[:, e.type_slot], e.intensity
+            return e.corunner[workload][:, e.type_slot], e.intensity[platform]
         target = e.target if head is None or not len(e.head_target) else e.head_target[head]
-        return target[:, e.type_slot], e.susceptibility
+        return target[workload][:, e.type_slot], e.susceptibility[platform]
 
     @cached_property
     def _grids(self) -> dict[tuple[str, int | None], np.ndarray]:

@@ -11,7 +11,7 @@ from jostle.factorization._equation import FORMS, LEAK
 
 if TYPE_CHECKING:
     from jostle.factorization._fitted import FittedFactorization
-    from jostle.runs import Runs
+    from jostle.runs import Runs, StoredRuns
 
 OBJECTIVES = ("relative", "squared_log", "squared_relative")
 Progress = Callable[[int, int, float], None]
@@ -59,6 +59,8 @@ class Factorization:
     leak: float = LEAK
 
     name = "factorization"
+    learns_from_disk = True
+    tells_prior_apart = True
 
     @property
     def offers_choice(self) -> bool:
@@ -83,13 +85,31 @@ class Factorization:
             raise UsageError("quantiles must lie between 0 and 1")
 
     def fit(
-        self, runs: Runs, validation: Runs, *, seed: int = 0, progress: Progress | None = None
+        self,
+        runs: Runs | StoredRuns,
+        validation: Runs,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+        prior: Runs | None = None,
     ) -> FittedFactorization:
-        """Learn from `runs`; `validation` picks the checkpoint and tells how errors spread.
+        """Learn from `runs`; `validation` picks the checkpoint and tells how errors spread. prior: runs
+        measured elsewhere; every second member learns from `runs` alone.
 
         progress: called with (steps done, steps in all, loss). Raises NotEnoughRuns, and MissingExtra
         where JAX is not installed.
         """
+        from jostle.errors import MissingExtra
+        from jostle.runs import StoredRuns
+
+        try:
+            from jostle.factorization import _train  # noqa: F401  (JAX is an extra)
+        except ModuleNotFoundError as error:
+            raise MissingExtra(str(error.name), "fit") from None
+        if isinstance(runs, StoredRuns):
+            from jostle.factorization._fit_stored import fit_stored
+
+            return fit_stored(self, runs, validation, seed, progress)
         from jostle.factorization._fit import fit
 
-        return fit(self, runs, validation, seed, progress)
+        return fit(self, runs, validation, seed, progress, prior)

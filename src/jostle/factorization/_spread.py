@@ -8,7 +8,8 @@ corrects the level, so only the ratios between co-locations matter here.
 Two sizes are modelled, see MOMENTS: the geometric mean of |log error| says where errors are small as a
 rule; the root mean square of the errors above 0, the only ones that a bound must cover, sees the platform
 that glitches once in twenty runs. How much of either makes the tightest bounds is chosen on runs that
-the sizes were not learned from, apart for workloads alone and beside others.
+the sizes were not learned from, apart for workloads alone and beside others, and apart for each of LEVELS:
+the one run in a hundred strays elsewhere than the one in ten.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ BINS = 12
 MOMENTS = (0, 2)  # 0: geometric mean of |error|; q: q-th root of the mean of max(error, 0)^q
 KINDS = len(MOMENTS)
 MIXTURES = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # shares of the kinds
-POWERS = (0.4, 0.6, 0.8, 1.0)
-CAPS = (0.7, 1.2, 2.0, 3.0)  # log units above the typical size
+POWERS = (0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+CAPS = (0.4, 0.7, 1.2, 2.0, 3.0)  # log units above the typical size
 LEVELS = (0.9, 0.95, 0.99)  # confidences at which margins are compared
+UNTIL = (0.925, 0.97, 1.0)  # up to which confidence each of them speaks
 FEWEST_TO_CHOOSE = 100
+FEWEST_BEYOND = 20  # errors past a level, to choose for this level alone
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ class Spread:
 
     workload (kinds, w), platform (kinds, p), corunner (kinds, w); runtime and slowdown (kinds, BINS) by
     the predicted value among its edges (BINS - 1,); pair (kinds, a, b) by workload_class (w,) and
-    platform_class (p,). shape (2, kinds + 1): what is made of them alone and beside others, the share of
-    each kind times a power, and the cap of the sum.
+    platform_class (p,). shape (levels, 2, kinds + 1): what is made of them for each of LEVELS, alone and
+    beside others: the share of each kind times a power, and the cap of the sum.
     """
 
     workload: np.ndarray
@@ -92,13 +95,15 @@ class Spread:
             np.zeros((KINDS, 1, 1)),
             np.zeros(workloads, np.int64),
             np.zeros(platforms, np.int64),
-            np.zeros((2, KINDS + 1)),
+            np.zeros((len(LEVELS), 2, KINDS + 1)),
         )
 
-    def log_scale(self, rows: SpreadRows) -> np.ndarray:
-        """(n,) log of the width of a bound, relative to others of the same number of co-runners."""
+    def log_scales(self, rows: SpreadRows) -> np.ndarray:
+        """(levels, n) log of the width of a bound for each of LEVELS, relative to others of the same
+        number of co-runners."""
         beside = (np.bincount(rows.row, minlength=len(rows)) > 0).astype(int)
-        return _shaped(self.log_sizes(rows), self.shape[beside])
+        sizes = self.log_sizes(rows)
+        return np.stack([_shaped(sizes, shape[beside]) for shape in self.shape])
 
     def log_sizes(self, rows: SpreadRows) -> np.ndarray:
         """(kinds, n) log of the relative size of the error."""
@@ -133,7 +138,7 @@ def fit_spread(
         learned = _fit_sizes(rows.take(fold != part), error[fold != part], *categories)
         sizes[:, fold == part] = learned.log_sizes(rows.take(fold == part))
     beside = np.bincount(rows.row, minlength=len(rows)) > 0
-    shape = np.stack([_choose(sizes[:, at], error[at]) for at in (~beside, beside)])
+    shape = np.stack([_choose(sizes[:, at], error[at]) for at in (~beside, beside)], axis=1)
     return replace(_fit_sizes(rows, error, *categories), shape=shape)
 
 
@@ -144,28 +149,35 @@ def _shaped(log_sizes: np.ndarray, shape: np.ndarray) -> np.ndarray:
 
 
 def _choose(log_sizes: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """(kinds + 1,) the shape with the least margin, in geometric mean over LEVELS; (kinds, n), (n,). The
-    same width everywhere where there are too few errors to tell."""
-    best, chosen = np.inf, np.zeros(KINDS + 1)
+    """(levels, kinds + 1) for each of LEVELS the shape with the least margin, of errors (n,) and their
+    log_sizes (kinds, n). Levels with too few errors past them share the shape with the least margin in
+    geometric mean; with too few errors at all the width is the same everywhere."""
+    plain = np.zeros(KINDS + 1)
     if len(error) < FEWEST_TO_CHOOSE:
-        return chosen
-    shapes = [
+        return np.stack([plain] * len(LEVELS))
+    shapes = [plain] + [
         np.array([*(power * share for share in mixture), power * cap])
         for mixture in MIXTURES
         for power in POWERS
         for cap in CAPS
     ]
-    for shape in [chosen, *shapes]:
-        scale = np.exp(_shaped(log_sizes, shape))
-        scores = np.sort(error / scale)
-        cost = 0.0
-        for level in LEVELS:
-            offset = scores[min(int(np.ceil((len(error) + 1) * level)), len(error)) - 1]
-            margins = np.maximum(np.expm1(np.minimum(scale * offset - error, 20.0)), 0.0)
-            cost += np.log(np.maximum(margins.mean(), 1e-12))
-        if cost < best:
-            best, chosen = cost, shape
-    return chosen
+    cost = np.array([_margins(np.exp(_shaped(log_sizes, shape)), error) for shape in shapes])
+    cost = np.log(np.maximum(cost, 1e-12))
+    shared = int(np.argmin(cost.sum(1)))
+    own = cost.argmin(0)
+    enough = np.array([len(error) * (1 - level) >= FEWEST_BEYOND for level in LEVELS])
+    return np.stack([shapes[place] for place in np.where(enough, own, shared)])
+
+
+def _margins(scale: np.ndarray, error: np.ndarray) -> list[float]:
+    """The margin at each of LEVELS, of bounds in proportion to the scale (n,)."""
+    scores = np.sort(error / scale)
+    found = []
+    for level in LEVELS:
+        offset = scores[min(int(np.ceil((len(error) + 1) * level)), len(error)) - 1]
+        over = np.maximum(np.expm1(np.minimum(scale * offset - error, 20.0)), 0.0)
+        found.append(float(over.mean()))
+    return found
 
 
 def _fit_sizes(
@@ -216,7 +228,7 @@ def _fit_sizes(
         stacked[5].reshape(KINDS, *shape),
         workload_class,
         platform_class,
-        np.zeros((2, KINDS + 1)),
+        np.zeros((len(LEVELS), 2, KINDS + 1)),
     )
 
 

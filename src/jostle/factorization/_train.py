@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -39,10 +39,26 @@ class Rows:
     def __len__(self) -> int:
         return len(self.target)
 
+    @property
+    def width(self) -> int:
+        """The most co-runners of a row."""
+        return self.corunner.shape[1]
+
     def take(self, index: np.ndarray) -> Rows:
         return Rows(
             self.workload[index], self.platform[index], self.corunner[index], self.target[index]
         )
+
+
+class Source(Protocol):
+    """Where training rows come from: Rows in memory, or something on disk."""
+
+    @property
+    def width(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, index: np.ndarray) -> Rows: ...
 
 
 @dataclass(frozen=True)
@@ -234,8 +250,8 @@ class Schedule:
 
 
 def train(
-    solo: Rows,
-    corun: Rows,
+    solo: Source,
+    corun: Source,
     validation: list[Rows],
     workload: Features,
     platform: Features,
@@ -309,13 +325,15 @@ def embeddings_of(parameters: Parameters, features: Any, shape: Shape) -> dict[s
     return {name: np.asarray(value) for name, value in embed(parameters, features, shape).items()}
 
 
-def arrays_of(rows: Rows, pad: bool = True) -> tuple[np.ndarray, ...]:
-    """The columns of the rows. pad: a few of them repeated up to a round number, because members of an
+def arrays_of(rows: Source, pad: bool = True) -> tuple[np.ndarray, ...]:
+    """The columns of all rows. pad: a few of them repeated up to a round number, because members of an
     ensemble train on nearly as many rows, and equal shapes share one compilation."""
     if pad:
         n = len(rows)
         step = 2 ** max(int(n / 32).bit_length() - 1, 0)
         rows = rows.take(np.resize(np.arange(n), -(-n // step) * step))
+    elif not isinstance(rows, Rows):
+        rows = rows.take(np.arange(len(rows)))
     return (
         rows.workload.astype(np.int32),
         rows.platform.astype(np.int32),
@@ -336,12 +354,12 @@ class Feed:
     whole: the rows given at every step, None where they are drawn.
     """
 
-    def __init__(self, rows: Rows, batch: int, random: np.random.Generator) -> None:
-        alone = rows.corunner.shape[1] == 0
+    def __init__(self, rows: Source, batch: int, random: np.random.Generator) -> None:
+        alone = rows.width == 0
         self.batch, self.random = batch, random
         few = len(rows) <= batch * (4 if alone else 1)
-        self.rows = arrays_of(rows, pad=few)
-        self.whole = jax.tree.map(jnp.asarray, self.rows) if few else None
+        self.rows = rows
+        self.whole = jax.tree.map(jnp.asarray, arrays_of(rows)) if few else None
         self.queue = np.zeros(0, np.int64)
 
     def draw(self, steps: int) -> tuple[np.ndarray, ...] | None:
@@ -350,9 +368,43 @@ class Feed:
             return None
         needed = steps * self.batch
         while len(self.queue) < needed:
-            self.queue = np.append(self.queue, self.random.permutation(len(self.rows[0])))
+            self.queue = np.append(self.queue, self.random.permutation(len(self.rows)))
         index, self.queue = self.queue[:needed], self.queue[needed:]
-        return tuple(x[index].reshape(steps, self.batch, *x.shape[1:]) for x in self.rows)
+        drawn = arrays_of(self.rows.take(index), pad=False)
+        return tuple(x.reshape(steps, self.batch, *x.shape[1:]) for x in drawn)
+
+
+def concerned(
+    parameters: Parameters, features: Any, batch: Any, shape: Shape
+) -> tuple[Parameters, Any, Any]:
+    """(parameters, features, batch) of only those workloads that occur in the batch, numbered anew, where
+    that is fewer: a step then costs what its batch costs, however many workloads there are."""
+    flat = [codes.reshape(-1) for rows in batch for codes in (rows[0], rows[2])]
+    if shape.grid or sum(len(codes) for codes in flat) >= len(features[0][0]):
+        return parameters, features, batch
+    ids = jnp.maximum(jnp.concatenate(flat), 0)
+    start, renumbered = 0, []
+    for workload, platform, corunner, target in batch:
+        middle = start + workload.size
+        end = middle + corunner.size
+        beside = jnp.arange(middle, end, dtype=jnp.int32).reshape(corunner.shape)
+        renumbered.append(
+            (
+                jnp.arange(start, middle, dtype=jnp.int32),
+                platform,
+                jnp.where(corunner >= 0, beside, -1),
+                target,
+            )
+        )
+        start = end
+    tower = parameters["workload"]
+    tower = {**tower, "own": tower["own"][ids], "offset": tower["offset"][ids]}
+    numeric, category = features[0]
+    return (
+        {**parameters, "workload": tower},
+        ((numeric[ids], category[ids]), features[1]),
+        tuple(renumbered),
+    )
 
 
 @partial(jax.jit, static_argnames=("layout", "shape", "schedule", "steps"))
@@ -377,7 +429,8 @@ def run_steps(
 
     def loss_of(vector: jax.Array, batch: Any) -> jax.Array:
         parameters = layout.unravel(vector)
-        e = embed(parameters, features, shape)
+        near, known, batch = concerned(parameters, features, batch, shape)
+        e = embed(near, known, shape)
         total = jnp.zeros(())
         for rows, weight in zip(batch, (1.0, schedule.corun_weight), strict=True):
             if len(rows[0]) and weight:

@@ -20,7 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from jostle.errors import JostleError, MissingExtra, NotPermitted
+from jostle._cluster import PATIENCE_SECONDS, connected
+from jostle.errors import JostleError
 
 from ._campaign import PlannedWindow
 from ._estimate import Tolerance
@@ -30,8 +31,6 @@ from ._station import Described, Order, describe, measure_window, pack
 from ._storage import Storage
 
 _LOOK_EVERY_SECONDS = 0.05
-# Beyond what a window may take, until a silent worker is given up.
-_PATIENCE_SECONDS = 15.0
 # So long a kind of machine may be absent before what waits for it is left for another time.
 _ABSENCE_SECONDS = 60.0
 
@@ -65,10 +64,11 @@ def measure_fleet(
     settings: Mapping[str, Any] | None = None,
     *,
     keep_apart: bool = False,
+    native_mix: bool = False,
     time_budget_seconds: float | None = None,
     attempts: int = 3,
     timeout_seconds: float = 10.0,
-    patience_seconds: float = _PATIENCE_SECONDS,
+    patience_seconds: float = PATIENCE_SECONDS,
     absence_seconds: float = _ABSENCE_SECONDS,
     tolerance: Tolerance | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -78,34 +78,21 @@ def measure_fleet(
 
     scheduler: the address of a Dask scheduler (`tcp://…`), or a client. settings: keyword arguments
     of Campaign. keep_apart: machines that are alike are platforms of their own, named after their
-    workers. patience_seconds: how long a worker may be silent beyond its window's time before the
-    window is given to another, and how long the scheduler may take to answer at first.
+    workers. native_mix: count the instructions of command lines, with valgrind on this machine, which
+    needs the commands too. patience_seconds: how long a worker may be silent beyond its window's time
+    before the window is given to another, and how long the scheduler may take to answer at first.
     absence_seconds: how long to wait for a worker that could do what remains. The rest as in
     measure(). Raises MissingExtra, NotPermitted where no scheduler answers, and FleetInterrupted on
     Ctrl-C after all is written.
     """
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingExtra("distributed", "cluster") from None
     options = Options(time_budget_seconds, attempts, timeout_seconds, tolerance or Tolerance())
     stop = threading.Event()
     with ExitStack() as stack:
-        client = scheduler
-        if isinstance(scheduler, str):
-            try:
-                client = stack.enter_context(
-                    Client(scheduler, timeout=patience_seconds, set_as_default=False)
-                )
-            except (OSError, ValueError) as error:
-                raise NotPermitted(
-                    f"no Dask scheduler answers: {error}",
-                    where=scheduler,
-                    fix="Start one with: dask scheduler, and workers with: dask worker ADDRESS.",
-                ) from error
+        client = stack.enter_context(connected(scheduler, patience_seconds))
         packed = {**pack(settings or {}), "keep_apart": keep_apart}
         fleet = _Fleet(client, Path(dataset), packed, options, progress, clock, stack)
         fleet.patience_seconds, fleet.absence_seconds = patience_seconds, absence_seconds
+        fleet.native_mix = native_mix
         stack.enter_context(interrupts(stop))
         fleet.run(stop)
         summary = fleet.summary(stop.is_set())
@@ -153,8 +140,9 @@ class _Task:
 
 
 class _Fleet:
-    patience_seconds = _PATIENCE_SECONDS
+    patience_seconds = PATIENCE_SECONDS
     absence_seconds = _ABSENCE_SECONDS
+    native_mix = False
 
     def __init__(
         self,
@@ -298,7 +286,7 @@ class _Fleet:
     def _group(self, found: Described) -> _Group:
         campaign = found.campaign
         if campaign.identity not in self.groups:
-            storage = Storage(self.dataset, campaign)
+            storage = Storage(self.dataset, campaign, self.native_mix)
             session = Session(campaign, storage, self.options, self.progress, self.clock)
             session.began = self.began
             session.load()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.bounds import Bounds, Calibration
-from jostle.errors import NotEnoughRuns
+from jostle.errors import NotEnoughRuns, UsageError
 
 if TYPE_CHECKING:
-    from jostle.runs import Colocations, Runs
+    from jostle.runs import Colocations, Runs, StoredRuns
 
 # Of all runs: trained on, used to pick checkpoint and spread of the errors, and calibrated on.
 SHARES = (0.78, 0.1, 0.12)
@@ -53,7 +53,7 @@ class Model:
 
 
 def fit(
-    runs: Runs,
+    runs: Runs | StoredRuns,
     method: Any,
     *,
     seed: int = 0,
@@ -71,35 +71,55 @@ def fit(
     were never measured together (both sides of a pair and its repeats are then drawn as one).
     prior: runs measured elsewhere, which are learned from but never calibrated on, so that bounds speak
     about `runs` alone. progress: called with (done, total, loss).
+    StoredRuns bring what they hold out, by window, and are learned from where they lie; not every
+    method can.
     The same runs, method and seed give the same model. Raises NotEnoughRuns.
     """
-    runs = runs.ok()
-    if validation is None or calibration is None:
-        drawn_by = "together" if calibrate_by == "together" else "window"
-        needs_alone = bool(getattr(method, "needs_alone", False))
-        runs, validation, calibration = _hold_out(runs, seed, drawn_by, needs_alone)
-    if prior is not None:
-        prior = prior.ok()
-        runs = type(runs).concatenate([runs, prior])
+    from jostle.runs import Runs, StoredRuns
+
+    if isinstance(runs, StoredRuns):
+        _require_stored(method, calibrate_by, prior)
+        validation, calibration = runs.validation, runs.calibration
+    else:
+        runs = runs.ok()
+        if validation is None or calibration is None:
+            drawn_by = "together" if calibrate_by == "together" else "window"
+            needs_alone = bool(getattr(method, "needs_alone", False))
+            runs, validation, calibration = _hold_out(runs, seed, drawn_by, needs_alone)
     watched, selection = validation, validation.take([])
     if getattr(method, "offers_choice", True):
         # What bounds a pool is chosen on runs that the candidates were not learned from.
         watched, selection = _halves(validation, seed, calibrate_by)
-    predictor = method.fit(runs, watched, seed=seed, progress=progress)
+    apart = {}
+    if prior is not None and getattr(method, "tells_prior_apart", False):
+        apart["prior"] = prior.ok()
+    elif prior is not None and not isinstance(runs, StoredRuns):
+        runs = Runs.concatenate([runs, prior.ok()])
+    predictor = method.fit(runs, watched, seed=seed, progress=progress, **apart)
     said = {
         "method": method.name,
         "settings": dict(getattr(method, "settings", vars(method))),
         "seed": seed,
+        "calibrated_by": calibrate_by,
         "runs": {
-            "fitted": len(runs),
+            "fitted": len(runs) + sum(map(len, apart.values())),
             "validation": len(validation),
             "calibration": len(calibration),
-            "prior": 0 if prior is None else len(prior),
+            "prior": 0 if prior is None else len(prior.ok()),
         },
     }
     return Model(
         predictor, Calibration.fit(predictor, selection, calibration, by=calibrate_by), said
     )
+
+
+def _require_stored(method: Any, calibrate_by: str, prior: Runs | None) -> None:
+    if not getattr(method, "learns_from_disk", False):
+        raise UsageError(
+            f"the method {method.name} does not learn from runs on disk", fix="Use read_runs."
+        )
+    if calibrate_by != "window" or prior is not None:
+        raise UsageError("runs on disk are held out by window, and without a prior")
 
 
 def _halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:

@@ -4,7 +4,8 @@
     <folder>/model-<hash>.safetensors
 
 The JSON is renamed into place last and names its tensors by hash, so that a reader meets the old model
-or the new one, never half of each. History: model/v1, the first.
+or the new one, never half of each. History: model/v2 (a bound may
+be a ladder), model/v1, the first.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from jostle.errors import BadData, NotPermitted, UnreadableFile
 if TYPE_CHECKING:
     from jostle.models._model import Model
 
-SCHEMA = "model/v1"
+SCHEMA = "model/v2"
 # Where each method's predictor is rebuilt; the module is imported only for a model that needs it.
 _PREDICTORS = {
     "accelerator": ("jostle.accelerator._method", "FittedAccelerator"),
@@ -105,7 +106,8 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise UnreadableFile(
             f"not a readable model: {error}", where=str(folder), fix=again
         ) from None
-    said = {k: document[k] for k in ("method", "settings", "seed", "runs") if k in document}
+    kept = ("method", "settings", "seed", "calibrated_by", "runs")
+    said = {k: document[k] for k in kept if k in document}
     return Model(predictor, calibration, said)
 
 

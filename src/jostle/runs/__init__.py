@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ._runs import Runs
     from ._solo import all_names, solo_medians
     from ._splits import leave_out_platform, leave_out_workload, split_rows
+    from ._stored import StoredPart, StoredRuns
     from ._summary import RunsSummary, summarise
     from ._table import Imported, import_table
 
@@ -33,6 +34,8 @@ _HOMES = {
     "Origin": "_origins",
     "Runs": "_runs",
     "RunsSummary": "_summary",
+    "StoredPart": "_stored",
+    "StoredRuns": "_stored",
     "add_runs": "_adding",
     "all_names": "_solo",
     "import_gavel": "_gavel",
@@ -56,6 +59,8 @@ __all__ = [
     "Origin",
     "Runs",
     "RunsSummary",
+    "StoredPart",
+    "StoredRuns",
     "add_runs",
     "all_names",
     "import_gavel",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import Any
 
@@ -177,9 +177,15 @@ class Colocations:
 
         -1 where the other vocabulary does not know the name.
         """
-        workload_map = _vocabulary_map(self.workload_names, workload_names)
-        platform_map = _vocabulary_map(self.platform_names, platform_names)
-        return workload_map[self.workload], platform_map[self.platform], workload_map[self.corunner]
+        workload, platform = (
+            (self.workload_names, workload_names),
+            (self.platform_names, platform_names),
+        )
+        return (
+            _recoded(self.workload, *workload),
+            _recoded(self.platform, *platform),
+            _recoded(self.corunner, *workload),
+        )
 
     def codes_in(
         self, workload_names: Sequence[str], platform_names: Sequence[str]
@@ -307,10 +313,20 @@ def _encode(values: Sequence, names: tuple[str, ...]) -> np.ndarray:
     return np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
 
 
-def _vocabulary_map(names: Sequence[str], others: Sequence[str]) -> np.ndarray:
-    """(len(names),) int32: where each name stands among the others, -1 where it does not."""
-    codes = {name: code for code, name in enumerate(others)}
-    return np.fromiter((codes.get(name, -1) for name in names), np.int32, len(names))
+def _recoded(codes: np.ndarray, names: tuple[str, ...], others: Sequence[str]) -> np.ndarray:
+    """codes (n,) int32 of `names` as codes of `others`, -1 where they lack the name."""
+    if names is others:
+        return codes
+    index = _index_of(tuple(others))
+    if len(codes) < len(names):
+        return np.fromiter((index.get(names[code], -1) for code in codes), np.int32, len(codes))
+    return np.fromiter((index.get(name, -1) for name in names), np.int32, len(names))[codes]
+
+
+@lru_cache(maxsize=32)
+def _index_of(names: tuple[str, ...]) -> dict[str, int]:
+    """Where each name stands; kept, because a model is asked about the same names again and again."""
+    return {name: code for code, name in enumerate(names)}
 
 
 def _check_codes(colocations: Colocations) -> None:

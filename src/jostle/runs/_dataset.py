@@ -26,6 +26,7 @@ from jostle._files import (
     distinct_files,
     leftovers,
     parquet_files,
+    parquet_rows,
     read_parquet,
     staged,
 )
@@ -121,7 +122,7 @@ class Dataset:
             (str(file), conform(read_parquet(file, VERSION), str(file)))
             for file in distinct_files(self.path / "runs")
         ]
-        features = {key: self._merged(key) for key in ("workload", "platform")}
+        features = dict(zip(("workload", "platform"), self.features(), strict=True))
         if not tables and all(table is None for table in features.values()):
             raise UnreadableFile(
                 "the folder holds no runs",
@@ -140,6 +141,14 @@ class Dataset:
         if len(findings):
             raise findings.error(where=str(self.path), row_name=row_name)
         return Runs(table, features["workload"], features["platform"], checked=True)
+
+    def number_of_runs(self) -> int:
+        """Rows in all files, from their footers. Raises UnreadableFile."""
+        return sum(parquet_rows(file) for file in distinct_files(self.path / "runs"))
+
+    def features(self) -> tuple[pa.Table | None, pa.Table | None]:
+        """The workload and the platform features, None where there are none."""
+        return self._merged("workload"), self._merged("platform")
 
     def _merged(self, key: str, new: pa.Table | None = None) -> pa.Table | None:
         folder = f"{key}_features"

@@ -31,6 +31,7 @@ def read_nsys(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = None)
     Raises UnreadableFile for a truncated or foreign database, BadData for one without GPU tasks.
     """
     where = str(path)
+    _whole(path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
             base.text_factory = lambda raw: raw.decode(errors="replace")
@@ -41,6 +42,26 @@ def read_nsys(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = None)
             where=where,
             fix="Export the report again: nsys export --type sqlite REPORT.nsys-rep",
         ) from None
+
+
+def _whole(path: Path) -> None:
+    """SQLite reads what is left of a file that was cut off; its header says how many pages there were."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(100)
+        size = path.stat().st_size
+    except OSError as error:
+        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None
+    page = int.from_bytes(head[16:18], "big")
+    page = 65536 if page == 1 else page
+    pages = int.from_bytes(head[28:32], "big")
+    counted = head[24:28] == head[92:96]  # the count of pages is of the last change
+    if head.startswith(MAGIC) and counted and size < page * pages:
+        raise UnreadableFile(
+            f"the SQLite database is cut off: {size} bytes of {page * pages}",
+            where=str(path),
+            fix="Copy it or export the report again: nsys export --type sqlite REPORT.nsys-rep",
+        )
 
 
 def _read(

@@ -77,6 +77,10 @@ def read_nvprof(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = Non
             gpus[device] = gpu or known_gpu(label)
         more: dict[str, Any] = {"device": device, "stream": _int(value("Stream"))}
         name = cell["Name"]
+        if not name:
+            raise BadRows(
+                f"line {number} has no name: cut off?", rows=[(number, "no name")], where=where
+            )
         if name.startswith("[CUDA memcpy"):
             kind = next((_MEMCPY[d] for d in _MEMCPY if d in name), None)
             if kind is None:
@@ -201,12 +205,22 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """(line number, cells) without `==PID==` lines and empty ones."""
     try:
         with path.open(newline="", encoding="utf-8", errors="replace") as file:
-            reader = csv.reader(file)
+            quotes = 0
+
+            def counted() -> Iterator[str]:
+                nonlocal quotes
+                for line in file:
+                    quotes += line.count('"')
+                    yield line
+
+            reader = csv.reader(counted())
             for row in reader:
                 if row and not row[0].startswith("==") and any(cell.strip() for cell in row):
                     yield reader.line_num, row
     except (OSError, csv.Error) as error:
         raise UnreadableFile(f"cannot be read as CSV: {error}", where=str(path)) from None
+    if quotes % 2:
+        raise UnreadableFile("cut off inside a text in quotes", where=str(path), fix=_AGAIN)
 
 
 def _same_width(row: list[str], columns: list[str], number: int, where: str) -> None:

@@ -1,0 +1,37 @@
+"""The one way to reach a Dask scheduler, for whatever runs on workers elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jostle.errors import MissingExtra, NotPermitted
+
+PATIENCE_SECONDS = 15.0
+
+
+@contextmanager
+def connected(scheduler: Any, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[Any]:
+    """A client of the scheduler at an address such as tcp://HOST:8786, closed afterwards; a client is
+    passed through and left open.
+
+    Raises MissingExtra, and NotPermitted where no scheduler answers in time.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtra("distributed", "cluster") from None
+    if not isinstance(scheduler, str):
+        yield scheduler
+        return
+    try:
+        client = Client(scheduler, timeout=patience_seconds, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise NotPermitted(
+            f"no Dask scheduler answers: {error}",
+            where=scheduler,
+            fix="Start one with: dask scheduler, and workers with: dask worker ADDRESS.",
+        ) from error
+    with client:
+        yield client

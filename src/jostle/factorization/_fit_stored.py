@@ -1,0 +1,96 @@
+"""Fitting runs that stay on disk: the same model, with batches drawn from mapped files.
+
+Memory holds the parameters, the order in which runs are drawn (8 bytes a run), and, while the baseline is
+fitted, three numbers a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.factorization._baseline import Baseline
+from jostle.factorization._fit import (
+    baseline_of,
+    combine,
+    features_of_names,
+    fitted_of,
+    held_rows,
+    schedule_of,
+    shape_of,
+    share_of,
+    strays_of,
+    train_member,
+    with_spread_of,
+)
+from jostle.factorization._fitted import FittedFactorization
+from jostle.factorization._settings import Factorization, Progress
+from jostle.factorization._train import Rows
+from jostle.runs import Runs, StoredPart, StoredRuns
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Training rows of a stored part, read as they are asked for."""
+
+    part: StoredPart
+    width: int
+    baseline: Baseline
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+    def take(self, index: np.ndarray) -> Rows:
+        workload, platform = self.part.workload[index], self.part.platform[index]
+        base = self.baseline.workload[workload] + self.baseline.platform[platform]
+        return Rows(
+            workload,
+            platform,
+            self.part.padded(index, self.width),
+            self.part.log_runtime[index] - base,
+        )
+
+
+def fit_stored(
+    method: Factorization,
+    runs: StoredRuns,
+    validation: Runs,
+    seed: int,
+    progress: Progress | None,
+) -> FittedFactorization:
+    """See Factorization.fit. Members differ in their seeds alone, and validation runs tell how errors
+    spread; quantile heads are not trained."""
+    names = (runs.workload_names, runs.platform_names)
+    features = features_of_names(method, runs, *names)
+    baseline, notes = _baseline(runs, features)
+    size = len(runs)
+    shape = shape_of(method, size, len(names[0]) * len(names[1]))
+    schedule = schedule_of(method, size)
+    held = held_rows(validation, *names, baseline)
+    parts = (
+        StoredRows(runs.alone, 0, baseline),
+        StoredRows(runs.beside, max(runs.beside.most_corunners, 1), baseline),
+    )
+    members = [
+        train_member(
+            (*parts, held),
+            features,
+            (shape, schedule, ()),
+            seed + 1000 * number,
+            share_of(progress, number, method.members),
+        )
+        for number in range(method.members)
+    ]
+    fitted = fitted_of(method, names, combine(members, baseline, shape), (), notes)
+    strays = [strays_of(fitted, validation)] if len(validation) else []
+    return with_spread_of(fitted, strays, (features[0].category, features[1].category))
+
+
+def _baseline(runs: StoredRuns, features: Any) -> tuple[Baseline, tuple[str, ...]]:
+    def both(name: str) -> np.ndarray:
+        return np.concatenate([getattr(runs.alone, name), getattr(runs.beside, name)])
+
+    alone = np.arange(len(runs)) < len(runs.alone)
+    return baseline_of(both("workload"), both("platform"), alone, both("log_runtime"), *features)

@@ -1,0 +1,310 @@
+"""Runs that stay on disk: codes of a dataset in scratch files, mapped into memory, for more runs than fit.
+
+A dataset is read once, a batch of rows at a time. What is kept of a run is three integers and its log
+runtime, and one integer per co-runner. Whole windows are held out on the way, by a hash of their id, so
+that it needs no second pass and no list of ids.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import pyarrow as pa
+
+from jostle._files import distinct_files, parquet_batches, parquet_rows
+from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile
+from jostle.runs._check import find_bad_rows
+from jostle.runs._colocations import sort_inside_rows
+from jostle.runs._dataset import Dataset
+from jostle.runs._runs import Runs
+from jostle.runs._schema import VERSION, conform
+
+BATCH = 262_144
+MOST_VALIDATION = 40_000
+MOST_CALIBRATION = 40_000
+SHARES = (0.1, 0.12)  # validated and calibrated on, where that is less
+_TYPES = {
+    "workload": np.dtype(np.int32),
+    "platform": np.dtype(np.int32),
+    "log_runtime": np.dtype(np.float32),
+    "count": np.dtype(np.int32),
+    "corunner": np.dtype(np.int32),
+}
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """n runs as codes in mapped files. workload, platform: (n,) int32; log_runtime: (n,) float32, natural
+    log of seconds; offsets: (n + 1,) int64 into corunner (m,) int32, or None where all ran alone."""
+
+    workload: np.ndarray
+    platform: np.ndarray
+    log_runtime: np.ndarray
+    offsets: np.ndarray | None
+    corunner: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.workload)
+
+    @property
+    def most_corunners(self) -> int:
+        return 0 if self.offsets is None else int(np.diff(self.offsets).max(initial=0))
+
+    def padded(self, index: np.ndarray, width: int) -> np.ndarray:
+        """(len(index), width) co-runners of these runs, -1 where one has fewer."""
+        out = np.full((len(index), width), -1, np.int32)
+        if self.offsets is None:
+            return out
+        start = self.offsets[index]
+        counts = self.offsets[index + 1] - start
+        for place in range(width):
+            has = np.flatnonzero(counts > place)
+            out[has, place] = self.corunner[start[has] + place]
+        return out
+
+
+class StoredRuns:
+    """A dataset's runs with status ok, in scratch files that are removed on close.
+
+    alone, beside: what to learn from (StoredPart). validation, calibration: held out, in memory (Runs).
+    workload_names, platform_names: sorted vocabularies. workload_features, platform_features: tables or
+    None. Use it as a context manager.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        seed: int = 0,
+        scratch: str | os.PathLike[str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """path: the dataset's folder. seed: of what is held out. scratch: where the files go, the
+        system's temporary folder by default. progress: called with (rows read, rows in all).
+
+        Raises UnreadableFile, BadRows naming file and row, NotEnoughRuns, NotPermitted for a full disk.
+        A run_id that stands in two files is not noticed, as it is by read_runs.
+        """
+        files = distinct_files(Path(path) / "runs")
+        if not files:
+            raise UnreadableFile("the folder holds no runs", where=str(path))
+        self.workload_features, self.platform_features = Dataset(path).features()
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix="jostle-", dir=scratch)
+        except OSError as error:
+            raise NotPermitted(f"no scratch folder: {error}", where=str(scratch)) from None
+        try:
+            self._fill(files, seed, progress or (lambda *_: None))
+        except OSError as error:
+            self.close()
+            raise NotPermitted(
+                f"the scratch files cannot be written: {error.strerror}",
+                where=self._folder.name,
+                fix="Name a folder with room as scratch (or in TMPDIR).",
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self.alone) + len(self.beside)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the scratch files."""
+        self._folder.cleanup()
+
+    def _fill(self, files: list[Path], seed: int, progress: Progress) -> None:
+        total = sum(parquet_rows(file) for file in files)
+        # What has features has an answer without runs as well.
+        names = (
+            _numbered(self.workload_features, "workload"),
+            _numbered(self.platform_features, "platform"),
+        )
+        held: list[list[pa.Table]] = [[], []]
+        shares = _shares(total)
+        with ExitStack() as stack:
+            sinks = {
+                part: {
+                    name: stack.enter_context(self._file(part, name).open("wb")) for name in _TYPES
+                }
+                for part in ("alone", "beside")
+            }
+            done = 0
+            for where, table in _tables(files):
+                findings = find_bad_rows(table, self.workload_features, self.platform_features)
+                if len(findings):
+                    raise findings.error(where=where)
+                runs = Runs(table, checked=True).ok()
+                part = _drawn(runs.table.column("window_id"), shares, seed)
+                for number in (0, 1):
+                    held[number].append(runs.take(part == number).table)
+                _write(runs.take(part < 0), names, sinks)
+                done += table.num_rows
+                progress(done, total)
+            held = self._give_back(held, names, sinks)
+        workload_order, platform_order = (_ranks(known) for known in names)
+        self.workload_names, self.platform_names = (tuple(sorted(known)) for known in names)
+        self.alone, self.beside = (
+            self._mapped(part, workload_order, platform_order) for part in ("alone", "beside")
+        )
+        if not len(self):
+            raise NotEnoughRuns(
+                "there is no run with status ok to learn from", fix="Measure or import runs first."
+            )
+        self.validation, self.calibration = (
+            Runs(
+                pa.concat_tables(tables, promote_options="permissive"),
+                self.workload_features,
+                self.platform_features,
+                checked=True,
+            )
+            for tables in held
+        )
+
+    def _give_back(
+        self, held: list[list[pa.Table]], names: tuple[dict[str, int], dict[str, int]], sinks: Any
+    ) -> list[list[pa.Table]]:
+        """Windows with a name that is nowhere else are learned from: what was never met has no answer."""
+        kept: list[list[pa.Table]] = []
+        for tables in held:
+            runs = Runs(pa.concat_tables(tables, promote_options="permissive"), checked=True)
+            c = runs.colocations
+            new_w = np.array([name not in names[0] for name in c.workload_names], bool)
+            new_p = np.array([name not in names[1] for name in c.platform_names], bool)
+            row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+            strange = np.zeros(len(runs), bool)
+            if len(runs):
+                strange = new_w[c.workload] | new_p[c.platform]
+                strange |= np.bincount(row, new_w[c.corunner], len(runs)) > 0
+            back = np.isin(runs.window, runs.window[strange])
+            _write(runs.take(back), names, sinks)
+            kept.append([runs.take(~back).table])
+        return kept
+
+    def _file(self, part: str, name: str) -> Path:
+        return Path(self._folder.name) / f"{part}-{name}"
+
+    def _mapped(
+        self, part: str, workload_order: np.ndarray, platform_order: np.ndarray
+    ) -> StoredPart:
+        """The columns of a part, their codes now by the sorted names."""
+        found = {name: self._map(part, name) for name in _TYPES}
+        offsets = None
+        if part == "beside":
+            offsets = np.lib.format.open_memmap(
+                self._file(part, "offset.npy"), "w+", np.int64, (len(found["count"]) + 1,)
+            )
+            np.cumsum(found["count"], out=offsets[1:])
+        for name, order in (
+            ("workload", workload_order),
+            ("platform", platform_order),
+            ("corunner", workload_order),
+        ):
+            codes = found[name]
+            for start in range(0, len(codes), BATCH):
+                codes[start : start + BATCH] = order[codes[start : start + BATCH]]
+        if offsets is not None:
+            for start in range(0, len(found["count"]), BATCH):
+                cut = offsets[start : start + BATCH + 1]
+                inside = found["corunner"][cut[0] : cut[-1]]
+                inside[:] = sort_inside_rows(inside, np.asarray(cut - cut[0]))
+        return StoredPart(
+            found["workload"], found["platform"], found["log_runtime"], offsets, found["corunner"]
+        )
+
+    def _map(self, part: str, name: str) -> np.ndarray:
+        path, kind = self._file(part, name), _TYPES[name]
+        if path.stat().st_size == 0:  # nothing cannot be mapped
+            return np.zeros(0, kind)
+        return np.memmap(path, kind, "r+")
+
+
+def _tables(files: list[Path]) -> Iterator[tuple[str, pa.Table]]:
+    for file in files:
+        row = 0
+        for table in parquet_batches(file, VERSION, BATCH):
+            where = f"{file} (rows from {row})"
+            yield where, conform(table, where)
+            row += table.num_rows
+
+
+def _numbered(features: pa.Table | None, key: str) -> dict[str, int]:
+    names = [] if features is None else features.column(key).to_pylist()
+    return {name: number for number, name in enumerate(names)}
+
+
+def _shares(total: int) -> tuple[float, float]:
+    most = (MOST_VALIDATION, MOST_CALIBRATION)
+    first, second = (min(share, n / max(total, 1)) for share, n in zip(SHARES, most, strict=True))
+    return first, second
+
+
+def _drawn(window_id: Any, shares: tuple[float, float], seed: int) -> np.ndarray:
+    """(n,) 0 validation, 1 calibration, -1 to learn from: equal for equal ids, whatever else there is."""
+    ids = window_id.to_pylist()
+    hashed = np.fromiter((zlib.crc32(one.encode()) for one in ids), np.uint64, len(ids))
+    with np.errstate(over="ignore"):  # SplitMix64: neighbouring ids fall far apart
+        x = hashed + np.uint64(seed % 2**32) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    uniform = (x ^ (x >> np.uint64(31))) / 2.0**64
+    return np.select([uniform < shares[0], uniform < sum(shares)], [0, 1], -1)
+
+
+def _write(
+    runs: Runs,
+    names: tuple[dict[str, int], dict[str, int]],
+    sinks: Mapping[str, Mapping[str, BinaryIO]],
+) -> None:
+    """Append the runs, with codes by the order in which names were first met."""
+    c = runs.colocations
+    map_w, map_p = (
+        np.array([known.setdefault(name, len(known)) for name in mine], np.int32)
+        for known, mine in zip(names, (c.workload_names, c.platform_names), strict=True)
+    )
+    log_runtime = np.log(runs.runtime_seconds)
+    for part, rows in (
+        ("alone", np.flatnonzero(c.number_of_corunners == 0)),
+        ("beside", np.flatnonzero(c.number_of_corunners)),
+    ):
+        if not len(rows):
+            continue
+        one = c.take(rows)
+        columns = {
+            "workload": map_w[one.workload],
+            "platform": map_p[one.platform],
+            "log_runtime": log_runtime[rows],
+            "count": one.number_of_corunners,
+            "corunner": map_w[one.corunner] if len(one.corunner) else one.corunner,
+        }
+        for name, values in columns.items():
+            values.astype(_TYPES[name]).tofile(sinks[part][name])
+
+
+def _ranks(known: dict[str, int]) -> np.ndarray:
+    """(names,) the place of each name among the sorted ones, by the code it was given first."""
+    order = np.empty(len(known), np.int32)
+    for place, name in enumerate(sorted(known)):
+        order[known[name]] = place
+    return order

@@ -1,0 +1,71 @@
+"""Learning from runs on disk gives what learning from them in memory gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jostle
+from jostle.errors import UsageError
+from jostle.factorization import Factorization, _fit, _train
+from jostle.runs import Dataset, Runs, StoredRuns
+
+from .conftest import make_world
+
+METHOD = Factorization(types=2, rank=16, hidden=32, steps=300)
+
+
+@pytest.fixture(scope="module")
+def folder(world: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world")
+    Dataset(folder).write(world)
+    return folder
+
+
+def error_of(model: jostle.Model, test: Runs) -> float:
+    found = model.predict(test.colocations)
+    return float(np.abs(found / test.runtime_seconds - 1).mean())
+
+
+def test_as_good_as_in_memory(folder: Path, world: Runs) -> None:
+    test = make_world(400, 5)
+    with StoredRuns(folder) as stored:
+        from_disk = jostle.fit(stored, METHOD)
+        again = jostle.fit(stored, METHOD)
+    in_memory = jostle.fit(world, METHOD)
+    assert error_of(from_disk, test) < 1.15 * error_of(in_memory, test) < 0.08
+    asked = test.colocations
+    assert np.array_equal(from_disk.predict(asked), again.predict(asked))
+    covered = test.runtime_seconds <= from_disk.bound(asked, 0.9).seconds
+    assert covered.mean() > 0.85
+
+
+def test_a_step_over_the_batch_alone_is_the_same_step(
+    world: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the grid, embeddings of only the workloads in the batch must change nothing."""
+    monkeypatch.setattr(_fit, "GRID_LIMIT", 0)
+    small = Factorization(types=2, rank=8, hidden=16, steps=40, batch=3)
+    validation = make_world(100, 1)
+    near = small.fit(world, validation, seed=0)
+    monkeypatch.setattr(
+        _train,
+        "concerned",
+        lambda parameters, features, batch, shape: (parameters, features, batch),
+    )
+    jax.clear_caches()
+    whole = small.fit(world, validation, seed=0)
+    jax.clear_caches()
+    asked = validation.colocations
+    assert np.allclose(near.predict(asked), whole.predict(asked), rtol=1e-3)
+
+
+def test_methods_that_need_tables_say_so(folder: Path) -> None:
+    with StoredRuns(folder) as stored:
+        with pytest.raises(UsageError, match="does not learn from runs on disk"):
+            jostle.fit(stored, jostle.Slowdown())
+        with pytest.raises(UsageError, match="by window"):
+            jostle.fit(stored, METHOD, calibrate_by="together")
