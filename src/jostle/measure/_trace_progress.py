@@ -110,6 +110,9 @@ def progress_of(
     for name in PROGRESS:
         # The first time of a piece is its start: nothing is done between pieces.
         parts = [np.r_[0.0, np.full(count - 1, per[name])] for count, per in steps]
-        step = np.concatenate(parts)
-        done[name] = np.cumsum(step * lasted if name == _WORKING_SET else step)
+        if name == _WORKING_SET:  # it is held between pieces, too
+            held = np.concatenate([np.full(count, per[name]) for count, per in steps])
+            done[name] = np.cumsum(held * lasted)
+        else:
+            done[name] = np.cumsum(np.concatenate(parts))
     return joined, done
