@@ -1,8 +1,9 @@
 """Slowdown of pairs never measured together, on the public throughputs of Gavel: the table of docs/bag.md.
 
-    python benchmarks/pairs.py [--seeds 5] [--quick]
+    python benchmarks/pairs.py [--seeds 5] [--quick] [--methods NAME,...]
 
-Needs $JOSTLE_DATA (or ../shared/data) with gavel/. --quick: the slowdown form alone, without bounds.
+Needs $JOSTLE_DATA (or ../shared/data) with gavel/. --quick: the slowdown form alone, without bounds. Takes
+about half an hour of one core; --methods takes some of the rows.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ import time
 from _data import data_folder, one_core
 
 GPUS = ("k80", "p100", "v100")
+METHODS = ("solo", "solo_constant", "bag_tree", "bag", "slowdown", "slowdown_process")
+METHODS += ("factorization",)
+ON_ONE_GPU = ("solo_constant", "slowdown", "slowdown_process")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--methods", help="only these, separated by commas")
     given = parser.parse_args()
     folder = data_folder("gavel/oracle_throughputs.json").parent
     one_core()
@@ -27,17 +32,16 @@ def main() -> None:
     from jostle.evaluate import evaluate_pairs, pair_methods
     from jostle.runs import import_gavel
 
-    names = (
-        ["slowdown"] if given.quick else ["solo", "solo_constant", "bag_tree", "bag", "slowdown"]
-    )
-    methods = pair_methods("slowdown", names)
-    print("campaign | observed | on | method | MAPE % | coverage 90 % | margin % | CPU s")
+    every = given.methods.split(",") if given.methods else None
+    methods = pair_methods("slowdown", ["slowdown"] if given.quick else every or METHODS)
+    columns = ("MAPE %", "± draws", *GPUS, "coverage 90 %", "± s.e.", "margin %", "CPU s")
+    print("campaign", "observed", "on", "method", *columns, sep=" | ")
     for campaign in ("oracle", "simulation"):
         runs = import_gavel(folder, campaign=campaign).runs
         tests = [(share, None) for share in (0.5, 0.1)]
         tests += [(share, gpu) for share in (0.2, 0.05) for gpu in GPUS]
         for share, gpu in tests:
-            for name in names if gpu is None else names[-1:]:
+            for name in (name for name in methods if gpu is None or name in ON_ONE_GPU):
                 began = time.process_time()
                 found = evaluate_pairs(
                     runs,
@@ -47,11 +51,12 @@ def main() -> None:
                     platform=gpu,
                     bounds=not given.quick,
                 ).metrics
-                values = [
-                    found.get(f"{what}_{name}_ratio", float("nan"))
-                    for what in ("slowdown_mape", "coverage_90", "margin_90")
-                ]
-                cells = [f"{100 * value:.1f}" for value in values]
+                keys = [f"slowdown_mape_{name}", f"slowdown_mape_sd_{name}"]
+                keys += [f"slowdown_mape_{name}_{place}" for place in GPUS]
+                keys += [f"coverage_90_{name}", f"coverage_90_standard_error_{name}"]
+                keys.append(f"margin_90_{name}")
+                values = [found.get(f"{key}_ratio") for key in keys]
+                cells = ["–" if value is None else f"{100 * value:.1f}" for value in values]
                 seconds = (time.process_time() - began) / given.seeds
                 where = gpu or "all GPUs"
                 print(campaign, share, where, name, *cells, f"{seconds:.1f}", sep=" | ")

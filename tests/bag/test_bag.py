@@ -182,6 +182,22 @@ def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
     assert np.array_equal(same.predict(asked), model.predict(asked), equal_nan=True)
 
 
+def test_the_cpu_side_is_neither_answered_nor_calibrated_on() -> None:
+    runs = make_bags(most=2, cpu=True, noise=0.02)
+    model = jostle.fit(runs, Bag(trees=30, cpu_platform="cpu"), seed=0, calibrate_by="together")
+    c = runs.colocations
+    on_cpu = (c.platform == c.platform_names.index("cpu")) & (c.number_of_corunners > 0)
+    assert np.isnan(model.predict(c.take(on_cpu))).all()
+    assert np.isfinite(model.predict(c.take(~on_cpu))).all()
+    bound = model.bound(c.take(~on_cpu), 0.8)
+    assert (bound.seconds[bound.is_valid] < 3 * runs.runtime_seconds[~on_cpu][bound.is_valid]).all()
+    assert bound.is_valid.any()
+    # Every bag on the CPU keeps its fairness, whatever was held out.
+    beside = runs.take(on_cpu)
+    bags = {tuple(sorted((w, *b))) for w, _, b in map(beside.colocations.row, range(len(beside)))}
+    assert len(model.predictor.described.fairness) == len(bags)
+
+
 def test_what_it_refuses(bags: Runs) -> None:
     for wrong in (
         {"learner": "net"},

@@ -127,6 +127,8 @@ def test_graphs_agree_on_the_mean(drifting: Traces, graph: str) -> None:
     found = jostle.forecast(drifting, settings).at(0.25, core=1)
     path = jostle.forecast(drifting, Bridge(components=COUNTERS, snapshots=5)).at(0.25, core=1)
     np.testing.assert_allclose(found.mean, path.mean, rtol=1e-3)
+    # What eps needs to converge is not the program's noise.
+    np.testing.assert_allclose(np.diag(found.covariance), np.diag(path.covariance), rtol=0.35)
 
 
 def test_rates_are_counts_over_their_own_interval() -> None:
@@ -242,6 +244,38 @@ def test_phase_beats_time_on_a_phase_program(phases: Traces) -> None:
             found.append(wasserstein(guess, truth.of(0)[k].cloud.scaled(forecast.scale)))
     assert np.mean(errors["phase"]) < 0.7 * np.mean(errors["bridge"])
     assert set(forecast.selection().methods) == {"phase"}
+
+
+@pytest.mark.parametrize(("jitter", "smooth"), [(0.003, False), (None, True)])
+def test_the_selector_tells_steps_from_drift(jitter: float | None, smooth: bool) -> None:
+    """Without a clock: programs that step together get the nearest snapshot, smooth ones do not."""
+    from jostle.bridge._select import TOGETHER, blend
+    from jostle.evaluate import drift, phase_program
+
+    made = (
+        drift(60, length_seconds=1.0)
+        if jitter is None
+        else phase_program(60, jitter=jitter, length_seconds=1.0)
+    )
+    forecast = jostle.forecast(made, Bridge(method="select", components=COUNTERS, snapshots=13))
+    chosen = forecast.selection()
+    if smooth:
+        assert "nearest" not in chosen.methods
+    else:
+        assert blend(forecast, 0) < TOGETHER
+        assert set(chosen.methods) == set(chosen.outer) == {"nearest"}
+
+
+def test_a_blend_of_its_neighbours_is_seen() -> None:
+    """Half of the runs still in the phase before, half in the next one already."""
+    from jostle.bridge._select import blend
+
+    random = np.random.default_rng(0)
+    one, two = random.normal(10, 0.1, (80, 1)), random.normal(20, 0.1, (80, 1))
+    mixed = np.concatenate([one[:40] + 0.01, two[:40] + 0.01])
+    for middle, expected in ((mixed, 1.0), (one + 0.01, 0.0)):
+        shots = Snapshots.from_arrays([0.0, 1.0, 2.0], [one, middle, two], ["x"])
+        assert blend(jostle.forecast(shots), 0) == pytest.approx(expected, abs=0.01)
 
 
 def test_a_work_clock_needs_no_marks(phases: Traces) -> None:

@@ -174,7 +174,7 @@ def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.Monke
     )
     assert mean > 0
     assert 0.5 <= m["coverage_90_pair_bag_ratio"] <= 1
-    assert 0.5 <= m["coverage_90_application_bag_ratio"] <= 1
+    assert 0.5 <= m["coverage_80_application_bag_ratio"] <= 1
     assert len(found.uses) == len(found.tested) == 6 * 11
     share = {name: part for name, part, _ in found.uses_table()}
     assert max(share.values()) <= 1
@@ -215,3 +215,42 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["explain", slow, *one]) == 2
     assert run(["fit", str(dataset), "-o", slow, "--method", "magic"]) == 2
     assert run(["evaluate", "bag", "--data", str(tmp_path / "nowhere")]) == 4
+
+
+def test_without_data_the_vision_bags_are_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["evaluate", "bag", "--seeds", "1", "--no-bounds", "--folds", "2"]
+    assert run([*arguments, "--methods", "solo,twice_solo", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["data"]["dataset"] == "vision"
+    assert document["settings"]["target"] == "slowdown"
+    m = document["metrics"]
+    # Members that take turns on one core: each waits for all of them.
+    assert m["relative_error_mean_application_twice_solo_ratio"] < 0.05
+    assert m["log_slowdown_r2_pair_twice_solo"] > 0.9
+    assert m["relative_error_mean_application_solo_ratio"] > 0.4
+    assert run([*arguments, "--methods", "magic"]) == 4
+
+
+def test_few_benchmarks_are_asked_for_what_they_can_bound() -> None:
+    runs = make_bags(most=1, noise=0.02)
+    methods = {name: SoloTime("plus") for name in ("solo_constant",)}
+    from jostle.evaluate._bag_bounds import application_coverage
+
+    c = runs.colocations
+    asked = np.flatnonzero(c.number_of_corunners > 0)
+    known = np.flatnonzero(c.number_of_corunners == 0)
+
+    def found(column: str | None) -> set[str]:
+        held = {
+            name: np.intersect1d(rows, asked)
+            for name, rows in _touched(c, _benchmarks(runs, column)).items()
+        }
+        return set(application_coverage(runs, methods, known, asked, held, 0))
+
+    assert "coverage_80_application_solo_constant_ratio" in found(None)  # six
+    assert found("kind") == set()  # three
+
+
+def test_the_slowdown_process_is_for_slowdowns() -> None:
+    assert "slowdown_process" in pair_methods("slowdown")
+    assert "slowdown_process" not in pair_methods("extra")

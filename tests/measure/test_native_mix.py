@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.measure import Campaign, command_workload, measure, native_mix
+from jostle.measure import Campaign, command_workload, measure, native_mix, read_callgrind
 from jostle.measure._native_mix import class_of, parse_callgrind
 from jostle.runs import Dataset
 
@@ -51,8 +51,13 @@ def test_each_iteration_is_counted(program: str) -> None:
     assert abs(iterations - round(iterations)) < 0.02
     columns = more.columns()
     assert columns["native_instructions"] == more.instructions
-    assert sum(columns.values()) == 2 * more.instructions
-    assert columns["native_float"] > 3000
+    accesses = (more.reads or 0) + (more.writes or 0)
+    assert sum(value or 0 for value in columns.values()) == 2 * more.instructions + accesses
+    assert (columns["native_float"] or 0) > 3000
+    # Each iteration reads and writes `sum`.
+    for access in ("native_memory_read", "native_memory_write"):
+        grown_by = (columns[access] or 0) - (fewer.columns()[access] or 0)
+        assert abs(grown_by / 3000 - 1) < 0.02
     assert more.unknown < 0.01 * more.instructions
 
 
@@ -83,12 +88,12 @@ def test_a_command_has_its_mix_as_features(program: str, tmp_path: Path, anythin
 def test_callgrinds_output_is_read_with_its_abbreviations() -> None:
     text = """# callgrind format
 positions: instr line
-events: Ir
-summary: 21
+events: Ir Dr Dw D1mr
+summary: 21 8 3
 ob=(1) /bin/x
 fn=(1) main
 0x1000 0 2
-+4 0 3
++4 0 3 1 0 1
 * 0 4
 cob=(2) /lib/y
 cfn=(2) f
@@ -100,14 +105,30 @@ ob=(2)
 ob=(1)
 0x2000 0 1
 """
-    executed, total = parse_callgrind(text)
-    assert total == 21
-    assert executed == {
+    counted = parse_callgrind(text)
+    assert counted.totals == {"Ir": 21, "Dr": 8, "Dw": 3, "D1mr": 0}
+    assert counted.executed == {
         "/bin/x": {0x1000: 7, 0x1004: 7, 0x2000: 1},
         "/lib/y": {0x50: 6},
     }
-    with pytest.raises(BadData):
+    with pytest.raises(BadData, match="not a whole output"):
         parse_callgrind("nothing")
+    with pytest.raises(BadData, match="line 8: not a line"):
+        parse_callgrind(text.replace("* 0 4", "* 0 x").replace("# callgrind format\n", ""))
+    with pytest.raises(BadData, match="dump-instr"):
+        parse_callgrind(text.replace("instr line", "line"))
+
+
+@needs_tools
+def test_a_recording_of_a_program_that_is_not_here_is_refused(tmp_path: Path) -> None:
+    recorded = Path(__file__).parents[1] / "bag" / "callgrind.out.txt"
+    with pytest.raises(BadData, match=r"callgrind\.out\.txt: most instructions are of '/home"):
+        read_callgrind(recorded)
+    with pytest.raises(UnreadableFile, match="nowhere"):
+        read_callgrind(tmp_path / "nowhere")
+    (tmp_path / "cut").write_text(recorded.read_text()[:400])
+    with pytest.raises(BadData, match="cut: callgrind counted 3473 instructions, of which 0"):
+        read_callgrind(tmp_path / "cut")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +142,15 @@ ob=(1)
             ("add", "integer"),
         ),
         *(("addsd", "float"), ("addpd", "vector"), ("vpaddd", "vector"), ("pxor", "vector")),
-        *(("push", "move"), ("pop", "move"), ("movzbl", "move"), ("imul", "integer")),
+        *(("push", "stack"), ("pop", "stack"), ("popcnt", "integer"), ("movzbl", "move")),
+        *(("imul", "shift_multiply"), ("shrx", "shift_multiply"), ("sarl", "shift_multiply")),
+        *(
+            ("movsb", "string"),
+            ("stos", "string"),
+            ("movsbl", "move"),
+            ("movsd", "float"),
+            ("setge", "integer"),
+        ),
         *(("fadd", "float"), ("ldr", "move"), ("cbz", "branch"), ("bl", "call"), ("hlt", "other")),
     ],
 )

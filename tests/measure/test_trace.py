@@ -31,6 +31,11 @@ def test_a_program_is_followed_through_its_phases_to_its_end() -> None:
     expected = instructions("edit-s", 40) + instructions("sort-s", 60)
     assert one["instructions"].sum() == pytest.approx(expected, rel=1e-4)
     assert one["repetitions"].sum() == pytest.approx(100)
+    # The second phase begins where the first one's repetitions are done.
+    assert one["phases"].sum() == pytest.approx(2)
+    done = np.cumsum(one["repetitions"])
+    expected = np.interp(done, [0, 40, 100], [0, 1, 2])
+    np.testing.assert_allclose(np.cumsum(one["phases"]), expected, atol=1e-6)
     assert one.runtime_seconds == pytest.approx(one.time_seconds[-1])
     assert one.interval_seconds.sum() == pytest.approx(one.runtime_seconds)
     assert 0 < np.nansum(one["cpu_seconds"]) < one.runtime_seconds + 0.02

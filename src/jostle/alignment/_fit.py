@@ -18,6 +18,7 @@ from jostle.alignment._rows import Profiles, Rows, rows_of, windows_of
 from jostle.alignment._select import CUTS, Selection, select_counters
 from jostle.alignment._settings import AUTO, Alignment, Progress
 from jostle.errors import BadData, NotEnoughRuns
+from jostle.traces import MARKS
 
 if TYPE_CHECKING:
     from jostle.traces import Trace, Traces
@@ -147,7 +148,7 @@ def offered_counters(
         count.update(
             n
             for n, v in trace.counters.items()
-            if n not in NOT_OF_THE_PROGRAM and np.isnan(v).mean() <= 0.5
+            if n not in NOT_OF_THE_PROGRAM and n not in MARKS and np.isnan(v).mean() <= 0.5
         )
     if not count[INSTRUCTIONS]:
         raise BadData(

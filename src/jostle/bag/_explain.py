@@ -54,7 +54,8 @@ def explain_bag(fitted: FittedBag, colocation: Colocations) -> BagExplanation:
     workload, platform, corunners = colocation.row(0)
     codes = colocation.codes_in(fitted.workload_names, fitted.platform_names)
     solo = float(np.exp(fitted.described.log_solo[codes[1][0], codes[0][0]]))
-    alone = not corunners  # then nothing is asked: the answer is the solo time
+    # Nothing is asked alone, where the answer is the solo time, or where there is no answer.
+    alone = not corunners or np.isnan(runtime)
     uses = path_uses(fitted, colocation)[0]
     order = np.argsort(-uses, kind="stable")
     return BagExplanation(

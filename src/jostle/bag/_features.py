@@ -7,7 +7,8 @@ co-runners' values. Of a bag it holds the number of co-runners and the fairness 
 - ``solo``: seconds alone on the platform asked about (the paper's GPU_time);
 - ``cpu``: seconds alone on the CPU platform (CPU_time);
 - ``fairness``: least over greatest slowdown in the bag on the CPU platform, where the bag ran there;
-- ``mix``: workload features whose name begins with `mix_`: the instruction mix;
+- ``mix``: workload features whose name begins with `mix_`: the instruction mix; where there is none, it is
+  made from the counts of executed instructions (see `_mix`), which are then left out themselves;
 - ``other``: all other workload features; texts become one column per value.
 
 Times are divided by the range (largest minus smallest) of CPU time in the training data, or of the solo
@@ -21,6 +22,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from jostle.bag._mix import NATIVE, OPCODE, instruction_mix
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
@@ -36,7 +39,8 @@ class Described:
     columns: k names, groups: their groups. numbers: (w, k), NaN where unknown. log_solo: (p, w). time_scale:
     () seconds that count as 1. fairness: (b,) of the bags in fairness_offsets (b + 1,), fairness_codes (m,),
     sorted codes of all members. has_fairness: whether rows have it.
-    pooled_twice: whether sums and maxima can differ, and both are taken.
+    pooled_twice: whether sums and maxima can differ, and both are taken. cpu: number of the CPU platform, on
+    which nothing beside others is learned or answered; -1 for none.
     """
 
     columns: tuple[str, ...]
@@ -49,6 +53,7 @@ class Described:
     fairness_codes: np.ndarray
     has_fairness: bool
     pooled_twice: bool
+    cpu: int = -1
 
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns of `rows`."""
@@ -152,6 +157,7 @@ def describe(
         fairness_codes=np.array([code for bag in bags for code in bag], np.int64),
         has_fairness=bool(bags) and "fairness" in groups,
         pooled_twice=bool(degree.max(initial=0) > 1),
+        cpu=-1 if cpu is None else cpu,
     )
 
 
@@ -166,8 +172,7 @@ def _numbers_of(
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
     """(columns, groups, (w, k) numbers) of the workload features."""
     known, table = runs.features_of("workload")
-    columns: list[str] = []
-    values: list[np.ndarray] = []
+    found: dict[str, np.ndarray] = {}
     if table is not None:
         at = {name: row for row, name in enumerate(known)}
         rows = [at.get(name) for name in workload_names]
@@ -177,16 +182,39 @@ def _numbers_of(
             texts = sorted({cell for cell in own if isinstance(cell, str)})
             if texts:
                 if 1 < len(texts) <= MOST_LEVELS:
-                    columns += [f"{name}={text}" for text in texts]
-                    values += [np.array([float(cell == text) for cell in own]) for text in texts]
+                    for text in texts:
+                        found[f"{name}={text}"] = np.array([float(cell == text) for cell in own])
                 continue
             numbers = np.array([np.nan if cell is None else float(cell) for cell in own])
             if np.isfinite(numbers).any():
-                columns.append(name)
-                values.append(numbers)
-    groups = tuple("mix" if name.startswith(MIX) else "other" for name in columns)
-    matrix = np.stack(values, axis=1) if values else np.zeros((len(workload_names), 0))
-    return tuple(columns), groups, matrix
+                found[name] = numbers
+    found = _distinct(_with_mix(found))
+    matrix = np.stack(list(found.values()), axis=1) if found else None
+    groups = tuple(_group(name) for name in found)
+    return tuple(found), groups, np.zeros((len(workload_names), 0)) if matrix is None else matrix
+
+
+def _group(column: str) -> str:
+    return "mix" if column.startswith(MIX) else "other"
+
+
+def _with_mix(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns with counts of instructions replaced by the mix that they make."""
+    mix = {} if any(name.startswith(MIX) for name in found) else instruction_mix(found)
+    if not mix:
+        return found
+    counts = (OPCODE, NATIVE)
+    whole = f"{NATIVE}instructions"  # says how long a workload is, as `instructions` does
+    rest = {n: v for n, v in found.items() if n == whole or not n.startswith(counts)}
+    return rest | mix
+
+
+def _distinct(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Without the columns that repeat another of their group, as a module's digest does its name."""
+    kept: dict[tuple[str, bytes], str] = {}
+    for name, values in found.items():
+        kept.setdefault((_group(name), values.tobytes()), name)
+    return {name: found[name] for name in kept.values()}
 
 
 def _fairness(

@@ -111,4 +111,7 @@ def _notes(method: Bag, groups: tuple[str, ...], has_fairness: bool) -> tuple[st
     """Which groups were asked for and are not in the data."""
     there = {"solo", *groups, *(["fairness"] if has_fairness else [])}
     lost = [group for group in method.groups if group not in there]
-    return (f"the data has no features of the groups {', '.join(lost)}",) if lost else ()
+    notes = [f"the data has no features of the groups {', '.join(lost)}"] if lost else []
+    if method.cpu_platform is not None:
+        notes.append(f"on {method.cpu_platform}, the CPU side, nothing beside others is answered")
+    return tuple(notes)

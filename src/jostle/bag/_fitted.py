@@ -42,6 +42,11 @@ class FittedBag:
         self.notes = notes
 
     @property
+    def input_platforms(self) -> tuple[str, ...]:
+        """Platforms on which nothing beside others is answered: the CPU's, if there is one."""
+        return () if self.described.cpu < 0 else (self.platform_names[self.described.cpu],)
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         every = self.described.feature_names()
         named = {f"platform_{i}": f"platform={name}" for i, name in enumerate(self.platform_names)}
@@ -62,7 +67,8 @@ class FittedBag:
         return np.where(np.isnan(rows), self.unknown, rows)
 
     def predict(self, colocations: Colocations) -> np.ndarray:
-        """(n,) seconds; NaN where the workload never ran alone on the platform."""
+        """(n,) seconds; NaN where the workload never ran alone on the platform, and beside others on the CPU
+        platform, whose runs are what features are made of."""
         return np.exp(self._log_seconds(colocations)[1])
 
     def candidates(
@@ -82,9 +88,10 @@ class FittedBag:
         beside = np.flatnonzero(colocations.number_of_corunners > 0)
         if len(beside):
             answer = self.trees.predict(self.features(colocations.take(beside)))
-            out[beside] = log_runtime_of(
+            found = log_runtime_of(
                 answer, log_solo[beside], self.target, float(self.described.time_scale)
             )
+            out[beside] = np.where(platform[beside] == self.described.cpu, np.nan, found)
         return log_solo, out
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -111,7 +118,7 @@ class FittedBag:
         described: dict[str, Any] = {
             field.name: arrays[f"described_{field.name}"]
             if f"described_{field.name}" in arrays
-            else said["described"][field.name]
+            else said["described"].get(field.name, field.default)
             for field in fields(Described)
         }
         for name in ("columns", "groups"):

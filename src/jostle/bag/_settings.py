@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from jostle.bag._fitted import FittedBag
     from jostle.runs import Runs
 
@@ -62,6 +64,15 @@ class Bag:
             raise UsageError(f"fewest must be at least 1, not {self.fewest}")
         if not 0 < self.learning_rate <= 1:
             raise UsageError(f"learning_rate must lie in (0, 1], not {self.learning_rate}")
+
+    def inputs(self, runs: Runs) -> np.ndarray:
+        """(n,) bool: the runs of the CPU platform: features are made of them, bounds are not."""
+        import numpy as np
+
+        c = runs.colocations
+        if self.cpu_platform not in c.platform_names:
+            return np.zeros(len(runs), bool)
+        return c.platform == c.platform_names.index(self.cpu_platform)
 
     def fit(
         self, runs: Runs, validation: Runs, *, seed: int = 0, progress: Progress | None = None

@@ -20,19 +20,21 @@ if TYPE_CHECKING:
     from ._contexts import Contexts
     from ._demand import Exceedance, exceedance, exceedance_of_any, total_demand
     from ._distribution import Distribution
-    from ._forecast import Bridge, Forecast, forecast
+    from ._forecast import Forecast, forecast
     from ._interpolate import METHODS, transport, wasserstein
     from ._path import edge_eps, solve_path, solve_path_jointly
     from ._phase import place
-    from ._select import Selection, few
-    from ._series_parallel import SeriesParallel, solve_series_parallel, thinned
+    from ._select import Selection
+    from ._series_parallel import SeriesParallel, solve_series_parallel
+    from ._settings import Bridge
     from ._sinkhorn import Convergence, Coupling, Stopping, solve_edge
     from ._snapshots import Snapshot, Snapshots
+    from ._thin import few, thinned
 
 _HOMES = {
     "METHODS": "_interpolate",
     "Barycentric": "_barycentric",
-    "Bridge": "_forecast",
+    "Bridge": "_settings",
     "Clock": "_clock",
     "Cloud": "_clouds",
     "Contexts": "_contexts",
@@ -50,7 +52,7 @@ _HOMES = {
     "edge_eps": "_path",
     "exceedance": "_demand",
     "exceedance_of_any": "_demand",
-    "few": "_select",
+    "few": "_thin",
     "forecast": "_forecast",
     "place": "_phase",
     "scale_of": "_clouds",
@@ -60,7 +62,7 @@ _HOMES = {
     "solve_path_jointly": "_path",
     "solve_series_parallel": "_series_parallel",
     "squared_distances": "_clouds",
-    "thinned": "_series_parallel",
+    "thinned": "_thin",
     "total_demand": "_demand",
     "transport": "_interpolate",
     "wasserstein": "_interpolate",

@@ -9,7 +9,7 @@ counter; the states need be known at the snapshots only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -21,24 +21,46 @@ if TYPE_CHECKING:
     from jostle.traces import Trace
 
 ClockKind = Literal["work", "beats"]
+SLACK = 1e-7  # of a phase: sums of many parts of a mark fall short of it
 
 
 @dataclass(frozen=True, eq=False)
 class Clock:
     """times[core][run], counts[core][run]: the run's cumulative count at the ends of its samples.
 
-    kind: `work`, a count that rises all the time, or `beats`, marks between phases.
+    kind: `work`, a count that rises all the time, or `beats`, phases passed, where a part of one says how far
+    in it a run is, and a program that only counts marks gives whole numbers. period: of beats, after
+    how many phases the program begins anew; a phase is then its number modulo it. None: never.
     """
 
     kind: ClockKind
     times: Mapping[int, Sequence[np.ndarray]]
     counts: Mapping[int, Sequence[np.ndarray]]
+    period: int | None = None
 
     @classmethod
     def of(
-        cls, traces: Sequence[Trace], row: Mapping[str, int], counter: str, kind: ClockKind
+        cls,
+        traces: Sequence[Trace],
+        row: Mapping[str, int],
+        counter: str,
+        kind: ClockKind,
+        *,
+        marks: Sequence[float] = (),
+        period: int | None = None,
     ) -> Clock:
-        """From traces; row: the number of each run. Samples without the counter are bridged."""
+        """From traces; row: the number of each run. Samples without the counter are bridged.
+
+        marks: what the counter has reached, since a run began, where its next phases begin: makes beats of
+        a counter of work that is the same in every run. Raises UsageError.
+        """
+        passed = np.asarray(marks, np.float64)
+        if len(passed) and (not (passed > 0).all() or (np.diff(passed) <= 0).any()):
+            raise UsageError("the marks of a clock must be above 0 and rise")
+        if (len(passed) or period is not None) and kind != "beats":
+            raise UsageError("only a clock of kind 'beats' has marks or a period")
+        if period is not None and period < 1:
+            raise UsageError(f"a clock's period of {period} phases")
         if kind not in ("work", "beats"):
             raise UsageError(f"clock_kind {kind!r}", fix="One of work, beats.")
         cores = sorted({trace.core for trace in traces})
@@ -55,28 +77,75 @@ class Clock:
                 # A sample that is missing went on at the mean rate of the others.
                 rate = value[known].sum() / trace.interval_seconds[known].sum()
                 steps = np.where(known, value, rate * trace.interval_seconds)
-                if kind == "beats":
+                if kind == "beats" and not len(passed):
                     steps = np.where(known, value, 0.0)
+                count = np.append(0.0, np.cumsum(steps))
+                if len(passed):
+                    count = _in_phases(count, passed)
                 run = row[trace.run_id]
                 times[trace.core][run] = np.append(begin, trace.time_seconds)
-                counts[trace.core][run] = np.append(0.0, np.cumsum(steps))
-        return cls(kind, times, counts)
+                counts[trace.core][run] = count
+        return cls(kind, times, counts, period)
 
     def at(self, core: int, time_seconds: float) -> tuple[np.ndarray, np.ndarray]:
         """(R,) progress and (R,) its rate per second at a time; NaN for runs not traced then.
 
-        Beats are whole numbers: the phase that a run is in.
+        Beats are whole numbers: the phase that a run is in, NaN where its sample then has parts of two.
         """
+        if self.kind == "beats":
+            first, last, _ = self.phases(core, time_seconds)
+            whole = np.where(first == last, last, np.nan)
+            return self.kind_of_phase(whole), np.where(np.isnan(first), np.nan, last - first)
         n = len(self.times[core])
         progress, rate = np.full(n, np.nan), np.full(n, np.nan)
-        pairs = zip(self.times[core], self.counts[core], strict=True)
-        for run, (times, counts) in enumerate(pairs):
-            if not len(times) or not times[0] <= time_seconds <= times[-1] * (1 + 1e-9):
-                continue
-            sample = min(max(int(np.searchsorted(times, time_seconds - 1e-9)), 1), len(times) - 1)
+        for run, sample in self._samples(core, time_seconds):
+            times, counts = self.times[core][run], self.counts[core][run]
             rate[run] = (counts[sample] - counts[sample - 1]) / (times[sample] - times[sample - 1])
-            if self.kind == "beats":
-                progress[run] = np.floor(counts[sample] + 1e-9)
-            else:
-                progress[run] = np.interp(time_seconds, times, counts)
+            progress[run] = np.interp(time_seconds, times, counts)
         return progress, rate
+
+    def phases(self, core: int, time_seconds: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(R,) the phase in which the sample at that time begins, (R,) that in which it ends, and (R,) the
+        share of its time that belongs to the first; NaN for runs not traced then, and for a share that the
+        clock does not tell (it counts marks only, or the phases beside are no longer than a sample)."""
+        n = len(self.times[core])
+        first, last, share = (np.full(n, np.nan) for _ in range(3))
+        for run, sample in self._samples(core, time_seconds):
+            times, counts = self.times[core][run], self.counts[core][run] + SLACK
+            first[run], last[run] = np.floor(counts[sample - 1]), np.floor(counts[sample])
+            if first[run] == last[run]:
+                share[run] = 1.0
+            elif 2 <= sample < len(times) - 1:
+                # How fast it went through either phase, in the samples before and after.
+                before = (counts[sample - 1] - counts[sample - 2]) / (
+                    times[sample - 1] - times[sample - 2]
+                )
+                after = (counts[sample + 1] - counts[sample]) / (times[sample + 1] - times[sample])
+                same = (
+                    np.floor(counts[sample - 2]) == first[run],
+                    np.floor(counts[sample + 1]) == last[run],
+                )
+                if all(same) and before > 0 and after > 0:
+                    spent = (first[run] + 1 - counts[sample - 1]) / before
+                    left = (counts[sample] - last[run]) / after
+                    share[run] = spent / (spent + left) if spent + left > 0 else np.nan
+        return first, last, share
+
+    def kind_of_phase(self, phases: np.ndarray) -> np.ndarray:
+        """The phases' numbers modulo the period."""
+        return phases if self.period is None else phases % self.period
+
+    def _samples(self, core: int, time_seconds: float) -> Iterator[tuple[int, int]]:
+        """(run, number of the sample that covers the time) of every run traced then; 1 is the first."""
+        for run, times in enumerate(self.times[core]):
+            if len(times) and times[0] <= time_seconds <= times[-1] * (1 + 1e-9):
+                sample = int(np.searchsorted(times, time_seconds - 1e-9))
+                yield run, min(max(sample, 1), len(times) - 1)
+
+
+def _in_phases(counts: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """Counts of work as phases passed, with parts of one in proportion to the work between its marks."""
+    last = marks[-1] + (marks[-1] - marks[-2] if len(marks) > 1 else marks[-1])
+    known = np.concatenate([[0.0], marks, [last]])
+    found = np.interp(counts, known, np.arange(len(known)))
+    return np.minimum(found, len(marks) + 1 - 2 * SLACK)

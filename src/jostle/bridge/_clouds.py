@@ -99,14 +99,18 @@ def scale_of(clouds: Sequence[Cloud]) -> np.ndarray:
     """(d,) what to multiply components of different units with before distances are taken.
 
     1 / the median over the clouds of the standard deviation within a cloud: the noise of one time, not
-    the drift over time, is the unit. It is at least a thousandth of the component's range; a component
-    that never changes gets 0. Clouds of one atom do not count.
+    the drift over time, is the unit. Clouds in which the component hardly varies do not count, so that one
+    that is used in few phases only has the noise of those; where there is none, the unit is a thousandth of
+    the component's range. A component that never changes gets 0.
     """
-    deviations = [cloud.deviation for cloud in clouds if len(cloud.merged) > 1]
     everything = np.concatenate([cloud.atoms for cloud in clouds])
     extent = np.ptp(everything, axis=0)
-    inside = np.median(deviations, axis=0) if deviations else np.zeros_like(extent)
-    unit = np.maximum(inside, FLOOR * extent)
+    unit = FLOOR * extent
+    for column in range(len(extent)):
+        inside = [float(cloud.deviation[column]) for cloud in clouds if len(cloud) > 1]
+        inside = [value for value in inside if value > unit[column]]
+        if inside:
+            unit[column] = np.median(inside)
     return np.divide(1.0, unit, out=np.zeros_like(unit), where=unit > 0)
 
 

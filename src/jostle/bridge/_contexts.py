@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from jostle.bridge._clouds import Cloud
 from jostle.bridge._distribution import Distribution
-from jostle.bridge._forecast import Bridge, Forecast
-from jostle.bridge._select import few
+from jostle.bridge._forecast import Forecast
+from jostle.bridge._settings import Bridge
 from jostle.bridge._snapshots import Snapshot, Snapshots
+from jostle.bridge._thin import few
 from jostle.errors import BadData, UsageError
 
 IN_CONTEXT = ("nearest", "mixture", "ot", "bridge", "spline")
@@ -75,8 +75,5 @@ class Contexts:
 
 
 def _as_snapshot(found: Distribution, atoms: int) -> Snapshot:
-    cloud, idle = found.cloud, found.idle_ratio
-    if 0 < idle < 1:
-        cloud = Cloud.of(found.atoms[:-1], found.weights[:-1])
-    cloud = few(cloud, atoms, 0)
-    return Snapshot(cloud, np.full(len(cloud), -1), idle)
+    cloud = few(found.running, atoms, 0)
+    return Snapshot(cloud, np.full(len(cloud), -1), found.idle_ratio)

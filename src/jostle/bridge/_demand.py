@@ -70,7 +70,8 @@ def total_demand(
         if other.components != first.components:
             raise BadData(
                 f"components {', '.join(other.components)} and {', '.join(first.components)} "
-                "cannot be added"
+                "cannot be added",
+                fix="Forecast the same components of all.",
             )
     random = np.random.default_rng(seed)
     atoms = np.zeros((size, len(first.components)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jostle.bridge._clouds import Cloud
+from jostle.bridge._thin import thinned
 from jostle.errors import UnknownName, UsageError
 
 Limits = Mapping[str, float]
@@ -51,6 +52,23 @@ class Distribution:
     @property
     def cloud(self) -> Cloud:
         return Cloud(self.atoms, self.weights)
+
+    @property
+    def running(self) -> Cloud:
+        """Of the runs that still run; a single atom at 0 where none does."""
+        if not 0 < self.idle_ratio < 1:
+            return self.cloud
+        return Cloud.of(self.atoms[:-1], self.weights[:-1])
+
+    def summary(self, atoms: int, seed: int = 0) -> Distribution:
+        """The same as so many atoms at most: centroids of k-means with their weights, components weighed by
+        their deviations. It keeps the mean of the atoms; mean and covariance stay those of the whole."""
+        unit = np.where(self.cloud.deviation > 0, self.cloud.deviation, 1.0)
+        small = thinned(self.running.scaled(1 / unit), atoms, seed).scaled(unit)
+        own = replace(self, atoms=small.atoms, weights=small.weights, idle_ratio=0.0)
+        if 0 < self.idle_ratio < 1:
+            own = own.with_idle(self.idle_ratio)
+        return replace(own, mean=self.mean, covariance=self.covariance, idle_ratio=self.idle_ratio)
 
     @property
     def effective_atoms(self) -> float:

@@ -2,100 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.bridge import _interpolate as between
-from jostle.bridge._clock import ClockKind
-from jostle.bridge._clouds import Cloud, scale_of
+from jostle.bridge._clouds import Cloud
+from jostle.bridge._cross_validation import best_eps
 from jostle.bridge._distribution import Distribution
 from jostle.bridge._graphs import couple_cores
 from jostle.bridge._path import edge_eps
 from jostle.bridge._phase import phase, place
 from jostle.bridge._select import Selection, choose
-from jostle.bridge._sinkhorn import Coupling, Stopping, solve_edge
+from jostle.bridge._settings import METHODS, Bridge
+from jostle.bridge._sinkhorn import Coupling, solve_edge
 from jostle.bridge._snapshots import Snapshots
-from jostle.errors import UnknownName, UsageError
+from jostle.bridge._units import Units
+from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.traces import Traces
+    from jostle.traces import Traces, Windows
 
-METHODS = (*between.METHODS, "select")
-GRAPHS = ("path", "barycentric", "series_parallel")
 CANDIDATES = 120  # times among which snapshots are placed
 OFF_GRID = 1e-9  # of the span of time: nearer than this to a snapshot is at it
 
 
-@dataclass(frozen=True)
-class Bridge:
-    """How to forecast the distribution of resource use at any time from snapshots of it.
-
-    method: `bridge` (entropic coupling), `ot` (exact transport), `spline`, `mixture`, `nearest`, `phase`
-    (needs a clock), or `select`: the best of them in each interval by leave-one-snapshot-out.
-    graph: how cores hang together: `path` (each core by itself), `barycentric`, `series_parallel`.
-    components: counters that make the state, None for all. snapshots: a number of times, or the times in
-    seconds; None for all sample times of the traces. placement: of a number of times, `even`, or `clock`:
-    where they catch the most phases (see `place`). clock, clock_kind: the counter of progress, `work` or
-    `beats`. eps, eps_unit: see `edge_eps`. time_scaled: eps of an interval in proportion to its length, as
-    Brownian motion has it. noise: the bridge's own noise between snapshots. cost: `squared` or `euclid`.
-    scale: {component: factor} instead of 1 / the noise within snapshots. log1p: components, like misses,
-    that are interpolated as log(1 + rate). at_most: {component: what it cannot exceed}; None: misses
-    their requests, by name.
-    atoms: draw at least so many per forecast. barycentre_atoms: the support of the barycentre.
-    terminal_atoms: what the ends of a series-parallel graph are thinned to, None for not at all.
-    """
-
-    method: str = "bridge"
-    graph: str = "path"
-    components: tuple[str, ...] | None = None
-    placement: str = "even"
-    snapshots: int | tuple[float, ...] | None = None
-    clock: str | None = None
-    clock_kind: ClockKind = "work"
-    eps: float = 0.1
-    eps_unit: str = "spread"
-    time_scaled: bool = True
-    noise: bool = True
-    cost: str = "squared"
-    scale: Mapping[str, float] | None = None
-    log1p: tuple[str, ...] = ()
-    at_most: Mapping[str, str] | None = None
-    atoms: int = 500
-    barycentre_atoms: int = 600
-    terminal_atoms: int | None = 50
-    stopping: Stopping = field(default_factory=Stopping)
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value, known in (
-            ("method", self.method, METHODS),
-            ("graph", self.graph, GRAPHS),
-            ("eps_unit", self.eps_unit, ("spread", "median", "absolute")),
-            ("placement", self.placement, ("even", "clock")),
-            ("cost", self.cost, ("squared", "euclid")),
-            ("clock_kind", self.clock_kind, ("work", "beats")),
-        ):
-            if value not in known:
-                raise UsageError(f"{name} {value!r}", fix=f"One of {', '.join(known)}.")
-        if not (self.eps > 0 and np.isfinite(self.eps)):
-            raise UsageError(f"eps {self.eps} is not above 0 and finite")
-        if min(self.atoms, self.barycentre_atoms, self.terminal_atoms or 1) < 1:
-            raise UsageError("a number of atoms must be at least 1")
-        if self.method == "phase" and self.clock is None:
-            raise UsageError("method 'phase' needs a clock", fix="Name the counter of progress.")
-
-    @classmethod
-    def paper(cls, scale: Mapping[str, float], eps: float = 0.1) -> Bridge:
-        """The settings of the paper: one eps for all edges, fixed scales, no noise, no time in eps."""
-        return cls(eps=eps, eps_unit="absolute", scale=scale, noise=False, time_scaled=False)
-
-
-def forecast(data: Traces | Snapshots, method: Bridge | None = None) -> Forecast:
-    """Forecasts of resource use from repeated runs of one workload, or from snapshots of it.
+def forecast(data: Traces | Windows | Snapshots, method: Bridge | None = None) -> Forecast:
+    """Forecasts of resource use from repeated runs of one workload, windows of the same members (each is a
+    core), or snapshots.
 
     Raises BadData for runs of different workloads, NotEnoughRuns for fewer than two, UnknownName.
     """
@@ -110,6 +47,8 @@ def forecast(data: Traces | Snapshots, method: Bridge | None = None) -> Forecast
             count=max(CANDIDATES, count or 0) if placed else count,
             clock=method.clock,
             clock_kind=method.clock_kind,
+            clock_marks=method.clock_marks,
+            clock_period=method.clock_period,
         )
     if count is not None and len(data) > count:
         if method.placement == "clock":
@@ -131,15 +70,46 @@ class Forecast:
         self, snapshots: Snapshots, method: Bridge, *, scale: np.ndarray | None = None
     ) -> None:
         self.snapshots, self.method = snapshots, method
-        limits = method.at_most or {}
-        for name in (*method.log1p, *(method.scale or {}), *limits, *limits.values()):
-            if name not in snapshots.components:
-                raise UnknownName("component", name, snapshots.components)
-        self._log = np.array([name in method.log1p for name in snapshots.components])
-        self.scale = self._scale() if scale is None else scale
+        shots = [shot for core in snapshots.cores.values() for shot in core]
+        self._units = Units.of(
+            snapshots.components,
+            [shot.cloud for shot in shots if shot.idle_ratio < 1],
+            scale=method.scale if scale is None else scale,
+            log1p=method.log1p,
+            at_most=method.at_most,
+        )
         self._couplings: dict[tuple[int, int, str], Coupling] = {}
         self._selections: dict[int, Selection] = {}
         self._lock = threading.RLock()
+        self._eps: float | None = None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Forecast:
+        """A saved forecast: gives the same answers. Raises UnreadableFile."""
+        from jostle.bridge._saved import load
+
+        return load(path)
+
+    def save(self, path: str | os.PathLike[str], *, atoms: int | None = None) -> None:
+        """Write it to a folder (forecast/v1). atoms: keep so many of each snapshot at most, centroids of
+        k-means with their weights; then runs are no longer known, nor a clock. Raises NotPermitted."""
+        from jostle.bridge._saved import save
+
+        save(self, path, atoms)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(d,) what components are multiplied by before distances are taken."""
+        return self._units.scale
+
+    @property
+    def eps(self) -> float:
+        """The Bridge's eps; of `cv` the one found best."""
+        with self._lock:
+            if self._eps is None:
+                eps = self.method.eps
+                self._eps = best_eps(self) if isinstance(eps, str) else eps
+            return self._eps
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -181,7 +151,7 @@ class Forecast:
         k = int(np.searchsorted(times, time_seconds)) - 1
         lam = float((time_seconds - times[k]) / (times[k + 1] - times[k]))
         if method == "select":
-            method = self.selection(core).methods[k]
+            method = self.selection(core).at(k, lam)
         idle = self.snapshots.idle_at(core, time_seconds, k, lam)
         if shots[k].idle_ratio == 1 and shots[k + 1].idle_ratio == 1:
             found = Distribution.of(shots[k].cloud, self.components, method)
@@ -197,6 +167,11 @@ class Forecast:
                 self._selections[core] = choose(self, core)
             return self._selections[core]
 
+    def choose(self, core: int, selection: Selection) -> None:
+        """Use this selection of methods for a core, as one that was saved."""
+        with self._lock:
+            self._selections[core] = selection
+
     def solve(self, core: int = 0) -> list[Coupling]:
         """The couplings of all intervals of a core, so that questions later take only a draw."""
         return [self.coupling(k, core) for k in range(len(self.snapshots) - 1)]
@@ -206,7 +181,7 @@ class Forecast:
         with self._lock:
             if (core, k, kind) not in self._couplings:
                 if kind == "bridge" and self.method.graph != "path":
-                    solved = couple_cores(self.method, self.snapshots, self._clouds)
+                    solved = couple_cores(self.method, self.eps, self.snapshots, self._clouds)
                     self._couplings |= {(c, i, "bridge"): found for (c, i), found in solved.items()}
                 else:
                     self._couplings[core, k, kind] = self._couple(k, core, kind)
@@ -216,15 +191,17 @@ class Forecast:
         x, y = (self._clouds(core)[i].merged for i in (k, k + 1))
         if kind == "ot":
             return between.transport(x, y)
+        if self.eps == np.inf:
+            return between.product(x, y)
         steps = np.diff(self.snapshots.times_seconds)
-        eps = edge_eps(x, y, self.method.eps, self.method.eps_unit)
+        eps = edge_eps(x, y, self.eps, self.method.eps_unit)
         if self.method.time_scaled and self.method.eps_unit != "absolute":
             eps *= float(steps[k] / steps.mean())
         euclid = self.method.cost == "euclid"
         return solve_edge(x, y, eps, stopping=self.method.stopping, euclid=euclid)
 
     def _clouds(self, core: int) -> list[Cloud]:
-        return [Cloud(self._into(s.cloud.atoms), s.cloud.weights) for s in self.snapshots.of(core)]
+        return [self._units.cloud(shot.cloud) for shot in self.snapshots.of(core)]
 
     def _running(
         self, k: int, lam: float, time: float, core: int, method: str, seed: int
@@ -234,7 +211,8 @@ class Forecast:
         warnings: list[str] = []
         details: dict[str, float] = {"lam": lam}
         if method == "phase":
-            cloud, missed = phase(self.snapshots, core, time)
+            place = [seed, core % 2**32, 2**31, round(time * 2**20) % 2**63]
+            cloud, missed = phase(self.snapshots, core, time, place)
             details["missed_ratio"] = missed
             if missed:
                 warnings.append(f"{missed:.0%} of the runs are in a phase that no snapshot caught")
@@ -271,9 +249,9 @@ class Forecast:
             cloud = between.displace(self.coupling(k, core, "ot"), lam)
         else:
             cloud = self._spline(k, time, core)
-        atoms = self._bounded(self._out(cloud.atoms))
+        atoms = self._units.out(cloud.atoms)
         found = Distribution.of(Cloud(atoms, cloud.weights), self.components, method)
-        if exact is not None and not self._log.any() and (self.scale > 0).all():
+        if exact is not None and self._units.linear:
             unit = 1 / self.scale
             covariance = exact.covariance * np.outer(unit, unit)
             found = replace(found, mean=exact.mean * unit, covariance=covariance)
@@ -291,58 +269,3 @@ class Forecast:
             np.array(inside),
             time,
         )
-
-    def _scale(self) -> np.ndarray:
-        running = [
-            Cloud(self._logged(shot.cloud.atoms), shot.cloud.weights)
-            for shots in self.snapshots.cores.values()
-            for shot in shots
-            if shot.idle_ratio < 1
-        ]
-        d = len(self.components)
-        scale = scale_of(running) if running else np.ones(d)
-        for name, factor in (self.method.scale or {}).items():
-            if not (factor >= 0 and np.isfinite(factor)):
-                raise UsageError(f"the scale of {name!r} is {factor}")
-            scale[self.components.index(name)] = factor
-        return scale
-
-    def _logged(self, atoms: np.ndarray) -> np.ndarray:
-        return (
-            np.where(self._log, np.log1p(np.maximum(atoms, 0)), atoms) if self._log.any() else atoms
-        )
-
-    def _into(self, atoms: np.ndarray) -> np.ndarray:
-        # A component of scale 0 does not count in distances, but must still be interpolated.
-        return self._logged(atoms) * np.where(self.scale > 0, self.scale, TINY)
-
-    def _out(self, atoms: np.ndarray) -> np.ndarray:
-        atoms = atoms / np.where(self.scale > 0, self.scale, TINY)
-        if not self._log.any():
-            return atoms
-        return np.where(self._log, np.expm1(np.minimum(atoms, 700)), atoms)
-
-    def _bounded(self, atoms: np.ndarray) -> np.ndarray:
-        """Rates are not negative, and misses are not more than requests."""
-        atoms = np.maximum(atoms, 0)
-        limits = self.method.at_most
-        for name, other in (paired_counters(self.components) if limits is None else limits).items():
-            low, high = self.components.index(name), self.components.index(other)
-            atoms[:, low] = np.minimum(atoms[:, low], atoms[:, high])
-        return atoms
-
-
-TINY = 1e-12  # stands for a scale of 0
-
-
-def paired_counters(components: Sequence[str]) -> dict[str, str]:
-    """{misses: requests} by how counters are named: `x_misses` with `x_requests`, `x_references`, `xs`."""
-    found = {}
-    for name in components:
-        if "misses" not in name:
-            continue
-        for word in ("requests", "references", "loads", "accesses"):
-            for other in (name.replace("misses", word), name.replace("load-misses", "loads")):
-                if other != name and other in components:
-                    found[name] = other
-    return found

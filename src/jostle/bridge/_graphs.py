@@ -9,19 +9,20 @@ import numpy as np
 
 from jostle.bridge._barycentric import barycentre_support, solve_barycentric
 from jostle.bridge._clouds import Cloud, squared_distances
+from jostle.bridge._path import edge_eps
 from jostle.bridge._series_parallel import solve_series_parallel
 from jostle.bridge._sinkhorn import Coupling
 from jostle.bridge._snapshots import Snapshots
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge._forecast import Bridge
+    from jostle.bridge._settings import Bridge
 
 Solved = dict[tuple[int, int], Coupling]
 
 
 def couple_cores(
-    method: Bridge, snapshots: Snapshots, clouds: Callable[[int], list[Cloud]]
+    method: Bridge, eps: float, snapshots: Snapshots, clouds: Callable[[int], list[Cloud]]
 ) -> Solved:
     """{(core, interval): coupling} of all cores; clouds(core): its clouds in scaled units.
 
@@ -29,18 +30,20 @@ def couple_cores(
     """
     numbers = sorted(snapshots.cores)
     cores = [[cloud.merged for cloud in clouds(core)] for core in numbers]
+    if not np.isfinite(eps):
+        raise UsageError(f"the {method.graph} graph needs a finite eps, not {eps}")
     fewest = 2 if method.graph == "barycentric" else 3
     if len(snapshots) < fewest:
         raise UsageError(f"the {method.graph} graph needs {fewest} snapshots or more")
     unit = "spread" if method.eps_unit == "median" else method.eps_unit
     if method.graph == "barycentric":
-        return _barycentric(method, numbers, cores, unit)
+        return _barycentric(method, eps, numbers, cores, unit)
     inner = [core[1:-1] for core in cores]
     solved = solve_series_parallel(
         inner,
         cores[0][0],
         cores[0][-1],
-        method.eps,
+        eps,
         eps_unit=unit,
         stopping=method.stopping,
         terminal_atoms=method.terminal_atoms,
@@ -52,19 +55,25 @@ def couple_cores(
         for k, log_coupling in enumerate(solved.couplings[j]):
             x, y = nodes[k], nodes[k + 1]
             median = float(np.median(squared_distances(x.atoms, y.atoms)))
-            eps = solved.eps[j][k]
-            found[core, k] = Coupling(x, y, log_coupling, eps, median, solved.convergence)
+            chosen = solved.eps[j][k]
+            # What an edge has beyond the wanted eps is for the solver to converge, not the program's noise.
+            own = eps if unit == "absolute" else min(edge_eps(x, y, eps, unit), chosen)
+            found[core, k] = Coupling(
+                x, y, log_coupling, chosen, median, solved.convergence, noise_eps=own
+            )
     return found
 
 
-def _barycentric(method: Bridge, numbers: list[int], cores: list[list[Cloud]], unit: str) -> Solved:
+def _barycentric(
+    method: Bridge, eps: float, numbers: list[int], cores: list[list[Cloud]], unit: str
+) -> Solved:
     s = len(cores[0])
     support = [
         barycentre_support([core[k] for core in cores], method.barycentre_atoms, method.seed + k)
         for k in range(s)
     ]
-    eps = [method.eps] * (s - 1) if unit == "absolute" else method.eps
-    solved = solve_barycentric(cores, support, eps, eps_unit=unit, stopping=method.stopping)
+    each = [eps] * (s - 1) if unit == "absolute" else eps
+    solved = solve_barycentric(cores, support, each, eps_unit=unit, stopping=method.stopping)
     found: Solved = {}
     for j, core in enumerate(numbers):
         for k in range(s - 1):

@@ -72,6 +72,13 @@ def transport(x: Cloud, y: Cloud) -> Coupling:
     return Coupling(x, y, joint, 0.0, float(np.median(cost)), Convergence(status, 0.0, error, 0))
 
 
+def product(x: Cloud, y: Cloud) -> Coupling:
+    """The independent coupling, the limit of large eps, without that limit's boundless noise."""
+    joint = np.log(x.weights)[:, None] + np.log(y.weights)
+    median = float(np.median(squared_distances(x.atoms, y.atoms)))
+    return Coupling(x, y, joint, 0.0, median, Convergence("converged", 0.0, 0.0, 0))
+
+
 def displace(coupling: Coupling, lam: float) -> Cloud:
     """(1 - lam) x + lam y for every pair that has mass: for sparse couplings."""
     i, j = np.nonzero(coupling.matrix > 0)
@@ -101,7 +108,8 @@ def bridge(
     chosen = order[np.minimum(np.array(found), len(y) - 1)]
     atoms = (1 - lam) * x.atoms[:, None] + lam * y.atoms[chosen]
     atoms = atoms.reshape(n * draws, -1)
-    variance = lam * (1 - lam) * coupling.eps / 2 * noise
+    eps = coupling.eps if coupling.noise_eps is None else coupling.noise_eps
+    variance = lam * (1 - lam) * eps / 2 * noise
     if variance.any():
         atoms = atoms + random.normal(scale=np.sqrt(variance), size=atoms.shape)
     cloud = Cloud(atoms, np.repeat(x.weights / draws, draws))

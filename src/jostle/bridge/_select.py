@@ -2,8 +2,16 @@
 
 Every inner snapshot is left out in turn and forecast from the others by every method; the distance W2 to
 what was measured there is the method's score. An interval's choice goes by the scores at its two ends and,
-since two are few, by those of all the snapshots as well. The constants were chosen on made data and on
-published runs of one controller.
+since two are few, by those of all the snapshots as well.
+
+What that cannot see: leaving a snapshot out doubles the gap, and asks in its middle only. Programs whose
+runs step from phase to phase at nearly the same time look no different from smooth ones there, but between
+two snapshots such a program is at what one of them saw, and near either end it is most likely at that. So
+where snapshots are all like the one before or all like the one after (`blend`), and the scores do not say
+that the program moves smoothly, `nearest` serves the whole interval; where that is less clear, the outer
+parts of it, and the choice by scores its middle. Where snapshots are partly blends, runs step each at its
+own time, and `mixture` is what they are in between. The constants were chosen on made data, published
+runs of one controller, and recorded ones.
 """
 
 from __future__ import annotations
@@ -15,7 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.bridge import _interpolate as between
-from jostle.bridge._clouds import Cloud
+from jostle.bridge._clouds import Cloud, squared_distances
+from jostle.bridge._thin import few
 from jostle.errors import NotEnoughRuns
 
 if TYPE_CHECKING:
@@ -25,18 +34,31 @@ IN_TIME = between.METHODS[:-1]
 LOCAL = 0.3  # how much an interval's own ends count beside all the snapshots
 EDGE = 0.05  # of the best score: what a method must win by over transport, bridge and phase
 ATOMS = 200  # of each side in a comparison
+NEIGHBOURS = 5  # the distance of a state from a snapshot is that to so many of its atoms
+FAR = 3.0  # spreads between two snapshots from which they are simply apart
+TOGETHER, BLEND = 0.2, 0.45  # below them runs step together, and nearly so
+APART = 0.7  # below it they step each at its own time
+CLOSE = 1.36  # of transport's score: `nearest` must not be worse than that for runs to step
+SMOOTH = 0.85  # of transport's score: a spline that is better says that the program moves smoothly
+OUTER = 0.35  # of an interval at either end
 MISSED = 0.1  # of the runs in a phase that no other snapshot caught: then phase is not tried there
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """methods: one per interval. candidates: (c,) names. scores: (s - 2, c) W2 in scaled units at each inner
-    snapshot left out, NaN where a method could not be tried. overall: what is best on the whole."""
+    """methods: one per interval; outer: that near the interval's ends. candidates: (c,) names. scores:
+    (s - 2, c) W2 in scaled units at each inner snapshot left out, NaN where a method could not be tried.
+    overall: what is best on the whole."""
 
     methods: tuple[str, ...]
+    outer: tuple[str, ...]
     candidates: tuple[str, ...]
     scores: np.ndarray
     overall: str
+
+    def at(self, k: int, lam: float) -> str:
+        """The method at a share of interval k."""
+        return self.outer[k] if min(lam, 1 - lam) < OUTER else self.methods[k]
 
 
 def choose(forecast: Forecast, core: int) -> Selection:
@@ -49,18 +71,61 @@ def choose(forecast: Forecast, core: int) -> Selection:
         scores[left_out - 1] = _scores(forecast, core, left_out, candidates)
     by_time = np.asarray(np.isfinite(scores[:, : len(IN_TIME)]).all(axis=1))
     if not by_time.any():
-        return Selection(("bridge",) * (s - 1), candidates, scores, "bridge")
-    chosen = []
+        always = ("bridge",) * (s - 1)
+        return Selection(always, always, candidates, scores, "bridge")
+    steps = _steps(forecast, core, scores[by_time])
+    chosen, outer = [], []
     for k in range(s - 1):
         ends = np.array([i for i in (k - 1, k) if 0 <= i < len(scores) and by_time[i]], int)
         worth = LOCAL * _relative(scores[ends]) + (1 - LOCAL) * _relative(scores[by_time])
         worth = worth + np.where([name in ("ot", "bridge") for name in IN_TIME], 0.0, EDGE)
         method = IN_TIME[int(worth.argmin())]
+        near = method
+        if steps < TOGETHER:
+            method = near = "nearest"
+        elif steps < BLEND or method == "nearest":
+            method, near = ("ot" if method == "nearest" else method), "nearest"
+        if BLEND <= steps < APART:
+            method = near = "mixture"
         if "phase" in candidates and _phase_wins(scores, ends, by_time):
-            method = "phase"
+            method = near = "phase"
         chosen.append(method)
+        outer.append(near)
     overall = max(dict.fromkeys(chosen), key=chosen.count)
-    return Selection(tuple(chosen), candidates, scores, overall)
+    return Selection(tuple(chosen), tuple(outer), candidates, scores, overall)
+
+
+def _steps(forecast: Forecast, core: int, scores: np.ndarray) -> float:
+    """The `blend`, 1 where the scores say that runs do not step from phase to phase together."""
+    near, ot, spline = (scores[:, IN_TIME.index(m)].mean() for m in ("nearest", "ot", "spline"))
+    if spline < SMOOTH * ot or near > CLOSE * ot:
+        return 1.0
+    return blend(forecast, core)
+
+
+def blend(forecast: Forecast, core: int) -> float:
+    """How much snapshots are blends of the one before and the one after: 0, every state is like those of
+    one of them and all states like the same one; 1, half of them like either.
+
+    Snapshots whose neighbours are far apart count more, up to FAR spreads.
+    """
+    shots = [shot for shot in forecast.snapshots.of(core) if shot.idle_ratio < 1]
+    clouds = [few(shot.cloud.scaled(forecast.scale), ATOMS, k) for k, shot in enumerate(shots)]
+    blends, weights = [], []
+    for before, cloud, after in zip(clouds, clouds[1:], clouds[2:], strict=False):
+        to_before, to_after = (_distances(cloud, other) for other in (before, after))
+        share = float(cloud.weights @ (to_after < to_before))
+        apart = float(((before.mean - after.mean) ** 2).sum())
+        spread = before.spread + after.spread
+        weights.append(min((apart / spread) ** 0.5, FAR) if spread > 0 else FAR)
+        blends.append(4 * share * (1 - share))
+    return float(np.average(blends, weights=weights)) if sum(weights) > 0 else 1.0
+
+
+def _distances(cloud: Cloud, other: Cloud) -> np.ndarray:
+    """(n,) squared distance of every atom to its NEIGHBOURS-th nearest of another cloud."""
+    place = min(NEIGHBOURS, len(other)) - 1
+    return np.partition(squared_distances(cloud.atoms, other.atoms), place, axis=1)[:, place]
 
 
 def _relative(scores: np.ndarray) -> np.ndarray:
@@ -75,11 +140,11 @@ def _phase_wins(scores: np.ndarray, ends: np.ndarray, by_time: np.ndarray) -> bo
     """Whether the phase-aware forecast serves the interval between the snapshots `ends`.
 
     A left-out snapshot may be the only one that caught a phase: its score would say nothing about how the
-    phase-aware forecast does with all of them, and was not taken. Where no snapshot could be tried the clock
-    is believed: that a program uses alike in one phase is why one was given.
+    phase-aware forecast does with all of them, and was not taken. Where most snapshots could not be tried the
+    clock is believed: that a program uses alike in one phase is why one was given.
     """
     tried = by_time & np.isfinite(scores[:, -1])
-    if not tried.any():
+    if tried.sum() < 0.5 * by_time.sum():
         return True
     whole = scores[tried].mean(axis=0)
     near = ends[tried[ends]]
@@ -113,20 +178,6 @@ def _scores(forecast: Forecast, core: int, left_out: int, candidates: Sequence[s
         if (answer.details or {}).get("missed_ratio", 0.0) > MISSED:
             found.append(np.nan)
             continue
-        running = answer.atoms, answer.weights
-        if answer.idle_ratio:
-            running = answer.atoms[:-1], answer.weights[:-1]
-        guess = Cloud.of(*running).scaled(forecast.scale)
+        guess = answer.running.scaled(forecast.scale)
         found.append(between.wasserstein(few(guess, ATOMS, left_out), truth))
     return np.array(found)
-
-
-def few(cloud: Cloud, atoms: int, seed: int) -> Cloud:
-    """At most so many atoms, drawn systematically with their weights."""
-    if len(cloud) <= atoms:
-        return cloud
-    random = np.random.default_rng(seed)
-    order = random.permutation(len(cloud))
-    levels = (np.arange(atoms) + random.random()) / atoms
-    picked = np.searchsorted(np.cumsum(cloud.weights[order]), levels * (1 - 1e-12))
-    return Cloud.of(cloud.atoms[order[np.minimum(picked, len(cloud) - 1)]])

@@ -19,6 +19,7 @@ import numpy as np
 from jostle.bridge._clouds import Cloud, squared_distances
 from jostle.bridge._logs import log_matmul, log_sum_exp
 from jostle.bridge._sinkhorn import Convergence, Stopping, solve_edge
+from jostle.bridge._thin import thinned
 from jostle.errors import BadData, UsageError
 
 
@@ -162,30 +163,6 @@ def _as_paths(
     sweeps = max(c.sweeps for c in ends)
     end = Convergence(worst.status, worst.hilbert, error, sweeps)
     return SeriesParallel(couplings, source, sink, end, eps)
-
-
-def thinned(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:
-    """A cloud of at most `atoms` atoms: centroids of k-means, with the weights of what they stand for."""
-    if atoms < 1:
-        raise UsageError(f"{atoms} atoms are no cloud")
-    cloud = cloud.merged
-    if len(cloud) <= atoms:
-        return cloud
-    random = np.random.default_rng(seed)
-    centres = cloud.atoms[random.choice(len(cloud), atoms, replace=False, p=cloud.weights)]
-    label = np.zeros(len(cloud), int)
-    for _ in range(50):
-        new = squared_distances(cloud.atoms, centres).argmin(axis=1)
-        if (new == label).all():
-            break
-        label = new
-        mass = np.bincount(label, cloud.weights, atoms)
-        full = mass > 0
-        for d in range(cloud.atoms.shape[1]):
-            sums = np.bincount(label, cloud.weights * cloud.atoms[:, d], atoms)
-            centres[full, d] = sums[full] / mass[full]
-    mass = np.bincount(label, cloud.weights, atoms)
-    return Cloud.of(centres[mass > 0], mass[mass > 0])
 
 
 def _eps(x: Cloud, y: Cloud, eps: float, unit: str) -> float:

@@ -69,6 +69,7 @@ class Coupling:
     """The joint law of two clouds. x: (n,) atoms, y: (m,) atoms. eps: 0 for exact transport.
 
     median_cost: of C, in the squared units of the atoms, so eps / median_cost says how blurred it is.
+    noise_eps: the eps of the noise between the clouds, None for the coupling's own.
     """
 
     x: Cloud
@@ -77,6 +78,7 @@ class Coupling:
     eps: float
     median_cost: float
     convergence: Convergence
+    noise_eps: float | None = None
 
     @cached_property
     def matrix(self) -> np.ndarray:

@@ -1,8 +1,9 @@
 """Snapshots: what all runs of one workload did at the same times, core by core, out of their traces.
 
 A state is a rate: the count of a sample divided by that sample's own length, for samplers keep their
-interval badly. A run that has ended is idle: it counts, with a mass of its own, and is not an atom at 0
-that gets displaced. A run whose trace has a gap, or stops before the run did, is left out at that time.
+interval badly; levels, like resident memory, are taken as they are. A run that has ended is idle: it
+counts, with a mass of its own, and is not an atom at 0 that gets displaced. A run whose trace has a gap, or
+stops before the run did, is left out at that time.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import numpy as np
 from jostle.bridge._clock import Clock, ClockKind
 from jostle.bridge._clouds import Cloud
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
+from jostle.traces import LEVELS, MARKS, Traces
 
 if TYPE_CHECKING:
-    from jostle.traces import Trace, Traces
+    from jostle.traces import Trace, Windows
 
 FEWEST_RUNS = 2
 
@@ -37,14 +39,15 @@ class Snapshot:
 class Snapshots:
     """times_seconds: (s,) rising. cores: {core: s snapshots}. components: the d names.
 
-    end_seconds: (R,) when each run ended, NaN where that is not known; None without runs' identities.
+    end_seconds: {core: (R,)} when each run ended there, NaN where that is not known; None without runs'
+    identities.
     clock: each run's progress over time, or None.
     """
 
     times_seconds: np.ndarray
     cores: Mapping[int, Sequence[Snapshot]]
     components: tuple[str, ...]
-    end_seconds: np.ndarray | None = None
+    end_seconds: Mapping[int, np.ndarray] | None = None
     clock: Clock | None = None
 
     @classmethod
@@ -84,19 +87,22 @@ class Snapshots:
     @classmethod
     def from_traces(
         cls,
-        traces: Traces,
+        traces: Traces | Windows,
         components: Sequence[str] | None = None,
         times_seconds: Sequence[float] | np.ndarray | None = None,
         *,
         count: int | None = None,
         clock: str | None = None,
         clock_kind: ClockKind = "work",
+        clock_marks: Sequence[float] = (),
+        clock_period: int | None = None,
     ) -> Snapshots:
-        """Repeated runs of one workload at the same times since each began.
+        """Repeated runs of one workload, or windows of the same members, at the same times since they began.
 
-        components: counters, None for all but the clock. times_seconds: None for every sample's length (the
-        median) as long as two runs go on, or with `count` so many of these, evenly spread. clock: the
-        counter that tells progress. The core None is the whole run, summed over its cores.
+        components: counters, None for all that this host had, but the clock and marks. times_seconds: None
+        for every sample's length (the median) as long as two runs go on, or with `count` so many of these,
+        evenly spread. clock: the counter that tells progress; clock_marks, clock_period: see `Clock`. Of
+        windows each core is a member.
         Raises BadData for runs of different workloads, NotEnoughRuns for fewer than two runs.
         """
         if len(traces) < FEWEST_RUNS:
@@ -104,14 +110,16 @@ class Snapshots:
                 f"{len(traces)} run is no distribution", fix="Trace the workload again, many times."
             )
         _one_workload(traces)
+        every = list(traces)
         if components is None:
-            components = [name for name in traces.counters if name != clock]
+            had = {n for t in every for n, v in t.counters.items() if np.isfinite(v).any()}
+            shares = {name for name in had if name.endswith("_running_ratio")}  # of perf's turns
+            components = sorted(had - {clock} - set(MARKS) - shares)
         for name in [*components, *([clock] if clock else [])]:
             if name not in traces.counters:
                 raise UnknownName("counter", name, traces.counters)
         if not components:
-            raise BadData("there is no counter besides the clock")
-        every = list(traces)
+            raise BadData("the traces have no counter with values, besides the clock")
         ends = _ends(traces, every)
         times = _times(every, ends, times_seconds, count)
         row = {run_id: i for i, run_id in enumerate(traces.run_ids)}
@@ -120,13 +128,14 @@ class Snapshots:
         for trace in every:
             states[numbers.index(trace.core), row[trace.run_id]] = _rates(trace, components, times)
         cores = {
-            core: _snapshots_of(states[i], times, ends, f"core {core}")
+            core: _snapshots_of(states[i], times, ends[core], f"core {core}", components)
             for i, core in enumerate(numbers)
         }
         made = cls(times, cores, tuple(components), ends)
         if clock is None:
             return made
-        return replace(made, clock=Clock.of(every, row, clock, clock_kind))
+        kept = Clock.of(every, row, clock, clock_kind, marks=clock_marks, period=clock_period)
+        return replace(made, clock=kept)
 
     def __len__(self) -> int:
         return len(self.times_seconds)
@@ -153,10 +162,12 @@ class Snapshots:
         shots = self.of(core)
         last = shots[min(k + 1, len(shots) - 1)]
         between = (1 - lam) * shots[k].idle_ratio + lam * last.idle_ratio
-        if self.end_seconds is None or not np.isfinite(self.end_seconds).any():
+        ends = np.zeros(0) if self.end_seconds is None else self.end_seconds[core]
+        ends = ends[np.isfinite(ends)]
+        if not len(ends):
             return between
         # Between two snapshots the runs' ends say when the share steps up.
-        ended = np.mean(self.end_seconds[np.isfinite(self.end_seconds)] < time_seconds)
+        ended = np.mean(ends < time_seconds)
         low, high = sorted((shots[k].idle_ratio, last.idle_ratio))
         return float(np.clip(ended, low, high))
 
@@ -170,10 +181,11 @@ def _checked_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
     return found
 
 
-def _one_workload(traces: Traces) -> None:
-    table = traces.traced
+def _one_workload(traces: Traces | Windows) -> None:
+    if not isinstance(traces, Traces):
+        return  # windows all have the same members
     for name in ("workload", "platform", "corunners"):
-        kinds = {str(value) for value in table.column(name).to_pylist()}
+        kinds = {str(value) for value in traces.traced.column(name).to_pylist()}
         if len(kinds) > 1:
             few = ", ".join(sorted(kinds)[:3])
             raise BadData(
@@ -182,15 +194,21 @@ def _one_workload(traces: Traces) -> None:
             )
 
 
-def _ends(traces: Traces, every: Sequence[Trace]) -> np.ndarray:
-    """(R,) when each run ended, NaN where it had not ended when its trace did."""
-    ends = {trace.run_id: trace.runtime_seconds for trace in every}
-    return np.array([ends.get(run_id, np.nan) for run_id in traces.run_ids])
+def _ends(traces: Traces | Windows, every: Sequence[Trace]) -> dict[int, np.ndarray]:
+    """{core: (R,)} when each run ended there, NaN where it had not ended when its trace did."""
+    whole = {trace.run_id: trace.runtime_seconds for trace in every}
+    own = {(trace.run_id, trace.core): trace.runtime_seconds for trace in every}
+    return {
+        core: np.array(
+            [own.get((run_id, core), whole.get(run_id, np.nan)) for run_id in traces.run_ids]
+        )
+        for core in sorted({trace.core for trace in every})
+    }
 
 
 def _times(
     every: Sequence[Trace],
-    ends: np.ndarray,
+    ends: Mapping[int, np.ndarray],
     times: Sequence[float] | np.ndarray | None,
     count: int | None,
 ) -> np.ndarray:
@@ -200,8 +218,12 @@ def _times(
         return _checked_times(times)
     step = float(np.median(np.concatenate([trace.interval_seconds for trace in every])))
     first = max(float(trace.time_seconds[0]) for trace in every)
-    last = sorted({t.run_id: float(t.time_seconds[-1]) for t in every}.values())[-FEWEST_RUNS]
-    ended = ends[np.isfinite(ends)]
+    reach: dict[str, float] = {}
+    for trace in every:
+        reach[trace.run_id] = max(float(trace.time_seconds[-1]), reach.get(trace.run_id, 0.0))
+    last = sorted(reach.values())[-FEWEST_RUNS]
+    ended = np.concatenate(list(ends.values()))
+    ended = ended[np.isfinite(ended)]
     last = max(last, float(ended.max()) if len(ended) else 0.0)
     grid = np.arange(1, max(int(last / step + 1e-9), 1) + 1) * step
     grid = grid[grid >= min(first, last) - 1e-9]
@@ -225,13 +247,18 @@ def _rates(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.nda
     inside &= times > begin[sample] - slack
     for column, name in enumerate(components):
         if name in trace.counters:
-            rate = trace.counters[name] / trace.interval_seconds
+            level = name in LEVELS
+            rate = trace.counters[name] / (1.0 if level else trace.interval_seconds)
             found[inside, column] = rate[sample[inside]]
     return found
 
 
 def _snapshots_of(
-    states: np.ndarray, times: np.ndarray, ends: np.ndarray, where: str
+    states: np.ndarray,
+    times: np.ndarray,
+    ends: np.ndarray,
+    where: str,
+    components: Sequence[str],
 ) -> list[Snapshot]:
     """states: (R, s, d), NaN where a run is not known at a time."""
     made = []
@@ -240,10 +267,12 @@ def _snapshots_of(
         known = np.isfinite(states[:, k]).all(axis=1) & ~ended
         counted = int(ended.sum() + known.sum())
         if counted < FEWEST_RUNS:
+            null = [name for c, name in enumerate(components) if np.isnan(states[:, :, c]).all()]
+            fix = "Ask for snapshots at times that more traces cover."
+            if null:
+                fix = f"{', '.join(null)}: null in every run; leave it out of the components."
             raise NotEnoughRuns(
-                f"only {counted} runs are known at {time:g} s",
-                where=where,
-                fix="Ask for snapshots at times that more traces cover.",
+                f"only {counted} runs are known at {time:g} s", where=where, fix=fix
             )
         runs = np.flatnonzero(known)
         if len(runs):

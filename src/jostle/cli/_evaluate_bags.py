@@ -101,8 +101,12 @@ def pairs(
 
 def bag(
     data: Annotated[
-        Path, typer.Option(help="The dataset: a folder of runs, as jostle import magus makes it.")
-    ] = Path("bags"),
+        Path | None,
+        typer.Option(
+            help="The dataset: a folder of runs, as jostle import magus makes it.  "
+            "[default: the vision bags that come with Jostle]"
+        ),
+    ] = None,
     cpu_platform: Annotated[
         str | None, typer.Option(help="The platform whose runs give CPU time and fairness.")
     ] = None,
@@ -110,12 +114,19 @@ def bag(
         str | None,
         typer.Option(
             help="Workload feature that says which workloads are one benchmark; left out together.  "
-            "[default: program, benchmark or family where there is one]"
+            "[default: program, benchmark, kernel or family where there is one]"
         ),
     ] = None,
     target: Annotated[
-        str, typer.Option(help="extra for finite jobs, slowdown for steady work.")
-    ] = "extra",
+        str | None,
+        typer.Option(
+            help="extra for finite jobs, slowdown for steady work.  [default: extra; slowdown "
+            "without --data]"
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Only these, separated by commas.  [default: all]")
+    ] = None,
     folds: Annotated[int, typer.Option(help="Parts that the pairs are cut into.", min=2)] = 6,
     bounds: Annotated[bool, typer.Option(help="Fit more to measure coverage.")] = True,
     figures: Annotated[
@@ -127,9 +138,15 @@ def bag(
 ) -> None:
     """Leave one benchmark out, and pairs out: errors by method and feature group, and what is asked."""
     import jostle
+    from jostle.datasets import VISION_CPU, vision_bags
     from jostle.evaluate import draw_bags, evaluate_bags
 
-    runs = jostle.read_runs(data)
+    if data is None:
+        runs = vision_bags()
+        cpu_platform = cpu_platform or VISION_CPU
+    else:
+        runs = jostle.read_runs(data)
+    target = target or ("slowdown" if data is None else "extra")
     with fit_progress("fitting") as report:
         found = evaluate_bags(
             runs,
@@ -139,6 +156,7 @@ def bag(
             folds=folds,
             seeds=range(seed, seed + seeds),
             bounds=bounds,
+            methods=methods.split(",") if methods else None,
             progress=report,
         )
     drawn = [] if figures is None else draw_bags(found, figures)
@@ -149,8 +167,9 @@ def bag(
             "schema": "evaluate/v1",
             "name": "bag",
             "data": {
-                "dataset": str(data),
-                "version": jostle.Dataset(data).version(),
+                "dataset": "vision" if data is None else str(data),
+                "version": None if data is None else jostle.Dataset(data).version(),
+                "cpu_platform": cpu_platform,
                 "origins": [vars(origin) for origin in runs.origins],
             },
             "seed": seed,
@@ -170,23 +189,26 @@ def bag(
 def _print(found: Any) -> None:
     m = found.metrics
     for test in ("application", "pair"):
+        level = 80 if any(key.startswith(f"coverage_80_{test}") for key in m) else 90
         keys = [
             ("relative_error_mean_{}_ratio", "each"),
             ("relative_error_mean_bag_{}_ratio", "bag"),
             ("extra_time_r2_{}", "R² of extra"),
-            ("coverage_90_{}_ratio", "coverage 90"),
-            ("coverage_90_standard_error_{}_ratio", "± s.e."),
+            ("log_slowdown_r2_{}", "R² of log slowdown"),
+            (f"coverage_{level}_{{}}_ratio", f"coverage {level}"),
+            (f"coverage_{level}_standard_error_{{}}_ratio", "± s.e."),
         ]
         rows = []
         for name in found.methods:
-            at = f"{test}_{name}"
-            if f"relative_error_mean_{at}_ratio" not in m:
+            title = f"{test}_{name}"
+            if f"relative_error_mean_{title}_ratio" not in m:
                 continue
-            values = [m.get(key.format(at), float("nan")) for key, _ in keys]
+            values = [m.get(key.format(title), float("nan")) for key, _ in keys]
             cells = [percent(value) for value in values]
-            cells[2] = "–" if values[2] != values[2] else f"{values[2]:.2f}"
+            for at in (2, 3):
+                cells[at] = "–" if values[at] != values[at] else f"{values[at]:.2f}"
             rows.append([name, *cells])
-        print_table([f"{test} held out", *(t for _, t in keys)], rows, right=range(1, 6))
+        print_table([f"{test} held out", *(t for _, t in keys)], rows, right=range(1, 7))
         typer.echo("")
     rows = [[name, percent(s), f"{u:.2f}"] for name, s, u in found.uses_table()[:15]]
     print_table(["the tree asks about", "of answers", "times"], rows, right=(1, 2))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from jostle.cli._people import fit_progress, print_json, print_table
+
+if TYPE_CHECKING:
+    from jostle.bridge import Bridge
 
 QUICK = ("phases-1-7", "phases-5-7", "phases-15-7", "drift-7")
 
@@ -39,9 +43,32 @@ def bridge(
         list[str] | None, typer.Option(help="Of recorded traces: a counter of the state.")
     ] = None,
     clock: Annotated[
-        str | None, typer.Option(help="Of recorded traces: the counter of progress.")
+        str | None,
+        typer.Option(
+            help="Of recorded traces: the counter of progress.  none: made data without its marks."
+        ),
     ] = None,
     clock_kind: Annotated[str, typer.Option(help="work or beats.")] = "work",
+    mark: Annotated[
+        list[float] | None,
+        typer.Option(help="What the clock has reached where a phase begins; repeat for more."),
+    ] = None,
+    period: Annotated[
+        int | None, typer.Option(help="Of beats: phases after which the program begins anew.")
+    ] = None,
+    windows: Annotated[
+        bool,
+        typer.Option(
+            help="Of recorded traces: members side by side are the cores of one run; scores the "
+            "multi-core graphs too."
+        ),
+    ] = False,
+    ended: Annotated[
+        float,
+        typer.Option(
+            help="The share of runs that may have ended by the last snapshot.", min=0, max=0.99
+        ),
+    ] = 0.0,
     runs: Annotated[int, typer.Option(help="Of made data: runs.", min=16)] = 400,
     splits: Annotated[int, typer.Option(help="Of the runs, at random.", min=1)] = 3,
     speed: Annotated[bool, typer.Option(help="Also time the solvers.")] = True,
@@ -57,11 +84,13 @@ def bridge(
     Half of the runs make snapshots and forecasts, the other half says what was right; the oracle is what
     the first half measured at that time. Times that are also training snapshots are left out as leaks.
     """
+    import jostle
     from jostle.evaluate import (
         accuracy_metrics,
         brute_force_errors,
         leaks_of_design,
         score,
+        score_document,
         score_rows,
         speed_metrics,
         table_three,
@@ -71,7 +100,14 @@ def bridge(
     names = list(data or QUICK)
     metrics: dict[str, Any] = {}
     scores = []
-    settings = (snapshots, component, clock, clock_kind)
+    method = jostle.Bridge(
+        components=tuple(component) if component else None,
+        clock=None if clock == "none" else clock,
+        clock_kind=cast(Any, clock_kind),
+        clock_marks=tuple(mark or ()),
+        clock_period=period,
+    )
+    settings = _Recorded(method, snapshots, windows, ended, clock != "none")
     with fit_progress("forecasting") as report:
         for name in names:
             label, made = _splits(name, published, settings, runs, splits, seed)
@@ -98,7 +134,8 @@ def bridge(
         drawn += draw_predicted(figures, published=published, seed=seed)
     if json_:
         document = {"schema": "evaluate/v1", "name": "bridge", "data": names, "seed": seed}
-        document |= {"metrics": metrics, **extra, "figures": [str(path) for path in drawn]}
+        document |= {"metrics": metrics, "scores": [score_document(one) for one in scores]}
+        document |= {**extra, "figures": [str(path) for path in drawn]}
         print_json(document)
         return
     for one in scores:
@@ -116,10 +153,20 @@ def bridge(
         typer.echo(path)
 
 
+@dataclass(frozen=True)
+class _Recorded:
+    """How recorded traces are evaluated."""
+
+    method: Bridge
+    snapshots: int
+    windows: bool
+    ended: float
+    marks: bool  # of made data
+
+
 def _splits(
-    name: str, published: Path | None, settings: Any, runs: int, splits: int, seed: int
+    name: str, published: Path | None, settings: _Recorded, runs: int, splits: int, seed: int
 ) -> tuple[str, Any]:
-    import jostle
     from jostle.errors import UsageError
     from jostle.evaluate import made_splits, published_splits, trace_splits
 
@@ -131,16 +178,23 @@ def _splits(
         return name, published_splits(published, int(name[5:]), splits=splits, seed=seed)
     folder = Path(name)
     if not folder.is_dir():
-        return name, made_splits(name, runs=runs, splits=splits, seed=seed)
-    from jostle.traces import read_traces
+        made = made_splits(
+            name, runs=runs, splits=splits, ended=settings.ended, clock=settings.marks, seed=seed
+        )
+        return name, made
+    from jostle.traces import Windows, read_traces
 
-    snapshots, component, clock, clock_kind = settings
-    method = jostle.Bridge(
-        components=tuple(component) if component else None, clock=clock, clock_kind=clock_kind
-    )
     traces = read_traces(folder)
-    label = folder.resolve().name
-    return label, trace_splits(traces, snapshots, method=method, splits=splits, seed=seed)
+    made = trace_splits(
+        Windows.of(traces) if settings.windows else traces,
+        settings.snapshots,
+        method=settings.method,
+        splits=splits,
+        ended=settings.ended,
+        graphs=("barycentric", "series_parallel") if settings.windows else (),
+        seed=seed,
+    )
+    return folder.resolve().name, made
 
 
 def _print_table_two(table: dict[str, Any]) -> None:

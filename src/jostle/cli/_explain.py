@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from jostle.cli._people import duration, percent, print_json, print_table
+from jostle.cli._predict import one_colocation
 
 EVIDENCE = {
     "same_colocation": "of exactly this co-location",
@@ -50,20 +51,14 @@ def explain(
     from jostle.errors import UsageError
     from jostle.factorization import FittedFactorization, explain
     from jostle.models import load
-    from jostle.runs import Colocations, read_runs
+    from jostle.runs import read_runs
 
     fitted = load(model)
     predictor = fitted.predictor
     method = str(fitted.said.get("method"))
     if method not in ("factorization", "bag"):
         raise UsageError(f"only a factorization or a bag model can be explained, not {method}")
-    known = predictor.platform_names
-    if platform is None and len(known) != 1:
-        few = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
-        raise UsageError(f"say --platform: the model knows {len(known)} ({few})")
-    asked = Colocations.from_columns(
-        workload=[workload], platform=[platform or known[0]], corunners=[beside or []]
-    )
+    asked = one_colocation(predictor, workload, platform, beside or [])
     runs = None if dataset is None else read_runs(dataset)
     bounds = fitted.bound(asked, confidence)
     if not isinstance(predictor, FittedFactorization):

@@ -43,6 +43,10 @@ def fit(
         str | None,
         typer.Option(help="With bag: the platform whose runs give CPU time and fairness."),
     ] = None,
+    process: Annotated[
+        bool,
+        typer.Option(help="With slowdown: average the form with a Gaussian process."),
+    ] = False,
     calibrate_by: Annotated[
         str | None,
         typer.Option(
@@ -100,7 +104,7 @@ def fit(
     by = calibrate_by or ("window" if method == "factorization" else "together")
     known: dict[str, Callable[[], Any]] = {
         "factorization": lambda: jostle.Factorization(form=form, members=members, steps=steps),
-        "slowdown": lambda: jostle.Slowdown(target=target or "slowdown"),
+        "slowdown": lambda: jostle.Slowdown(target=target or "slowdown", process=process),
         "bag": lambda: jostle.Bag(target=target or "extra", cpu_platform=cpu_platform),
         "accelerator": lambda: jostle.Accelerator(str(dataset), gpu, kernels, bus),
     }

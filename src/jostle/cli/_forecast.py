@@ -1,4 +1,5 @@
-"""`jostle forecast`: the distribution of resource use at a time, from repeated traces of one workload."""
+"""`jostle forecast`: the distribution of resource use at a time, from repeated traces, of one workload or
+of several together."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jostle.cli._people import print_json, print_table
+from jostle.cli._forecast_answers import print_answers, print_totals, said, said_total
+from jostle.cli._forecast_data import contexts_of, fitted_ones
+from jostle.cli._people import print_json
 
 if TYPE_CHECKING:
-    from jostle.bridge import Distribution
-    from jostle.traces import Traces
-
-QUANTILES = (0.05, 0.5, 0.95, 0.99)
+    from jostle.bridge import Forecast
+    from jostle.cli._forecast_answers import Total
 
 
 def register(app: typer.Typer) -> None:
@@ -22,12 +23,18 @@ def register(app: typer.Typer) -> None:
 
 
 def forecast(
-    dataset: Annotated[Path, typer.Argument(help="A folder with traces of repeated runs.")],
+    dataset: Annotated[
+        list[Path],
+        typer.Argument(help="Folders with traces of repeated runs, or saved forecasts."),
+    ],
     at: Annotated[
         list[float], typer.Option("--at", help="Seconds since the run began; repeat for more.")
     ],
     workload: Annotated[
-        str | None, typer.Option("--workload", "-w", help="What runs.  [default: the only one]")
+        list[str] | None,
+        typer.Option(
+            "--workload", "-w", help="What runs; repeat for several.  [default: the only one]"
+        ),
     ] = None,
     platform: Annotated[
         str | None, typer.Option("--platform", "-p", help="Where.  [default: the only one]")
@@ -38,6 +45,9 @@ def forecast(
             "--beside", "-b", help="A co-runner; repeat for more.  [default: any one set]"
         ),
     ] = None,
+    windows: Annotated[
+        bool, typer.Option(help="Members traced side by side are the cores of one run.")
+    ] = False,
     core: Annotated[int, typer.Option(help="Which core of the run.")] = 0,
     method: Annotated[
         str, typer.Option(help="bridge, ot, spline, mixture, nearest, phase or select.")
@@ -45,6 +55,9 @@ def forecast(
     graph: Annotated[
         str, typer.Option(help="How cores hang together: path, barycentric or series_parallel.")
     ] = "path",
+    eps: Annotated[
+        str, typer.Option(help="Blur of the bridge, of the spread: a number, inf, or cv.")
+    ] = "0.1",
     component: Annotated[
         list[str] | None,
         typer.Option(help="A counter of the state; repeat for more.  [default: all]"),
@@ -56,9 +69,35 @@ def forecast(
         str | None, typer.Option(help="The counter of progress, for phase and select.")
     ] = None,
     clock_kind: Annotated[str, typer.Option(help="work or beats.")] = "work",
+    mark: Annotated[
+        list[float] | None,
+        typer.Option(help="What the clock has reached where a phase begins; repeat for more."),
+    ] = None,
+    period: Annotated[
+        int | None, typer.Option(help="Of beats: phases after which the program begins anew.")
+    ] = None,
     limit: Annotated[
         list[str] | None,
         typer.Option(help="COUNTER=RATE per second: also print P(rate > limit); repeatable."),
+    ] = None,
+    capacity: Annotated[
+        list[str] | None,
+        typer.Option(help="COUNTER=RATE: P(all workloads together > capacity); repeatable."),
+    ] = None,
+    context: Annotated[
+        list[float] | None,
+        typer.Option(help="Of each folder or workload in order: the number of its context."),
+    ] = None,
+    at_context: Annotated[
+        float | None,
+        typer.Option(help="Forecast between these contexts, where nobody measured."),
+    ] = None,
+    atoms: Annotated[
+        int | None,
+        typer.Option(help="Also the distribution as so many atoms (in --json and --save).", min=1),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Keep the forecast in this folder, to be asked again.")
     ] = None,
     picture: Annotated[
         Path | None, typer.Option(help="A folder for a picture over time (PNG and SVG).")
@@ -68,16 +107,17 @@ def forecast(
 ) -> None:
     """The distribution of resource use at any time between the first and the last snapshot.
 
-    Rates are per second. Ends with 2 for a time outside the traces: it does not extrapolate.
+    Rates are per second. Several workloads, by -w or by folders, are added as independent ones; with
+    --at-context they are one workload in several contexts, such as its number of co-runners. Ends with 2 for
+    a time outside the traces: it does not extrapolate.
     """
     from typing import cast
 
     import jostle
-    from jostle.bridge import Snapshots
-    from jostle.traces import read_traces
+    from jostle.bridge import exceedance, exceedance_of_any, total_demand
+    from jostle.errors import UsageError
 
-    limits = _limits(limit or [])
-    traces = _chosen(read_traces(dataset), workload, platform, beside)
+    limits, capacities = _limits("--limit", limit), _limits("--capacity", capacity)
     settings = jostle.Bridge(
         method=method,
         graph=graph,
@@ -85,116 +125,98 @@ def forecast(
         snapshots=snapshots,
         clock=clock,
         clock_kind=cast(Any, clock_kind),
+        clock_marks=tuple(mark or ()),
+        clock_period=period,
+        eps=cast(Any, _eps(eps)),
         seed=seed,
     )
-    fitted = jostle.forecast(traces, settings)
-    answers = [fitted.at(time, core) for time in at]
-    over = [found.exceedance_ratio(limits) if limits else None for found in answers]
+    fitted = fitted_ones(dataset, workload, platform, beside, windows, settings)
+    if len(fitted) > 1 and (save is not None or picture is not None):
+        raise UsageError("--save and --picture are for one workload at a time")
+    if (at_context is None) != (not context):
+        raise UsageError("--context and --at-context go together")
+    if at_context is None:
+        answers = [[_at(name, one, time, core) for time in at] for name, one in fitted]
+    else:
+        contexts = contexts_of(context or [], fitted)
+        answers = [[contexts.at(time, at_context, core) for time in at]]
+        fitted = [(f"context {at_context:g}", fitted[0][1])]
+    totals: list[Total] = []
+    if capacities or len(fitted) > 1:
+        for number, time in enumerate(at):
+            parts = [found[number] for found in answers]
+            total = total_demand(parts, seed=seed)
+            over = {name: exceedance(parts, name, value) for name, value in capacities.items()}
+            both = exceedance_of_any(parts, capacities, seed=seed) if len(capacities) > 1 else None
+            totals.append((time, total, over, both))
     drawn: list[Path] = []
     if picture is not None:
         from jostle.evaluate import draw_forecast
 
-        drawn = draw_forecast(fitted, picture, core=core)
+        drawn = draw_forecast(fitted[0][1], picture, core=core)
+    if save is not None:
+        fitted[0][1].save(save, atoms=atoms)
     if json_:
-        print_json(
+        each = [
             {
-                "schema": "forecast/v1",
-                "data": {"dataset": str(dataset), "runs": len(traces)},
-                "settings": {"method": method, "graph": graph, "core": core, "seed": seed},
-                "snapshots": len(cast(Snapshots, fitted.snapshots)),
-                "span_seconds": list(fitted.span_seconds),
-                "answers": [
-                    _document(found, limits, p) for found, p in zip(answers, over, strict=True)
-                ],
-                "pictures": [str(path) for path in drawn],
+                "workload": name,
+                "snapshots": len(one.snapshots),
+                "span_seconds": list(one.span_seconds),
+                "settings": {"method": one.method.method, "graph": one.method.graph, "core": core}
+                | {"seed": one.method.seed, "eps": one.eps},
+                "answers": [said(law, limits, atoms) for law in found],
             }
-        )
+            for (name, one), found in zip(fitted, answers, strict=True)
+        ]
+        document: dict[str, Any] = {
+            "schema": "forecast/v1",
+            "data": {"datasets": [str(folder) for folder in dataset]},
+        }
+        document |= each[0] if len(each) == 1 else {"forecasts": each}
+        if totals:
+            document["total"] = [said_total(*row, capacities) for row in totals]
+        print_json(document | {"pictures": [str(path) for path in drawn]})
         return
-    rows = []
-    for found, probability in zip(answers, over, strict=True):
-        table = found.quantile(QUANTILES)
-        for column, name in enumerate(found.components):
-            rows.append(
-                [
-                    f"{found.time_seconds:g} s" if column == 0 else "",
-                    name,
-                    f"{found.mean[column]:.4g}",
-                    f"{found.covariance[column, column] ** 0.5:.3g}",
-                    *(f"{value:.4g}" for value in table[:, column]),
-                ]
-            )
-        if found.idle_ratio:
-            rows.append(["", "ended by then", f"{found.idle_ratio:.1%}", *[""] * 5])
-        if probability is not None:
-            rows.append(["", "P(over limit)", f"{probability:.4f}", *[""] * 5])
-    levels = [f"{level:.0%}" for level in QUANTILES]
-    print_table(["time", "per second", "mean", "std", *levels], rows, right=range(2, 8))
-    for text in dict.fromkeys(text for found in answers for text in found.warnings):
+    for (name, _), found in zip(fitted, answers, strict=True):
+        if len(fitted) > 1:
+            typer.echo(f"\n{name}")
+        print_answers(found, limits)
+    if totals:
+        typer.echo(f"\nall {len(fitted)} together, as independent ones")
+        print_totals(totals, capacities)
+    everything = [text for found in answers for law in found for text in law.warnings]
+    for text in dict.fromkeys(everything):
         typer.echo(f"warning: {text}", err=True)
     for path in drawn:
         typer.echo(path)
 
 
-def _document(
-    found: Distribution, limits: dict[str, float], probability: float | None
-) -> dict[str, Any]:
-    table = found.quantile(QUANTILES)
-    return {
-        "time_seconds": found.time_seconds,
-        "method": found.method,
-        "atoms": len(found),
-        "effective_atoms": found.effective_atoms,
-        "idle_ratio": found.idle_ratio,
-        "components": {
-            name: {
-                "mean_per_second": float(found.mean[column]),
-                "quantiles_per_second": {
-                    f"{level:g}": float(value)
-                    for level, value in zip(QUANTILES, table[:, column], strict=True)
-                },
-            }
-            for column, name in enumerate(found.components)
-        },
-        "covariance": found.covariance.tolist(),
-        "limits_per_second": limits or None,
-        "exceedance_ratio": probability,
-        "details": dict(found.details or {}),
-        "warnings": list(found.warnings),
-    }
+def _at(name: str, one: Forecast, time: float, core: int) -> Any:
+    from jostle.errors import JostleError
+
+    try:
+        return one.at(time, core)
+    except JostleError as error:
+        raise type(error)(error.what, where=error.where or name, fix=error.fix) from None
 
 
-def _limits(given: list[str]) -> dict[str, float]:
+def _limits(option: str, given: list[str] | None) -> dict[str, float]:
     from jostle.errors import UsageError
 
     found = {}
-    for text in given:
+    for text in given or []:
         name, _, value = text.rpartition("=")
         try:
             found[name] = float(value)
         except ValueError:
             name = ""
         if not name:
-            raise UsageError(f"--limit {text!r}", fix="Say COUNTER=RATE, like instructions=2e9.")
+            raise UsageError(f"{option} {text!r}", fix="Say COUNTER=RATE, like instructions=2e9.")
     return found
 
 
-def _chosen(
-    traces: Traces, workload: str | None, platform: str | None, beside: list[str] | None
-) -> Traces:
-    """Only the runs asked for. Raises UnknownName, BadData where none is left."""
-    from jostle.errors import BadData, UnknownName
-
-    rows = traces.traced.to_pylist()
-    for name, wanted in (("workload", workload), ("platform", platform)):
-        if wanted is not None:
-            known = sorted({row[name] for row in rows})
-            if wanted not in known:
-                raise UnknownName(name, wanted, known)
-            rows = [row for row in rows if row[name] == wanted]
-    if beside is not None:
-        rows = [row for row in rows if sorted(row["corunners"] or []) == sorted(beside)]
-    if not rows:
-        raise BadData("no traced run is of that workload, platform and company")
-    if len(rows) == len(traces):
-        return traces
-    return traces.select([row["run_id"] for row in rows])
+def _eps(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,14 +23,18 @@ def opcodes(
         str | None,
         typer.Option("--workload", "-w", help="A workload, or a .wasm file with its arguments."),
     ] = None,
+    callgrind: Annotated[
+        Path | None,
+        typer.Option(help="A file that callgrind wrote, with --dump-instr=yes --cache-sim=yes."),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Exact counts of executed instructions: of a WebAssembly workload, or of a native command."""
     from jostle.errors import UsageError
-    from jostle.measure import count_opcodes, find_workloads, native_mix
+    from jostle.measure import count_opcodes, find_workloads, native_mix, read_callgrind
 
-    if (workload is None) == (not words):
-        raise UsageError("name one workload with -w, or a command line after --")
+    if [workload is None, not words, callgrind is None].count(False) != 1:
+        raise UsageError("name one workload with -w, a command line after --, or --callgrind FILE")
     document: dict[str, Any]
     if workload is not None:
         found = find_workloads([workload])
@@ -44,9 +49,10 @@ def opcodes(
             "memory_bytes": counts.memory_bytes,
         }
     else:
-        mix = native_mix(words or [])
+        mix = native_mix(words or []) if callgrind is None else read_callgrind(callgrind)
+        source = {"command": words} if callgrind is None else {"callgrind": str(callgrind)}
         document = {
-            "command": words,
+            **source,
             "instructions": mix.instructions,
             "opcodes": mix.mnemonics,
             "unknown": mix.unknown,

@@ -64,7 +64,11 @@ def predict(
     if traces is not None:
         fitted = _knowing(fitted, traces)
     one = input_ is None
-    asked = _one(fitted, workload or "", platform, beside or []) if one else _read(input_)
+    asked = (
+        one_colocation(fitted.predictor, workload or "", platform, beside or [])
+        if one
+        else _read(input_)
+    )
     seconds = fitted.predict(asked)
     bounds = fitted.bound(asked, confidence)
     answers = [
@@ -131,11 +135,15 @@ def _sentence(answer: dict[str, Any], confidence: float) -> str:
     return f"{said}\n{answer['outcome']}: {reason}"
 
 
-def _one(fitted: Any, workload: str, platform: str | None, beside: list[str]) -> Colocations:
+def one_colocation(
+    predictor: Any, workload: str, platform: str | None, beside: list[str]
+) -> Colocations:
+    """What is asked about. Raises UsageError where no platform is named and the model answers on several."""
     from jostle.errors import UsageError
     from jostle.runs import Colocations
 
-    known = fitted.predictor.platform_names
+    inputs = getattr(predictor, "input_platforms", ())
+    known = [name for name in predictor.platform_names if name not in inputs]
     if platform is None and len(known) != 1:
         few = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
         raise UsageError(f"say --platform: the model knows {len(known)} ({few})")

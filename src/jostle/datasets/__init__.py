@@ -11,10 +11,16 @@ from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
     from ._sample import sample, sample_description
+    from ._vision import VISION_CPU, vision_bags
 
-_HOMES = {"sample": "_sample", "sample_description": "_sample"}
+_HOMES = {
+    "VISION_CPU": "_vision",
+    "sample": "_sample",
+    "sample_description": "_sample",
+    "vision_bags": "_vision",
+}
 
-__all__ = ["sample", "sample_description"]
+__all__ = ["VISION_CPU", "sample", "sample_description", "vision_bags"]
 
 
 def __getattr__(name: str) -> Any:

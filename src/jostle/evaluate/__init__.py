@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from ._bridge_data import drift, phase_program
     from ._bridge_figures import draw_convergence, draw_forecast, draw_predicted
     from ._bridge_oracle import brute_force_errors
-    from ._bridge_report import accuracy_metrics, score_rows, speed_metrics, table_three, table_two
+    from ._bridge_report import (
+        accuracy_metrics,
+        score_document,
+        score_rows,
+        speed_metrics,
+        table_three,
+        table_two,
+    )
     from ._contention import History, Job, Machine, Phase, Program, simulate
     from ._coverage import COVERAGE_KINDS, Covered, coverage_by_group
     from ._factorization import (
@@ -125,6 +132,7 @@ _HOMES = {
     "published_splits": "_bridge",
     "run_protocol": "_protocol",
     "score": "_bridge",
+    "score_document": "_bridge_report",
     "score_rows": "_bridge_report",
     "solo_medians": "_tour",
     "speed_metrics": "_bridge_report",
@@ -200,6 +208,7 @@ __all__ = [
     "published_splits",
     "run_protocol",
     "score",
+    "score_document",
     "score_rows",
     "simulate",
     "simulate_campaign",

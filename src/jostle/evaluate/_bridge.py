@@ -8,13 +8,23 @@ snapshots, bit for bit, is a leak and is left out; the paper's own design has 8 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from jostle.bridge import Bridge, Cloud, Forecast, Snapshots, few, place, wasserstein
+from jostle.bridge import (
+    Bridge,
+    Cloud,
+    Distribution,
+    Forecast,
+    Snapshot,
+    Snapshots,
+    few,
+    place,
+    wasserstein,
+)
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.evaluate._bridge_baselines import predictions
 from jostle.evaluate._bridge_data import (
@@ -26,7 +36,7 @@ from jostle.evaluate._bridge_data import (
     phase_program,
     read_published,
 )
-from jostle.traces import Traces
+from jostle.traces import Traces, Windows
 
 STEADY = 1.0  # cycles: the first one is the start-up
 CANDIDATES = 120  # times at which a snapshot may be placed
@@ -36,7 +46,7 @@ Progress = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class Question:
-    """One time on one core: the truth of B and A's own measurement there."""
+    """One time on one core: the truth of B and A's own measurement there, ended runs as an atom at 0."""
 
     time_seconds: float
     core: int
@@ -47,29 +57,44 @@ class Question:
 
 @dataclass(frozen=True)
 class Split:
-    """Training snapshots of A, and questions that B answers."""
+    """Training snapshots of A, and questions that B answers. others: {name: (forecast, its method)} that
+    are scored too."""
 
     forecast: Forecast
     questions: Sequence[Question]
-    paper: Bridge | None = None
     period: float | None = None
-    placed: Forecast | None = None  # phase-aware, of as many snapshots placed by the clock
+    others: Mapping[str, tuple[Forecast, str]] = field(default_factory=dict)
+
+
+MEASURES = ("w2", "q95", "q99", "brier")
 
 
 @dataclass
 class Scores:
-    """w2[method]: one per (split, question), aligned, NaN where a method had no answer."""
+    """w2[method], …: one per (split, question), aligned, NaN where a method had no answer.
+
+    w2, q95, q99 (mean error of the quantiles): in scaled units. brier: squared error of P(any > limit).
+    w1[method]: (d,) each, per component in its own units.
+    """
 
     name: str
+    components: tuple[str, ...] = ()
     w2: dict[str, list[float]] = field(default_factory=dict)
     q95: dict[str, list[float]] = field(default_factory=dict)
+    q99: dict[str, list[float]] = field(default_factory=dict)
     brier: dict[str, list[float]] = field(default_factory=dict)
+    w1: dict[str, list[np.ndarray]] = field(default_factory=dict)
     leaks: int = 0
     asked: int = 0
 
-    def mean(self, method: str) -> float:
-        """Mean W2 where every method answered."""
-        return float(np.mean(np.array(self.w2[method])[self._known()]))
+    def mean(self, method: str, measure: str = "w2") -> float:
+        """Mean over the questions that every method answered."""
+        return float(np.mean(np.array(getattr(self, measure)[method])[self._known()]))
+
+    def component_errors(self, method: str) -> dict[str, float]:
+        """{component: mean W1 in its own units}."""
+        values = np.array(self.w1[method])[self._known()].mean(axis=0)
+        return dict(zip(self.components, values.tolist(), strict=True))
 
     def ratio(self, method: str) -> float:
         """Mean W2 over the oracle's."""
@@ -92,9 +117,9 @@ class Scores:
 
 def score(name: str, splits: Sequence[Split], progress: Progress | None = None) -> Scores:
     """All methods on all questions that do not leak."""
-    found = Scores(name)
+    found = Scores(name, splits[0].forecast.components if splits else ())
     total = sum(len(split.questions) for split in splits)
-    answered: list[dict[str, tuple[float, float, float]]] = []
+    answered: list[dict[str, Compared]] = []
     for split in splits:
         scale = split.forecast.scale
         pooled = np.concatenate(
@@ -106,12 +131,10 @@ def score(name: str, splits: Sequence[Split], progress: Progress | None = None) 
             if question.leaks:
                 found.leaks += 1
                 continue
-            clouds = predictions(
-                split.forecast, split.paper, question.core, question.time_seconds, split.period
-            )
-            if split.placed is not None:
-                placed = split.placed.at(question.time_seconds, question.core, method="phase")
-                clouds["phase_placed"] = placed.cloud
+            at, core = question.time_seconds, question.core
+            clouds = predictions(split.forecast, core, at, split.period)
+            for key, (other, method) in split.others.items():
+                clouds[key] = other.at(at, core, method=method).cloud
             clouds["oracle"] = question.oracle
             answered.append(
                 {key: _compare(c, question.truth, scale, limit) for key, c in clouds.items()}
@@ -121,40 +144,62 @@ def score(name: str, splits: Sequence[Split], progress: Progress | None = None) 
     if not answered:
         raise NotEnoughRuns(f"{name}: every time leaks, or there is none")
     for method in dict.fromkeys(key for row in answered for key in row):
-        values = np.array([row.get(method, (np.nan,) * 3) for row in answered])
-        for number, table in enumerate((found.w2, found.q95, found.brier)):
-            table[method] = values[:, number].tolist()
+        none = ((np.nan,) * len(MEASURES), np.full(len(found.components), np.nan))
+        values = [row.get(method, none) for row in answered]
+        for number, measure in enumerate(MEASURES):
+            getattr(found, measure)[method] = [value[0][number] for value in values]
+        found.w1[method] = [value[1] for value in values]
     return found
 
 
-def _compare(
-    guess: Cloud, truth: Cloud, scale: np.ndarray, limit: np.ndarray
-) -> tuple[float, float, float]:
-    """W2, mean error of the 95% quantiles, both in scaled units, and the squared error of P(any > limit)."""
+Compared = tuple[tuple[float, ...], np.ndarray]
+
+
+def _compare(guess: Cloud, truth: Cloud, scale: np.ndarray, limit: np.ndarray) -> Compared:
+    """(MEASURES), and (d,) W1 per component."""
     guess = few(guess.merged, COMPARED, 0)
     w2 = wasserstein(guess.scaled(scale), truth.scaled(scale))
-    tops = []
-    for cloud in (guess, truth):
-        order = np.argsort(cloud.atoms, axis=0)
-        below = np.cumsum(cloud.weights[order], axis=0)
-        rows = np.minimum((below < 0.95 - 1e-12).sum(axis=0), len(cloud) - 1)
-        tops.append(np.take_along_axis(cloud.atoms, order, axis=0)[rows, np.arange(len(scale))])
-    q95 = float(np.abs((tops[0] - tops[1]) * scale).mean())
+    laws = [
+        Distribution.of(cloud, [str(i) for i in range(len(scale))], "") for cloud in (guess, truth)
+    ]
+    tops = [law.quantile((0.95, 0.99)) for law in laws]
+    q95, q99 = np.abs((tops[0] - tops[1]) * scale).mean(axis=1)
     over = [float(c.weights @ (c.atoms > limit).any(axis=1)) for c in (guess, truth)]
-    return w2, q95, (over[0] - over[1]) ** 2
+    w1 = np.array([_w1(guess, truth, column) for column in range(len(scale))])
+    return (w2, float(q95), float(q99), (over[0] - over[1]) ** 2), w1
+
+
+def _w1(x: Cloud, y: Cloud, column: int) -> float:
+    """The area between the distribution functions of one component."""
+    values = np.concatenate([x.atoms[:, column], y.atoms[:, column]])
+    mass = np.concatenate([x.weights, -y.weights])
+    order = np.argsort(values)
+    apart = np.abs(np.cumsum(mass[order])[:-1])
+    return float(apart @ np.diff(values[order]))
+
+
+def _with_idle(shot: Snapshot) -> Cloud:
+    names = [str(i) for i in range(shot.cloud.atoms.shape[1])]
+    return Distribution.of(shot.cloud, names, "", idle_ratio=shot.idle_ratio).cloud
 
 
 def trace_splits(
-    traces: Traces,
+    traces: Traces | Windows,
     snapshots: int,
     *,
     method: Bridge | None = None,
     splits: int = 3,
     times: int = 24,
+    ended: float = 0.0,
+    graphs: Sequence[str] = (),
     seed: int = 0,
 ) -> list[Split]:
     """Splits of recorded or made traces: half of the runs each, `snapshots` evenly spread times, and
-    `times` random ones in between while all runs go on. Each core is asked. Raises NotEnoughRuns."""
+    `times` random ones in between. Each core is asked.
+
+    ended: the share of the cores' runs that have ended by the last snapshot; 0: while all go on. graphs:
+    bridges of these graphs are scored too. Raises NotEnoughRuns, UsageError.
+    """
     method = method or Bridge()
     if len(traces) < 8:
         raise NotEnoughRuns(
@@ -163,7 +208,7 @@ def trace_splits(
     every = list(traces)
     step = float(np.median(np.concatenate([trace.interval_seconds for trace in every])))
     first = max(float(trace.time_seconds[0]) for trace in every)
-    last = min(float(trace.time_seconds[-1]) for trace in every)
+    last = float(np.quantile([trace.time_seconds[-1] for trace in every], ended, method="lower"))
     if snapshots < 2 or last - first < 2 * snapshots * step:
         raise UsageError(
             f"{snapshots} snapshots in {last - first:g} s of traces", fix="At least two, and apart."
@@ -179,7 +224,12 @@ def trace_splits(
         by_clock = method.clock is not None and method.clock_kind == "beats"
         candidates = np.linspace(first, last, CANDIDATES) if by_clock else grid
         everything = np.union1d(np.union1d(grid, asked), candidates)
-        settings = {"clock": method.clock, "clock_kind": method.clock_kind}
+        settings: dict[str, Any] = {
+            "clock": method.clock,
+            "clock_kind": method.clock_kind,
+            "clock_marks": method.clock_marks,
+            "clock_period": method.clock_period,
+        }
         a = Snapshots.from_traces(
             traces.select(ids[:half]), method.components, everything, **settings
         )
@@ -194,13 +244,17 @@ def trace_splits(
                 truth, oracle = b.of(core)[k], a.of(core)[k]
                 prints = {fingerprint(shot.cloud.atoms) for shot in train.of(core)}
                 leaks = fingerprint(oracle.cloud.atoms) in prints
-                questions.append(Question(float(time), core, truth.cloud, oracle.cloud, leaks))
+                both = _with_idle(truth), _with_idle(oracle)
+                questions.append(Question(float(time), core, *both, leaks))
         settled = replace(method, snapshots=None)
-        placed = None
+        others: dict[str, tuple[Forecast, str]] = {}
         if by_clock:
             able = a.select(np.searchsorted(everything, candidates))
-            placed = Forecast(able.select(place(able, snapshots, min(a.cores))), settled)
-        made.append(Split(Forecast(train, settled), questions, placed=placed))
+            placed = able.select(place(able, snapshots, min(a.cores)))
+            others["phase_placed"] = Forecast(placed, settled), "phase"
+        for graph in graphs:
+            others[graph] = Forecast(train, replace(settled, graph=graph)), "bridge"
+        made.append(Split(Forecast(train, settled), questions, others=others))
     return made
 
 
@@ -227,8 +281,8 @@ def published_splits(
                 Cloud.of(ask_clouds[k][order[part]]) for part in (slice(half), slice(half, None))
             )
             questions.append(Question(float(time), 0, b, a, ask_prints[k] in prints))
-        paper = Bridge.paper(PAPER_SCALE)
-        made.append(Split(Forecast(train, Bridge()), questions, paper, 1.0))
+        paper = Forecast(train, Bridge.paper(PAPER_SCALE)), "bridge"
+        made.append(Split(Forecast(train, Bridge()), questions, 1.0, {"paper": paper}))
     return made
 
 
@@ -240,14 +294,27 @@ def leaks_of_design(folder: Any, between: int) -> list[float]:
     return [float(times[k]) for k in inner if asked[k] in prints]
 
 
-def made_splits(name: str, *, runs: int = 400, seed: int = 0, splits: int = 3) -> list[Split]:
-    """The made data sets: `phases-JITTER-SNAPSHOTS` (jitter in percent) or `drift-SNAPSHOTS`."""
+def made_splits(
+    name: str,
+    *,
+    runs: int = 400,
+    seed: int = 0,
+    splits: int = 3,
+    ended: float = 0.0,
+    clock: bool = True,
+) -> list[Split]:
+    """The made data sets: `phases-JITTER-SNAPSHOTS` (jitter in percent) or `drift-SNAPSHOTS`.
+
+    clock: phase programs with their marks.
+    """
     parts = name.split("-")
     try:
         if parts[0] == "phases":
             jitter, snapshots = int(parts[1]) / 100, int(parts[2])
             traces = phase_program(runs, jitter=jitter, seed=seed)
-            method = Bridge(components=COUNTERS, clock="beats", clock_kind="beats")
+            method = Bridge(components=COUNTERS)
+            if clock:
+                method = replace(method, clock="beats", clock_kind="beats")
         elif parts[0] == "drift":
             snapshots = int(parts[1])
             traces = drift(runs, seed=seed)
@@ -259,4 +326,4 @@ def made_splits(name: str, *, runs: int = 400, seed: int = 0, splits: int = 3) -
             f"unknown data {name!r}",
             fix="phases-5-7 (jitter 5%, 7 snapshots), drift-7, nmpc-4 (4 inside each cycle).",
         ) from None
-    return trace_splits(traces, snapshots, method=method, splits=splits, seed=seed)
+    return trace_splits(traces, snapshots, method=method, splits=splits, ended=ended, seed=seed)

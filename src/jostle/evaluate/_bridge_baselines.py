@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jostle.bridge import Bridge, Cloud, Forecast, Snapshots, few
+from jostle.bridge import Cloud, Distribution, Forecast, Snapshots, few
 
 POOL = 500  # atoms of a pooled baseline
 
@@ -106,23 +106,27 @@ OWN = ("nearest", "mixture", "ot", "spline", "bridge", "phase", "select")
 
 
 def predictions(
-    forecast: Forecast, paper: Bridge | None, core: int, time: float, period: float | None
+    forecast: Forecast, core: int, time: float, period: float | None
 ) -> dict[str, Cloud]:
-    """{method: cloud} of every method that can answer."""
+    """{method: cloud} of every method that can answer, ended runs as an atom at 0."""
     snapshots = forecast.snapshots
     found: dict[str, Cloud] = {}
     for name in OWN:
         if name == "phase" and snapshots.clock is None:
             continue
         found[name] = forecast.at(time, core, method=name).cloud
-    for name, rule in SIMPLE.items():
-        cloud = rule(snapshots, core, time)
-        if cloud is not None:
-            found[name] = cloud
+    simple = {name: rule(snapshots, core, time) for name, rule in SIMPLE.items()}
     if period is not None:
-        cloud = same_phase(forecast, core, time, period)
+        simple["same_phase"] = same_phase(forecast, core, time, period)
+    idle = _idle(snapshots, core, time)
+    for name, cloud in simple.items():
         if cloud is not None:
-            found["same_phase"] = cloud
-    if paper is not None:
-        found["paper"] = Forecast(snapshots, paper).at(time, core).cloud
+            law = Distribution.of(cloud, snapshots.components, name, idle_ratio=idle)
+            found[name] = law.cloud
     return found
+
+
+def _idle(snapshots: Snapshots, core: int, time: float) -> float:
+    """The share of ended runs, on the line between the two snapshots."""
+    shares = [shot.idle_ratio for shot in snapshots.of(core)]
+    return float(np.interp(time, snapshots.times_seconds, shares))

@@ -47,13 +47,17 @@ def phase_program(
         ends = np.cumsum(own)
         n = int(np.ceil(ends[-1] / interval_seconds))
         time = interval_seconds * np.arange(1, n + 1)
-        index = np.minimum(np.searchsorted(ends, time - interval_seconds / 2), phases - 1)
-        passed = np.searchsorted(ends, time)
-        beats = np.diff(np.minimum(passed, phases - 1), prepend=0)
+        index = np.minimum(np.searchsorted(ends, time), phases - 1)
+        before = np.append(0, index[:-1])
+        beats = index - before
+        # A sample in which a mark falls has parts of two phases.
+        part = ((ends[before] - (time - interval_seconds)) / interval_seconds)[:, None]
+        part = np.where((before == index)[:, None], 1.0, part)
         for core in range(cores):
             effect = np.exp(0.10 * random.standard_normal((phases, 3)))
             noise = _autoregressive(random, n, 0.15, 0.8)
-            level = (means[core] * effect)[index] * np.exp(noise) * UNITS
+            use = means[core] * effect
+            level = (part * use[before] + (1 - part) * use[index]) * np.exp(noise) * UNITS
             traces.append(_trace(run, core, time, interval_seconds, level, beats, ends[-1]))
     return Traces.from_traces(traces)
 

@@ -23,6 +23,7 @@ from jostle.bridge import (
 )
 from jostle.evaluate._bridge_data import COUNTERS, PAPER_SCALE, drift, read_published
 from jostle.evaluate._figures import plotting, save
+from jostle.traces import LEVELS
 
 BANDS = ((0.05, 0.95, 0.15), (0.25, 0.75, 0.3))
 
@@ -32,6 +33,8 @@ def draw_forecast(
 ) -> list[Path]:
     """Quantile bands of every component over time, with the snapshots' own medians and ranges as bars."""
     plt = plotting()
+    from matplotlib.ticker import EngFormatter
+
     first, last = forecast.span_seconds
     axis = np.linspace(first, last, times)
     answers = [forecast.at(float(at), core) for at in axis]
@@ -58,7 +61,8 @@ def draw_forecast(
         middle = marks[:, 1, column]
         reach = np.abs(marks[:, [0, 2], column].T - middle)
         plot.errorbar(shown, middle, reach, fmt=".", color="black", linewidth=0.8, label="measured")
-        plot.set_ylabel(f"{component} / s")
+        plot.set_ylabel(component if component in LEVELS else f"{component} / s")
+        plot.yaxis.set_major_formatter(EngFormatter(sep=" "))
         plot.set_ylim(bottom=0)
     axes[-1][0].set_xlabel("seconds since the run began")
     handles, labels = axes[0][0].get_legend_handles_labels()
@@ -70,16 +74,18 @@ def draw_forecast(
 def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> list[Path]:
     """Figure 6 (the path, on the published snapshots or made ones) and 10 (both multi-core graphs)."""
     plt = plotting()
-    stop = Stopping(hilbert=1e-12, marginal_l1=0.0, sweeps=120)
+    stop = Stopping(hilbert=1e-12, marginal_l1=0.0, sweeps=400)
     if published is not None:
         _, arrays, _ = read_published(published, 4)
         scale = np.array([PAPER_SCALE[name] for name in COUNTERS])
         clouds = [Cloud.of(array).scaled(scale) for array in arrays]
+        alike = "eps 0.1, the paper's units"
     else:
+        alike = "eps 0.1 on every edge"
         clouds = _cores(1, 12, 200, seed)[0]
     figure, axis = plt.subplots(figsize=(4.2, 3.0))
     for number, (label, eps, unit) in enumerate(
-        (("eps 0.1, the paper's units", 0.1, "absolute"), ("eps 0.1 spread", 0.1, "spread"))
+        ((alike, 0.1, "absolute"), ("eps 0.1 spread", 0.1, "spread"))
     ):
         histories = [
             solve_edge(x, y, edge_eps(x, y, eps, unit), stopping=stop).convergence.residuals
@@ -88,7 +94,7 @@ def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> l
         _residuals(axis, histories, label, f"C{number}")
     axis.set_ylabel("Hilbert residual, worst edge")
     axis.set_xlabel("sweep")
-    axis.legend()
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     drawn = save(figure, folder, "figure-6-convergence-path")
     cores = _cores(4, 7, 150, seed)
     support = [barycentre_support([core[k] for core in cores], 200, seed) for k in range(7)]
@@ -100,23 +106,36 @@ def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> l
     _residuals(axis, [series.residuals], "series-parallel", "C1")
     axis.set_ylabel("Hilbert residual")
     axis.set_xlabel("sweep")
-    axis.legend()
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return drawn + save(figure, folder, "figure-10-convergence-multicore")
 
 
 def draw_predicted(folder: Path, *, published: Any = None, seed: int = 0) -> list[Path]:
-    """Figure 7 (third cycle of the published data, where given) and 11 (made four-core traces)."""
-    drawn = []
+    """Figure 7 (third cycle of the published data, where given, or made traces) and 11 (made four-core
+    traces)."""
     if published is not None:
-        times, truth, _ = read_published(published, 5)
-        train_times, arrays, _ = read_published(published, 1)
+        times, truth, prints = read_published(published, 5)
+        train_times, arrays, known = read_published(published, 1)
         forecast = Forecast(Snapshots.from_arrays(train_times, arrays, COUNTERS), Bridge())
-        inside = [k for k in range(len(times)) if 2 < times[k] < 3]
+        # A time whose measurement is itself a training snapshot shows nothing.
+        inside = [k for k in range(len(times)) if 2 < times[k] < 3 and prints[k] not in known]
         rows = [
             (f"cycle {times[k]:.2f}", forecast.at(float(times[k])).cloud, Cloud.of(truth[k]))
             for k in inside
         ]
-        drawn += save(_histograms(rows, COUNTERS), folder, "figure-7-predicted-path")
+    else:
+        made = drift(400, seed=seed)
+        seen, unseen = (made.select(part) for part in (made.run_ids[:200], made.run_ids[200:]))
+        asked = np.array([0.75, 1.25, 1.75, 2.25])
+        forecast = Forecast(
+            Snapshots.from_traces(seen, COUNTERS, np.linspace(0.01, 2.99, 7)), Bridge()
+        )
+        measured = Snapshots.from_traces(unseen, COUNTERS, asked).of(0)
+        rows = [
+            (f"{at:.2f} s", forecast.at(float(at)).cloud, shot.cloud)
+            for at, shot in zip(asked, measured, strict=True)
+        ]
+    drawn = save(_histograms(rows, COUNTERS), folder, "figure-7-predicted-path")
     traces = drift(200, seed=seed, cores=4)
     grid = np.linspace(0.01, 2.99, 7)
     at = float((grid[2] + grid[3]) / 2)
@@ -135,6 +154,8 @@ def draw_predicted(folder: Path, *, published: Any = None, seed: int = 0) -> lis
 def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[str]) -> Any:
     """A row per time or core, a column per component: predicted over measured."""
     plt = plotting()
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
     n, d = len(rows), len(components)
     figure, axes = plt.subplots(n, d, squeeze=False, figsize=(2.6 * d, 1.5 * n + 0.5))
     for line, (label, guess, truth) in zip(axes, rows, strict=True):
@@ -151,6 +172,8 @@ def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[s
                 label="predicted", **settings,
             )  # fmt: skip
             axis.set_yticks([])
+            axis.xaxis.set_major_locator(MaxNLocator(4))
+            axis.xaxis.set_major_formatter(EngFormatter(sep=" "))
         line[0].set_ylabel(label)
     for axis, component in zip(axes[-1], components, strict=True):
         axis.set_xlabel(component)

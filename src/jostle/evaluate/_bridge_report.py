@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jostle.bridge import (
+    METHODS,
     Bridge,
     Cloud,
     Forecast,
@@ -141,9 +142,7 @@ def accuracy_metrics(scores: Sequence[Scores]) -> dict[str, float]:
         for method in one.w2:
             if method != "oracle":
                 metrics[f"w2_over_oracle_ratio_{method}_{tag}"] = one.ratio(method)
-        single = [
-            m for m in ("nearest", "mixture", "ot", "bridge", "spline", "phase") if m in one.w2
-        ]
+        single = [method for method in METHODS if method in one.w2]
         best = min(one.mean(method) for method in single)
         metrics[f"select_over_best_ratio_{tag}"] = one.mean("select") / best
     return metrics
@@ -161,12 +160,34 @@ def score_rows(scores: Scores) -> tuple[list[str], list[list[str]]]:
                 f"{scores.ratio(method):.2f}",
                 f"{scores.skill(method):.2f}",
                 "" if method == "ot" else f"{gap:+.3f} ± {error:.3f}",
-                f"{np.nanmean(scores.q95[method]):.3f}",
-                f"{1e3 * np.nanmean(scores.brier[method]):.2f}",
+                f"{scores.mean(method, 'q95'):.3f}",
+                f"{scores.mean(method, 'q99'):.3f}",
+                f"{1e3 * scores.mean(method, 'brier'):.2f}",
+                *(f"{value:.3g}" for value in scores.component_errors(method).values()),
             ]
         )
-    columns = ["method", "W2", "over oracle", "skill", "vs ot", "q95 error", "Brier 1e-3"]
-    return columns, rows
+    columns = ["method", "W2", "over oracle", "skill", "vs ot", "q95 error", "q99 error"]
+    return [*columns, "Brier 1e-3", *(f"W1 {name}" for name in scores.components)], rows
+
+
+def score_document(scores: Scores) -> dict[str, Any]:
+    """The same as a document: every method's errors, per component in its own units."""
+    return {
+        "name": scores.name,
+        "questions": scores.asked - scores.leaks,
+        "leaks": scores.leaks,
+        "methods": {
+            method: {
+                "w2_scaled": scores.mean(method),
+                "w2_over_oracle_ratio": scores.ratio(method),
+                "q95_error_scaled": scores.mean(method, "q95"),
+                "q99_error_scaled": scores.mean(method, "q99"),
+                "brier": scores.mean(method, "brier"),
+                "w1_per_second": scores.component_errors(method),
+            }
+            for method in scores.w2
+        },
+    }
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.9
 CALIBRATED = 0.25  # share of the observed sets that calibrates, or as many as a bound needs
 FEWEST_SETS = 12  # that calibrate, where there are so many; 9 are needed for a bound at 90%
-METHODS = ("solo", "solo_constant", "bag_tree", "bag", "slowdown", "factorization")
+METHODS = (
+    "solo",
+    "solo_constant",
+    "bag_tree",
+    "bag",
+    "slowdown",
+    "slowdown_process",
+    "factorization",
+)
 
 
 @dataclass
@@ -36,7 +44,8 @@ class PairsEvaluation:
 
 
 def pair_methods(target: str, names: Sequence[str] = METHODS) -> dict[str, Any]:
-    """The methods by name. target: `slowdown` for steady work, `extra` for finite jobs.
+    """The methods by name, of `names` those that fit the target. target: `slowdown` for steady work, `extra`
+    for finite jobs.
 
     Raises UnknownName, UsageError.
     """
@@ -53,12 +62,14 @@ def pair_methods(target: str, names: Sequence[str] = METHODS) -> dict[str, Any]:
         "bag_tree": Bag(learner="tree", target=target),
         "bag": Bag(target=target, depth=depth),
         "slowdown": Slowdown(target=target),
+        "slowdown_process": Slowdown(process=True),
         "factorization": Factorization(),
     }
     for name in names:
         if name not in known:
             raise UnknownName("method", name, list(known))
-    return {name: known[name] for name in names}
+    fits = [name for name in names if name != "slowdown_process" or target == "slowdown"]
+    return {name: known[name] for name in fits}
 
 
 def evaluate_pairs(

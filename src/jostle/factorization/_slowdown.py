@@ -41,6 +41,9 @@ class Slowdown:
     extra time and 0 for the slowdown. floor: whether a co-runner can never speed a workload up; without
     it every workload has an offset of its own beside others.
     use_workload_features: whether features say something about S and G. steps: most iterations of a fit.
+    process: whether a Gaussian process on the log slowdown is averaged with the form, with the share that
+    cross-validation among the runs to fit finds best; closer where it was tried, but adding a co-runner may
+    then lower an answer. With target `slowdown` only.
     """
 
     target: str = "slowdown"
@@ -52,6 +55,7 @@ class Slowdown:
     floor: bool = True
     use_workload_features: bool = True
     steps: int = 300
+    process: bool = False
 
     name = "slowdown"
     needs_alone = True  # answers are relative to the runtime alone
@@ -62,6 +66,8 @@ class Slowdown:
         for name in ("rank", "members", "steps"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.process and self.target != "slowdown":
+            raise UsageError("a process is averaged with target slowdown only")
         if self.alike is not None and not 0 <= self.alike < 1:
             raise UsageError(f"alike must be at least 0 and under 1, not {self.alike}")
         for name in ("penalty", "here"):

@@ -26,6 +26,7 @@ from jostle.factorization._slowdown_equation import (
     loss_and_slope,
 )
 from jostle.factorization._slowdown_fitted import FittedSlowdown, SlowdownParts
+from jostle.factorization._slowdown_process import fit_process
 from jostle.runs import Runs, all_names, solo_medians
 
 PENALTIES = (0.002, 0.006, 0.02)
@@ -34,6 +35,7 @@ OWN, SOLO, CATEGORY, NUMBER = 0.3, 0.3, 1.0, 0.5  # weights of the other parts
 ALIKE = {"slowdown": 0.0, "extra": 0.9}  # how far S and G share their numbers
 START = 0.3  # spread of the starting numbers
 FOLDS = 3
+MOST_COLUMNS = 2_000  # of the design as it is made
 FEWEST_TO_CHOOSE = 30  # rows with co-runners, under which the strengths are taken as they are
 
 
@@ -68,7 +70,8 @@ def fit(
         )
         for here in {here for _, here in strengths}
     }
-    total = method.members + (FOLDS * len(strengths) if len(strengths) > 1 else 0)
+    choosing = len(strengths) > 1 or method.process
+    total = method.members + (FOLDS * len(strengths) if choosing else 0)
     done = 0
 
     def tick() -> None:
@@ -77,18 +80,23 @@ def fit(
         if progress:
             progress(done, total, float("nan"))
 
-    best = strengths[len(strengths) // 2]
+    best, process = strengths[len(strengths) // 2], None
     if len(rows) == 0:
         best, notes = strengths[0], (*notes, "no run with co-runners: every slowdown is guessed")
-    elif len(strengths) > 1 and len(rows) >= FEWEST_TO_CHOOSE:
-        scores = _cross_validate(method, rows, sizes, strengths, seed, tick)
-        best = strengths[int(np.argmin(scores))]
+    elif choosing and len(rows) >= FEWEST_TO_CHOOSE:
+        fold, left_out = _cross_validate(method, rows, sizes, strengths, seed, tick)
+        error = np.abs(np.expm1(left_out - rows.log_slowdown)).mean(1)
+        best = strengths[int(np.argmin(error))]
+        if method.process:
+            design = sizes[best[1]].design
+            process = fit_process(rows, design, fold, left_out[int(np.argmin(error))], seed)
     penalty, here = best
     members = []
     for number in range(method.members):
         members.append(fit_member(rows, sizes[here], penalty, seed + 1000 * number, method.steps))
         tick()
-    return FittedSlowdown(*names, _parts(members, sizes[here], log_solo, unit), notes)
+    parts = _parts(members, sizes[here], log_solo, unit)
+    return FittedSlowdown(*names, parts, notes, process)
 
 
 def _cross_validate(
@@ -98,20 +106,20 @@ def _cross_validate(
     strengths: list[tuple[float, float]],
     seed: int,
     tick: Any,
-) -> np.ndarray:
-    """(strengths,) mean relative error over sets of workloads left out in turn, one start each."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """((n,) parts of the rows, whole sets of workloads in each; (strengths, n) log slowdown that is predicted
+    of each part after learning from the others, with one start)."""
     unit = _sets(rows)
     fold = np.random.default_rng(seed).permutation(unit.max() + 1)[unit] % FOLDS
-    error = np.zeros(len(strengths))
+    left_out = np.empty((len(strengths), len(rows)))
     for number, (penalty, here) in enumerate(strengths):
         for out in range(FOLDS):
             kept = rows.take(fold != out)
-            held = rows.take(fold == out)
             member = fit_member(kept, sizes[here], penalty, seed + out, method.steps)
-            predicted = forward(member, sizes[here], held)[0]
-            error[number] += np.abs(np.expm1(predicted - held.log_slowdown)).sum()
+            predicted = forward(member, sizes[here], rows.take(fold == out))[0]
+            left_out[number, fold == out] = predicted
             tick()
-    return error / len(rows)
+    return fold, left_out
 
 
 def _sets(rows: SlowdownRows) -> np.ndarray:
@@ -211,7 +219,16 @@ def design_of(
             for column in numbers.T:
                 mine = _inside(one, column[:, None]) * one
                 blocks += [share * np.tile(mine, (p, 1)), share * np.kron(place, mine)]
-    return np.concatenate(blocks, axis=1)
+    return _thin(np.concatenate(blocks, axis=1))
+
+
+def _thin(design: np.ndarray) -> np.ndarray:
+    """The design with no more columns than cells, where feature tables made very many: it says the same,
+    because the ridge and the random start know only the products of its rows with each other. Fewer are left
+    alone: the search ends sooner in the wide form, and gave answers that are a little closer."""
+    if design.shape[1] <= max(MOST_COLUMNS, design.shape[0]):
+        return design
+    return np.asarray(np.linalg.qr(design.T)[1]).T
 
 
 def _inside(one: np.ndarray, column: np.ndarray) -> np.ndarray:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle.factorization._slowdown_process import Process
+
 if TYPE_CHECKING:
     from jostle.runs import Colocations
 
@@ -41,11 +43,13 @@ class FittedSlowdown:
         platform_names: tuple[str, ...],
         parts: SlowdownParts,
         notes: tuple[str, ...] = (),
+        process: Process | None = None,
     ) -> None:
         self.workload_names = workload_names
         self.platform_names = platform_names
         self.parts = parts
         self.notes = notes
+        self.process = process
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where nothing tells how long the workload takes alone.
@@ -90,11 +94,27 @@ class FittedSlowdown:
             reached = (e.susceptibility[m][platform, workload] * pressed).sum(1)
             value = np.log1p(scale * (e.constant[m][platform] + reached))
             total += e.exponent[m][workload] * value + e.offset[m][platform, workload]
-        return solo, np.where(beside, total / len(e.exponent), 0.0)
+        mean = total / len(e.exponent)
+        if self.process is not None and beside.any():
+            w = len(self.workload_names)
+            at = np.flatnonzero(beside)
+            number = np.cumsum(beside) - 1
+            mean[at] = self.process.averaged(
+                mean[at],
+                platform[at].astype(np.int64) * w + workload[at],
+                platform[row].astype(np.int64) * w + corunner,
+                number[row],
+            )
+            if not e.offset.any():  # no co-runner speeds anything up
+                mean = np.maximum(mean, 0.0)
+        return solo, np.where(beside, mean, 0.0)
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        return {name: np.asarray(value, order="C") for name, value in vars(self.parts).items()}, {
+        arrays = dict(vars(self.parts))
+        if self.process is not None:
+            arrays |= {f"process_{name}": value for name, value in vars(self.process).items()}
+        return {name: np.asarray(value, order="C") for name, value in arrays.items()}, {
             "workload_names": list(self.workload_names),
             "platform_names": list(self.platform_names),
             "notes": list(self.notes),
@@ -107,4 +127,7 @@ class FittedSlowdown:
             tuple(said["platform_names"]),
             SlowdownParts(**{name: arrays[name] for name in SlowdownParts.__dataclass_fields__}),
             tuple(said["notes"]),
+            Process(**{name: arrays[f"process_{name}"] for name in Process.__dataclass_fields__})
+            if "process_share" in arrays
+            else None,
         )

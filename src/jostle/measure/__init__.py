@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ._facts import device_name, machine_facts
     from ._fleet import FleetInterrupted, FleetSummary, measure_fleet
     from ._measure import Interrupted, Progress, Summary, measure
-    from ._native_mix import NativeMix, native_mix
+    from ._native_mix import NativeMix, native_mix, read_callgrind
     from ._program import Program
     from ._storage import recover
     from ._trace import trace
@@ -57,6 +57,7 @@ _HOMES = {
     "measure_fleet": "_fleet",
     "module_workload": "_workloads",
     "native_mix": "_native_mix",
+    "read_callgrind": "_native_mix",
     "recover": "_storage",
     "shipped_workloads": "_workloads",
     "trace": "_trace",
@@ -88,6 +89,7 @@ __all__ = [
     "measure_fleet",
     "module_workload",
     "native_mix",
+    "read_callgrind",
     "recover",
     "shipped_workloads",
     "trace",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from jostle.traces import LEVELS
+
 from ._perf_events import EVENTS, PerfEvents
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -27,7 +29,6 @@ _PROCESS = (
 _PRESSURE = {
     f"pressure_{what}_seconds": Path("/proc/pressure") / what for what in ("cpu", "memory", "io")
 }
-LEVELS = ("resident_bytes",)
 NAMES = (*_PROCESS, *LEVELS, *_PRESSURE, *EVENTS)
 
 

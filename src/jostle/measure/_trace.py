@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import BadData, UsageError
+from jostle.traces import LEVELS
 
 from ._campaign import can_run
 from ._engines import engine_setting, find_engines, platform_name
@@ -26,7 +27,7 @@ from ._estimate import Tolerance
 from ._facts import device_name, usable_cores
 from ._placement import phases as placements
 from ._program import Program, find_programs
-from ._sampler import LEVELS, NAMES, Sampler
+from ._sampler import NAMES, Sampler
 from ._slots import Slot, gather
 from ._trace_progress import Phase, phases_of, progress_of
 from ._trace_watch import Judgement, Watch
@@ -72,9 +73,10 @@ def trace(
     does not watch. clock: nanoseconds, part of the run_ids. progress: called with (done, all)
     windows. judged: called for every attempt that was watched.
 
-    Counters: `instructions` and others from the beats (PROGRESS), what /proc, perf_event_open and
-    PSI tell (NAMES), null where not available. Raises UsageError, UnknownName, MissingExtra,
-    NotPermitted, and BadData for a member that fails or hangs.
+    Counters: `instructions` and others from the beats (PROGRESS), how many of a program's phases
+    were passed, in parts by their beats (PHASES), what /proc, perf_event_open and PSI tell
+    (NAMES), null where not available. Raises UsageError, UnknownName, MissingExtra, NotPermitted,
+    and BadData for a member that fails or hangs.
     """
     from jostle.traces import Traces
 

@@ -35,6 +35,7 @@ _CLASSES: dict[str, tuple[str, ...]] = {
 _BYTES = {"loaded_bytes": ".load", "stored_bytes": ".store"}
 _WORKING_SET = "working_set_byte_seconds"
 PROGRESS = ("instructions", "repetitions", *_CLASSES, "bulk_bytes", *_BYTES, _WORKING_SET)
+PHASES = "phases"
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,15 @@ def progress_of(
     phases: Sequence[Phase], pieces: Sequence[dict[str, Any]]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """(n,) times in nanoseconds that rise, and by counter (n,) how much was done at each."""
-    times, steps = [], []
+    times, steps, passed = [], [], []
     for piece in pieces:
         beats = np.frombuffer(base64.b64decode(piece["times"]), "<i8") + piece["clock_offset_ns"]
         per_beat = phases[piece["phase"]].per_beat
         times.append(beats)
         steps.append((len(beats), per_beat))
+        # A beat's part of its phase; one without end is never passed.
+        beats_of_phase = phases[piece["phase"]].beats
+        passed.append(1 / beats_of_phase if beats_of_phase else 0.0)
     joined = np.maximum.accumulate(np.concatenate(times))
     lasted = np.diff(joined, prepend=joined[0]) * 1e-9
     done = {}
@@ -115,4 +119,8 @@ def progress_of(
             done[name] = np.cumsum(held * lasted)
         else:
             done[name] = np.cumsum(np.concatenate(parts))
+    parts = [
+        np.r_[0.0, np.full(count - 1, part)] for part, (count, _) in zip(passed, steps, strict=True)
+    ]
+    done[PHASES] = np.cumsum(np.concatenate(parts))
     return joined, done

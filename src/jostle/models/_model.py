@@ -85,7 +85,8 @@ def fit(
         if validation is None or calibration is None:
             drawn_by = "together" if calibrate_by == "together" else "window"
             needs_alone = bool(getattr(method, "needs_alone", False))
-            runs, validation, calibration = _hold_out(runs, seed, drawn_by, needs_alone)
+            inputs = method.inputs(runs) if hasattr(method, "inputs") else None
+            runs, validation, calibration = _hold_out(runs, seed, drawn_by, needs_alone, inputs)
     watched, selection = validation, validation.take([])
     if getattr(method, "offers_choice", True):
         # What bounds a pool is chosen on runs that the candidates were not learned from.
@@ -129,8 +130,11 @@ def _halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:
     return runs.take(first), runs.take(second)
 
 
-def _hold_out(runs: Runs, seed: int, by: str, needs_alone: bool = False) -> tuple[Runs, Runs, Runs]:
-    """(to fit, to validate, to calibrate), by window or another unit.
+def _hold_out(
+    runs: Runs, seed: int, by: str, needs_alone: bool = False, inputs: np.ndarray | None = None
+) -> tuple[Runs, Runs, Runs]:
+    """(to fit, to validate, to calibrate), by window or another unit. inputs: (n,) bool, runs that are never
+    held out, because the method answers nothing about them.
 
     A unit with the only appearance of a workload or platform stays with the runs to fit: a name that
     the model never met cannot be answered at all. The guarantee is then for co-locations of names that
@@ -145,6 +149,8 @@ def _hold_out(runs: Runs, seed: int, by: str, needs_alone: bool = False) -> tupl
         )
     unit = runs.units(by)
     needed = np.isin(unit, _only_units(runs, by))
+    if inputs is not None:
+        needed |= inputs
     if needs_alone:
         c = runs.colocations
         alone = np.flatnonzero(c.number_of_corunners == 0)

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ import pyarrow as pa
 from jostle.errors import BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs._origins import Origin
 from jostle.runs._pairs import Measured, runs_of
+from jostle.runs._reading import require_text
 from jostle.runs._table import Imported
 
 CAMPAIGNS = {"oracle": "oracle_throughputs.json", "simulation": "simulation_throughputs.json"}
@@ -42,17 +44,7 @@ def import_gavel(path: str | os.PathLike[str], *, campaign: str | None = None) -
     Raises UnreadableFile, UsageError, UnknownName, and BadRows naming the lines.
     """
     file, campaign = _file(Path(path), campaign)
-    try:
-        text = file.read_text("utf-8")
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UnreadableFile(
-            f"line {error.lineno}: not readable as JSON: {error.msg}",
-            where=str(file),
-            fix="Fetch the file again.",
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"cannot be read: {error}", where=str(file)) from None
+    text, content = _read(file)
     found = _Found(f"gavel-{campaign}", text)
     for place, what, value in _entries(content, found):
         found.take(place, what, value)
@@ -106,6 +98,68 @@ def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
     return path, campaign
 
 
+def _read(file: Path) -> tuple[str, Any]:
+    """(text, what it holds). Raises UnreadableFile, naming the line where there is one."""
+    try:
+        text = require_text(file.read_bytes(), str(file))
+    except OSError as error:
+        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(file)) from None
+    try:
+        return text, json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        reason = f"line {error.lineno}: not readable as JSON: {error.msg}"
+    except _Twice as error:
+        reason = (
+            f"line {_line_of_second(text, error.key)}: {error.key!r} stands twice in one object"
+        )
+    except RecursionError:
+        reason = f"line {_deepest(text)}: objects inside objects without end"
+    except ValueError as error:  # a number of thousands of digits
+        longest = max(re.finditer(r"\d+", text), key=lambda digits: len(digits[0]))
+        reason = f"line {text.count(chr(10), 0, longest.start()) + 1}: {error}"
+    raise UnreadableFile(reason, where=str(file), fix="Fetch the file again.")
+
+
+class _Twice(Exception):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; JSON's readers would keep the last of two equal keys and say nothing."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        raise _Twice(next(key for key, _ in pairs if key in seen or seen.add(key)))
+    return made
+
+
+def _line_of_second(text: str, key: str) -> int:
+    """The line on which an object has `key` for the second time."""
+    seen: list[set[str]] = []
+    for token in re.finditer(r'"(?:[^"\\]|\\.)*"(\s*:)?|[{}]', text):
+        if token[0] == "{":
+            seen.append(set())
+        elif token[0] == "}":
+            seen.pop()
+        elif token[1]:
+            name = json.loads(token[0][: -len(token[1])])
+            if name == key and name in seen[-1]:
+                return text.count("\n", 0, token.start()) + 1
+            seen[-1].add(name)
+    return 1
+
+
+def _deepest(text: str) -> int:
+    depth = deepest = place = 0
+    for token in re.finditer(r"[\[{\]}]", text):
+        depth += 1 if token[0] in "[{" else -1
+        if depth > deepest:
+            deepest, place = depth, token.start()
+    return text.count("\n", 0, place) + 1
+
+
 @dataclass
 class _Found:
     """What the walk through a file gathers; text is for finding lines."""
@@ -126,14 +180,16 @@ class _Found:
         platform, (target, beside) = place[0], names
         numbers = [value] if beside is None else value
         if not isinstance(numbers, list) or len(numbers) != (1 if beside is None else 2):
-            self.say(f"{target} beside {beside} has {value!r}, not two throughputs", *place)
+            self.say(f"{target} beside {beside} has {_short(value)}, not two throughputs", *place)
             return
         if any(isinstance(x, bool) or not isinstance(x, (int, float)) for x in numbers):
-            self.say(f"{value!r} is not a throughput in steps per second", *place)
-        elif not all(math.isfinite(x) and x >= 0 for x in numbers):
-            self.say(f"throughput {value!r} is negative or not finite", *place)
+            self.say(f"{_short(value)} is not a throughput in steps per second", *place)
+        elif not all(0 <= x <= sys.float_info.max for x in numbers):
+            self.say(f"throughput {_short(value)} is negative or not finite", *place)
         elif numbers[0] == 0:
             self.skipped += 1
+        elif not math.isfinite(1 / numbers[0]):
+            self.say(f"a step at throughput {_short(value)} would never end", *place)
         else:
             others = () if beside is None else (beside,)
             run_id = f"{self.campaign}:{platform}:{target}|{beside or 'alone'}"
@@ -154,11 +210,17 @@ def _entries(
     for platform, jobs in content.items():
         if platform.endswith(_ELSEWHERE):
             continue
+        if not _is_name(platform):
+            found.say(f"{platform!r} cannot name a GPU", platform)
+            continue
         if not isinstance(jobs, dict):
             found.say(f"GPU {platform!r} holds no jobs", platform)
             continue
         for job, others in jobs.items():
             target, gpus = _job(job)
+            if not _is_name(target):
+                found.say(f"{job!r} on {platform} cannot name a job", platform, job)
+                continue
             if gpus != 1:
                 continue
             if not isinstance(others, dict):
@@ -166,19 +228,36 @@ def _entries(
                 continue
             for other, value in others.items():
                 beside, width = (None, 1) if other == "null" else _job(other)
-                if width == 1:
+                if beside is not None and not _is_name(beside):
+                    found.say(f"{other!r} cannot name a job", platform, job, other)
+                elif width == 1:
                     yield (platform, job, other), (target, beside), value
 
 
 def _job(key: str) -> tuple[str, int]:
-    """(name, number of GPUs); keys are names or, in the simulation file, the text of a pair."""
-    if key.startswith("("):
-        try:
-            name, gpus = ast.literal_eval(key)
-            return str(name), int(gpus)
-        except (ValueError, SyntaxError, TypeError):
-            pass
-    return key, 1
+    """(name, number of GPUs); keys are names or, in the simulation file, the text of a pair. The name is
+    empty where such a pair cannot be read."""
+    if not key.startswith("("):
+        return key, 1
+    try:
+        name, gpus = ast.literal_eval(key)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return "", 1
+    return (name, gpus) if isinstance(name, str) and type(gpus) is int and gpus > 0 else ("", 1)
+
+
+def _is_name(name: str) -> bool:
+    """Whether it can be stored: not empty, and no half of a character."""
+    return bool(name.strip()) and not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _short(value: Any) -> str:
+    """A value for a message, cut where it is long."""
+    try:
+        said = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return "a number of thousands of digits"
+    return said if len(said) <= 60 else said[:60] + "…"
 
 
 def _line(text: str, keys: tuple[str, ...]) -> int:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from jostle.errors import BadRows, UnreadableFile
 from jostle.runs._pairs import import_pairs
+from jostle.runs._reading import require_text
 from jostle.runs._runs import Runs
 from jostle.runs._table import Imported
 
@@ -121,10 +122,14 @@ def _metrics(file: Path) -> dict[str, float]:
     by_kernel: dict[str, dict[str, float]] = {}
     calls: dict[str, float] = {}
     for line, row in _rows(file, ("Kernel", "Invocations", "Metric Name", "Avg")):
-        name = row["Metric Name"]
-        if name in wanted:
-            calls[row["Kernel"]] = _number(file, line, row, "Invocations")
-            by_kernel.setdefault(row["Kernel"], {})[name] = _number(file, line, row, "Avg")
+        kernel, name = row["Kernel"], row["Metric Name"]
+        if name not in wanted:
+            continue
+        count, mean = (_number(file, line, row, column) for column in ("Invocations", "Avg"))
+        if calls.setdefault(kernel, count) != count:
+            raise _bad(file, line, f"{count:g} invocations of {kernel!r}, {calls[kernel]:g} before")
+        if by_kernel.setdefault(kernel, {}).setdefault(name, mean) != mean:
+            raise _bad(file, line, f"{name} of {kernel!r} stands there twice")
     if not by_kernel:
         raise UnreadableFile("the file holds no metric that is used", where=str(file))
     for kernel, values in by_kernel.items():
@@ -149,19 +154,22 @@ def _metrics(file: Path) -> dict[str, float]:
 def _rows(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
     """(line, row) of a profiler's CSV, whose comments begin with ==."""
     try:
-        lines = file.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"cannot be read: {error}", where=str(file)) from None
+        lines = require_text(file.read_bytes(), str(file)).split("\n")
+    except OSError as error:
+        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(file)) from None
     header: list[str] | None = None
     for number, text in enumerate(lines, start=1):
         if not text.strip() or text.startswith("=="):
             continue
-        cells = next(csv.reader([text]))
+        try:
+            cells = next(csv.reader([text.removesuffix("\r")], strict=True))
+        except csv.Error as error:
+            raise _bad(file, number, f"not a line of CSV: {error}") from None
         if header is None:
             header = cells
             for column in columns:
-                if column not in header:
-                    raise _bad(file, number, f"there is no column {column!r}")
+                if header.count(column) != 1:
+                    raise _bad(file, number, f"{header.count(column)} columns {column!r}, not one")
         elif len(cells) != len(header):
             raise _bad(file, number, f"{len(cells)} cells where there are {len(header)} columns")
         else:
@@ -172,7 +180,8 @@ def _number(file: Path, line: int, row: dict[str, str], column: str) -> float:
     """A number that is not negative; a percentage is a ratio."""
     cell = row[column]
     try:
-        value = float(cell.removesuffix("%")) / (100 if cell.endswith("%") else 1)
+        digits = "" if "_" in cell else cell.removesuffix("%")  # Python would take 1_000
+        value = float(digits) / (100 if cell.endswith("%") else 1)
     except ValueError:
         raise _bad(file, line, f"{column} {cell!r} is not a number") from None
     if not math.isfinite(value) or value < 0:

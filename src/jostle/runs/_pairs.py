@@ -199,7 +199,7 @@ def _number(cell: str, name: str) -> float:
     if not cell:
         return 0.0
     try:
-        value = float(cell)
+        value = float("" if "_" in cell else cell)  # Python would take 1_000
     except ValueError:
         raise ValueError(f"{name} {cell!r} is not a number") from None
     if not math.isfinite(value) or value < 0:
@@ -217,8 +217,13 @@ def _is_rate(unit: str) -> bool:
 
 
 def seconds_of(value: float, unit: str) -> float:
-    """Seconds of a time above 0, seconds per step of a throughput above 0."""
+    """Seconds of a time above 0, seconds per step of a throughput above 0. Raises ValueError where they are
+    more or less than a number can hold."""
     if _is_rate(unit):
-        return 1.0 / value
-    multiplier, divisor = UNITS[unit]
-    return value * multiplier / divisor
+        seconds = 1.0 / value
+    else:
+        multiplier, divisor = UNITS[unit]
+        seconds = value * multiplier / divisor
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"{value:g} {unit} is {seconds:g} seconds: not a measurement")
+    return seconds

@@ -15,6 +15,8 @@ import pyarrow.parquet
 
 from jostle.errors import BadData, UnreadableFile
 
+SHOWN_TEXT = 200  # of a bad line, in messages
+
 
 @dataclass(frozen=True)
 class Source:
@@ -49,6 +51,7 @@ def read_csv(content: bytes, where: str, texts: Sequence[str] = (), delimiter: s
     """
     if not content.strip():
         raise UnreadableFile("the file is empty", where=where, fix="Its first line names columns.")
+    require_text(content, where)
     wrong: list[str] = []
 
     def skip(row: Any) -> str:
@@ -84,20 +87,52 @@ def _located(table: pa.Table, content: bytes, where: str, delimiter: str) -> Sou
     reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=delimiter)
     width, before = table.num_columns, 0
     good, ragged = [], []
-    for number, cells in enumerate(reader):
-        line, before = before + 1, reader.line_num
-        if number == 0 or not cells:
-            continue
-        if len(cells) == width:
-            good.append(line)
-        else:
-            text = delimiter.join(cells)
-            ragged.append((line, f"{len(cells)} cells where there are {width} columns: {text!r}"))
-    if len(good) != table.num_rows:
+    try:
+        for number, cells in enumerate(reader):
+            line, before = before + 1, reader.line_num
+            if number == 0 or not cells:
+                continue
+            if len(cells) == width:
+                good.append(line)
+            else:
+                text = delimiter.join(cells)[:SHOWN_TEXT]
+                reason = f"{len(cells)} cells where there are {width} columns: {text!r}"
+                ragged.append((line, reason))
+    except csv.Error as error:
         raise BadData(
-            "quotes or line breaks make its rows ambiguous", where=where, fix="Quote cells evenly."
+            f"line {before + 1}: {error}", where=where, fix="Quote cells evenly."
+        ) from None
+    if len(good) != table.num_rows:
+        odd = _odd_line(content)
+        raise BadData(
+            f"{f'line {odd}: ' if odd else ''}quotes or line breaks make its rows ambiguous",
+            where=where,
+            fix="Quote cells evenly.",
         )
     return Source(table, np.array(good, np.int64), where, "line", ragged)
+
+
+def _odd_line(content: bytes) -> int | None:
+    """The first line with an odd number of quotes, if there is one."""
+    lines = enumerate(content.split(b"\n"), start=1)
+    return next((number for number, line in lines if line.count(b'"') % 2), None)
+
+
+def require_text(content: bytes, where: str) -> str:
+    """The text of a file in UTF-8, without its mark of byte order. Raises UnreadableFile naming the line."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UnreadableFile(
+            f"line {line}: not text in UTF-8: {error.reason}",
+            where=where,
+            fix="Save it as UTF-8.",
+        ) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise UnreadableFile(f"line {line}: a zero byte, which no text holds", where=where)
+    return text
 
 
 def _require_distinct(names: list[str], where: str) -> None:

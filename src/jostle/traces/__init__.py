@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING, Any
 from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from ._counters import Trace, Traces
+    from ._counters import LEVELS, MARKS, Trace, Traces
     from ._gpus import GPUS, Gpu, gpu_named, known_gpu
     from ._perf_stat import read_perf_stat
     from ._profiles import read_profile, read_profiles, write_profiles
     from ._store import read_traces, write_traces
     from ._tasks import Profile, tasks_from_rows
     from ._waiting import all_without_waiting, without_waiting
+    from ._windows import Windows
 
 _HOMES = {
     "GPUS": "_gpus",
     "Gpu": "_gpus",
+    "LEVELS": "_counters",
+    "MARKS": "_counters",
     "Profile": "_tasks",
     "Trace": "_counters",
     "Traces": "_counters",
     "all_without_waiting": "_waiting",
+    "Windows": "_windows",
     "gpu_named": "_gpus",
     "known_gpu": "_gpus",
     "read_perf_stat": "_perf_stat",
@@ -39,10 +43,13 @@ _HOMES = {
 
 __all__ = [
     "GPUS",
+    "LEVELS",
+    "MARKS",
     "Gpu",
     "Profile",
     "Trace",
     "Traces",
+    "Windows",
     "all_without_waiting",
     "gpu_named",
     "known_gpu",

@@ -26,6 +26,11 @@ pc: Any = pyarrow.compute
 SAMPLES_VERSION = "traces/v1"
 TRACED_VERSION = "traced_runs/v1"
 
+# Taken as they are at the end of a sample: not counts over it.
+LEVELS = ("resident_bytes",)
+# Say where a program is, not what it uses: whole numbers of `phases` lie between two of them.
+MARKS = ("phases",)
+
 SAMPLES: dict[str, tuple[pa.DataType, str, str]] = {
     "run_id": (pa.string(), "name", "the run that was traced"),
     "core": (pa.int32(), "number", "0, 1, …: the core of this run, in the order of its slots"),

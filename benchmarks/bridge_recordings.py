@@ -1,0 +1,124 @@
+"""Forecasts on programs recorded on this machine: a phased one alone, and four workers side by side.
+
+    python benchmarks/bridge_recordings.py OUT [--runs 240] [--only controller] [--snapshots 7]
+
+What OUT does not hold yet is recorded first, 10 ms samples, as `jostle trace` would: five minutes for the
+controller (four cycles of five phases, 1.2 s) and four for the workers (three cycles of four phases; two
+cores, or as many as there are). Then half of the runs forecast the other half, with the clocks that a trace
+has: none, work (instructions), marks between phases, and marks of a program that comes back to its phases.
+The machine should be quiet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+COMPONENTS = ("loads", "stores", "branches", "float_operations")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A cycle of phases, repeated; members side by side."""
+
+    phases: tuple[tuple[str, int], ...]
+    cycles: int
+    members: int
+
+    @property
+    def program(self) -> str:
+        cycle = "+".join(f"{workload}*{repeats}" for workload, repeats in self.phases)
+        return "+".join([cycle] * self.cycles)
+
+    @property
+    def marks(self) -> tuple[float, ...]:
+        """Repetitions done where a phase begins."""
+        repeats = [repeats for _, repeats in self.phases] * self.cycles
+        return tuple(float(mark) for mark in np.cumsum(repeats)[:-1])
+
+
+RECORDINGS = {
+    "controller": Recording(
+        (("search-m", 150), ("gemv-m", 150), ("lu-m", 150), ("matmul-m", 75), ("copy-l", 20)), 4, 1
+    ),
+    "workers": Recording(
+        (("fft-m", 200), ("sort-m", 60), ("copy-l", 40), ("stencil-m", 120)), 3, 4
+    ),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--runs", type=int, default=240)
+    parser.add_argument("--only", choices=tuple(RECORDINGS))
+    parser.add_argument("--snapshots", type=int, default=7)
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--ended", type=float, default=0.0)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    for name, recording in RECORDINGS.items():
+        if given.only in (None, name):
+            record(given.out / name, name, recording, given.runs)
+            evaluate(given.out / name, recording, given)
+
+
+def record(folder: Path, name: str, recording: Recording, runs: int) -> None:
+    """Nothing where the folder holds traces already."""
+    from jostle.measure import trace
+    from jostle.traces import write_traces
+
+    if (folder / "traced_runs").is_dir():
+        return
+    found = trace(
+        [f"{name}={recording.program}"] * recording.members,
+        runs=runs,
+        progress=lambda done, total: print(f"{name}: window {done + 1} of {total}", flush=True),
+    )
+    write_traces(folder, found)
+
+
+def evaluate(folder: Path, recording: Recording, given: argparse.Namespace) -> None:
+    from jostle.bridge import Bridge
+    from jostle.cli._people import print_table
+    from jostle.evaluate import score, score_rows, trace_splits
+    from jostle.traces import Windows, read_traces
+
+    traces = read_traces(folder)
+    runs = Windows.of(traces) if recording.members > 1 else traces
+    plain = Bridge(components=COMPONENTS)
+    beats = replace(plain, clock_kind="beats", clock="repetitions", clock_marks=recording.marks)
+    if "phases" in traces.counters:  # recordings of an older version have none
+        beats = replace(plain, clock_kind="beats", clock="phases")
+    ways = {
+        "no clock": plain,
+        "clock: instructions": replace(plain, clock="instructions"),
+        "clock: phases": beats,
+        "clock: phases, which come back": replace(beats, clock_period=len(recording.phases)),
+    }
+    for number, (way, method) in enumerate(ways.items()):
+        splits = trace_splits(
+            runs,
+            given.snapshots,
+            method=method,
+            splits=given.splits,
+            ended=given.ended,
+            graphs=("barycentric", "series_parallel") if len(runs) < len(traces) and not number else (),
+            seed=given.seed,
+        )  # fmt: skip
+        scores = score(folder.name, splits)
+        print(f"\n{folder.name}, {way}: {len(runs)} runs, {given.snapshots} snapshots, "
+              f"{scores.asked - scores.leaks} questions")  # fmt: skip
+        columns, rows = score_rows(scores)
+        print_table(columns, rows, right=range(1, len(columns)))
+
+
+if __name__ == "__main__":
+    main()

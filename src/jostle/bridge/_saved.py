@@ -1,0 +1,149 @@
+"""Forecasts on disk: snapshots, clock, settings and what the selector chose (see `_tensors`).
+
+    <folder>/forecast.json          schema, settings, components, cores
+    <folder>/forecast-<hash>.safetensors
+
+Couplings are not kept: they follow from the snapshots, to the last bit. History: forecast/v1, the first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from jostle._tensors import read_document, write_document
+from jostle.bridge._clock import Clock
+from jostle.bridge._clouds import Cloud
+from jostle.bridge._forecast import Forecast
+from jostle.bridge._select import Selection
+from jostle.bridge._settings import Bridge
+from jostle.bridge._sinkhorn import Stopping
+from jostle.bridge._snapshots import Snapshot, Snapshots
+from jostle.bridge._thin import thinned
+from jostle.errors import JostleError, UnreadableFile, UsageError
+
+STEM, SCHEMA = "forecast", "forecast_model/v1"
+AGAIN = "Save it again: jostle forecast DATASET --at … --save FOLDER."
+
+
+def save(forecast: Forecast, path: str | os.PathLike[str], atoms: int | None) -> None:
+    """See Forecast.save."""
+    snapshots, method = forecast.snapshots, forecast.method
+    if atoms is not None:
+        if method.clock is not None or method.method == "phase":
+            raise UsageError(
+                "a forecast by a clock needs every run's states",
+                fix="Save it whole, or without a clock.",
+            )
+        snapshots = _smaller(forecast, atoms)
+    arrays: dict[str, np.ndarray] = {
+        "times_seconds": snapshots.times_seconds,
+        "scale": forecast.scale,
+    }
+    selections: dict[str, Any] = {}
+    for core in sorted(snapshots.cores):
+        shots = snapshots.of(core)
+        arrays |= _ragged(f"atoms.{core}", [shot.cloud.atoms for shot in shots])
+        arrays |= _ragged(f"weights.{core}", [shot.cloud.weights for shot in shots])
+        arrays |= _ragged(f"runs.{core}", [shot.runs.astype(np.int64) for shot in shots])
+        arrays[f"idle.{core}"] = np.array([shot.idle_ratio for shot in shots])
+        if snapshots.end_seconds is not None:
+            arrays[f"ends.{core}"] = snapshots.end_seconds[core]
+        if snapshots.clock is not None:
+            arrays |= _ragged(f"clock_times.{core}", snapshots.clock.times[core])
+            arrays |= _ragged(f"clock_counts.{core}", snapshots.clock.counts[core])
+        if method.method == "select":
+            chosen = forecast.selection(core)
+            arrays[f"scores.{core}"] = chosen.scores
+            selections[str(core)] = {
+                "methods": chosen.methods,
+                "outer": chosen.outer,
+                "candidates": chosen.candidates,
+                "overall": chosen.overall,
+            }
+    settings = asdict(method) | {"eps": repr(forecast.eps)}
+    document = {
+        "settings": settings,
+        "components": snapshots.components,
+        "cores": sorted(snapshots.cores),
+        "selections": selections,
+    }
+    # A view may have gaps or be read-only: the writer takes whole arrays in their own order only.
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_document(path, STEM, SCHEMA, document, whole)
+
+
+def load(path: str | os.PathLike[str]) -> Forecast:
+    """See Forecast.load."""
+    document, arrays = read_document(path, STEM, SCHEMA, fix=AGAIN)
+    try:
+        said = dict(document["settings"])
+        said["stopping"] = Stopping(**said["stopping"])
+        said["eps"] = float(said["eps"])
+        for name in ("components", "snapshots", "clock_marks", "log1p"):
+            if isinstance(said[name], list):
+                said[name] = tuple(said[name])
+        method = Bridge(**said)
+        cores = [int(core) for core in document["cores"]]
+        shots = {}
+        for core in cores:
+            parts = [_parts(arrays, f"{what}.{core}") for what in ("atoms", "weights", "runs")]
+            shots[core] = [
+                Snapshot(Cloud(atoms, weights), runs, float(idle))
+                for atoms, weights, runs, idle in zip(*parts, arrays[f"idle.{core}"], strict=True)
+            ]
+        ends = {core: arrays[f"ends.{core}"] for core in cores if f"ends.{core}" in arrays}
+        clock = None
+        if any(name.startswith("clock_times.") for name in arrays):
+            times, counts = (
+                {core: _parts(arrays, f"{what}.{core}") for core in cores}
+                for what in ("clock_times", "clock_counts")
+            )
+            clock = Clock(method.clock_kind, times, counts, method.clock_period)
+        components = tuple(document["components"])
+        snapshots = Snapshots(arrays["times_seconds"], shots, components, ends or None, clock)
+        forecast = Forecast(snapshots, method, scale=arrays["scale"])
+        for core, one in document["selections"].items():
+            forecast.choose(
+                int(core),
+                Selection(
+                    tuple(one["methods"]),
+                    tuple(one["outer"]),
+                    tuple(one["candidates"]),
+                    arrays[f"scores.{core}"],
+                    one["overall"],
+                ),
+            )
+    except (KeyError, TypeError, ValueError, IndexError, JostleError) as error:
+        raise UnreadableFile(
+            f"not a readable forecast: {error}", where=str(path), fix=AGAIN
+        ) from None
+    return forecast
+
+
+def _smaller(forecast: Forecast, atoms: int) -> Snapshots:
+    """Snapshots of at most so many atoms, clustered in scaled units."""
+    if atoms < 1:
+        raise UsageError(f"{atoms} atoms are no snapshot")
+    unit = np.where(forecast.scale > 0, forecast.scale, 1.0)
+    cores = {}
+    for core, shots in forecast.snapshots.cores.items():
+        small = [thinned(shot.cloud.scaled(unit), atoms).scaled(1 / unit) for shot in shots]
+        cores[core] = [
+            Snapshot(cloud, np.full(len(cloud), -1), shot.idle_ratio)
+            for cloud, shot in zip(small, shots, strict=True)
+        ]
+    return replace(forecast.snapshots, cores=cores)
+
+
+def _ragged(name: str, parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    lengths = np.array([len(part) for part in parts], np.int64)
+    return {name: np.concatenate(list(parts)), f"{name}.lengths": lengths}
+
+
+def _parts(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
+    return np.split(arrays[name], np.cumsum(arrays[f"{name}.lengths"])[:-1])

@@ -1,0 +1,43 @@
+"""Clouds of fewer atoms: drawn, for comparisons, and centroids of k-means, for summaries and terminals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jostle.bridge._clouds import Cloud, squared_distances
+from jostle.errors import UsageError
+
+
+def few(cloud: Cloud, atoms: int, seed: int) -> Cloud:
+    """At most so many atoms, drawn systematically with their weights."""
+    if len(cloud) <= atoms:
+        return cloud
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(cloud))
+    levels = (np.arange(atoms) + random.random()) / atoms
+    picked = np.searchsorted(np.cumsum(cloud.weights[order]), levels * (1 - 1e-12))
+    return Cloud.of(cloud.atoms[order[np.minimum(picked, len(cloud) - 1)]])
+
+
+def thinned(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:
+    """A cloud of at most `atoms` atoms: centroids of k-means, with the weights of what they stand for."""
+    if atoms < 1:
+        raise UsageError(f"{atoms} atoms are no cloud")
+    cloud = cloud.merged
+    if len(cloud) <= atoms:
+        return cloud
+    random = np.random.default_rng(seed)
+    centres = cloud.atoms[random.choice(len(cloud), atoms, replace=False, p=cloud.weights)]
+    label = np.full(len(cloud), -1)
+    for _ in range(50):
+        new = squared_distances(cloud.atoms, centres).argmin(axis=1)
+        if (new == label).all():
+            break
+        label = new
+        mass = np.bincount(label, cloud.weights, atoms)
+        full = mass > 0
+        for d in range(cloud.atoms.shape[1]):
+            sums = np.bincount(label, cloud.weights * cloud.atoms[:, d], atoms)
+            centres[full, d] = sums[full] / mass[full]
+    mass = np.bincount(label, cloud.weights, atoms)
+    return Cloud.of(centres[mass > 0], mass[mass > 0])

@@ -1,0 +1,98 @@
+"""Between the counters' own units and the scaled ones in which distances are taken and atoms move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.bridge._clouds import Cloud, scale_of
+from jostle.errors import UnknownName, UsageError
+
+TINY = 1e-12  # stands for a scale of 0
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """scale: (d,) what components are multiplied by, 0 for those that do not count in distances.
+    logs: (d,) which move as log(1 + rate). limits: pairs of columns, of which the first cannot exceed the
+    second."""
+
+    scale: np.ndarray
+    logs: np.ndarray
+    limits: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(
+        cls,
+        components: Sequence[str],
+        clouds: Sequence[Cloud],
+        *,
+        scale: Mapping[str, float] | np.ndarray | None = None,
+        log1p: Sequence[str] = (),
+        at_most: Mapping[str, str] | None = None,
+    ) -> Units:
+        """For clouds of running runs; scale: an array (d,) is taken as it is, names overrule the default.
+
+        Raises UnknownName, UsageError for a scale below 0 or not finite.
+        """
+        given = scale if isinstance(scale, Mapping) else {}
+        for name in (*log1p, *given, *(at_most or {}), *(at_most or {}).values()):
+            if name not in components:
+                raise UnknownName("component", name, list(components))
+        bounded = paired_counters(components) if at_most is None else at_most
+        limits = tuple((components.index(a), components.index(b)) for a, b in bounded.items())
+        logs = np.array([name in log1p for name in components])
+        if isinstance(scale, np.ndarray):
+            return cls(scale, logs, limits)
+        made = cls(np.ones(len(components)), logs, limits)
+        if clouds:
+            seen = [Cloud(made.logged(cloud.atoms), cloud.weights) for cloud in clouds]
+            made = cls(scale_of(seen), logs, limits)
+        for name, factor in given.items():
+            if not (factor >= 0 and np.isfinite(factor)):
+                raise UsageError(f"the scale of {name!r} is {factor}")
+            made.scale[components.index(name)] = factor
+        return made
+
+    @property
+    def linear(self) -> bool:
+        """Whether moments in scaled units are those of the counters but for a factor."""
+        return not self.logs.any() and bool((self.scale > 0).all())
+
+    def logged(self, atoms: np.ndarray) -> np.ndarray:
+        if not self.logs.any():
+            return atoms
+        return np.where(self.logs, np.log1p(np.maximum(atoms, 0)), atoms)
+
+    def into(self, atoms: np.ndarray) -> np.ndarray:
+        """Scaled. A component of scale 0 does not count in distances, but must still be interpolated."""
+        return self.logged(atoms) * np.where(self.scale > 0, self.scale, TINY)
+
+    def cloud(self, cloud: Cloud) -> Cloud:
+        """A whole cloud, scaled."""
+        return Cloud(self.into(cloud.atoms), cloud.weights)
+
+    def out(self, atoms: np.ndarray) -> np.ndarray:
+        """Back from scaled units; rates are not negative, and misses are not more than requests."""
+        atoms = atoms / np.where(self.scale > 0, self.scale, TINY)
+        if self.logs.any():
+            atoms = np.where(self.logs, np.expm1(np.minimum(atoms, 700)), atoms)
+        atoms = np.maximum(atoms, 0)
+        for low, high in self.limits:
+            atoms[:, low] = np.minimum(atoms[:, low], atoms[:, high])
+        return atoms
+
+
+def paired_counters(components: Sequence[str]) -> dict[str, str]:
+    """{misses: requests} by how counters are named: `x_misses` with `x_requests`, `x_references`, `xs`."""
+    found = {}
+    for name in components:
+        if "misses" not in name:
+            continue
+        for word in ("requests", "references", "loads", "accesses"):
+            for other in (name.replace("misses", word), name.replace("load-misses", "loads")):
+                if other != name and other in components:
+                    found[name] = other
+    return found

@@ -1,0 +1,177 @@
+"""`jostle forecast` of several workloads, of windows and of saved forecasts, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.cli._app import run
+from jostle.traces import Trace, Traces, write_traces
+
+
+def steady(name: str, rates: list[float], *, runs: str = "", **changes: Any) -> list[Trace]:
+    """One run per rate, ten samples of a tenth of a second."""
+    return [
+        replace(
+            Trace(
+                run_id=f"{name}{runs}-{number}",
+                core=0,
+                workload=name,
+                platform="p",
+                corunners=(),
+                window_id=None,
+                runtime_seconds=1.0,
+                time_seconds=0.1 * np.arange(1, 11),
+                interval_seconds=np.full(10, 0.1),
+                counters={"events": np.full(10, 0.1 * rate), "lost": np.full(10, np.nan)},
+            ),
+            **changes,
+        )
+        for number, rate in enumerate(rates)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "two"
+    write_traces(path, Traces.from_traces([*steady("a", [1.0, 3.0]), *steady("b", [10.0, 20.0])]))
+    return path
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert run(["forecast", *arguments, "--method", "nearest", "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_total_demand_by_hand(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """1 or 3 and 10 or 20: the sums 11, 13, 21, 23 are equally likely."""
+    found = asked(
+        capsys, str(folder), "-w", "a", "-w", "b", "--at", "0.35", "--capacity", "events=12"
+    )
+    assert [one["workload"] for one in found["forecasts"]] == ["a", "b"]
+    (total,) = found["total"]
+    assert total["exceedance_ratio"] == {"events": pytest.approx(0.75)}
+    assert total["components"]["events"]["mean_per_second"] == pytest.approx(17.0)
+    # The same workload twice is two of them: 2, 4, 4, 6.
+    found = asked(
+        capsys, str(folder), "-w", "a", "-w", "a", "--at", "0.35", "--capacity", "events=3"
+    )
+    assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.75)
+    # One workload has a capacity too.
+    found = asked(capsys, str(folder), "-w", "b", "--at", "0.35", "--capacity", "events=15")
+    assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.5)
+
+
+def test_folders_and_saved_forecasts_add(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "saved-a"
+    first = asked(capsys, str(folder), "-w", "a", "--at", "0.35", "--save", str(saved))
+    again = asked(capsys, str(saved), "--at", "0.35")
+    assert again["answers"] == first["answers"]
+    other = tmp_path / "b"
+    write_traces(other, Traces.from_traces(steady("b", [10.0, 20.0])))
+    found = asked(capsys, str(saved), str(other), "--at", "0.35", "--capacity", "events=12")
+    assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.75)
+
+
+def test_tables_say_it_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["forecast", str(folder), "-w", "a", "-w", "b", "--at", "0.35"]
+    assert run([*arguments, "--method", "nearest", "--capacity", "events=12"]) == 0
+    said = capsys.readouterr().out
+    assert "P(events > 12)" in said
+    assert "0.7500" in said
+
+
+def test_a_summary_of_few_atoms(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = asked(capsys, str(folder), "-w", "a", "--at", "0.35", "--atoms", "1")
+    summary = found["answers"][0]["summary"]
+    assert summary["weights"] == [1.0]
+    assert summary["atoms"][0][0] == pytest.approx(2.0)
+
+
+def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = []
+    for number in range(3):
+        window = {"window_id": f"w{number}", "runs": str(number)}
+        rows += steady("a", [1.0 + number], corunners=("b",), **window)
+        rows += steady("b", [10.0 + number], corunners=("a",), **window)
+    write_traces(tmp_path, Traces.from_traces([*rows, *steady("a", [5.0, 6.0], runs="alone")]))
+    for core, mean in ((0, 2.0), (1, 11.0)):
+        found = asked(capsys, str(tmp_path), "--windows", "--core", str(core), "--at", "0.35")
+        mine = found["answers"][0]["components"]["events"]
+        assert mine["mean_per_second"] == pytest.approx(mean)
+    for graph in ("barycentric", "series_parallel"):
+        arguments = ["--windows", "--graph", graph, "--snapshots", "4", "--at", "0.35", "--json"]
+        assert run(["forecast", str(tmp_path), *arguments]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["answers"][0]["components"]["events"]["mean_per_second"] == pytest.approx(2.0)
+    chosen = asked(
+        capsys, str(tmp_path), "--windows", "-w", "a", "-b", "b", "--at", "0.35", "--core", "1"
+    )
+    assert chosen["answers"][0]["components"]["events"]["mean_per_second"] == pytest.approx(11.0)
+    none = ["forecast", str(tmp_path), "--windows", "-w", "a", "-b", "a", "--at", "0.3", "--json"]
+    assert run(none) == 4
+
+
+def test_between_contexts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for value, rates in ((0, [10.0, 12.0, 14.0]), (2, [20.0, 22.0, 24.0])):
+        write_traces(tmp_path / str(value), Traces.from_traces(steady("a", rates)))
+    folders = [str(tmp_path / "0"), str(tmp_path / "2")]
+    given = ["forecast", *folders, "--at", "0.35", "--context", "0", "--context", "2", "--json"]
+    assert run([*given, "--at-context", "1", "--method", "ot"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    assert answer["components"]["events"]["mean_per_second"] == pytest.approx(17.0, rel=0.02)
+    for more, code in (([], 2), (["--at-context", "3"], 2), (["--at-context", "1", "-w", "b"], 4)):
+        assert run([*given, *more]) == code
+    assert run([*given, "--context", "4", "--at-context", "1"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (["-w", "nobody"], 4, "unknown workload 'nobody'"),
+        (["-w", "a", "-w", "nobody"], 4, "unknown workload 'nobody'"),
+        ([], 4, "differ in workload"),
+        (["-w", "a", "--component", "lost"], 3, "lost: null in every run"),
+        (["-w", "a", "--component", "evens"], 4, "Did you mean events"),
+        (["-w", "a", "--at", "2"], 2, "outside the data"),
+        (["-w", "a", "-w", "b", "--at", "2"], 2, "a: 2 s lies outside"),
+        (["-w", "a", "--at", "nan"], 2, "outside the data"),
+        (["-w", "a", "--snapshots", "1"], 2, "--snapshots"),
+        (["-w", "a", "--eps", "much"], 2, "'cv'"),
+        (["-w", "a", "--eps", "-1"], 2, "not above 0"),
+        (["-w", "a", "--core", "5"], 4, "core 5 has no snapshots"),
+        (["-w", "a", "--capacity", "events"], 2, "--capacity"),
+        (["-w", "a", "--capacity", "events=nan"], 2, "NaN"),
+        (["-w", "a", "--capacity", "evens=3"], 4, "evens"),
+        (["-w", "a", "--limit", "evens=3"], 4, "evens"),
+        (["-w", "a", "--method", "magic"], 2, "magic"),
+        (["-w", "a", "--clock", "lost", "--method", "phase"], 3, "progress"),
+        (["-w", "a", "-w", "b", "--save", "x"], 2, "one workload at a time"),
+        (["-w", "a", "--windows"], 4, "window"),
+        (["-w", "a", "--mark", "3", "--clock", "lost"], 2, "beats"),
+    ],
+)
+def test_odd_questions_end_with_a_sentence(
+    folder: Path, capsys: pytest.CaptureFixture[str], more: list[str], code: int, said: str
+) -> None:
+    given = [] if "--at" in more else ["--at", "0.35"]
+    assert run(["forecast", str(folder), *given, *more, "--json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "error/v1"
+    assert said in document["message"]
+
+
+def test_a_single_run_is_no_distribution(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_traces(tmp_path, Traces.from_traces(steady("a", [1.0])))
+    assert run(["forecast", str(tmp_path), "--at", "0.3", "--json"]) == 3
+    assert "1 run is no distribution" in json.loads(capsys.readouterr().out)["message"]
+    assert run(["forecast", str(tmp_path / "nowhere"), "--at", "0.3", "--json"]) == 4
