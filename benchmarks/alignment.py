@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--periods", type=int, default=100_000)
     given = parser.parse_args()
     one_core()
-    from jostle.alignment import profile_of, roll, rows_of
+    from jostle.alignment import FittedAlignment, profile_of, rows_of
     from jostle.alignment._fit import solo_profiles
     from jostle.alignment._learn import learn
     from jostle.alignment._rows import windows_of
@@ -33,7 +33,7 @@ def main() -> None:
     traces = simulate_campaign(programs, sets=sets)
     rows = rows_of(windows_of(traces), solo_profiles(traces, counters))
     learner = "network" if given.form == "network" else "ridge"
-    target = "slowdown" if given.form == "interacting" else "speed"
+    target = "speed" if given.form == "linear" else "slowdown"
     learned = learn(rows, learner, given.form, target, strength=1e-2)
     for samples in (5_000, given.periods):
         pair = draw_programs(12, 1, seconds=samples * 1e-3)[10:]
@@ -42,10 +42,11 @@ def main() -> None:
             (history,) = simulate(Machine(), [Job(program, core)])
             trace = trace_of(history, 1e-3, run_id=program.name, counters=counters)
             profiles.append(profile_of(trace, counters))
+        model = FittedAlignment(profiles, {None: learned})
         best = float("inf")
-        for _ in range(3):
+        for _ in range(5):
             began = time.process_time()
-            roll(profiles, lambda _, own, others: learned.slowdown(own, others))
+            model.roll(profiles)
             best = min(best, time.process_time() - began)
         sizes = " and ".join(str(profile.periods) for profile in profiles)
         print(f"{given.form}: a pair of {sizes} samples: {1e3 * best:.1f} ms CPU")

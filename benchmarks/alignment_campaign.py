@@ -1,11 +1,14 @@
 """Record the campaign of the alignment method here: twelve programs with phases, alone and in all pairs.
 
-    python benchmarks/alignment_campaign.py FOLDER [--interval 0.002] [--rounds 12] [--pairs 66] [--dry-run]
+    python benchmarks/alignment_campaign.py FOLDER [--interval 0.002] [--rounds 6] [--pairs 66]
+        [--passes 2] [--alone-runs 5] [--pair-runs 3] [--attempts 1] [--dry-run]
 
-Each window is one call of `jostle trace`; whoever has ended begins again until both have ended once, so
-evaluate it with
+Each window is one call of `jostle trace`; whoever has ended begins again until both have ended once. One
+recording of a run tells little where unseen neighbours slow a core down for seconds: every window is recorded
+several times, in passes through all of them, so that its repeats lie minutes apart, and run times are put
+together of the quiet stretches. Evaluate it with
 
-    jostle evaluate alignment --on campaign --data FOLDER --corunners loop
+    jostle evaluate alignment --on campaign --data FOLDER --corunners loop --own-cores
 
 Needs two cores that nothing else uses. Windows recorded already are not recorded again: run it again to go on
 after a break.
@@ -41,7 +44,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--interval", type=float, default=0.002, help="seconds, 0.001 to 0.01")
     parser.add_argument(
-        "--rounds", type=int, default=12, help="times each program repeats its phases"
+        "--rounds", type=int, default=6, help="times each program repeats its phases"
+    )
+    parser.add_argument("--passes", type=int, default=2, help="through all windows")
+    parser.add_argument("--alone-runs", type=int, default=5, help="of a program, in each pass")
+    parser.add_argument("--pair-runs", type=int, default=3, help="of a pair, in each pass")
+    parser.add_argument(
+        "--attempts", type=int, default=1, help="at a window that was disturbed (jostle trace)"
     )
     parser.add_argument("--pairs", type=int, default=66, help="of all 66, in a fixed order")
     parser.add_argument("--dry-run", action="store_true", help="print the commands only")
@@ -52,17 +61,19 @@ def main() -> None:
     windows = [(name,) for name in programs] + list(combinations(programs, 2))[: given.pairs]
     done = given.folder / "windows-done.txt"
     known = set(done.read_text().splitlines()) if done.is_file() else set()
-    for number, members in enumerate(windows, start=1):
-        label = " + ".join(members)
+    turns = [(turn, members) for turn in range(given.passes) for members in windows]
+    for number, (turn, members) in enumerate(turns, start=1):
+        label = f"{turn}: {' + '.join(members)}"
         if label in known:
             continue
         command = [sys.executable, "-m", "jostle", "trace", "-o", str(given.folder)]
-        command += ["--interval", f"{given.interval:g}"]
+        command += ["--interval", f"{given.interval:g}", "--attempts", f"{given.attempts}"]
+        command += ["--runs", f"{given.alone_runs if len(members) == 1 else given.pair_runs}"]
         for name in members:
             command += ["-w", programs[name]]
         if len(members) > 1:
             command.append("--loop")
-        print(f"{number}/{len(windows)} {label}", file=sys.stderr)
+        print(f"{number}/{len(turns)} pass {label}", file=sys.stderr)
         if given.dry_run:
             print(" ".join(command))
             continue

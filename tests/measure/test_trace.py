@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadData, UnknownName, UsageError
-from jostle.measure import Program, count_opcodes, find_workloads, trace
+from jostle.measure import Program, _trace_progress, count_opcodes, find_workloads, trace
 from jostle.measure._perf_events import PerfEvents
 from jostle.measure._sampler import NAMES, Sampler
 from jostle.traces import read_traces
@@ -47,6 +47,21 @@ def test_a_program_is_followed_through_its_phases_to_its_end() -> None:
         loads = sum(count for name, count in counts.opcodes.items() if ".load" in name)
         share = one["loads"][place] / one["instructions"][place]
         assert share == pytest.approx(loads / counts.instructions, rel=0.02)
+
+
+def test_bytes_are_counted_by_the_width_of_what_moves_them() -> None:
+    widths = {"i32.load": 4, "i64.load32_s": 4, "f64.store": 8, "i64.store8": 1, "i32.load16_u": 2}
+    assert {name: _trace_progress._width(name) for name in widths} == widths
+    (one,) = trace(["sort-s*60"], device="here", interval_seconds=0.005)
+    workload = find_workloads(["sort-s"])[0]
+    opcodes = count_opcodes(workload).opcodes
+    for kind in ("load", "store"):
+        expected = 60 * sum(n * widths.get(name, 4) for name, n in opcodes.items() if kind in name)
+        assert one["loaded_bytes" if kind == "load" else "stored_bytes"].sum() == pytest.approx(
+            expected, rel=1e-3
+        ), sorted(name for name in opcodes if kind in name)
+    held = count_opcodes(workload).memory_bytes * one.runtime_seconds
+    assert one["working_set_byte_seconds"].sum() == pytest.approx(held, rel=0.05)
 
 
 def test_instructions_do_not_depend_on_who_runs_beside() -> None:
@@ -165,6 +180,7 @@ def test_the_command_writes_a_dataset_and_says_so(tmp_path: Path, capsys) -> Non
 
     data = tmp_path / "data"
     words = ["trace", "-o", str(data), "-w", "a=edit-s*20", "-w", "sort-s*20", "--alone"]
+    words += ["--attempts", "1"]
     assert run([*words, "--device", "here", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "trace/v1"

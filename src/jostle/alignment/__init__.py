@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._fitted import FittedAlignment
     from ._names import PAPER_EVENTS
     from ._profile import Profile, counts_from_readings, profile_of
+    from ._quiet import quiet_profile, quiet_seconds
     from ._roll import Roll, roll
     from ._rows import Rows, rows_of
     from ._samples import ALIGNMENTS, aligned
@@ -37,6 +38,8 @@ _HOMES = {
     "draw_selection": "_draw",
     "profile_of": "_profile",
     "profile_runs": "_fit",
+    "quiet_profile": "_quiet",
+    "quiet_seconds": "_quiet",
     "roll": "_roll",
     "rows_of": "_rows",
     "select_counters": "_select",
@@ -56,6 +59,8 @@ __all__ = [
     "draw_selection",
     "profile_of",
     "profile_runs",
+    "quiet_profile",
+    "quiet_seconds",
     "roll",
     "rows_of",
     "select_counters",

@@ -17,7 +17,11 @@ import numpy as np
 
 from jostle.errors import UsageError
 
-FORMS = ("linear", "interacting", "network")
+FORMS = (
+    "linear",
+    "interacting",
+    "network",
+)  # `network` takes the rates as they are: see `_network`
 KNOTS = (0.0, 0.15, 0.35, 0.7, 1.2)
 
 
@@ -41,8 +45,6 @@ class Features:
         own, others = own / self.scale, others / self.scale
         if self.form == "linear":
             return np.concatenate([own, others], axis=1)
-        if self.form == "network":
-            return np.concatenate([_bent(own), _bent(others), _bent(own + others)], axis=1)
         pressure = pressures(own, others)
         n, d = own.shape
         return (own[:, :, None] * pressure[:, None, :]).reshape(n, d * pressure.shape[1])
@@ -54,12 +56,6 @@ def pressures(own: np.ndarray, others: np.ndarray) -> np.ndarray:
     parts = [np.maximum(others - k, 0.0) for k in KNOTS]
     parts += [np.maximum(total - k, 0.0) - np.maximum(own - k, 0.0) for k in KNOTS[1:]]
     return np.concatenate(parts, axis=1)
-
-
-def _bent(rates: np.ndarray) -> np.ndarray:
-    """Both small and large rates, told apart."""
-    rates = np.maximum(rates, 0.0)
-    return np.concatenate([np.sqrt(rates), np.log10(rates + 1e-3) + 3.0], axis=1)
 
 
 def scale_of(own: np.ndarray) -> np.ndarray:

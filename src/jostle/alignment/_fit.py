@@ -10,7 +10,10 @@ import numpy as np
 
 from jostle.alignment._fitted import FittedAlignment, slot_columns
 from jostle.alignment._learn import CANDIDATES, Learned, choose, learn
-from jostle.alignment._profile import INSTRUCTIONS, Profile, profile_of
+from jostle.alignment._names import NOT_OF_THE_PROGRAM
+from jostle.alignment._network import Network
+from jostle.alignment._profile import INSTRUCTIONS, Profile
+from jostle.alignment._quiet import quiet_profile
 from jostle.alignment._rows import Profiles, Rows, rows_of, windows_of
 from jostle.alignment._select import CUTS, Selection, select_counters
 from jostle.alignment._settings import AUTO, Alignment, Progress
@@ -18,7 +21,10 @@ from jostle.errors import BadData, NotEnoughRuns
 from jostle.traces import MARKS
 
 if TYPE_CHECKING:
-    from jostle.traces import Traces
+    from jostle.traces import Trace, Traces
+
+
+UNSTEADY = 1.25
 
 
 def fit(
@@ -28,7 +34,8 @@ def fit(
     said = progress or (lambda done, total, loss: None)
     traces = method.traces
     offered, notes = offered_counters(traces, method.counters)
-    profiles = solo_profiles(traces, offered, method.period_seconds)
+    quiet = method.repeats == "quiet"
+    profiles = solo_profiles(traces, offered, method.period_seconds, quiet=quiet)
     tries: list[Selection] = []
     said(1, 4, float("nan"))
     known = set(traces.run_ids)
@@ -40,31 +47,40 @@ def fit(
             fix="Trace windows of several workloads (jostle trace), each with one window_id.",
         )
     loop = method.corunners == "loop"
-    rows = rows_of(windows, profiles, method.alignment, loop=loop)
+    unsteady = unsteady_of(traces, profiles) if quiet else ()
+    if unsteady:
+        notes.append(
+            f"not learned from as targets, because their usual run alone takes over "
+            f"{UNSTEADY - 1:.0%} longer than their quiet one: {', '.join(unsteady)}"
+        )
+    rows = rows_of(windows, profiles, method.alignment, loop=loop, quiet=quiet, leave_out=unsteady)
     said(2, 4, float("nan"))
     selection: Selection | None = None
     chosen = wide = offered
     if method.counters is None:
         watched = windows_of(traces, [r for r in _ids(validation) if r in known])
         held = {k: v for k, v in watched.items() if k not in windows}
-        checked = rows_of(held, profiles, method.alignment, loop=loop) if held else None
+        checked = (
+            rows_of(held, profiles, method.alignment, loop=loop, quiet=quiet) if held else None
+        )
         tries = _selections(method, rows, checked, seed)
         selection = min(tries, key=lambda one: float(np.nanmin(one.errors)))
         chosen = selection.chosen
-        # A network tells by itself what matters: it is given all that the finest cut keeps apart.
+        # A network may tell by itself what matters: it is also offered all that the finest cut keeps apart.
         wide = tries[-1].ranked[: method.most_counters]
     said(3, 4, float("nan"))
     kinds = [method.resolved("ridge")] if method.learner != AUTO else list(CANDIDATES)
     offers = [
-        (*kind, tuple(rows.counters.index(n) for n in (wide if kind[0] == "network" else chosen)))
+        (*kind, tuple(rows.counters.index(n) for n in names))
         for kind in kinds
+        for names in ({chosen: 0, wide: 0} if kind[0] == "network" else (chosen,))
     ]
     *kind, columns = offers[choose(rows, offers, seed)]
     if method.learner == AUTO:
         notes.append(f"the learner that errs least on workloads left out is {kind[0]}")
     rows = rows.columns(columns)
     chosen = rows.counters
-    if selection is not None and kind[0] == "network":
+    if selection is not None and chosen != selection.chosen:
         selection = replace(tries[-1], chosen=chosen)
     models, slots = learn_slots(method, (kind[0], kind[1], kind[2]), rows, seed)
     said(4, 4, float("nan"))
@@ -94,10 +110,10 @@ def _selections(method: Alignment, rows: Rows, checked: Rows | None, seed: int) 
 
 def learn_slots(
     method: Alignment, kind: tuple[str, str, str], rows: Rows, seed: int
-) -> tuple[dict[tuple[int, int] | None, Learned], tuple[int, ...]]:
+) -> tuple[dict[tuple[int, int] | None, Learned | Network], tuple[int, ...]]:
     """({ordered slots, or None for all: learned}, slots that are told apart as features)."""
 
-    def one(some: Rows) -> Learned:
+    def one(some: Rows) -> Learned | Network:
         return learn(some, *kind, strength=method.strength, seed=seed)
 
     if method.slots == "pair":
@@ -120,7 +136,8 @@ def learn_slots(
 def offered_counters(
     traces: Traces, wanted: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...], list[str]]:
-    """(counters that every run alone has, instructions first; notes on those left out)."""
+    """(counters that every run alone has, instructions first; notes on those left out), without those that
+    are not of the program where none are asked for by name."""
     solo = [trace for trace in traces if trace.solo]
     if not solo:
         raise NotEnoughRuns("no workload was traced alone", fix="Trace every workload alone.")
@@ -128,8 +145,11 @@ def offered_counters(
         return (INSTRUCTIONS, *(n for n in wanted if n != INSTRUCTIONS)), []
     count: Counter[str] = Counter()
     for trace in solo:
-        known = (n for n, v in trace.counters.items() if np.isnan(v).mean() <= 0.5)
-        count.update(n for n in known if n not in MARKS)
+        count.update(
+            n
+            for n, v in trace.counters.items()
+            if n not in NOT_OF_THE_PROGRAM and n not in MARKS and np.isnan(v).mean() <= 0.5
+        )
     if not count[INSTRUCTIONS]:
         raise BadData(
             "no trace counts instructions", fix="Record the counter 'instructions': it is the axis."
@@ -144,27 +164,47 @@ def offered_counters(
 
 
 def solo_profiles(
-    traces: Traces, counters: tuple[str, ...], period_seconds: float | None = None
+    traces: Traces,
+    counters: tuple[str, ...],
+    period_seconds: float | None = None,
+    *,
+    quiet: bool = True,
 ) -> Profiles:
-    """One profile per workload, platform and slot, from its first run alone in the order of run_ids."""
-    solo = sorted((t for t in traces if t.solo), key=lambda t: t.run_id)
+    """One profile per workload, platform and slot: of the quiet stretches of all its runs alone, or of the
+    first one in the order of run_ids."""
+    groups = solo_runs(traces, quiet)
     if period_seconds is None:
-        period_seconds = float(np.median([np.median(t.interval_seconds) for t in solo]))
-    found: dict[tuple[str, str, int], Profile] = {}
-    for trace in solo:
-        key = (trace.workload, trace.platform, trace.core)
-        if key not in found:
-            found[key] = profile_of(trace, counters, period_seconds)
-    return Profiles([found[key] for key in sorted(found)])
+        every = [np.median(t.interval_seconds) for runs in groups.values() for t in runs]
+        period_seconds = float(np.median(every))
+    return Profiles(
+        [quiet_profile(groups[key], counters, period_seconds) for key in sorted(groups)]
+    )
 
 
-def profile_runs(traces: Traces) -> set[str]:
+def unsteady_of(traces: Traces, profiles: Profiles) -> tuple[str, ...]:
+    """Workloads traced alone three times or more whose usual run takes over a quarter longer than their
+    quiet run time: what others do to them cannot be told from what happens to them alone."""
+    found = set()
+    for (name, platform, slot), runs in solo_runs(traces).items():
+        usual = np.median([run.runtime_seconds for run in runs])
+        quiet = profiles.of(name, platform, slot).duration_seconds
+        if len(runs) >= 3 and usual > UNSTEADY * quiet:
+            found.add(name)
+    return tuple(sorted(found))
+
+
+def profile_runs(traces: Traces, *, quiet: bool = True) -> set[str]:
     """run_ids whose traces become profiles: they are inputs of the method, so nothing may be calibrated on
     them."""
-    found: dict[tuple[str, str, int], str] = {}
+    return {run.run_id for runs in solo_runs(traces, quiet).values() for run in runs}
+
+
+def solo_runs(traces: Traces, quiet: bool = True) -> dict[tuple[str, str, int], list[Trace]]:
+    """{(workload, platform, core): runs alone in the order of run_ids, only the first unless quiet}."""
+    found: dict[tuple[str, str, int], list[Trace]] = {}
     for trace in sorted((t for t in traces if t.solo), key=lambda t: t.run_id):
-        found.setdefault((trace.workload, trace.platform, trace.core), trace.run_id)
-    return set(found.values())
+        found.setdefault((trace.workload, trace.platform, trace.core), []).append(trace)
+    return found if quiet else {key: runs[:1] for key, runs in found.items()}
 
 
 def _narrowed(profile: Profile, counters: tuple[str, ...]) -> Profile:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.alignment._learn import Learned
+from jostle.alignment._learn import Learned, learned_from_arrays
+from jostle.alignment._network import Network
 from jostle.alignment._profile import Profile
 from jostle.alignment._roll import Roll, roll
 from jostle.alignment._rows import Profiles, Rows
@@ -37,7 +38,7 @@ class FittedAlignment:
     def __init__(
         self,
         profiles: Sequence[Profile],
-        models: dict[tuple[int, int] | None, Learned],
+        models: dict[tuple[int, int] | None, Learned | Network],
         slots: tuple[int, ...] = (),
         alignment: str = "section",
         corunners: str = "once",
@@ -124,6 +125,8 @@ class FittedAlignment:
     ) -> Roll:
         """See `roll`; slots: of the profiles, by default 0, 1, …."""
         places = list(range(len(profiles))) if slots is None else list(slots)
+        if slots is None and set(self.models) == {(0, 0)}:
+            places = [0] * len(profiles)  # it was not told who ran where
         for p in profiles:
             if p.counters != self.counters:
                 raise BadData(
@@ -131,6 +134,9 @@ class FittedAlignment:
                     fix="Make it with profile_of(trace, model.counters, period).",
                 )
         marks = slot_columns(np.array(places), self.slots)
+        model = self.models.get(None)
+        if isinstance(model, Network) and len(profiles) == 2 and self.alignment == "section":
+            return _roll_pair(model, profiles, marks, loop)
 
         def slowdown(i: int, own: np.ndarray, others: np.ndarray) -> np.ndarray:
             if None in self.models:
@@ -157,7 +163,7 @@ class FittedAlignment:
                 slow[at] = learned.slowdown(rows.own[at], rows.others[at])
         return rows.own[:, 0] * rows.period_seconds / slow
 
-    def _of_slots(self, places: Sequence[int], i: int) -> Learned:
+    def _of_slots(self, places: Sequence[int], i: int) -> Learned | Network:
         if len(places) != 2:
             raise UsageError(
                 f"one model per pair of slots cannot answer for {len(places)} workloads",
@@ -220,14 +226,14 @@ class FittedAlignment:
             )
             for i, (name, place, slot, tau, seconds) in enumerate(said["profiles"])
         ]
-        models: dict[tuple[int, int] | None, Learned] = {}
+        models: dict[tuple[int, int] | None, Learned | Network] = {}
         for number, entry in enumerate(said["models"]):
             prefix = f"model_{number}."
             mine = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
             pair = (
                 None if entry["slots"] is None else (int(entry["slots"][0]), int(entry["slots"][1]))
             )
-            models[pair] = Learned.from_arrays(mine, entry)
+            models[pair] = learned_from_arrays(mine, entry)
         return cls(
             profiles,
             models,
@@ -236,6 +242,28 @@ class FittedAlignment:
             said["corunners"],
             tuple(said["notes"]),
         )
+
+
+def _roll_pair(
+    network: Network, profiles: Sequence[Profile], marks: np.ndarray, loop: Sequence[bool] | None
+) -> Roll:
+    """A pair by what the first layer makes of each sample, computed once: layers are sums, so what it makes
+    of a stretch of samples is the mean of them."""
+    own, tables = [], []
+    for p, mark in zip(profiles, marks, strict=True):
+        rates = np.diff(p.cumulative, axis=0) / p.period_seconds
+        told = np.broadcast_to(mark, (len(rates), len(mark)))
+        mine = network.own_part(np.concatenate([rates, told], axis=1))
+        theirs = network.others_part(np.concatenate([rates, 0 * told], axis=1))
+        own.append(mine.reshape(len(rates), -1))
+        steps = theirs.reshape(len(rates), -1) * p.period_seconds
+        tables.append(np.concatenate([np.zeros((1, steps.shape[1])), np.cumsum(steps, axis=0)]))
+    shape = (-1, *network.own_shape)
+
+    def slowdown(i: int, mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+        return network.of_parts((mine + theirs).reshape(shape))
+
+    return roll(profiles, slowdown, loop=loop, tables=tables, own=own)
 
 
 def _profiles(

@@ -1,7 +1,7 @@
 """Learners: fitted by scikit-learn, answered by NumPy.
 
 Source: Saeed et al., MLCAD 2021, Sec. IV-B: ridge, lasso, elastic net and linear support vector regression. A
-small network stands beside them for forms that no weighted sum of features has.
+small network stands beside them (see `_network`) for what no weighted sum of features can be.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from jostle.alignment._features import Features, pressures, scale_of
+from jostle.alignment._network import Network
+from jostle.alignment._network import train as train_network
 from jostle.alignment._rows import Rows
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
 
@@ -22,94 +24,112 @@ LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network")
 TARGETS = ("instructions", "slowdown", "speed")
 # Regularisation that is tried, times the number of rows where the learner's own scale does that.
 STRENGTHS = {
-    "ridge": (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+    "ridge": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0),
     "lasso": (1e-6, 1e-5, 1e-4, 1e-3),
     "elastic_net": (1e-6, 1e-5, 1e-4, 1e-3),
     "linear_svr": (1e-3, 1e-2, 1e-1),
-    "network": (1e-3,),
+    "network": (1e-1,),
 }
 MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly
+MOST_ROWS_OF_NETWORK = 40_000
 MOST_ROWS_TO_CHOOSE = 8_000
 FOLDS = 4
-SLOWEST, FASTEST = 50.0, 0.5  # slowdowns beyond are cut: nothing of the kind was ever seen
+ROUNDS = 1  # of fits that weigh runs by the errors of the one before
+SLOWEST, FASTEST = 50.0, 0.5  # slowdowns beyond are never answered
+SEEN_QUANTILE, BEYOND = 0.002, 1.1  # what was seen: all but so few, and a little more
 
 
 @dataclass(frozen=True)
 class Learned:
-    """slowdown = f(rates). weights, biases: of one layer, or of several with tanh between. target: of
-    TARGETS. mean, spread: (f,) of the features, output: (mean, spread) of the target."""
+    """slowdown = f(rates), a weighted sum. weights: (f,), bias: of standardised features. target: of
+    TARGETS. mean, spread: (f,) of the features, output: (mean, spread) of the target. limits: the least
+    and the largest slowdown that is answered, for a sum goes on straight where nothing was seen."""
 
     features: Features
     target: str
     strength: float
     mean: np.ndarray
     spread: np.ndarray
-    weights: tuple[np.ndarray, ...]
-    biases: tuple[np.ndarray, ...]
+    weights: np.ndarray
+    bias: float
     output: tuple[float, float]
+    limits: tuple[float, float] = (FASTEST, SLOWEST)
 
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n,) solo speed over speed beside others, of aligned rates (n, d), instructions first."""
         raw = self._raw(own, others) * self.output[1] + self.output[0]
         if self.target == "slowdown":
             found = 1.0 + raw
+            if self.features.form == "interacting":
+                # With nothing beside it a workload is as fast as alone, whatever company costs as such.
+                found = np.where((others > 0).any(axis=1), found, 1.0)
         elif self.target == "speed":
             found = 1.0 / np.maximum(raw, 1.0 / SLOWEST)
         else:
             found = own[:, 0] / np.maximum(raw * self.features.scale[0], 1e-30)
-        return np.clip(found, FASTEST, SLOWEST)
+        return np.clip(found, *self.limits)
 
     def _raw(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
-        if self.features.form == "interacting" and len(self.weights) == 1:
+        if self.features.form == "interacting":
             # The same sum without spelling out the products: own' (W pressure).
             own, others = own / self.features.scale, others / self.features.scale
             return ((pressures(own, others) @ self._folded) * own).sum(axis=1) + self._offset
-        if self.features.form == "linear" and len(self.weights) == 1:
-            d = own.shape[1]
-            return own @ self._plain[:d] + others @ self._plain[d:] + self._offset
-        x = (self.features.of(own, others) - self.mean) / self.spread
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            x = np.tanh(x @ weight + bias)
-        return (x @ self.weights[-1] + self.biases[-1])[:, 0]
+        d = own.shape[1]
+        return own @ self._plain[:d] + others @ self._plain[d:] + self._offset
 
     @cached_property
     def _offset(self) -> float:
-        return float(self.biases[0][0] - (self.mean / self.spread) @ self.weights[0][:, 0])
+        return float(self.bias - (self.mean / self.spread) @ self.weights)
 
     @cached_property
     def _folded(self) -> np.ndarray:
         d = len(self.features.scale)
-        return np.ascontiguousarray((self.weights[0][:, 0] / self.spread).reshape(d, -1).T)
+        return np.ascontiguousarray((self.weights / self.spread).reshape(d, -1).T)
 
     @cached_property
     def _plain(self) -> np.ndarray:
         scale = self.features.scale
-        return self.weights[0][:, 0] / self.spread / np.concatenate([scale, scale])
+        return self.weights / self.spread / np.concatenate([scale, scale])
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays = {"scale": self.features.scale, "mean": self.mean, "spread": self.spread}
-        for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            arrays |= {f"weight_{number}": np.ascontiguousarray(weight), f"bias_{number}": bias}
-        said = {"form": self.features.form, "target": self.target, "strength": self.strength}
-        return arrays, said | {"output": list(self.output), "layers": len(self.weights)}
+        arrays = {
+            "scale": self.features.scale,
+            "mean": self.mean,
+            "spread": self.spread,
+            "weights": np.ascontiguousarray(self.weights),
+        }
+        return arrays, {
+            "form": self.features.form,
+            "target": self.target,
+            "strength": self.strength,
+            "bias": self.bias,
+            "output": list(self.output),
+            "limits": list(self.limits),
+        }
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], said: dict[str, Any]) -> Learned:
-        layers = range(int(said["layers"]))
         return cls(
             Features(said["form"], arrays["scale"]),
             said["target"],
             float(said["strength"]),
             arrays["mean"],
             arrays["spread"],
-            tuple(arrays[f"weight_{n}"] for n in layers),
-            tuple(arrays[f"bias_{n}"] for n in layers),
+            arrays["weights"],
+            float(said["bias"]),
             (float(said["output"][0]), float(said["output"][1])),
+            (float(said["limits"][0]), float(said["limits"][1])),
         )
 
 
+def learned_from_arrays(arrays: dict[str, np.ndarray], said: dict[str, Any]) -> Learned | Network:
+    """The inverse of either's to_arrays."""
+    kind = Network if said["form"] == "network" else Learned
+    return kind.from_arrays(arrays, said)
+
+
 # What `auto` chooses among: (learner, form, target).
-CANDIDATES = (("ridge", "interacting", "slowdown"), ("network", "network", "speed"))
+CANDIDATES = (("ridge", "interacting", "slowdown"), ("network", "network", "slowdown"))
 
 
 def choose(
@@ -119,10 +139,10 @@ def choose(
     that it did not learn from."""
     if len(offers) == 1 or len(np.unique(rows.group)) < 2:
         return 0
-    few = thinned(rows, MOST_ROWS_TO_CHOOSE)
-    folds = folds_of(few, seed)[:2]
     errors = []
     for learner, form, target, columns in offers:
+        few = thinned(rows, MOST_ROWS if learner == "network" else MOST_ROWS_TO_CHOOSE)
+        folds = folds_of(few, seed)
         mine = few.columns(columns)
         strength = STRENGTHS[learner][len(STRENGTHS[learner]) // 2]
         error = 0.0
@@ -141,8 +161,10 @@ def learn(
     *,
     strength: float | None = None,
     seed: int = 0,
-) -> Learned:
+    rounds: int = ROUNDS,
+) -> Learned | Network:
     """Fit one learner. strength: of the regularisation; None chooses it by leaving out workload sets.
+    rounds: of fits again, in which runs are weighed by the errors of the fit before.
 
     Raises UsageError for unknown names, NotEnoughRuns for no rows, MissingExtra without scikit-learn.
     """
@@ -153,14 +175,33 @@ def learn(
         raise NotEnoughRuns(
             f"{len(rows)} periods are too few to learn from", fix="Trace more windows."
         )
-    rows = thinned(rows, MOST_ROWS)
-    features = Features(form, scale_of(rows.own))
+    network = learner == "network"
+    if network != (form == "network") or (network and target != "slowdown"):
+        raise UsageError(f"{learner} cannot learn the {target} in the form {form!r}")
     choices = STRENGTHS[learner] if strength is None else (strength,)
     best = choices[len(choices) // 2]
+    if learner == "network":
+        rows = thinned(rows, MOST_ROWS_OF_NETWORK)
+        slow, scale = np.clip(rows.slowdown, FASTEST, SLOWEST), scale_of(rows.own)
+        weight = rows.solo_seconds / rows.solo_seconds.mean()
+        return train_network(
+            rows.own, rows.others, slow, scale, seen(slow), weight=weight, decay=best, seed=seed
+        )
+    rows = thinned(rows, MOST_ROWS)
+    features = Features(form, scale_of(rows.own))
     if len(choices) > 1 and len(np.unique(rows.group)) >= 2:
         few = thinned(rows, MOST_ROWS_TO_CHOOSE)
         best = choices[int(np.argmin(_errors(few, learner, features, target, choices, seed)))]
-    return _fit(rows, learner, features, target, best, seed)
+    return _fit(rows, learner, features, target, best, seed, rounds)
+
+
+def seen(slowdown: np.ndarray) -> tuple[float, float]:
+    """The least and the largest slowdown that may be answered after learning from these."""
+    low, high = np.quantile(slowdown, [SEEN_QUANTILE, 1 - SEEN_QUANTILE])
+    return (
+        float(np.clip(low / BEYOND, FASTEST, 1.0)),
+        float(np.clip(high * BEYOND, BEYOND, SLOWEST)),
+    )
 
 
 def thinned(rows: Rows, most: int) -> Rows:
@@ -207,81 +248,90 @@ def folds_of(rows: Rows, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return found
 
 
-def per_run_error(learned: Learned, rows: Rows) -> float:
+def per_run_error(learned: Learned | Network, rows: Rows) -> float:
     """Mean over runs of |predicted - true| / true time of all their rows together."""
     run = np.unique(rows.run, return_inverse=True)[1].reshape(-1)
-    predicted = learned.slowdown(rows.own, rows.others) * rows.period_seconds / rows.slowdown
-    spent = np.bincount(run, rows.period_seconds)
-    return float(np.mean(np.abs(np.bincount(run, predicted) / spent - 1.0)))
+    return float(run_errors(learned, rows, run).mean())
 
 
-def per_sample_error(learned: Learned, rows: Rows) -> float:
+def run_errors(learned: Learned | Network, rows: Rows, run: np.ndarray) -> np.ndarray:
+    """(runs,) of each run, whose number is run (n,)."""
+    predicted = learned.slowdown(rows.own, rows.others) * rows.solo_seconds
+    return np.abs(np.bincount(run, predicted) / np.bincount(run, rows.period_seconds) - 1.0)
+
+
+def per_sample_error(learned: Learned | Network, rows: Rows) -> float:
     """Mean |predicted - true| instructions per period over the mean true ones (the measure of Fig. 2)."""
     predicted = rows.own[:, 0] * rows.period_seconds / learned.slowdown(rows.own, rows.others)
     return float(np.abs(predicted - rows.count).sum() / rows.count.sum())
 
 
 def _fit(
-    rows: Rows, learner: str, features: Features, target: str, strength: float, seed: int
+    rows: Rows,
+    learner: str,
+    features: Features,
+    target: str,
+    strength: float,
+    seed: int,
+    rounds: int = 1,
 ) -> Learned:
     x = features.of(rows.own, rows.others)
-    slowdown = rows.slowdown
+    slowdown = np.clip(rows.slowdown, FASTEST, SLOWEST)
+    # A run takes its stretches' times alone, each times its slowdown: so much does an error of one count.
+    weight = rows.solo_seconds / rows.solo_seconds.mean()
     if target == "slowdown":
         y = slowdown - 1.0
     elif target == "speed":
         y = 1.0 / slowdown
     else:
         y = rows.count / rows.period_seconds / features.scale[0]
-    # A sum that must vanish with its features cannot be centred.
-    through_zero = features.form == "interacting" and target == "slowdown" and learner != "network"
-    mean = np.zeros(x.shape[1]) if through_zero else x.mean(axis=0)
+    mean = np.average(x, axis=0, weights=weight)
     spread = np.sqrt(np.mean((x - mean) ** 2, axis=0))
     spread = np.where(spread > 1e-12, spread, 1.0)
-    centre = 0.0 if through_zero else float(y.mean())
+    centre = float(np.average(y, weights=weight))
     size = float(np.sqrt(np.mean((y - centre) ** 2))) or 1.0
     x, y = (x - mean) / spread, (y - centre) / size
-    estimator = _estimator(learner, strength, len(x), not through_zero, seed)
+    estimator = _estimator(learner, strength, len(x), seed)
+    limits = seen(slowdown)
+    learned = None
+    run = np.unique(rows.run, return_inverse=True)[1].reshape(-1)
+    of_run = np.ones(run.max() + 1)
     with warnings.catch_warnings():
         # Reaching the step limit is part of choosing: a strength that converges badly predicts badly.
         warnings.simplefilter("ignore")
-        estimator.fit(x, y)
-    if learner == "network":
-        weights, biases = tuple(estimator.coefs_), tuple(estimator.intercepts_)
-    else:
-        weights = (np.asarray(estimator.coef_, np.float64).reshape(-1, 1),)
-        offset = np.asarray(estimator.intercept_ if not through_zero else 0.0, np.float64)
-        biases = (offset.reshape(1),)
-    return Learned(features, target, strength, mean, spread, weights, biases, (centre, size))
+        for last in (False,) * rounds + (True,):
+            estimator.fit(x, y, sample_weight=weight * of_run[run])
+            weights = np.asarray(estimator.coef_, np.float64).reshape(-1)
+            bias = float(np.asarray(estimator.intercept_).reshape(-1)[0])
+            learned = Learned(
+                features, target, strength, mean, spread, weights, bias, (centre, size), limits
+            )
+            if last:
+                break
+            # So weighted, squares add up to what is asked for, the mean error of a run, and the few runs
+            # that nothing explains do not draw all others with them.
+            error = run_errors(learned, rows, run)
+            of_run = 1.0 / np.maximum(error, max(float(np.median(error)), 1e-3))
+            of_run /= of_run.mean()
+    assert learned is not None
+    return learned
 
 
-def _estimator(learner: str, strength: float, n: int, intercept: bool, seed: int) -> Any:
+def _estimator(learner: str, strength: float, n: int, seed: int) -> Any:
     try:
         from sklearn.linear_model import ElasticNet, Lasso, Ridge
-        from sklearn.neural_network import MLPRegressor
         from sklearn.svm import LinearSVR
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "alignment") from None
     if learner == "ridge":
-        return Ridge(strength * n, fit_intercept=intercept)
+        return Ridge(strength * n)
     if learner == "lasso":
-        return Lasso(strength, fit_intercept=intercept, max_iter=300)
+        return Lasso(strength, max_iter=300)
     if learner == "elastic_net":
-        return ElasticNet(strength, fit_intercept=intercept, max_iter=300)
-    if learner == "linear_svr":
-        return LinearSVR(
-            C=1.0 / (strength * n),
-            epsilon=0.01,
-            fit_intercept=intercept,
-            max_iter=300,
-            random_state=seed,
-        )
-    return MLPRegressor(
-        hidden_layer_sizes=(32, 32),
-        activation="tanh",
-        alpha=strength,
-        batch_size=cast(Any, min(500, n)),  # scikit-learn's hints know only its default
-        learning_rate_init=3e-3,
-        max_iter=40,
-        n_iter_no_change=40,
+        return ElasticNet(strength, max_iter=300)
+    return LinearSVR(
+        C=1.0 / (strength * n),
+        epsilon=0.01,
+        max_iter=300,
         random_state=seed,
     )

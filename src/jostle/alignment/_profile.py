@@ -116,10 +116,23 @@ def profile_of(
     where = f"the trace of {trace.run_id}"
     if not trace.solo:
         raise BadData("it ran beside others", where=where, fix="Give the trace of a run alone.")
-    times = edges_of(trace, where)
     period = float(np.median(trace.interval_seconds)) if period_seconds is None else period_seconds
-    if not (np.isfinite(period) and period > 0):
-        raise UsageError(f"period_seconds {period} is not above 0")
+    names = counters_of([trace], counters)
+    times, counted = track_of(trace, names)
+    place = trace.core if slot is None else slot
+    return gridded(times, counted, trace, names, period, place)
+
+
+def counters_of(traces: Sequence[Trace], counters: Sequence[str] = ()) -> tuple[str, ...]:
+    """Instructions first, then the wanted ones, by default all that every trace has."""
+    every = set.intersection(*(set(trace.counters) for trace in traces))
+    return (INSTRUCTIONS, *(n for n in (counters or sorted(every)) if n != INSTRUCTIONS))
+
+
+def track_of(trace: Trace, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """((n + 1,) seconds, (n + 1, d) counted by then) of a whole run, from 0 to its end."""
+    where = f"the trace of {trace.run_id}"
+    times = edges_of(trace, where)
     duration = trace.runtime_seconds
     if np.isnan(duration):
         raise BadData(
@@ -132,11 +145,10 @@ def profile_of(
             where=where,
             fix="Trace it again; what was not traced cannot be predicted.",
         )
-    names = tuple(name for name in (counters or sorted(trace.counters)) if name != INSTRUCTIONS)
-    for name in (INSTRUCTIONS, *names):
+    for name in names:
         if name not in trace.counters:
             raise UnknownName("counter", name, sorted(trace.counters), where=where)
-    rates = np.stack([_rates(trace, name, where) for name in (INSTRUCTIONS, *names)], axis=1)
+    rates = np.stack([_rates(trace, name, where) for name in names], axis=1)
     counted = np.concatenate(
         [np.zeros((1, rates.shape[1])), np.cumsum(rates * np.diff(times)[:, None], axis=0)]
     )
@@ -144,23 +156,34 @@ def profile_of(
     if times[-1] < duration:
         counted[-1] += rates[-1] * (duration - times[-1])
         times[-1] = duration
+    elif times[-1] > duration:
+        end = [np.interp(duration, times, column) for column in counted.T]
+        inside = times < duration
+        times = np.append(times[inside], duration)
+        counted = np.concatenate([counted[inside], [end]])
+    if counted[-1, 0] <= 0:
+        raise BadData("it counts no instructions at all", where=where)
+    return times, counted
+
+
+def gridded(
+    times: np.ndarray,
+    counted: np.ndarray,
+    trace: Trace,
+    names: tuple[str, ...],
+    period: float,
+    slot: int,
+) -> Profile:
+    """The profile of the trace's workload, from what was counted by when."""
+    if not (np.isfinite(period) and period > 0):
+        raise UsageError(f"period_seconds {period} is not above 0")
+    duration = float(times[-1])
     n = max(1, int(np.ceil(duration / period - 1e-9)))
     edges = np.minimum(np.arange(n + 1) * period, duration)
     table = np.stack([np.interp(edges, times, column) for column in counted.T], axis=1)
     last = edges[-1] - edges[-2]
     table[-1] = table[-2] + (table[-1] - table[-2]) * (period / last)
-    if table[-1, 0] <= 0:
-        raise BadData("it counts no instructions at all", where=where)
-    place = trace.core if slot is None else slot
-    return Profile(
-        trace.workload,
-        trace.platform,
-        place,
-        period,
-        float(duration),
-        (INSTRUCTIONS, *names),
-        table,
-    )
+    return Profile(trace.workload, trace.platform, slot, period, duration, names, table)
 
 
 def edges_of(trace: Trace, where: str) -> np.ndarray:

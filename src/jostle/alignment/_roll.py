@@ -16,7 +16,7 @@ from jostle.alignment._samples import aligned
 from jostle.alignment._solve import Lane, Slowdown, solve
 from jostle.errors import UsageError
 
-SHORTEST, FIRST, LONGEST = 16, 512, 4096
+SHORTEST, FIRST, LONGEST = 128, 512, 4096
 FIXED_POINT_ROUNDS = 50
 
 
@@ -43,10 +43,12 @@ def roll(
     loop: Sequence[bool] | None = None,
     alignment: str = "section",
     tables: Sequence[np.ndarray] | None = None,
+    own: Sequence[np.ndarray] | None = None,
 ) -> Roll:
     """Run k workloads, all from time 0. loop: which of them begin anew until no other is left.
 
-    tables: (T + 1, d) running counts of each to align, by default all counters; instructions first. Who is
+    tables: (T + 1, d) running counts of each to align, by default all counters; instructions first. own:
+    (T, e) what the slowdown is given of each sample's own, by default the rates of the tables. Who is
     left alone goes on as fast as alone; idle samples last as long as alone. Alignments other than
     `section` go period by period as printed, with a fixed point in each but in `printed` itself. Raises
     UsageError.
@@ -59,7 +61,11 @@ def roll(
     if any(abs(p.period_seconds - tau) > 1e-9 * tau for p in profiles):
         raise UsageError("profiles of different periods cannot be rolled together")
     tables = [p.cumulative for p in profiles] if tables is None else tables
-    lanes = [Lane(p, t, bool(once)) for p, t, once in zip(profiles, tables, loops, strict=True)]
+    seen = [None] * k if own is None else own
+    lanes = [
+        Lane(p, t, bool(once), s)
+        for p, t, once, s in zip(profiles, tables, loops, seen, strict=True)
+    ]
     duration = np.array([p.duration_seconds for p in profiles])
     ends = np.full(k, np.nan)
     place, now = np.zeros(k), 0.0
@@ -76,23 +82,23 @@ def roll(
         else:
             here = [lanes[i] for i in active]
             if alignment == "section":
-                until, own, at, rounds = solve(
+                until, reached, at, rounds = solve(
                     here, active, slowdown, now, place[active], speed[active], length
                 )
-                grow = 2 if rounds <= 5 else 0.5 if rounds > 9 else 1
+                grow = 2 if rounds <= 5 else 0.5 if rounds > 10 else 1
                 length = int(np.clip(length * grow, SHORTEST, LONGEST))
             else:
-                until, own, at = _period(here, active, slowdown, now, place[active], alignment)
+                until, reached, at = _period(here, active, slowdown, now, place[active], alignment)
             going = [n for n, i in enumerate(active) if not loops[i]]
             for n in going:
-                if own[n][-1] >= duration[active[n]] * (1 - 1e-12):
+                if reached[n][-1] >= duration[active[n]] * (1 - 1e-12):
                     until = min(until, float(at[n][-1]))
             times = np.unique(
                 np.concatenate([one[(one > now) & (one < until)] for one in at] + [[until]])
             )
             found = np.tile(place, (len(times), 1))
             for n, i in enumerate(active):
-                found[:, i] = np.interp(times, at[n], own[n])
+                found[:, i] = np.interp(times, at[n], reached[n])
             speed[active] = np.clip((found[-1, active] - place[active]) / (until - now), 0.02, 2.0)
             now, place = until, found[-1].copy()
         edges.append(times)

@@ -5,18 +5,22 @@ Source: Saeed et al., MLCAD 2021, Algorithm 1, lines 8 to 17.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.alignment._profile import INSTRUCTIONS, Profile, edges_of
+from jostle.alignment._quiet import SEGMENT_PERIODS, quiet_rows
 from jostle.alignment._samples import aligned
 from jostle.errors import BadData, UnknownName
 
 if TYPE_CHECKING:
     from jostle.traces import Trace, Traces
+
+
+SHORTEST_STRETCH = 0.5  # of a period alone that a period beside others is laid over
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,11 @@ class Rows:
     def slowdown(self) -> np.ndarray:
         """(n,) aligned instructions per second alone over those executed per second beside others."""
         return self.own[:, 0] * self.period_seconds / self.count
+
+    @property
+    def solo_seconds(self) -> np.ndarray:
+        """(n,) how long the same stretch takes alone: what a slowdown is of, and so its weight."""
+        return self.count / self.own[:, 0]
 
     def take(self, index: np.ndarray) -> Rows:
         return Rows(
@@ -102,9 +111,9 @@ def windows_of(traces: Traces, run_ids: Sequence[str] | None = None) -> dict[str
 
 
 def slots_of(runs: Sequence[Trace]) -> list[int]:
-    """Their cores where those differ, else their order."""
+    """Their cores where those differ, else 0 for all: who ran where was not told, so it is no feature."""
     cores = [run.core for run in runs]
-    return cores if len(set(cores)) == len(cores) else list(range(len(runs)))
+    return cores if len(set(cores)) == len(cores) else [0] * len(runs)
 
 
 class Profiles:
@@ -144,18 +153,24 @@ def rows_of(
     alignment: str = "section",
     *,
     loop: bool = False,
+    quiet: bool = True,
+    leave_out: Collection[str] = (),
 ) -> Rows:
     """The periods in which all members of a window still ran.
 
-    The rows of a period that touches an idle stretch of the target or of a co-runner, or in which nothing was
-    executed, are left out: there the instructions do not tell how far the workload is. Where the samples
-    of two members do not end together, the co-runner's progress is taken at the target's times. loop:
-    runs began anew where they ended before their window. Raises BadData where a run executed over 2% more
-    instructions than alone: it is not the same program.
+    Periods in which less was done than alone in half a period are joined to the next. The rows of a period
+    that touches an idle stretch of the target or of a co-runner, or in which nothing was executed, are
+    left out: there the instructions do not tell how far the workload is. Where the samples of two members
+    do not end together, the co-runner's progress is taken at the target's times. loop: runs began anew
+    where they ended before their window. quiet: of three or more windows of the same workloads, each
+    stretch only from those that passed it quickly. leave_out: workloads without rows of their own. Raises
+    BadData where a run executed over 2% more instructions than alone: it is not the same program.
     """
     parts: list[Rows] = []
     number = 0
     groups: dict[tuple[str, ...], int] = {}
+    repeats: dict[tuple[int, str], int] = {}
+    same: list[int] = []
     for runs in windows.values():
         key = (runs[0].platform, *sorted(run.workload for run in runs))
         group = groups.setdefault(key, len(groups))
@@ -167,6 +182,10 @@ def rows_of(
         tracks = [_track(run, solo, loop) for run, solo in zip(runs, solos, strict=True)]
         last = min(edges[-1] for edges, _ in tracks)
         for i, (edges, counted) in enumerate(tracks):
+            same.append(repeats.setdefault((group, runs[i].workload), len(repeats)))
+            if runs[i].workload in leave_out:
+                number += 1
+                continue
             whole = edges <= last
             # A last sample that is much shorter than the others says little.
             whole[1:] &= np.diff(edges) >= 0.5 * np.median(np.diff(edges))
@@ -175,6 +194,10 @@ def rows_of(
                 number += 1
                 continue
             mine = counted[: len(times)]
+            times, mine = _joined(times, mine, solos[i])
+            if len(times) < 2:
+                number += 1
+                continue
             count = np.diff(mine)
             places = [
                 solo.seconds_at(np.interp(times, e, c))
@@ -210,7 +233,27 @@ def rows_of(
             number += 1
     if not parts:
         raise BadData("no window has a period in which all of its runs ran", where="the traces")
-    return replace(Rows.concatenate(parts), sets=tuple(key[1:] for key in groups))
+    rows = replace(Rows.concatenate(parts), sets=tuple(key[1:] for key in groups))
+    if not quiet or not len(rows):
+        return rows
+    period = next(iter(profiles.all)).period_seconds
+    return quiet_rows(rows, np.array(same), SEGMENT_PERIODS * period)
+
+
+def _joined(times: np.ndarray, counted: np.ndarray, solo: Profile) -> tuple[np.ndarray, np.ndarray]:
+    """Periods in which less was done than alone in half a period, joined to those after them.
+
+    Inside a sample of the run alone instructions are taken as even. Where it holds the end of a phase
+    with few instructions, a period beside others may seem to pass next to none of it, and the next one
+    too much: together they are right.
+    """
+    place = solo.seconds_at(counted)
+    kept, last, least = [0], float(place[0]), SHORTEST_STRETCH * solo.period_seconds
+    for k, at in enumerate(place.tolist()):
+        if at - last >= least:
+            kept.append(k)
+            last = at
+    return times[kept], counted[kept]
 
 
 def _track(run: Trace, solo: Profile, loop: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@ Progress = Callable[[int, int, float], None]
 AUTO = "auto"
 SLOTS = ("pooled", "pair")
 CORUNNERS = ("once", "loop")
+REPEATS = ("quiet", "all")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class Alignment:
     strength: of the regularisation, None chooses it by leaving out workload sets. corunners: whether they
     run `once`, or `loop` until the target ends. auto: the learner that errs least on workloads left out,
     with its usual form and target. period_seconds: None takes the traces' own. most_counters: the most
-    that are selected. cut: of the tree of counters, None tries several.
+    that are selected. cut: of the tree of counters, None tries several. repeats: of programs and windows
+    that were traced several times, take the `quiet` stretches (see `_quiet`), or `all` windows, and of
+    the runs alone the first.
     """
 
     traces: Traces
@@ -48,6 +51,7 @@ class Alignment:
     period_seconds: float | None = None
     most_counters: int = 8
     cut: float | None = None
+    repeats: str = "quiet"
 
     name = "alignment"
 
@@ -59,6 +63,7 @@ class Alignment:
             ("alignment", ALIGNMENTS),
             ("slots", SLOTS),
             ("corunners", CORUNNERS),
+            ("repeats", REPEATS),
         ):
             if getattr(self, kind) not in known:
                 raise UsageError(
@@ -70,6 +75,8 @@ class Alignment:
             and (self.learner == "network") != (self.form == "network")
         ):
             raise UsageError("the network learner and the network form go together")
+        if self.learner == "network" and self.target not in (AUTO, "slowdown"):
+            raise UsageError("the network learns the slowdown")
         if self.learner == AUTO and (self.form, self.target) != (AUTO, AUTO):
             raise UsageError("a form or target without a learner", fix="Say the learner too.")
         for kind in ("strength", "period_seconds"):
@@ -84,7 +91,7 @@ class Alignment:
         name = learner if self.learner == AUTO else self.learner
         network = name == "network"
         form = ("network" if network else "interacting") if self.form == AUTO else self.form
-        usual = "slowdown" if form == "interacting" else "speed"
+        usual = "speed" if form == "linear" else "slowdown"
         return name, form, usual if self.target == AUTO else self.target
 
     @property

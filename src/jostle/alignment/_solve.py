@@ -4,8 +4,8 @@ The paper goes period by period. Here each workload keeps its own axis, the samp
 which its own rates are known for good; what is not known is when each sample begins and ends beside the
 others, and so what they do during it. A stretch of times is guessed, every sample's slowdown is computed
 at once from what the others do between its guessed times, and the slowdowns give new times. As the others
-matter less than the workload itself, few rounds make a stretch final, to a millionth of a period. That is
-the fixed point of a sample, found for many samples together.
+matter less than the workload itself, few rounds make a stretch final, to a hundred-thousandth of a period.
+That is the fixed point of a sample, found for many samples together.
 """
 
 from __future__ import annotations
@@ -18,20 +18,29 @@ from jostle.alignment._profile import Profile
 
 # (slot's place, own rates (s, d), sum of the others' rates (s, d)) -> (s,) slowdown
 Slowdown = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
-TOLERANCE = 1e-6  # of a period
+TOLERANCE = 1e-5  # of a period
 MOST_ROUNDS = 30
-UNCHANGED = 1e-9  # of a rate
+PLAIN_ROUNDS = 4
+# Where a slowdown jumps, a sample's end may swing for ever: in the end a small part of a period will do.
+STRICT_ROUNDS, LARGEST_TOLERANCE = 5, 0.03
+UNCHANGED = 1e-7  # of a rate
 
 
 class Lane:
-    """One workload's own axis: its samples one after the other, and again from the start where it loops."""
+    """One workload's own axis: its samples one after the other, and again from the start where it loops.
 
-    def __init__(self, profile: Profile, table: np.ndarray, loop: bool) -> None:
+    table: (T + 1, d) running counts, what others see of it. own: (T, e) what it sees of itself, by
+    default its rates.
+    """
+
+    def __init__(
+        self, profile: Profile, table: np.ndarray, loop: bool, own: np.ndarray | None = None
+    ) -> None:
         self.profile, self.table, self.loop = profile, table, loop
         self.duration = profile.duration_seconds
         self.samples = profile.periods
-        tau = profile.period_seconds
-        self.rates = np.diff(table, axis=0) / tau
+        self.rates = np.diff(table, axis=0) / profile.period_seconds
+        self.own = self.rates if own is None else own
         self.idle = profile.idle if profile.idle.any() else None
 
     def ahead(self, place: float, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -69,35 +78,46 @@ def solve(
         edge, sample = lane.ahead(float(at), max(2, int(np.ceil(length * v)) + 1))
         edges.append(edge)
         samples.append(sample)
-        own.append(lane.rates[sample])
+        own.append(lane.own[sample])
         times.append(now + np.concatenate([[0.0], np.cumsum(np.diff(edge) / v)]))
     many = len(lanes) > 2
     seen: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(lanes)
+    final = [0] * len(lanes)  # samples of each that are, so that only what comes after is computed
     until, rounds = now, 0
     for rounds in range(1, MOST_ROUNDS + 1):
-        new, settled = [], np.inf
+        settled = np.inf
+        tolerance = min(LARGEST_TOLERANCE, TOLERANCE * 4.0 ** max(0, rounds - STRICT_ROUNDS))
         for n in range(len(lanes)):
-            others = _others(lanes, edges, times, n, many)
-            slow = _again(seen[n], own[n], others, slowdown, numbers[n])
+            # Each sees at once what this round found out about those before it.
+            begin = final[n]
+            others = _others(lanes, edges, times, n, many, begin)
+            slow = _again(seen[n], own[n][begin:], others, slowdown, numbers[n])
             seen[n] = (others, slow)
             idle = lanes[n].idle
             if idle is not None:
-                slow = np.where(idle[samples[n]], 1.0, slow)
+                slow = np.where(idle[samples[n][begin:]], 1.0, slow)
             steps = np.empty(len(slow) + 1)
-            steps[0] = now
-            np.multiply(slow, np.diff(edges[n]), out=steps[1:])
-            new.append(np.cumsum(steps))
-        for old, one in zip(times, new, strict=True):
-            moved = np.abs(one - old) > TOLERANCE * tau
+            steps[0] = times[n][begin]
+            np.multiply(slow, np.diff(edges[n][begin:]), out=steps[1:])
+            new = np.cumsum(steps)
+            moved = np.abs(new - times[n][begin:]) > tolerance * tau
             # Final are the samples before the first that still moves.
-            last = int(np.argmax(moved)) - 1 if moved.any() else len(one) - 1
-            settled = min(settled, float(one[last]))
-        times = new
-        until = settled
-        if until >= min(float(one[-1]) for one in new):
+            last = int(np.argmax(moved)) - 1 if moved.any() else len(new) - 1
+            settled = min(settled, float(new[last]))
+            if rounds > PLAIN_ROUNDS:  # what swings around its place comes to rest half way
+                new = 0.5 * (new + times[n][begin:])
+            times[n] = np.concatenate([times[n][:begin], new])
+        until = max(until, settled)
+        ends = min(float(one[-1]) for one in times)
+        if until >= ends:
             break
-        if rounds >= 4 and until > now + 0.5 * (min(float(one[-1]) for one in new) - now):
+        if rounds >= 4 and until > now + 0.5 * (ends - now):
             break  # what is left is begun anew, with a better guess
+        for n in range(len(lanes)):
+            done = max(final[n], int(np.searchsorted(times[n], until, "right")) - 2)
+            others, slow = seen[n]  # type: ignore[misc]
+            seen[n] = (others[done - final[n] :], slow[done - final[n] :])
+            final[n] = done
     if (
         until <= now
     ):  # nothing settled to the tolerance: the first sample to end has all rounds behind it
@@ -130,13 +150,14 @@ def _others(
     times: Sequence[np.ndarray],
     n: int,
     many: bool,
+    begin: int,
 ) -> np.ndarray:
-    """(s, d) the others' rates, added up, between the times of each sample of lane n."""
+    """(s, d) the others' rates, added up, between the times of each sample of lane n from `begin` on."""
     total: np.ndarray | None = None
     for k, lane in enumerate(lanes):
         if k == n:
             continue
-        place = np.interp(times[n], times[k], edges[k])
+        place = np.interp(times[n][begin:], times[k], edges[k])
         length = np.diff(place)
         counted = lane.profile.at(lane.table, place)
         rates = counted[1:] - counted[:-1]

@@ -47,6 +47,14 @@ def alignment(
     corunners: Annotated[
         str, typer.Option(help="Whether co-runners run once, or loop until the target ends.")
     ] = "once",
+    own_cores: Annotated[
+        bool,
+        typer.Option(
+            "--own-cores",
+            help="With campaign: every member had a core of its own, so what it waited for it was taken by "
+            "strangers (the recorder among them) and is left out.",
+        ),
+    ] = False,
     compare: Annotated[
         bool, typer.Option(help="Also the other alignments and the paper's learners.")
     ] = True,
@@ -68,10 +76,12 @@ def alignment(
     if (on == "campaign") != (data is not None):
         raise UsageError("--on campaign and --data go together")
     if data is not None:
-        from jostle.traces import read_traces
+        from jostle.traces import all_without_waiting, read_traces
 
         traces = read_traces(data)
-        said: dict[str, object] = {"on": on, "dataset": str(data)}
+        if own_cores:
+            traces = all_without_waiting(traces)
+        said: dict[str, object] = {"on": on, "dataset": str(data), "own_cores": own_cores}
     else:
         lengths = (shortest_ms / 1e3, longest_ms / 1e3)
         from jostle.evaluate._simulated import protocol_campaign
@@ -122,6 +132,7 @@ def alignment(
                 "settings": method.settings,
                 "metrics": found.metrics,
                 "folds": [list(fold) for fold in found.folds],
+                "unsteady": list(found.unsteady),
                 "selection": None if found.selection is None else found.selection.document(),
                 "table": [dict(zip(columns, row, strict=True)) for row in rows],
                 "figures": [str(path) for path in drawn],
@@ -147,6 +158,20 @@ def alignment(
             ends = [percent(m[f"{prefix}error_{n}_ratio"], 2) for n in ("mean", "max")]
             table.append([prefix.replace("_", " ").strip(), *ends, "–"])
     print_table(["", "run time, mean", "max", "per sample"], table, right=(1, 2, 3))
+    if "noise_floor_mean_ratio" in m:
+        typer.echo(
+            f"\nrun times are known to {percent(m['noise_floor_mean_ratio'], 2)} (alone "
+            f"{percent(m['solo_noise_floor_mean_ratio'], 2)}); a single run is "
+            f"{percent(m['single_run_difference_mean_ratio'], 1)} off; the mean slowdown is "
+            f"{m['slowdown_mean_ratio']:.3f}, the largest {m['slowdown_max_ratio']:.2f}"
+        )
+    if found.unsteady:
+        names = ("run_time", "no_interference", "mean_slowdown")
+        errors = [percent(m[f"steady_{name}_error_mean_ratio"], 2) for name in names]
+        typer.echo(
+            f"without {', '.join(found.unsteady)}, whose usual run alone takes over a quarter longer than "
+            f"its quiet one: alignment {errors[0]}, no interference {errors[1]}, mean slowdown {errors[2]}"
+        )
     if found.learners:
         typer.echo()
         slots = sorted({s for v in found.learners.values() for s in v})

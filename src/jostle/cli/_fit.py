@@ -68,6 +68,13 @@ def fit(
     corunners: Annotated[
         str, typer.Option(help="Of alignment: whether co-runners run once, or loop.")
     ] = "once",
+    own_cores: Annotated[
+        bool,
+        typer.Option(
+            "--own-cores",
+            help="Of alignment: every member had a core of its own; leave out what it waited for it.",
+        ),
+    ] = False,
     gpu: Annotated[
         str | None, typer.Option(help="Of accelerator: the device, instead of the profiles' own.")
     ] = None,
@@ -110,7 +117,7 @@ def fit(
         from_disk = method == "factorization" and place.number_of_runs() >= FROM_DISK
     with ExitStack() as stack:
         if method == "alignment":
-            settings, runs = _alignment(dataset, learner, corunners)
+            settings, runs = _alignment(dataset, learner, corunners, own_cores)
         elif from_disk:
             settings = known[method]()
             with fit_progress("reading") as report:
@@ -146,14 +153,18 @@ def fit(
     )
 
 
-def _alignment(dataset: Path, learner: str, corunners: str) -> tuple[Alignment, Runs]:
+def _alignment(
+    dataset: Path, learner: str, corunners: str, own_cores: bool
+) -> tuple[Alignment, Runs]:
     """The method on the traces of the dataset, and the runs that were traced beside others."""
     import jostle
     from jostle.alignment import profile_runs
     from jostle.models import traced_runs
-    from jostle.traces import read_traces
+    from jostle.traces import all_without_waiting, read_traces
 
     traces = read_traces(dataset)
+    if own_cores:
+        traces = all_without_waiting(traces)
     # What a profile was made of is an input: nothing can be calibrated on it.
     runs = traced_runs(traces, profile_runs(traces))
     return jostle.Alignment(traces, learner=learner, corunners=corunners), runs

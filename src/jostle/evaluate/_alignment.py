@@ -3,7 +3,7 @@
 Source: Saeed et al., MLCAD 2021, Sec. IV: training and test applications are disjoint (Table IV); the
 error per sample takes what was executed so far as measured (Fig. 2), the run time does not. A fold holds
 some workloads out; what is learned from are the windows with none of them, what is tested are those with
-nobody else.
+nobody else. Repeats of a window are one test: see `_alignment_truth`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import NotEnoughRuns, UsageError
+from jostle.evaluate._alignment_truth import (
+    Measured,
+    Member,
+    measured,
+    member,
+    noise,
+    quiet_runs,
+    unsteady_of,
+)
 
 if TYPE_CHECKING:
     from jostle.alignment import Alignment, FittedAlignment, Rows, Selection
@@ -31,7 +40,8 @@ CURVE_PERIODS = 400
 
 @dataclass(frozen=True)
 class Tested:
-    """One test run. errors: {method: predicted / measured - 1}."""
+    """One workload of a set that is tested. measured_seconds: from the quiet stretches of its repeats.
+    errors: {method: predicted / measured - 1}."""
 
     fold: int
     window: str
@@ -41,6 +51,7 @@ class Tested:
     solo_seconds: float
     measured_seconds: float
     predicted_seconds: float
+    repeats: int
     errors: dict[str, float]
 
 
@@ -61,7 +72,8 @@ class Curve:
 class AlignmentEvaluation:
     """metrics: by documented name. tested: every test run. learners: {learner: {slot: error per sample}}
     (Fig. 2). curves: of the test window with the most interference. selection: of the first fold. folds: the
-    workloads held out of each."""
+    workloads held out of each. unsteady: workloads whose run time alone is not known, see
+    `unsteady_of`."""
 
     metrics: dict[str, float]
     tested: tuple[Tested, ...]
@@ -69,6 +81,7 @@ class AlignmentEvaluation:
     curves: tuple[Curve, ...]
     selection: Selection | None
     folds: tuple[tuple[str, ...], ...]
+    unsteady: tuple[str, ...] = ()
 
 
 def workload_folds(
@@ -101,10 +114,12 @@ def evaluate_alignment(
     the four alignments under one learner, and the paper's learners. Raises NotEnoughRuns where a fold has no
     window to test or to learn from."""
     from jostle.alignment import Alignment as Method
-    from jostle.alignment._fit import offered_counters, solo_profiles
+    from jostle.alignment._fit import solo_profiles
+    from jostle.alignment._profile import INSTRUCTIONS
     from jostle.alignment._rows import rows_of, windows_of
 
     method = method or Method(traces)
+    quiet = method.repeats == "quiet"
     windows = windows_of(traces)
     names = {run.workload for runs in windows.values() for run in runs}
     chosen = workload_folds(sorted(names), held, folds, seed)
@@ -123,16 +138,21 @@ def evaluate_alignment(
         if progress is not None:
             progress(done, total, float("nan"))
 
+    period = solo_profiles(traces, (INSTRUCTIONS,), method.period_seconds).all[0].period_seconds
+    alone = _alone(traces, period)
+    sets = measured(windows, period)
+    known: list[Member] = []
     for number, out in enumerate(chosen):
-        train = {w: r for w, r in windows.items() if not any(run.workload in out for run in r)}
-        test = {
-            w: r
-            for w, r in windows.items()
-            if all(run.workload in out for run in r) and len({run.workload for run in r}) > 1
-        }
+        train = [one for one in sets if not any(m.workload in out for m in one.members)]
+        test = [
+            one
+            for one in sets
+            if all(m.workload in out for m in one.members)
+            and len({m.workload for m in one.members}) > 1
+        ]
         if not train or not test:
             raise NotEnoughRuns(
-                f"holding out {', '.join(out)} leaves {len(train)} windows to learn from and "
+                f"holding out {', '.join(out)} leaves {len(train)} sets to learn from and "
                 f"{len(test)} to test",
                 fix="Trace all pairs of the workloads.",
             )
@@ -152,27 +172,38 @@ def evaluate_alignment(
                 methods[f"{alignment}_"] = other.fit(runs, validation, seed=seed)
                 said()
         slowdown = _mean_slowdown(train, fitted)
-        factored = _factorization(traces, runs, validation, test, seed) if factorization else {}
+        factored = _factorization(train, test, alone, seed) if factorization else {}
         if factorization:
             said()
-        for window, members in test.items():
-            tested += _tested(number, window, members, methods, slowdown, factored, loop)
-        for prefix, one in methods.items():
-            rows = rows_of(test, one.profiles, one.alignment, loop=loop)
-            error = float(np.abs(one.instructions(rows) - rows.count).sum() / rows.count.sum())
+        for one in test:
+            tested += _tested(number, one, methods, slowdown, factored, loop)
+            known += one.members
+        test_windows, train_windows = _windows(test), _windows(train)
+        for prefix, model in methods.items():
+            rows = rows_of(test_windows, model.profiles, model.alignment, loop=loop, quiet=quiet)
+            error = float(np.abs(model.instructions(rows) - rows.count).sum() / rows.count.sum())
             samples.setdefault(prefix, []).append(error)
         if compare:
-            offered, _ = offered_counters(traces, fitted.counters)
-            profiles = solo_profiles(traces, offered, method.period_seconds)
-            both = [rows_of(w, profiles, "section", loop=loop) for w in (train, test)]
+            both = [
+                rows_of(w, fitted.profiles, "section", loop=loop, quiet=quiet)
+                for w in (train_windows, test_windows)
+            ]
             for learner, by_slot in _learners(both[0], both[1], seed).items():
                 for slot, error in by_slot.items():
                     learners.setdefault(learner, {}).setdefault(slot, []).append(error)
         if not curves:
-            window = max(test, key=lambda w: _interference(test[w], fitted))
-            curves = _curves(test[window], fitted, loop)
+            curves = _curves(max(test, key=lambda one: _interference(one, fitted)), fitted, loop)
         said()
-    metrics = _metrics(tested, samples)
+    metrics = _metrics(tested, samples, known) | noise(known) | noise(alone, "solo_")
+    unsteady = unsteady_of(alone)
+    if unsteady:
+        steady = [one for one in tested if one.workload not in unsteady]
+        metrics |= {
+            f"steady_{prefix}error_mean_ratio": float(np.mean([abs(t.errors[key]) for t in steady]))
+            for key in tested[0].errors
+            for prefix in [f"{key}run_time_" if key in samples else key]
+            if steady
+        }
     metrics |= {
         f"{learner}_core_{slot}_instructions_mae_ratio": float(np.mean(errors))
         for learner, by_slot in learners.items()
@@ -180,97 +211,91 @@ def evaluate_alignment(
     }
     mean = {k: {s: float(np.mean(e)) for s, e in v.items()} for k, v in learners.items()}
     return AlignmentEvaluation(
-        metrics, tuple(tested), mean, tuple(curves), selection, tuple(chosen)
+        metrics, tuple(tested), mean, tuple(curves), selection, tuple(chosen), unsteady
     )
 
 
-def _train_runs(traces: Traces, train: dict[str, list[Trace]], seed: int) -> tuple[Runs, Runs]:
+def _windows(sets: Sequence[Measured]) -> dict[str, Sequence[Trace]]:
+    return {name: runs for one in sets for name, runs in one.windows.items()}
+
+
+def _alone(traces: Traces, period_seconds: float) -> list[Member]:
+    """Every workload alone, by core."""
+    from jostle.alignment._fit import solo_runs
+
+    groups = solo_runs(traces)
+    return [member(groups[key], key[2], period_seconds) for key in sorted(groups)]
+
+
+def _train_runs(traces: Traces, train: Sequence[Measured], seed: int) -> tuple[Runs, Runs]:
     """Runs to learn from and to choose counters with, by sets of workloads."""
     from jostle.models import traced_runs
     from jostle.runs import split_rows
 
-    ids = {run.run_id for runs in train.values() for run in runs}
-    leave_out = set(traces.run_ids) - ids
-    runs = traced_runs(traces, leave_out)
+    ids = {run.run_id for runs in _windows(train).values() for run in runs}
+    runs = traced_runs(traces, set(traces.run_ids) - ids)
     first, second = split_rows(runs, (0.8, 0.2), seed, "together")
     return runs.take(first), runs.take(second)
 
 
-def _solo_seconds(run: Trace, slot: int, fitted: FittedAlignment) -> float:
-    return fitted.profiles.of(run.workload, run.platform, slot).duration_seconds
+def _solo_seconds(one: Member, fitted: FittedAlignment) -> float:
+    return fitted.profiles.of(one.workload, one.platform, one.slot).duration_seconds
 
 
-def _interference(members: Sequence[Trace], fitted: FittedAlignment) -> float:
-    """The largest slowdown of a window: the most telling one is drawn."""
-    slows = [
-        run.runtime_seconds / _solo_seconds(run, slot, fitted)
-        for slot, run in _placed(members)
-        if not np.isnan(run.runtime_seconds)
-    ]
-    return max(slows, default=0.0)
+def _interference(one: Measured, fitted: FittedAlignment) -> float:
+    """The largest slowdown of a set: the most telling one is drawn."""
+    return float(np.nanmax([m.seconds / _solo_seconds(m, fitted) for m in one.members]))
 
 
-def _placed(members: Sequence[Trace]) -> list[tuple[int, Trace]]:
-    from jostle.alignment._rows import slots_of
-
-    return list(zip(slots_of(members), members, strict=True))
-
-
-def _mean_slowdown(train: dict[str, list[Trace]], fitted: FittedAlignment) -> float:
-    slows = [
-        run.runtime_seconds / _solo_seconds(run, slot, fitted)
-        for members in train.values()
-        for slot, run in _placed(members)
-    ]
+def _mean_slowdown(train: Sequence[Measured], fitted: FittedAlignment) -> float:
+    slows = [m.seconds / _solo_seconds(m, fitted) for one in train for m in one.members]
     return float(np.nanmean(slows))
 
 
-def _predicted(members: Sequence[Trace], fitted: FittedAlignment, loop: bool) -> list[float]:
-    placed = _placed(members)
-    slots = [slot for slot, _ in placed]
-    profiles = [fitted.profiles.of(run.workload, run.platform, slot) for slot, run in placed]
+def _predicted(one: Measured, fitted: FittedAlignment, loop: bool) -> list[float]:
+    slots = [m.slot for m in one.members]
+    profiles = [fitted.profiles.of(m.workload, m.platform, m.slot) for m in one.members]
     if not loop:
         return fitted.roll(profiles, slots=slots).end_seconds.tolist()
     found = []
-    for target in range(len(members)):
-        others = [i != target for i in range(len(members))]
+    for target in range(len(profiles)):
+        others = [i != target for i in range(len(profiles))]
         found.append(float(fitted.roll(profiles, slots=slots, loop=others).end_seconds[target]))
     return found
 
 
 def _tested(
     fold: int,
-    window: str,
-    members: Sequence[Trace],
+    one: Measured,
     methods: dict[str, FittedAlignment],
     slowdown: float,
     factored: dict[str, float],
     loop: bool,
 ) -> list[Tested]:
-    predicted = {name: _predicted(members, one, loop) for name, one in methods.items()}
+    predicted = {name: _predicted(one, model, loop) for name, model in methods.items()}
     found = []
-    for i, (slot, run) in enumerate(_placed(members)):
-        true = run.runtime_seconds
-        if np.isnan(true):
+    for i, m in enumerate(one.members):
+        if np.isnan(m.seconds):
             continue
-        solo = _solo_seconds(run, slot, methods[""])
-        errors = {name: seconds[i] / true - 1 for name, seconds in predicted.items()}
+        solo = _solo_seconds(m, methods[""])
+        errors = {name: seconds[i] / m.seconds - 1 for name, seconds in predicted.items()}
         errors |= {
-            "no_interference_": solo / true - 1,
-            "mean_slowdown_": solo * slowdown / true - 1,
+            "no_interference_": solo / m.seconds - 1,
+            "mean_slowdown_": solo * slowdown / m.seconds - 1,
         }
-        if run.run_id in factored:
-            errors["factorization_"] = factored[run.run_id] / true - 1
+        if m.runs[0].run_id in factored:
+            errors["factorization_"] = factored[m.runs[0].run_id] / m.seconds - 1
         found.append(
             Tested(
                 fold,
-                window,
-                slot,
-                run.workload,
-                run.corunners,
+                one.name,
+                m.slot,
+                m.workload,
+                m.corunners,
                 solo,
-                true,
+                m.seconds,
                 predicted[""][i],
+                len(m.runs),
                 errors,
             )
         )
@@ -278,21 +303,21 @@ def _tested(
 
 
 def _factorization(
-    traces: Traces, runs: Runs, validation: Runs, test: dict[str, list[Trace]], seed: int
+    train: Sequence[Measured], test: Sequence[Measured], alone: Sequence[Member], seed: int
 ) -> dict[str, float]:
-    """{run_id: seconds}: learned from the same windows and from all runs alone, which is all it can know
-    of the workloads held out."""
+    """{run_id: seconds}: learned from the same sets and from all runs alone, which is all it can know of
+    the workloads held out."""
     from jostle.factorization import Factorization
-    from jostle.models import traced_runs
     from jostle.runs import Runs as Table
+    from jostle.runs import split_rows
 
-    solo = [trace.run_id for trace in traces if trace.solo]
-    alone = traced_runs(traces, set(traces.run_ids) - set(solo))
+    learned, asked = quiet_runs(train), quiet_runs(test)
+    first, second = split_rows(learned, (0.8, 0.2), seed, "together")
     fitted = Factorization(rank=16, hidden=32, steps=1500).fit(
-        Table.concatenate([runs, alone]), validation, seed=seed
+        Table.concatenate([learned.take(first), quiet_runs((), alone)]),
+        learned.take(second),
+        seed=seed,
     )
-    members = [run for group in test.values() for run in group if not np.isnan(run.runtime_seconds)]
-    asked = traced_runs(traces, set(traces.run_ids) - {run.run_id for run in members})
     seconds = fitted.predict(asked.colocations)
     return dict(zip(asked.table.column("run_id").to_pylist(), seconds.tolist(), strict=True))
 
@@ -308,18 +333,17 @@ def _learners(train: Rows, test: Rows, seed: int) -> dict[str, dict[int, float]]
         if len(mine) < 2:
             continue
         for learner in LINEAR_LEARNERS:
-            learned = learn(mine, learner, "linear", "instructions", seed=seed)
+            learned = learn(mine, learner, "linear", "instructions", seed=seed, rounds=0)
             found.setdefault(learner, {})[slot] = per_sample_error(learned, theirs)
     return found
 
 
-def _curves(members: Sequence[Trace], fitted: FittedAlignment, loop: bool) -> list[Curve]:
-    placed = _placed(members)
-    slots = [slot for slot, _ in placed]
-    profiles = [fitted.profiles.of(run.workload, run.platform, slot) for slot, run in placed]
+def _curves(one: Measured, fitted: FittedAlignment, loop: bool) -> list[Curve]:
+    slots = [m.slot for m in one.members]
+    profiles = [fitted.profiles.of(m.workload, m.platform, m.slot) for m in one.members]
     found = []
-    for i, (slot, run) in enumerate(placed):
-        looping = [loop and k != i for k in range(len(placed))]
+    for i, (slot, run) in enumerate(zip(slots, one.quietest, strict=True)):
+        looping = [loop and k != i for k in range(len(slots))]
         rolled = fitted.roll(profiles, slots=slots, loop=looping)
         tau = profiles[i].period_seconds
         n = min(CURVE_PERIODS, len(run))
@@ -343,7 +367,9 @@ def _curves(members: Sequence[Trace], fitted: FittedAlignment, loop: bool) -> li
     return found
 
 
-def _metrics(tested: Sequence[Tested], samples: dict[str, list[float]]) -> dict[str, float]:
+def _metrics(
+    tested: Sequence[Tested], samples: dict[str, list[float]], known: Sequence[Member]
+) -> dict[str, float]:
     if not tested:
         raise NotEnoughRuns("no test run has a runtime", fix="Trace programs that end.")
     metrics: dict[str, Any] = {}
@@ -354,4 +380,14 @@ def _metrics(tested: Sequence[Tested], samples: dict[str, list[float]]) -> dict[
         metrics[f"{name}_max_ratio"] = float(errors.max())
         if prefix in samples:
             metrics[f"{prefix}instructions_mae_ratio"] = float(np.mean(samples[prefix]))
+    slows = np.array([one.measured_seconds / one.solo_seconds for one in tested])
+    metrics["slowdown_mean_ratio"] = float(slows.mean())
+    metrics["slowdown_max_ratio"] = float(slows.max())
+    if any(one.repeats > 1 for one in tested):
+        ended = [m for m in known if not np.isnan(m.seconds)]
+        each = [
+            np.abs(one.predicted_seconds / m.singles_seconds - 1)
+            for one, m in zip(tested, ended, strict=True)
+        ]
+        metrics["single_run_error_mean_ratio"] = float(np.concatenate(each).mean())
     return metrics | {"test_runs": float(len(tested))}

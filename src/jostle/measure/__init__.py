@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._program import Program
     from ._storage import recover
     from ._trace import trace
+    from ._trace_watch import Judgement
     from ._workloads import (
         Workload,
         command_workload,
@@ -35,6 +36,7 @@ _HOMES = {
     "FleetInterrupted": "_fleet",
     "FleetSummary": "_fleet",
     "Interrupted": "_measure",
+    "Judgement": "_trace_watch",
     "MachineCheck": "_check",
     "NativeMix": "_native_mix",
     "OpcodeCounts": "_counts",
@@ -66,6 +68,7 @@ __all__ = [
     "FleetInterrupted",
     "FleetSummary",
     "Interrupted",
+    "Judgement",
     "MachineCheck",
     "NativeMix",
     "OpcodeCounts",

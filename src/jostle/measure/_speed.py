@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from ._estimate import Tolerance
 from ._slots import Slot, gather
 
 # Nanoseconds of the best probe of each core at one moment.
@@ -28,6 +29,9 @@ _USUAL_QUANTILE = 0.1
 _CALIBRATION_ROUNDS = 25
 _BETWEEN_PROBES_SECONDS = 0.02
 _TIMEOUT_SECONDS = 5.0
+# A burst of a hidden neighbour is waited out so long; it is cheaper than a window in vain.
+_PATIENCE_SECONDS = 0.15
+_BETWEEN_LOOKS_SECONDS = 0.02
 
 
 class CoreSpeed:
@@ -80,3 +84,23 @@ class CoreSpeed:
 
     def _usual_ns(self, core: int) -> float:
         return float(np.quantile(self._seen[core], _USUAL_QUANTILE))
+
+
+def wait_for_speed(
+    speed: CoreSpeed | None,
+    by_core: Mapping[int, Slot],
+    tolerance: Tolerance,
+    patience_seconds: float = _PATIENCE_SECONDS,
+) -> Probes:
+    """Probes of the cores, once they are tolerable or patience has ended; {} where none are made."""
+    if speed is None:
+        return {}
+    patience = time.monotonic() + patience_seconds
+    while True:
+        probes = speed.probe(by_core)
+        slowdown = speed.slowdown(probes)
+        if slowdown is None or slowdown <= tolerance.slowdown_ratio:
+            return probes
+        if time.monotonic() > patience:
+            return probes
+        time.sleep(_BETWEEN_LOOKS_SECONDS)

@@ -13,7 +13,7 @@ import hashlib
 import select
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,14 +22,15 @@ from jostle.errors import BadData, UsageError
 from jostle.traces import LEVELS
 
 from ._campaign import can_run
-from ._counts import count_opcodes
 from ._engines import engine_setting, find_engines, platform_name
+from ._estimate import Tolerance
 from ._facts import device_name, usable_cores
-from ._harness import CAPACITY
 from ._placement import phases as placements
 from ._program import Program, find_programs
 from ._sampler import NAMES, Sampler
 from ._slots import Slot, gather
+from ._trace_progress import Phase, phases_of, progress_of
+from ._trace_watch import Judgement, Watch
 from ._variants import variant_of
 from ._window import part_of
 from ._workloads import Workload
@@ -39,34 +40,6 @@ if TYPE_CHECKING:
 
 _START_AHEAD_SECONDS = 0.005
 _SHORTEST_INTERVAL_SECONDS = 0.001
-# Beats finer than this part of a repetition say nothing more at intervals of a millisecond.
-_FINEST = 16
-# What is usual for a repetition: only to keep a long trace's beats within the harness's memory.
-_SHORT_REPETITION_SECONDS = 0.0005
-# Counters made of opcode counts: the classes of instructions that a column adds up.
-_CLASSES: dict[str, tuple[str, ...]] = {
-    "loads": (".load",),
-    "stores": (".store",),
-    "branches": ("br_if", "br_table", "if", "br"),
-    "calls": ("call", "call_indirect", "return_call", "return_call_indirect"),
-    "float_operations": tuple(
-        f"f{bits}.{name}"
-        for bits in (32, 64)
-        for name in ("add", "sub", "mul", "div", "sqrt", "min", "max", "neg", "abs")
-    ),
-}
-PROGRESS = ("instructions", "repetitions", *_CLASSES, "bulk_bytes")
-PHASES = "phases"
-
-
-@dataclass(frozen=True)
-class _Phase:
-    """repeats: of `run` in one beat. beats: how many, None without end. per_beat: by counter."""
-
-    workload: Workload
-    repeats: int
-    beats: int | None
-    per_beat: dict[str, float]
 
 
 def trace(
@@ -81,8 +54,11 @@ def trace(
     cores: Sequence[int] | None = None,
     device: str | None = None,
     timeout_seconds: float = 120.0,
+    attempts: int = 1,
+    tolerance: Tolerance | None = None,
     clock: Callable[[], int] = time.time_ns,
     progress: Callable[[int, int], None] | None = None,
+    judged: Callable[[Judgement], None] | None = None,
 ) -> Traces:
     """Counter samples of the members side by side, one run each; the same again `runs` times.
 
@@ -91,8 +67,11 @@ def trace(
     kind, or for `seconds` where all are without end, and their runtime is null. alone: also each
     member by itself, before. loop: programs that have ended begin again until all have ended once,
     so that all stay beside one another; traces hold the first pass. interval_seconds: at least
-    0.001. timeout_seconds: for one window. clock: nanoseconds, part of the run_ids. progress:
-    called with (done, all) windows.
+    0.001. timeout_seconds: for one window. attempts: a window that was disturbed by what is no
+    member is recorded again, at most so often in all; the least disturbed attempt is kept, and
+    `core_slowdown_ratio` says how much slower a core was. tolerance: what counts as disturbed; None
+    does not watch. clock: nanoseconds, part of the run_ids. progress: called with (done, all)
+    windows. judged: called for every attempt that was watched.
 
     Counters: `instructions` and others from the beats (PROGRESS), how many of a program's phases
     were passed, in parts by their beats (PHASES), what /proc, perf_event_open and PSI tell
@@ -102,8 +81,8 @@ def trace(
     from jostle.traces import Traces
 
     programs = find_programs(members)
-    if not programs or runs < 1:
-        raise UsageError("a trace needs at least one member and one run")
+    if not programs or runs < 1 or attempts < 1:
+        raise UsageError("a trace needs at least one member, one run and one attempt")
     if not _SHORTEST_INTERVAL_SECONDS <= interval_seconds < float("inf"):
         raise UsageError(
             f"samples are at least {_SHORTEST_INTERVAL_SECONDS} s apart",
@@ -127,17 +106,32 @@ def trace(
     slots = [Slot(variant=replace(variant_of(engine), cpus=None)) for _ in programs]
     found: list[Trace] = []
     try:
+        watch = None if tolerance is None else Watch(slots[0], chosen, tolerance)
         for number, window in enumerate(window for _ in range(runs) for window in windows):
             if progress is not None:
                 progress(number, runs * len(windows))
-            one = _Window(
-                window, engine, chosen, loop, seconds, interval_seconds, timeout_seconds, number
-            )
             identity = hashlib.sha256(
                 repr((clock(), number, engine, [p.name for p in window])).encode()
             ).hexdigest()[:16]
             where = platform_name(engine, device or device_name(chosen))
-            found += one.record(slots[: len(window)], identity, where)
+            made: list[tuple[float, list[Trace]]] = []
+            for attempt in range(attempts):
+                one = _Window(
+                    window, engine, chosen, loop, seconds, interval_seconds, timeout_seconds, number
+                )
+                used = slots[: len(window)]
+                taken, judgement = one.record(used, identity, where, watch, attempt)
+                if judgement is None:
+                    made.append((0.0, taken))
+                    break
+                if judged is not None:
+                    judged(judgement)
+                disturbed = judgement.reason is not None
+                slow = judgement.slowdown_ratio or 1.0
+                made.append((disturbed * (slow + (judgement.foreign_load_ratio or 0.0)), taken))
+                if not disturbed:
+                    break
+            found += min(made, key=lambda one: one[0])[1]
     finally:
         for slot in slots:
             slot.kill()
@@ -166,12 +160,23 @@ class _Window:
         key = f"trace/{number}/{'+'.join(program.name for program in programs)}"
         self.placement = placements(len(programs), cores, key)
         longest = timeout_seconds if self.finite else seconds
-        self.phases = [_phases(program, longest) for program in programs]
+        self.phases = [phases_of(program, longest) for program in programs]
+        self.ended_ns = [0] * len(programs)
 
-    def record(self, slots: Sequence[Slot], identity: str, platform: str) -> list[Trace]:
-        """The window, run now."""
+    def record(
+        self,
+        slots: Sequence[Slot],
+        identity: str,
+        platform: str,
+        watch: Watch | None = None,
+        attempt: int = 0,
+    ) -> tuple[list[Trace], Judgement | None]:
+        """The window, run now, and what the watch says of it."""
         deadline = time.monotonic() + self.timeout_seconds
         self._prepare(slots, deadline)
+        before = watch.before(slots, self.placement[0]) if watch else {}
+        used = np.array([slot.cpu_ns() for slot in slots])
+        deadline = time.monotonic() + self.timeout_seconds
         tree = self.engine.startswith("native")
         samplers = [Sampler(slot.pid, tree=tree) for slot in slots]
         try:
@@ -180,6 +185,21 @@ class _Window:
             for sampler in samplers:
                 sampler.close()
         names = [program.name for program in self.programs]
+        judgement = None
+        if watch is not None:
+            # One core each, and nothing that the slot started: else its CPU time does not tell.
+            known = len(self.placement) == 1 and not tree
+            cpu = (np.array([slot.cpu_ns() for slot in slots]) - used) * 1e-9 if known else None
+            first = [_first_ns(answer) for answer in answers]
+            judgement = watch.judged(
+                tuple(names),
+                attempt,
+                (before, watch.after(slots, self.placement[-1])),
+                ran_seconds=(np.array(self.ended_ns) - start_ns) * 1e-9,
+                cpu_seconds=cpu,
+                lateness_seconds=max(0.0, (max(first) - start_ns) * 1e-9),
+            )
+        slow = judgement.slowdown_ratio if judgement else None
         return [
             _assembled(
                 phases,
@@ -191,9 +211,10 @@ class _Window:
                 corunners=tuple(sorted(names[:place] + names[place + 1 :])),
                 window_id=identity if len(names) > 1 else None,
                 platform=platform,
+                core_slowdown_ratio=np.nan if slow is None else slow,
             )
             for place, (phases, answer) in enumerate(zip(self.phases, answers, strict=True))
-        ]
+        ], judgement
 
     def _prepare(self, slots: Sequence[Slot], deadline: float) -> None:
         for slot, core, phases in zip(slots, self.placement[0], self.phases, strict=True):
@@ -284,6 +305,7 @@ class _Window:
             to_finish.discard(place)
             if "pieces" in answer or "failed" in answer:
                 answers[place] = answer
+                self.ended_ns[place] = time.monotonic_ns()
                 running.discard(place)
 
     def _require(self, answers: Sequence[dict[str, Any]], what: str) -> None:
@@ -297,6 +319,12 @@ class _Window:
                     if "timeout" in answer
                     else None,
                 )
+
+
+def _first_ns(answer: dict[str, Any]) -> int:
+    """When it began."""
+    piece = answer["pieces"][0]
+    return int(np.frombuffer(base64.b64decode(piece["times"]), "<i8")[0]) + piece["clock_offset_ns"]
 
 
 def _require_runnable(programs: Sequence[Program], engine: str) -> None:
@@ -316,42 +344,8 @@ def _require_runnable(programs: Sequence[Program], engine: str) -> None:
             raise UsageError("a program's phases are all WASI or none is", where=program.name)
 
 
-def _phases(program: Program, longest_seconds: float) -> list[_Phase]:
-    """The program in beats that are as fine as useful and fill no memory."""
-    room = CAPACITY * _SHORT_REPETITION_SECONDS / (4 * longest_seconds)
-    finest = max(1, min(_FINEST, int(room)))
-    found = []
-    for workload, repetitions in program.phases:
-        parts = max(k for k in range(1, finest + 1) if workload.repeats % k == 0)
-        repeats = workload.repeats // parts
-        one = replace(workload, repeats=repeats)
-        beats = None if repetitions is None else repetitions * parts
-        found.append(_Phase(workload, repeats, beats, _per_beat(one, 1 / parts)))
-    return found
-
-
-def _per_beat(workload: Workload, repetitions: float) -> dict[str, float]:
-    """Exact counts of one beat, null where the module cannot be counted."""
-    try:
-        counts = count_opcodes(workload)
-    except BadData:
-        return {**dict.fromkeys(PROGRESS, float("nan")), "repetitions": repetitions}
-    found: dict[str, float] = {
-        "instructions": counts.instructions,
-        "repetitions": repetitions,
-        "bulk_bytes": counts.bulk_bytes,
-    }
-    for name, wanted in _CLASSES.items():
-        found[name] = sum(
-            count
-            for opcode, count in counts.opcodes.items()
-            if opcode in wanted or any(w.startswith(".") and w in opcode for w in wanted)
-        )
-    return found
-
-
 def _assembled(
-    phases: Sequence[_Phase],
+    phases: Sequence[Phase],
     answer: dict[str, Any],
     start_ns: int,
     table: Sequence[tuple[int, dict[str, float]]],
@@ -360,7 +354,7 @@ def _assembled(
     """The trace of one member from its beats and the samples of it."""
     from jostle.traces import Trace
 
-    times, done = _progress(phases, answer["pieces"])
+    times, done = progress_of(phases, answer["pieces"])
     end_ns = times[-1]
     # Samples end with the run; what is left of the last interval is a shorter one.
     at = np.array([at_ns for at_ns, _ in table], np.int64)
@@ -385,29 +379,3 @@ def _assembled(
         counters=counters,
         **facts,
     )
-
-
-def _progress(
-    phases: Sequence[_Phase], pieces: Sequence[dict[str, Any]]
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """(n,) times in nanoseconds that rise, and by counter (n,) how much was done at each."""
-    times, steps, passed = [], [], []
-    for piece in pieces:
-        beats = np.frombuffer(base64.b64decode(piece["times"]), "<i8") + piece["clock_offset_ns"]
-        per_beat = phases[piece["phase"]].per_beat
-        times.append(beats)
-        steps.append((len(beats), per_beat))
-        # A beat's part of its phase; one without end is never passed.
-        beats_of_phase = phases[piece["phase"]].beats
-        passed.append(1 / beats_of_phase if beats_of_phase else 0.0)
-    joined = np.maximum.accumulate(np.concatenate(times))
-    done = {}
-    for name in PROGRESS:
-        # The first time of a piece is its start: nothing is done between pieces.
-        parts = [np.r_[0.0, np.full(count - 1, per[name])] for count, per in steps]
-        done[name] = np.cumsum(np.concatenate(parts))
-    parts = [
-        np.r_[0.0, np.full(count - 1, part)] for part, (count, _) in zip(passed, steps, strict=True)
-    ]
-    done[PHASES] = np.cumsum(np.concatenate(parts))
-    return joined, done

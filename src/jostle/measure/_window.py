@@ -20,7 +20,7 @@ import numpy as np
 from ._engines import engine_setting
 from ._estimate import Estimate, Tolerance, contamination, estimate
 from ._slots import Slot, gather
-from ._speed import CoreSpeed, Probes
+from ._speed import CoreSpeed, Probes, wait_for_speed
 from ._variants import variant_of
 from ._workloads import Workload
 
@@ -28,9 +28,6 @@ from ._workloads import Workload
 _START_AHEAD_SECONDS = 0.003
 _WARMUP_RATIO = 0.1
 _SHORTEST_WARMUP_SECONDS = 0.02
-# A burst of a hidden neighbour is waited out so long; it is cheaper than a window in vain.
-_PATIENCE_SECONDS = 0.15
-_BETWEEN_LOOKS_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,7 @@ def run_window(
     if speed is not None and probers is not None:
         for slot, core in zip(probing, placement[0], strict=True):
             slot.pin([core])
-    before_it = _wait_for_speed(speed, _by_core(probing, placement[0]), tolerance)
+    before_it = wait_for_speed(speed, _by_core(probing, placement[0]), tolerance)
 
     warmup_seconds = max(_SHORTEST_WARMUP_SECONDS, _WARMUP_RATIO * window_seconds)
     start_ns = time.monotonic_ns() + int(_START_AHEAD_SECONDS * 1e9)
@@ -319,23 +316,6 @@ def _child_cpu_seconds(answer: dict[str, Any], begin_ns: int, end_ns: int) -> fl
 def _by_core(slots: Sequence[Slot], phase: Sequence[int]) -> dict[int, Slot]:
     """One slot of each core that is in use."""
     return dict(zip(phase, slots, strict=True))
-
-
-def _wait_for_speed(
-    speed: CoreSpeed | None, by_core: dict[int, Slot], tolerance: Tolerance
-) -> Probes:
-    """Probes of the cores, once they are tolerable or patience has ended; {} where none are made."""
-    if speed is None:
-        return {}
-    patience = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        probes = speed.probe(by_core)
-        slowdown = speed.slowdown(probes)
-        if slowdown is None or slowdown <= tolerance.slowdown_ratio:
-            return probes
-        if time.monotonic() > patience:
-            return probes
-        time.sleep(_BETWEEN_LOOKS_SECONDS)
 
 
 def _failures(

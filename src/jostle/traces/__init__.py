@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._profiles import read_profile, read_profiles, write_profiles
     from ._store import read_traces, write_traces
     from ._tasks import Profile, tasks_from_rows
+    from ._waiting import all_without_waiting, without_waiting
     from ._windows import Windows
 
 _HOMES = {
@@ -26,6 +27,7 @@ _HOMES = {
     "Profile": "_tasks",
     "Trace": "_counters",
     "Traces": "_counters",
+    "all_without_waiting": "_waiting",
     "Windows": "_windows",
     "gpu_named": "_gpus",
     "known_gpu": "_gpus",
@@ -34,6 +36,7 @@ _HOMES = {
     "read_profiles": "_profiles",
     "read_traces": "_store",
     "tasks_from_rows": "_tasks",
+    "without_waiting": "_waiting",
     "write_profiles": "_profiles",
     "write_traces": "_store",
 }
@@ -47,6 +50,7 @@ __all__ = [
     "Trace",
     "Traces",
     "Windows",
+    "all_without_waiting",
     "gpu_named",
     "known_gpu",
     "read_perf_stat",
@@ -54,6 +58,7 @@ __all__ = [
     "read_profiles",
     "read_traces",
     "tasks_from_rows",
+    "without_waiting",
     "write_profiles",
     "write_traces",
 ]

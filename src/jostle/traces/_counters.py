@@ -46,7 +46,14 @@ TRACED: dict[str, tuple[pa.DataType, str, str]] = {
     "corunners": (pa.list_(pa.string()), "names", "workloads beside it, a multiset, sorted"),
     "window_id": (pa.string(), "name", "runs traced together share it, null where alone"),
     "runtime_seconds": (pa.float64(), "s", "of the whole run, null where it had not ended"),
+    "core_slowdown_ratio": (
+        pa.float64(),
+        "ratio",
+        "how much slower than usual a core was right before and after, null where it was not watched",
+    ),
 }
+# Columns that a file may lack: those that came later.
+OPTIONAL = ("core_slowdown_ratio",)
 
 
 def schema_of(columns: Mapping[str, tuple[pa.DataType, str, str]], version: str) -> pa.Schema:
@@ -61,6 +68,9 @@ def schema_of(columns: Mapping[str, tuple[pa.DataType, str, str]], version: str)
 def conform(table: pa.Table, version: str, where: str | None = None) -> pa.Table:
     """The table in the columns and types of its version. Raises BadData naming what is missing."""
     columns = SAMPLES if version == SAMPLES_VERSION else TRACED
+    for name in OPTIONAL:
+        if name in columns and name not in table.column_names:
+            table = table.append_column(name, pa.nulls(table.num_rows, columns[name][0]))
     missing = [name for name in columns if name not in table.column_names]
     if missing:
         raise BadData(f"the columns {', '.join(missing)} of {version} are missing", where=where)
@@ -80,6 +90,8 @@ class Trace:
     time_seconds: (T,) end of each sample since the run began. interval_seconds: (T,) above 0.
     counters: {name: (T,)} NaN where not available, never 0 for it.
     runtime_seconds: of the whole run, NaN where it had not ended when the trace did.
+    core_slowdown_ratio: how much slower than usual a core of it was right before and after, by a probe;
+    NaN where that was not watched.
     """
 
     run_id: str
@@ -92,6 +104,7 @@ class Trace:
     time_seconds: np.ndarray
     interval_seconds: np.ndarray
     counters: Mapping[str, np.ndarray]
+    core_slowdown_ratio: float = float("nan")
 
     def __len__(self) -> int:
         return len(self.time_seconds)
@@ -132,9 +145,8 @@ class Traces:
                 "platform": trace.platform,
                 "corunners": sorted(trace.corunners),
                 "window_id": trace.window_id,
-                "runtime_seconds": None
-                if np.isnan(trace.runtime_seconds)
-                else float(trace.runtime_seconds),
+                "runtime_seconds": _or_null(trace.runtime_seconds),
+                "core_slowdown_ratio": _or_null(trace.core_slowdown_ratio),
             }
             if traced.setdefault(trace.run_id, facts) != facts:
                 raise BadData(
@@ -196,6 +208,15 @@ class Traces:
 
     def of(self, run_id: str, core: int = 0) -> Trace:
         """One core of one run. Raises UnknownName, BadData for a core without samples."""
+        if (run_id, core) not in self._known:
+            self._known[run_id, core] = self._of(run_id, core)
+        return self._known[run_id, core]
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, int], Trace]:
+        return {}
+
+    def _of(self, run_id: str, core: int) -> Trace:
         facts = self.traced.slice(self._require(run_id), 1).to_pylist()[0]
         rows = next((rows for rows, c in self._places.get(run_id, ()) if c == core), None)
         if rows is None:
@@ -211,7 +232,7 @@ class Traces:
             mine = names == name
             counters[str(name)] = full = np.full(len(unique), np.nan)
             full[sample[mine]] = values[mine]
-        seconds = facts["runtime_seconds"]
+        seconds, slow = facts["runtime_seconds"], facts["core_slowdown_ratio"]
         return Trace(
             run_id=run_id,
             core=core,
@@ -223,6 +244,7 @@ class Traces:
             time_seconds=unique,
             interval_seconds=_numbers(table, "interval_seconds")[first],
             counters=counters,
+            core_slowdown_ratio=np.nan if slow is None else slow,
         )
 
     def select(self, run_ids: Sequence[str]) -> Traces:
@@ -318,7 +340,11 @@ class Traces:
         forbid(wrong, "the sample begins before the one before it ended, or stands twice")
 
 
-_MAY_BE_NULL = ("window_id", "runtime_seconds")
+_MAY_BE_NULL = ("window_id", "runtime_seconds", *OPTIONAL)
+
+
+def _or_null(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:

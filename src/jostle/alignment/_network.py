@@ -1,0 +1,202 @@
+"""A small network for how much longer a workload takes beside others, trained and answered by NumPy.
+
+    slowdown = 1 + exp(u_1) + exp(u_2),    (u_1, u_2) = S [z, z'] + W3 tanh(W2 tanh(W1 [z, z']))
+
+z and z' are the rates of the target and of the others, each as it is and as its logarithm. Time that is
+lost is a product of powers of rates where memory is slow to answer (misses times what a miss costs times how
+full the bus is), so its logarithm is nearly a sum; two such terms and a bend are what a cache and a bus need.
+Without anyone beside it a workload is exactly as fast as alone. The first layer takes target and others
+apart, so that what it makes of each sample of a run alone is computed once (`parts`).
+
+Several networks that begin differently are averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+TERMS = 2
+LOWEST, HIGHEST = -12.0, 4.0
+SMALLEST = 1e-4  # of a rate's scale: what is less is as good as none
+BATCH = 256
+FIRST_STEP, LAST_STEP = 5e-3, 2e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """E networks for d rates. scale: (d,) of the rates. mean, spread: (4 d,) of z and z'. layers: (weights,
+    biases) of the two hidden layers, the straight part (no biases) and the output, each with E in
+    front. limits: the least and the largest slowdown that is answered."""
+
+    scale: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    weights: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+    biases: tuple[np.ndarray, np.ndarray, np.ndarray]
+    limits: tuple[float, float]
+    decay: float = 0.0
+
+    @property
+    def own_shape(self) -> tuple[int, int]:
+        """(E, h + TERMS)."""
+        return len(self.weights[0]), self.weights[0].shape[2] + TERMS
+
+    def own_part(self, own: np.ndarray) -> np.ndarray:
+        """(n, E, h + TERMS) what the first layer and the straight part make of the target's (n, d) rates."""
+        return self._part(own, 0) + np.concatenate([self.biases[0], self.biases[2]], axis=1)
+
+    def others_part(self, others: np.ndarray) -> np.ndarray:
+        """The same of the others' rates."""
+        return self._part(others, 1)
+
+    def _part(self, rates: np.ndarray, side: int) -> np.ndarray:
+        width = 2 * len(self.scale)
+        at = slice(side * width, (side + 1) * width)
+        z = (bent(rates, self.scale) - self.mean[at]) / self.spread[at]
+        joined = np.concatenate([self.weights[0][:, at], self.weights[2][:, at]], axis=2)
+        return np.einsum("nf,efh->neh", z, joined, optimize=True)
+
+    def of_parts(self, parts: np.ndarray) -> np.ndarray:
+        """(n,) slowdowns from the sum of both parts."""
+        straight = parts[:, :, -TERMS:]
+        inner = np.tanh(parts[:, :, :-TERMS]).transpose(1, 0, 2)
+        inner = np.tanh(inner @ self.weights[1] + self.biases[1][:, None])
+        u = (inner @ self.weights[3]).transpose(1, 0, 2) + straight
+        extra = np.exp(np.clip(u, LOWEST, HIGHEST)).sum(axis=2)
+        return np.clip(np.exp(np.log1p(extra).mean(axis=1)), *self.limits)
+
+    def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """(n,) of (n, d) rates."""
+        found = self.of_parts(self.own_part(own) + self.others_part(others))
+        return np.where((others > 0).any(axis=1), found, 1.0)
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        arrays = {"scale": self.scale, "mean": self.mean, "spread": self.spread}
+        arrays |= {f"weight_{i}": np.ascontiguousarray(w) for i, w in enumerate(self.weights)}
+        arrays |= {f"bias_{i}": np.ascontiguousarray(b) for i, b in enumerate(self.biases)}
+        return arrays, {"form": "network", "strength": self.decay, "limits": list(self.limits)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], said: dict[str, Any]) -> Network:
+        low, high = said["limits"]
+        return cls(
+            arrays["scale"],
+            arrays["mean"],
+            arrays["spread"],
+            tuple(arrays[f"weight_{i}"] for i in range(4)),  # type: ignore[arg-type]
+            tuple(arrays[f"bias_{i}"] for i in range(3)),  # type: ignore[arg-type]
+            (float(low), float(high)),
+            float(said["strength"]),
+        )
+
+
+def bent(rates: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """(n, 2 d) rates in units of their scale, and their logarithms."""
+    rates = np.maximum(rates / scale, 0.0)
+    return np.concatenate([rates, np.log(rates + SMALLEST)], axis=1)
+
+
+def train(
+    own: np.ndarray,
+    others: np.ndarray,
+    slowdown: np.ndarray,
+    scale: np.ndarray,
+    limits: tuple[float, float],
+    *,
+    weight: np.ndarray | None = None,
+    decay: float = 1e-1,
+    networks: int = 1,
+    hidden: Sequence[int] = (32, 32),
+    epochs: int = 60,
+    seed: int = 0,
+) -> Network:
+    """Fit to (n,) measured slowdowns of (n, d) rates: steps of Adam on the squared relative error, whose
+    size falls along a cosine. weight: (n,) of each, around 1. decay: of the weights, in each step as a
+    part of it."""
+    random = np.random.default_rng(seed)
+    z = np.concatenate([bent(own, scale), bent(others, scale)], axis=1)
+    mean, spread = z.mean(axis=0), z.std(axis=0)
+    spread = np.where(spread > 1e-9, spread, 1.0)
+    z = ((z - mean) / spread).astype(np.float32)
+    y = slowdown.astype(np.float32)
+    counts = np.ones_like(y) if weight is None else weight.astype(np.float32)
+    n, f = z.shape
+    first, second = hidden
+
+    def drawn(rows: int, columns: int, size: float = 1.0) -> np.ndarray:
+        found = random.normal(size=(networks, rows, columns)) * size / np.sqrt(rows)
+        return found.astype(np.float32)
+
+    def zeros(columns: int) -> np.ndarray:
+        return np.zeros((networks, columns), np.float32)
+
+    w = [drawn(f, first), drawn(first, second), drawn(f, TERMS, 0.1), drawn(second, TERMS, 0.3)]
+    b = [zeros(first), zeros(second), zeros(TERMS)]
+    typical = max(float(np.mean(np.maximum(slowdown - 1, 0.0))), 1e-3)
+    b[2][:] = np.log(typical / TERMS)
+    b[2][:, 1] -= 1.0
+    moments = [[np.zeros_like(p), np.zeros_like(p)] for p in w + b]
+    steps = max(1, n // BATCH)
+    number, total = 0, epochs * steps
+    for _ in range(epochs):
+        order = np.stack([random.permutation(n) for _ in range(networks)])
+        for k in range(steps):
+            at = order[:, k * BATCH : (k + 1) * BATCH]
+            gradients = _gradients(z[at], y[at], counts[at], w, b)
+            number += 1
+            size = LAST_STEP + 0.5 * (FIRST_STEP - LAST_STEP) * (1 + np.cos(np.pi * number / total))
+            for place, (parameter, gradient) in enumerate(zip(w + b, gradients, strict=True)):
+                one, two = moments[place]
+                one += 0.1 * (gradient - one)
+                two += 0.001 * (gradient * gradient - two)
+                rate = size * np.sqrt(1 - 0.999**number) / (1 - 0.9**number)
+                if place < len(w):
+                    parameter *= 1 - size * decay
+                parameter -= np.float32(rate) * one / (np.sqrt(two) + 1e-8)
+    wide = [p.astype(np.float64) for p in w + b]
+    return Network(
+        scale,
+        mean,
+        spread,
+        (wide[0], wide[1], wide[2], wide[3]),
+        (wide[4], wide[5], wide[6]),
+        limits,
+        decay,
+    )
+
+
+def _gradients(
+    z: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    w: list[np.ndarray],
+    b: list[np.ndarray],
+) -> list[np.ndarray]:
+    """Of the mean over a batch, by the parameters in the order of w + b. z: (E, n, f), y and weight:
+    (E, n)."""
+    h1 = np.tanh(z @ w[0] + b[0][:, None])
+    h2 = np.tanh(h1 @ w[1] + b[1][:, None])
+    u = z @ w[2] + h2 @ w[3] + b[2][:, None]
+    inside = (u > LOWEST) & (u < HIGHEST)
+    parts = np.exp(np.clip(u, LOWEST, HIGHEST))
+    found = 1 + parts.sum(axis=2)
+    # Of (found - y)^2 / found^2 with the weight held fixed: what is learned is the mean, not less.
+    slope = np.clip((found - y) / found**2, -1.0, 1.0) * weight * np.float32(2 / y.shape[1])
+    by_u = slope[:, :, None] * parts * inside
+    by_h2 = (by_u @ w[3].transpose(0, 2, 1)) * (1 - h2 * h2)
+    by_h1 = (by_h2 @ w[1].transpose(0, 2, 1)) * (1 - h1 * h1)
+    turned = z.transpose(0, 2, 1)
+    return [
+        turned @ by_h1,
+        h1.transpose(0, 2, 1) @ by_h2,
+        turned @ by_u,
+        h2.transpose(0, 2, 1) @ by_u,
+        by_h1.sum(axis=1),
+        by_h2.sum(axis=1),
+        by_u.sum(axis=1),
+    ]

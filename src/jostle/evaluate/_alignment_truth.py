@@ -1,0 +1,144 @@
+"""What was measured, once for each set of workloads: repeats of a window make one quiet run time.
+
+A recorded run time holds what the machine's unseen neighbours took besides what the co-runners did. Where a
+window was recorded several times the truth is put together of the quiet stretches of its repeats (see
+`jostle.alignment.quiet_seconds`), and how far the truths of two halves of the repeats are apart says how well
+it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+    from jostle.traces import Trace
+
+
+STEADY = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One workload of a set. runs: its repeats that ended. seconds: the quiet run time, NaN where it never
+    ended. apart_ratio: between the two halves of its repeats, over `seconds`; NaN for fewer than four."""
+
+    slot: int
+    workload: str
+    platform: str
+    corunners: tuple[str, ...]
+    runs: tuple[Trace, ...]
+    seconds: float
+    apart_ratio: float
+
+    @property
+    def singles_seconds(self) -> np.ndarray:
+        """(repeats,) run times as measured."""
+        return np.array([run.runtime_seconds for run in self.runs])
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """All windows of the same workloads on the same slots."""
+
+    windows: dict[str, Sequence[Trace]]
+    members: tuple[Member, ...]
+
+    @property
+    def name(self) -> str:
+        """The least of its window_ids."""
+        return min(self.windows)
+
+    @property
+    def quietest(self) -> Sequence[Trace]:
+        """The window that took the least time."""
+        return min(self.windows.values(), key=lambda runs: sum(_ended(r) for r in runs))
+
+
+def measured(windows: Mapping[str, Sequence[Trace]], period_seconds: float) -> list[Measured]:
+    """Windows of {window_id: runs}, by set."""
+    from jostle.alignment._rows import slots_of
+
+    sets: dict[tuple, dict[str, Sequence[Trace]]] = {}
+    for name, runs in windows.items():
+        slots = slots_of(runs)
+        key = tuple(
+            sorted((run.platform, s, run.workload) for s, run in zip(slots, runs, strict=True))
+        )
+        sets.setdefault(key, {})[name] = sorted(
+            runs, key=lambda run: (run.core, run.workload, run.run_id)
+        )
+    return [
+        Measured(
+            same,
+            tuple(
+                member([runs[i] for runs in same.values()], slots_of(first)[i], period_seconds)
+                for i in range(len(first))
+            ),
+        )
+        for same in sets.values()
+        for first in [next(iter(same.values()))]
+    ]
+
+
+def member(runs: Sequence[Trace], slot: int, period_seconds: float) -> Member:
+    """Of repeats of one workload, alone or beside the same others."""
+    from jostle.alignment import quiet_seconds
+
+    ended = sorted((r for r in runs if not np.isnan(r.runtime_seconds)), key=lambda r: r.run_id)
+    seconds = quiet_seconds(ended, period_seconds) if ended else np.nan
+    apart = np.nan
+    if len(ended) >= 4:
+        halves = [quiet_seconds(ended[k::2], period_seconds) for k in (0, 1)]
+        apart = abs(halves[0] - halves[1]) / seconds
+    one = runs[0]
+    return Member(slot, one.workload, one.platform, one.corunners, tuple(ended), seconds, apart)
+
+
+def noise(members: Sequence[Member], prefix: str = "") -> dict[str, float]:
+    """Metrics of how well run times are known; empty where nothing was repeated."""
+    single = [np.abs(m.singles_seconds / m.seconds - 1) for m in members if len(m.runs) > 1]
+    apart = np.array([m.apart_ratio for m in members if not np.isnan(m.apart_ratio)])
+    found = {}
+    if single:
+        found[f"{prefix}single_run_difference_mean_ratio"] = float(np.concatenate(single).mean())
+    if len(apart):
+        # Each half knows it from half of the repeats: the whole is about half as far off as they are apart.
+        found[f"{prefix}noise_floor_mean_ratio"] = float(apart.mean() / 2)
+        found[f"{prefix}noise_floor_max_ratio"] = float(apart.max() / 2)
+    return found
+
+
+def unsteady_of(alone: Sequence[Member]) -> tuple[str, ...]:
+    """Workloads whose usual run alone takes over a quarter longer than their quiet run time: what happens to
+    them alone is as large as what others may do to them, and the two cannot be told apart."""
+    found = {
+        m.workload
+        for m in alone
+        if len(m.runs) > 2 and np.median(m.singles_seconds) > (1 + STEADY) * m.seconds
+    }
+    return tuple(sorted(found))
+
+
+def quiet_runs(sets: Sequence[Measured], alone: Sequence[Member] = ()) -> Runs:
+    """One run for each member of each set, and for each of those alone, with the quiet run time."""
+    from jostle.runs import Runs
+
+    rows = [(m, one.name) for one in sets for m in one.members if not np.isnan(m.seconds)]
+    rows += [(m, m.runs[0].run_id) for m in alone if not np.isnan(m.seconds)]
+    return Runs.from_columns(
+        workload=[m.workload for m, _ in rows],
+        platform=[m.platform for m, _ in rows],
+        corunners=[list(m.corunners) for m, _ in rows],
+        runtime_seconds=[m.seconds for m, _ in rows],
+        run_id=[m.runs[0].run_id for m, _ in rows],
+        window_id=[window for _, window in rows],
+    )
+
+
+def _ended(run: Trace) -> float:
+    return 0.0 if np.isnan(run.runtime_seconds) else run.runtime_seconds

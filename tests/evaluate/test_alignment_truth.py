@@ -1,0 +1,73 @@
+"""Repeats make one run time, and how well it is known is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jostle.evaluate._alignment_truth import (
+    Member,
+    measured,
+    member,
+    noise,
+    quiet_runs,
+    unsteady_of,
+)
+from jostle.traces import Trace
+
+
+def a_run(workload: str, number: int, slow: list[float], beside: str | None = None) -> Trace:
+    """A tenth of a second of equal instructions each, every stretch so many times slower."""
+    steps = np.repeat(0.1 * np.array(slow) / 100, 100)
+    return Trace(
+        run_id=f"{workload}-{beside}-{number}",
+        core=0,
+        workload=workload,
+        platform="p",
+        corunners=() if beside is None else (beside,),
+        window_id=None if beside is None else f"w{number}",
+        runtime_seconds=float(steps.sum()),
+        time_seconds=np.cumsum(steps),
+        interval_seconds=steps,
+        counters={"instructions": np.full(len(steps), 7.0)},
+    )
+
+
+REPEATS = ([2.0, 1.0, 1.0], [1.0, 1.0, 2.0], [1.0, 2.0, 1.0], [1.0, 1.0, 1.5])
+
+
+def test_repeats_of_a_window_are_one_measurement() -> None:
+    windows = {
+        f"w{n}": [a_run("a", n, slow, "b"), a_run("b", n, [2 * s for s in slow], "a")]
+        for n, slow in enumerate(REPEATS)
+    }
+    windows["other"] = [a_run("a", 9, [3.0] * 3, "c"), a_run("c", 9, [1.0] * 3, "a")]
+    found = measured(windows, 1e-3)
+    assert [len(one.windows) for one in found] == [4, 1]
+    a, b = found[0].members
+    assert (a.workload, b.workload, len(a.runs)) == ("a", "b", 4)
+    assert a.seconds == pytest.approx(0.3, rel=0.01)
+    assert b.seconds == pytest.approx(0.6, rel=0.01)
+    assert found[0].quietest is windows["w3"] or found[0].quietest[0].run_id == "a-b-3"
+    assert found[1].members[0].seconds == pytest.approx(0.9)
+    assert np.isnan(found[1].members[0].apart_ratio)
+    table = quiet_runs(found, [member([a_run("a", 0, [1.0] * 3)], 0, 1e-3)])
+    np.testing.assert_allclose(table.runtime_seconds, [0.3, 0.6, 0.9, 0.3, 0.3], rtol=0.01)
+    assert len(set(table.units("window").tolist())) == 3
+
+
+def test_how_well_it_is_known() -> None:
+    quiet = member([a_run("a", n, [1.0] * 3) for n in range(4)], 0, 1e-3)
+    loud = member([a_run("b", n, [1.0 + n] * 3) for n in range(5)], 0, 1e-3)
+    said = noise([quiet], "solo_")
+    assert said["solo_noise_floor_mean_ratio"] == pytest.approx(0)
+    assert said["solo_single_run_difference_mean_ratio"] == pytest.approx(0)
+    # Halves: repeats 0, 2, 4 and 1, 3, whose quickest take 1 and 2 times as long.
+    assert noise([loud])["noise_floor_max_ratio"] == pytest.approx(
+        0.1 * 3 / loud.seconds / 2, rel=0.1
+    )
+    assert unsteady_of([quiet, loud]) == ("b",)
+    once = member([a_run("a", 0, [1.0])], 0, 1e-3)
+    assert noise([once]) == {}
+    assert unsteady_of([once]) == ()
+    assert isinstance(once, Member)

@@ -1,0 +1,111 @@
+"""A traced window that was disturbed is recorded again, and that is said."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.cli._app import run
+from jostle.measure import Tolerance, trace
+from jostle.measure import _trace as trace_module
+from jostle.measure._speed import CoreSpeed
+from jostle.measure._trace_watch import Judgement, Watch
+from jostle.traces import Traces, read_traces
+from jostle.traces._counters import SAMPLES_VERSION, TRACED_VERSION, conform
+
+
+class Fast(CoreSpeed):
+    def calibrate(self, slot, cores, stopped=lambda: False) -> None:
+        for core in cores:
+            self.learn(core, [100] * 20)
+
+
+def judged(
+    watch: Watch, *, before: int = 100, after: int = 100, ran=1.0, cpu: float | None = 1.0
+) -> Judgement:
+    cpu_seconds = None if cpu is None else np.array([cpu])
+    return watch.judged(
+        ("a",),
+        0,
+        ({0: before}, {0: after}),
+        ran_seconds=np.array([ran]),
+        cpu_seconds=cpu_seconds,
+        lateness_seconds=0.0,
+    )
+
+
+def test_slow_cores_and_foreign_load_disturb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jostle.measure._trace_watch.CoreSpeed", Fast)
+    watch = Watch(None, (0,), Tolerance())  # type: ignore[arg-type]
+    assert judged(watch).reason is None
+    # One quiet end is not enough here.
+    for moments in ({"before": 170}, {"after": 170}):
+        found = judged(watch, **moments)
+        assert found.slowdown_ratio == pytest.approx(1.7)
+        assert "slower than usual" in (found.reason or "")
+    busy = judged(watch, cpu=0.5)
+    assert busy.foreign_load_ratio == pytest.approx(0.5)
+    assert "foreign load" in (busy.reason or "")
+    assert judged(watch, cpu=None).foreign_load_ratio is None
+
+
+class Disturbed(Watch):
+    """Of each window the first attempts are disturbed, each less than the one before."""
+
+    clean_at = 2
+
+    def __init__(self, slot, cores, tolerance) -> None:
+        self.tolerance = tolerance
+
+    def before(self, slots, cores):
+        return {}
+
+    def after(self, slots, cores):
+        return {}
+
+    def judged(self, members, attempt, probes, **_) -> Judgement:
+        slow = 1.0 if attempt >= self.clean_at else 2.0 - 0.1 * attempt
+        return Judgement(members, attempt, "slow" if slow > 1 else None, slow, 0.0)
+
+
+def test_a_disturbed_window_is_recorded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_module, "Watch", Disturbed)
+    seen: list[Judgement] = []
+    words = ["edit-s*10", "sort-s*10"]
+    found = trace(
+        words, alone=True, device="here", attempts=5, tolerance=Tolerance(), judged=seen.append
+    )
+    assert len(found) == 4
+    assert [one.attempt for one in seen] == [0, 1, 2] * 3
+    assert {one.core_slowdown_ratio for one in found} == {1.0}
+    # Where every attempt is disturbed the least disturbed one is kept.
+    found = trace(words[:1], device="here", attempts=2, tolerance=Tolerance())
+    assert [one.core_slowdown_ratio for one in found] == [1.9]
+
+
+def test_unwatched_traces_say_nothing_of_it(tmp_path: Path) -> None:
+    (one,) = trace(["edit-s*10"], device="here")
+    assert math.isnan(one.core_slowdown_ratio)
+    found = Traces.from_traces([one])
+    # A table from before there was such a column.
+    older = conform(found.traced.drop_columns(["core_slowdown_ratio"]), TRACED_VERSION)
+    assert older.column("core_slowdown_ratio").null_count == 1
+    assert conform(found.samples, SAMPLES_VERSION).num_rows == found.samples.num_rows
+
+
+def test_the_command_counts_what_it_rejected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_module, "Watch", Disturbed)
+    words = ["trace", "-o", str(tmp_path), "-w", "edit-s*10", "--device", "here"]
+    assert run([*words, "--attempts", "2"]) == 0
+    assert "2 of 2 attempts were disturbed (slow); 1 windows" in capsys.readouterr().err
+    assert run([*words, "--attempts", "3", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [one["reason"] for one in document["attempts"]] == ["slow", "slow", None]
+    assert [row["core_slowdown_ratio"] for row in document["runs"]] == [1.0]
+    assert sorted(t.core_slowdown_ratio for t in read_traces(tmp_path)) == [1.0, 1.9]
