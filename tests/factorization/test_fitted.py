@@ -273,3 +273,15 @@ def test_every_second_member_learns_without_the_prior(monkeypatch: pytest.Monkey
     assert min(seen[0], seen[2]) > len(prior)
     assert max(seen[1], seen[3]) < own
     assert model.said["runs"]["calibration"] + own == len(few)
+
+
+def test_sixteen_co_runners_in_any_order(fitted: FittedFactorization) -> None:
+    beside = [f"w{i % WORKLOADS:02d}" for i in range(16)]
+    asked = Colocations.from_columns(
+        workload=["w00"] * 3,
+        platform=["p1"] * 3,
+        corunners=[beside, beside[::-1], beside[:15]],
+    )
+    found = fitted.predict(asked)
+    assert np.isfinite(found).all()
+    assert found[0] == found[1]

