@@ -211,4 +211,5 @@ def _print(found: Any) -> None:
         print_table([f"{test} held out", *(t for _, t in keys)], rows, right=range(1, 7))
         typer.echo("")
     rows = [[name, percent(s), f"{u:.2f}"] for name, s, u in found.uses_table()[:15]]
-    print_table(["the tree asks about", "of answers", "times"], rows, right=(1, 2))
+    if rows:
+        print_table(["the tree asks about", "of answers", "times"], rows, right=(1, 2))
