@@ -29,8 +29,8 @@ def fit(
     progress: Progress | None,
     prior: Runs | None = None,
 ) -> FittedFactorization:
-    """See Factorization.fit. With a prior, every second member learns from `runs` alone: the average of
-    both kinds did better than either, see docs/results/measure.md."""
+    """See Factorization.fit. With a prior, every second member learns from `runs` alone, so that foreign
+    runs cannot carry the average away."""
     from jostle.factorization._train import Rows
 
     runs, validation = runs.ok(), validation.ok()
