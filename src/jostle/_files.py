@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from jostle.errors import NotPermitted, UnreadableFile
 
 _NAME = re.compile(r"(\d{8,})-([0-9a-f]{16})\.parquet")
+_THREADS_FROM = 1 << 23  # bytes
 _WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -118,7 +119,10 @@ def read_parquet(path: Path, version: str, columns: list[str] | None = None) -> 
     match = _NAME.fullmatch(path.name)
     _require_content(path, not match or hashlib.sha256(data).hexdigest()[:16] == match[2])
     with _damage_explained(path):
-        table = pq.ParquetFile(pa.BufferReader(data)).read(columns)
+        # Threads for small files cost more than they save, and Arrow may abort a process that ends just
+        # when they start.
+        threads = len(data) >= _THREADS_FROM
+        table = pq.ParquetFile(pa.BufferReader(data)).read(columns, use_threads=threads)
     _require_version(path, table.schema, version)
     return table
 
