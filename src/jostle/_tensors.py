@@ -38,8 +38,8 @@ def write_document(
     whole = {"schema": schema, "tensors": name, "sha256": digest, **document}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / name, content)
-        _write(folder / f"{stem}.json", json.dumps(whole, indent=1).encode())
+        write_whole(folder / name, content)
+        write_whole(folder / f"{stem}.json", json.dumps(whole, indent=1).encode())
         for old in folder.glob(f"{stem}-*.safetensors"):
             if old.name != name:
                 old.unlink(missing_ok=True)
@@ -85,7 +85,7 @@ def read_document(
         ) from None
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """All of it or nothing: a temporary name, fsync, rename."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

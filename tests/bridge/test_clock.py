@@ -11,26 +11,8 @@ import pytest
 import jostle
 from jostle.bridge import Bridge, Contexts, Snapshots
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
-from jostle.traces import Trace, Traces, Windows
-
-
-def trace(
-    run: int, counters: dict[str, list[float]], seconds: float = 0.1, **changes: Any
-) -> Trace:
-    n = len(next(iter(counters.values())))
-    made = Trace(
-        run_id=f"r{run}",
-        core=0,
-        workload="w",
-        platform="p",
-        corunners=(),
-        window_id=None,
-        runtime_seconds=n * seconds,
-        time_seconds=seconds * np.arange(1, n + 1),
-        interval_seconds=np.full(n, seconds),
-        counters={name: np.array(values, float) for name, values in counters.items()},
-    )
-    return replace(made, **changes)
+from jostle.traces import Traces, Windows
+from tests.bridge.conftest import a_trace as trace
 
 
 def cyclic(late: int, cycles: int = 3) -> dict[str, list[float]]:

@@ -26,6 +26,7 @@ from jostle.bridge import (
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.evaluate._bridge_data import COUNTERS
 from jostle.traces import Trace, Traces
+from tests.bridge.conftest import a_trace
 
 BEATS = Bridge(components=COUNTERS, clock="beats", clock_kind="beats", snapshots=7)
 
@@ -38,20 +39,7 @@ def gaussians(s: int = 4, n: int = 200, d: int = 2) -> Snapshots:
 
 
 def trace(run: int, counts: list[float], seconds: float = 0.1, **changes: Any) -> Trace:
-    n = len(counts)
-    made = Trace(
-        run_id=f"r{run}",
-        core=0,
-        workload="w",
-        platform="p",
-        corunners=(),
-        window_id=None,
-        runtime_seconds=n * seconds,
-        time_seconds=seconds * np.arange(1, n + 1),
-        interval_seconds=np.full(n, seconds),
-        counters={"instructions": np.array(counts)},
-    )
-    return replace(made, **changes)
+    return replace(a_trace(run, {"instructions": counts}, seconds), **changes)
 
 
 def test_the_face_answers(phases: Traces) -> None:

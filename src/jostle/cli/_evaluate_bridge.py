@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from jostle.cli._forecast_data import Marks, Period
 from jostle.cli._people import fit_progress, print_json, print_table
 
 if TYPE_CHECKING:
@@ -49,13 +50,8 @@ def bridge(
         ),
     ] = None,
     clock_kind: Annotated[str, typer.Option(help="work or beats.")] = "work",
-    mark: Annotated[
-        list[float] | None,
-        typer.Option(help="What the clock has reached where a phase begins; repeat for more."),
-    ] = None,
-    period: Annotated[
-        int | None, typer.Option(help="Of beats: phases after which the program begins anew.")
-    ] = None,
+    mark: Marks = None,
+    period: Period = None,
     windows: Annotated[
         bool,
         typer.Option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jostle.cli._forecast_answers import print_answers, print_totals, said, said_total
-from jostle.cli._forecast_data import contexts_of, fitted_ones
+from jostle.cli._forecast_data import Marks, Period, contexts_of, fitted_ones
 from jostle.cli._people import print_json
 
 if TYPE_CHECKING:
@@ -69,13 +69,8 @@ def forecast(
         str | None, typer.Option(help="The counter of progress, for phase and select.")
     ] = None,
     clock_kind: Annotated[str, typer.Option(help="work or beats.")] = "work",
-    mark: Annotated[
-        list[float] | None,
-        typer.Option(help="What the clock has reached where a phase begins; repeat for more."),
-    ] = None,
-    period: Annotated[
-        int | None, typer.Option(help="Of beats: phases after which the program begins anew.")
-    ] = None,
+    mark: Marks = None,
+    period: Period = None,
     limit: Annotated[
         list[str] | None,
         typer.Option(help="COUNTER=RATE per second: also print P(rate > limit); repeatable."),

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 if TYPE_CHECKING:
     from jostle.bridge import Bridge, Contexts, Forecast
     from jostle.traces import Traces, Windows
+
+# How a clock is read, for every command that takes one.
+Marks = Annotated[
+    list[float] | None,
+    typer.Option(help="What the clock has reached where a phase begins; repeat for more."),
+]
+Period = Annotated[
+    int | None, typer.Option(help="Of beats: phases after which the program begins anew.")
+]
 
 
 def fitted_ones(

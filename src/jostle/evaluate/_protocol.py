@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle import _tensors
 from jostle.errors import NotPermitted, UnreadableFile, UsageError
 from jostle.evaluate._ablations import Study, Variant
 from jostle.evaluate._elsewhere import read_ok, run_in_processes, run_on_cluster, usable_cores
@@ -180,15 +181,10 @@ def gather(home: Path, study: Study, cells: Sequence[Cell]) -> pa.Table:
 
 
 def write_whole(path: Path, table: pa.Table) -> None:
-    """All of it or nothing: a temporary name, fsync, rename."""
+    """All of it or nothing."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            pq.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    _tensors.write_whole(path, sink.getvalue())

@@ -91,11 +91,12 @@ def fit(
     if getattr(method, "offers_choice", True):
         # What bounds a pool is chosen on runs that the candidates were not learned from.
         watched, selection = _halves(validation, seed, calibrate_by)
+    prior = None if prior is None else prior.ok()
     apart = {}
     if prior is not None and getattr(method, "tells_prior_apart", False):
-        apart["prior"] = prior.ok()
+        apart["prior"] = prior
     elif prior is not None and not isinstance(runs, StoredRuns):
-        runs = Runs.concatenate([runs, prior.ok()])
+        runs = Runs.concatenate([runs, prior])
     predictor = method.fit(runs, watched, seed=seed, progress=progress, **apart)
     said = {
         "method": method.name,
@@ -106,7 +107,7 @@ def fit(
             "fitted": len(runs) + sum(map(len, apart.values())),
             "validation": len(validation),
             "calibration": len(calibration),
-            "prior": 0 if prior is None else len(prior.ok()),
+            "prior": 0 if prior is None else len(prior),
         },
     }
     return Model(

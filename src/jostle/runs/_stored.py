@@ -162,7 +162,7 @@ class StoredRuns:
                 _write(runs.take(part < 0), names, sinks)
                 done += table.num_rows
                 progress(done, total)
-            held = self._give_back(held, names, sinks)
+            kept = self._give_back(held, names, sinks)
         workload_order, platform_order = (_ranks(known) for known in names)
         self.workload_names, self.platform_names = (tuple(sorted(known)) for known in names)
         self.alone, self.beside = (
@@ -173,20 +173,15 @@ class StoredRuns:
                 "there is no run with status ok to learn from", fix="Measure or import runs first."
             )
         self.validation, self.calibration = (
-            Runs(
-                pa.concat_tables(tables, promote_options="permissive"),
-                self.workload_features,
-                self.platform_features,
-                checked=True,
-            )
-            for tables in held
+            Runs(table, self.workload_features, self.platform_features, checked=True)
+            for table in kept
         )
 
     def _give_back(
         self, held: list[list[pa.Table]], names: tuple[dict[str, int], dict[str, int]], sinks: Any
-    ) -> list[list[pa.Table]]:
+    ) -> list[pa.Table]:
         """Windows with a name that is nowhere else are learned from: what was never met has no answer."""
-        kept: list[list[pa.Table]] = []
+        kept: list[pa.Table] = []
         for tables in held:
             runs = Runs(pa.concat_tables(tables, promote_options="permissive"), checked=True)
             c = runs.colocations
@@ -199,7 +194,7 @@ class StoredRuns:
                 strange |= np.bincount(row, new_w[c.corunner], len(runs)) > 0
             back = np.isin(runs.window, runs.window[strange])
             _write(runs.take(back), names, sinks)
-            kept.append([runs.take(~back).table])
+            kept.append(runs.take(~back).table)
         return kept
 
     def _file(self, part: str, name: str) -> Path:
