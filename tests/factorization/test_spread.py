@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from jostle.factorization._spread import KINDS, Spread, SpreadRows, fit_spread
+from jostle.factorization._spread import LEVELS, Spread, fit_spread
+from jostle.factorization._spread_effects import Keys, SpreadRows, backfitted, columns_of
+
+NO_CATEGORY = (np.zeros((10, 0), int), np.zeros((6, 0), int))
 
 
 def rows_of(n: int, seed: int) -> tuple[SpreadRows, np.random.Generator]:
@@ -20,29 +24,50 @@ def rows_of(n: int, seed: int) -> tuple[SpreadRows, np.random.Generator]:
     ), random
 
 
-NO_CATEGORY = (np.zeros((10, 0), int), np.zeros((6, 0), int))
+Errors = tuple[SpreadRows, np.ndarray]
+
+
+def halves(rows: SpreadRows, error: np.ndarray, strays: int) -> tuple[Errors, Errors]:
+    """((strays, their errors), (seen, theirs)), the first `strays` rows being strays."""
+    first = np.arange(len(rows)) < strays
+    return (rows.take(first), error[first]), (rows.take(~first), error[~first])
+
+
+def difference(values: np.ndarray, there: np.ndarray) -> float:
+    return float(np.median(values[there]) - np.median(values[~there]))
 
 
 def test_a_noisy_platform_is_found() -> None:
-    rows, random = rows_of(4000, 0)
-    error = random.normal(size=4000) * np.where(rows.platform == 2, 0.2, 0.05)
-    scale = np.exp(fit_spread(rows, error, *NO_CATEGORY).log_sizes(rows))
-    for kind in range(KINDS):
-        ratio = np.median(scale[kind][rows.platform == 2]) / np.median(
-            scale[kind][rows.platform != 2]
-        )
-        assert 3 < ratio < 5
+    rows, random = rows_of(8000, 0)
+    error = random.normal(size=8000) * np.where(rows.platform == 2, 0.2, 0.05)
+    for log_size in fit_spread(*halves(rows, error, 4000), *NO_CATEGORY).log_sizes(rows):
+        assert 3 < np.exp(difference(log_size, rows.platform == 2)) < 5
 
 
-def test_a_platform_that_rarely_glitches_is_seen_by_the_second_moment() -> None:
-    rows, random = rows_of(6000, 1)
-    glitch = (rows.platform == 4) & (random.random(6000) < 0.05)
-    error = 0.03 * random.normal(size=6000) + 0.5 * glitch
-    log_scale = fit_spread(rows, error, *NO_CATEGORY).log_sizes(rows)
-    there, usual = rows.platform == 4, rows.platform != 4
-    seen = [float(np.median(kind[there]) - np.median(kind[usual])) for kind in log_scale]
-    assert seen[0] < 0.4
-    assert seen[1] > 1.0
+def test_what_the_model_saw_and_could_not_learn_tells_where_few_strays_do_not() -> None:
+    """300 strays cannot tell 10 workloads on 6 platforms apart, with 20 000 seen runs they can."""
+    rows, random = rows_of(20_300, 5)
+    category = np.arange(6)[:, None]
+    noisy = (rows.workload + rows.platform) % 3 == 0
+    error = random.normal(size=len(rows)) * np.where(noisy, 0.3, 0.03)
+    strays, seen = halves(rows, error, 300)
+    nothing = (seen[0].take(np.zeros(20_000, bool)), seen[1][:0])
+    with_seen = fit_spread(strays, seen, np.zeros((10, 0), int), category).log_sizes(seen[0])[0]
+    without = fit_spread(strays, nothing, np.zeros((10, 0), int), category).log_sizes(seen[0])[0]
+    at = noisy[300:]
+    assert difference(with_seen, at) > 1.2  # of log 10 = 2.3
+    assert difference(with_seen, at) > 1.5 * difference(without, at)
+
+
+def test_a_platform_that_rarely_glitches_gets_wider_bounds_at_high_confidence_only() -> None:
+    rows, random = rows_of(24_000, 1)
+    glitch = (rows.platform == 4) & (random.random(24_000) < 0.09)
+    error = 0.03 * random.normal(size=24_000) + 0.5 * glitch
+    spread = fit_spread(*halves(rows, error, 12_000), *NO_CATEGORY)
+    wider = [difference(scale, rows.platform == 4) for scale in spread.log_scales(rows)]
+    assert LEVELS[0] == 0.9
+    assert wider[0] < 0.5
+    assert wider[-1] > 1.0
 
 
 def test_a_noisy_corunner_and_a_category_share_their_effect() -> None:
@@ -52,10 +77,37 @@ def test_a_noisy_corunner_and_a_category_share_their_effect() -> None:
     category = (np.arange(10) >= 5).astype(int)[:, None]
     size = 0.05 * np.where(loud, 3.0, 1.0) * np.where(rows.workload >= 5, 2.0, 1.0)
     error = random.normal(size=6000) * size
-    spread = fit_spread(rows, error, category, np.zeros((6, 0), int))
-    assert spread.corunner[0, 7] - np.median(spread.corunner[0]) > 0.7
-    workloads = spread.workload[0] + spread.pair[0, spread.workload_class, 0]
-    assert 0.4 < workloads[5:].mean() - workloads[:5].mean() < 1.0
+    keys = Keys.of(rows, category, np.zeros((6, 0), int), 6000)
+    usual, _ = backfitted(keys, rows, error, category, np.zeros((6, 0), int))
+    assert usual.corunner[0, 7] - np.median(usual.corunner[0]) > 0.7
+    assert 0.4 < usual.workload[0, 5:].mean() - usual.workload[0, :5].mean() < 1.0
+    spread = fit_spread(*halves(rows, error, 3000), category, np.zeros((6, 0), int))
+    beside = rows.degree > 0
+    assert difference(spread.log_sizes(rows)[0, beside], loud[beside]) > 0.7
+
+
+def test_columns_are_shrunken_means_by_name_and_category() -> None:
+    rows, random = rows_of(500, 7)
+    error = random.normal(size=500)
+    category = (np.arange(6) % 3)[:, None]
+    keys = Keys.of(rows, np.zeros((10, 0), int), category, 500)
+    columns = columns_of(keys, rows, error, (10, 6))
+    size = np.log(np.minimum(np.abs(error) + 0.003, 1.0))
+    alone = rows.degree == 0
+    size[alone] -= size[alone].mean()
+    size[~alone] -= size[~alone].mean()
+    own = rows.workload == 3
+    assert columns[0].workload[0, 3] == pytest.approx(size[own].sum() / (own.sum() + 5))
+    here = alone & own & (category[rows.platform, 0] == 2)
+    table = columns[-2].workload_table[0, 3, 2]
+    assert table == pytest.approx(size[here].sum() / (here.sum() + 5))
+
+
+def test_categories_of_too_many_levels_have_no_table() -> None:
+    rows, _ = rows_of(50, 3)
+    many = np.arange(6)[:, None]
+    assert Keys.of(rows, np.zeros((10, 0), int), many, 14).platform_level.shape == (6, 0)
+    assert Keys.of(rows, np.zeros((10, 0), int), many, 15).platform_level.shape == (6, 1)
 
 
 def test_without_evidence_everything_is_the_same() -> None:
@@ -64,5 +116,5 @@ def test_without_evidence_everything_is_the_same() -> None:
     one = SpreadRows(
         *(np.zeros(1, int) for _ in range(2)), *(np.zeros(0, int),) * 2, *(np.zeros(1),) * 2
     )
-    spread = fit_spread(one, np.array([0.3]), *NO_CATEGORY)
-    assert np.abs(spread.log_scales(rows)).max() < 0.5
+    spread = fit_spread((one, np.array([0.3])), (one, np.array([0.1])), *NO_CATEGORY)
+    assert (spread.log_scales(rows) == 0).all()

@@ -10,15 +10,19 @@ import numpy as np
 from jostle.errors import NotEnoughRuns
 from jostle.factorization._baseline import Baseline, connected_components, fit_baseline
 from jostle.factorization._features import Features, encode_features
-from jostle.factorization._fitted import Embeddings, FittedFactorization
+from jostle.factorization._fitted import Codes, Embeddings, FittedFactorization
 from jostle.factorization._settings import Factorization, Progress
-from jostle.factorization._spread import Spread, SpreadRows, fit_spread
+from jostle.factorization._spread import Spread, fit_spread
+from jostle.factorization._spread_effects import SpreadRows
 from jostle.runs import Colocations, Runs, StoredRuns
 
 GRID_LIMIT = 2_000_000  # cells of the workload x platform grid up to which whole products are taken
 HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are left out
 FEWEST_FOR_HEADS = 2_000
 LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train on
+SEEN_MOST = (
+    300_000  # runs trained on whose errors are looked at, drawn at random where there are more
+)
 
 
 def fit(
@@ -65,7 +69,7 @@ def fit(
     if size < FEWEST_FOR_HEADS or len(quantiles) * len(workload_names) * shape.rank > HEADS_LIMIT:
         quantiles = ()
     names = (workload_names, platform_names)
-    members, strays = [], []
+    members, strays, stray = [], [], np.zeros(size, bool)
     for number, fold in enumerate(_folds(method, runs, own, seed)):
         left = np.ones(size, bool)
         left[fold] = False
@@ -83,12 +87,14 @@ def fit(
         members.append(member)
         if len(fold):
             one = fitted_of(method, names, combine([member], baseline, shape), quantiles, notes)
-            strays.append(strays_of(one, runs.take(fold)))
+            strays.append(errors_of(one, runs.take(fold)))
+            stray[fold] = True
     fitted = fitted_of(method, names, combine(members, baseline, shape), quantiles, notes)
     if len(validation):
-        strays.append(strays_of(fitted, validation))
+        strays.append(errors_of(fitted, validation))
+    seen = drawn_of(np.flatnonzero(~stray[:own]), seed)
     categories = (workload_features.category, platform_features.category)
-    return with_spread_of(fitted, strays, categories)
+    return with_spread_of(fitted, strays, [errors_of(fitted, runs.take(seen))], categories)
 
 
 def shape_of(method: Factorization, size: int, cells: int) -> Any:
@@ -152,32 +158,44 @@ def fitted_of(
     )
 
 
-def strays_of(fitted: FittedFactorization, runs: Runs) -> tuple[SpreadRows, np.ndarray]:
-    """(co-locations, errors in log runtime) of runs that the model was not trained on."""
-    rows = fitted.spread_rows(fitted.codes(runs.colocations))
+Errors = tuple[SpreadRows, np.ndarray]
+
+
+def errors_of(fitted: FittedFactorization, runs: Runs) -> Errors:
+    """(co-locations, errors in log runtime) of the runs that the model has an answer for."""
+    return errors_of_codes(fitted, fitted.codes(runs.colocations), np.log(runs.runtime_seconds))
+
+
+def errors_of_codes(fitted: FittedFactorization, codes: Codes, log_runtime: np.ndarray) -> Errors:
+    """The same of coded co-locations and their log runtimes (n,)."""
+    rows = fitted.spread_rows(codes)
     known = np.isfinite(rows.log_runtime)
-    if not known.all():
-        return strays_of(fitted, runs.take(known))
-    return rows, np.log(runs.runtime_seconds) - rows.log_runtime
+    return rows.take(known), (log_runtime - rows.log_runtime)[known]
+
+
+def drawn_of(index: np.ndarray, seed: int) -> np.ndarray:
+    """At most SEEN_MOST of them, in order."""
+    if len(index) <= SEEN_MOST:
+        return index
+    return np.sort(np.random.default_rng([seed, 3]).choice(index, SEEN_MOST, replace=False))
 
 
 def with_spread_of(
     fitted: FittedFactorization,
-    strays: list[tuple[SpreadRows, np.ndarray]],
+    strays: list[Errors],
+    seen: list[Errors],
     categories: tuple[np.ndarray, np.ndarray],
 ) -> FittedFactorization:
-    """The model with the spread of its errors learned from all strays together."""
-    if sum(len(errors) for _, errors in strays) == 0:
+    """The model with the spread of its errors learned from all strays, with what those of the seen tell
+    of it."""
+    together = [
+        (SpreadRows.concatenate([rows for rows, _ in parts]), np.concatenate([e for _, e in parts]))
+        for parts in (strays, seen)
+        if parts
+    ]
+    if len(together) < 2 or len(together[0][1]) == 0:
         return fitted
-    error = np.concatenate([errors for _, errors in strays])
-    parts = [rows for rows, _ in strays]
-    starts = np.cumsum([0, *(len(rows) for rows in parts)])
-    columns = {
-        name: np.concatenate([getattr(rows, name) for rows in parts])
-        for name in ("workload", "platform", "corunner", "log_runtime", "log_slowdown")
-    }
-    row = np.concatenate([rows.row + start for rows, start in zip(parts, starts[:-1], strict=True)])
-    return fitted.with_spread(fit_spread(SpreadRows(**columns, row=row), error, *categories))
+    return fitted.with_spread(fit_spread(together[0], together[1], *categories))
 
 
 def steps_for(size: int) -> int:

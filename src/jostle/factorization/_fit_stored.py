@@ -13,19 +13,22 @@ import numpy as np
 
 from jostle.factorization._baseline import Baseline
 from jostle.factorization._fit import (
+    Errors,
     baseline_of,
     combine,
+    drawn_of,
+    errors_of,
+    errors_of_codes,
     features_of_names,
     fitted_of,
     held_rows,
     schedule_of,
     shape_of,
     share_of,
-    strays_of,
     train_member,
     with_spread_of,
 )
-from jostle.factorization._fitted import FittedFactorization
+from jostle.factorization._fitted import Codes, FittedFactorization
 from jostle.factorization._settings import Factorization, Progress
 from jostle.factorization._train import Rows
 from jostle.runs import Runs, StoredPart, StoredRuns
@@ -84,8 +87,18 @@ def fit_stored(
         for number in range(method.members)
     ]
     fitted = fitted_of(method, names, combine(members, baseline, shape), (), notes)
-    strays = [strays_of(fitted, validation)] if len(validation) else []
-    return with_spread_of(fitted, strays, (features[0].category, features[1].category))
+    strays = [errors_of(fitted, validation)] if len(validation) else []
+    seen = [_errors_of_part(fitted, part, seed) for part in (runs.alone, runs.beside)]
+    return with_spread_of(fitted, strays, seen, (features[0].category, features[1].category))
+
+
+def _errors_of_part(fitted: FittedFactorization, part: StoredPart, seed: int) -> Errors:
+    """Of a sample of runs trained on."""
+    index = drawn_of(np.arange(len(part)), seed)
+    corunner = part.padded(index, part.most_corunners)
+    row, place = np.nonzero(corunner >= 0)
+    codes = Codes(part.workload[index], part.platform[index], corunner[row, place], row)
+    return errors_of_codes(fitted, codes, part.log_runtime[index].astype(np.float64))
 
 
 def _baseline(runs: StoredRuns, features: Any) -> tuple[Baseline, tuple[str, ...]]:

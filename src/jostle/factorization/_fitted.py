@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.factorization._equation import COMPANY, LEAK, SHIFT, log_slowdown, pressure_of
-from jostle.factorization._spread import UNTIL, Spread, SpreadRows
+from jostle.factorization._spread import UNTIL, Spread
+from jostle.factorization._spread_effects import SpreadRows
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -228,7 +229,7 @@ class FittedFactorization:
         arrays = {
             name: np.ascontiguousarray(value) for name, value in vars(self.embeddings).items()
         }
-        arrays |= {f"spread_{name}": value for name, value in vars(self.spread).items()}
+        arrays |= {f"spread_{name}": value for name, value in self.spread.to_arrays().items()}
         return arrays, {
             "form": self.form,
             "workload_names": list(self.workload_names),
@@ -242,7 +243,10 @@ class FittedFactorization:
     def from_arrays(
         cls, arrays: dict[str, np.ndarray], said: dict[str, Any]
     ) -> FittedFactorization:
-        spread = Spread(**{n: arrays[f"spread_{n}"] for n in Spread.__dataclass_fields__})
+        mark = "spread_"
+        spread = Spread.from_arrays(
+            {name.removeprefix(mark): x for name, x in arrays.items() if name.startswith(mark)}
+        )
         fields = Embeddings.__dataclass_fields__
         return cls(
             said["form"],

@@ -3,7 +3,7 @@
     <folder>/model.json          schema, method, names, calibration, the tensors' file and hash
     <folder>/model-<hash>.safetensors
 
-History: model/v2 (a bound may be a ladder), model/v1, the first.
+History: model/v3 (effects on the spread as tables), model/v2 (a bound may be a ladder), model/v1, the first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jostle.errors import UnreadableFile
 if TYPE_CHECKING:
     from jostle.models._model import Model
 
-SCHEMA = "model/v2"
+SCHEMA = "model/v3"
 # Where each method's predictor is rebuilt; the module is imported only for a model that needs it.
 _PREDICTORS = {
     "accelerator": ("jostle.accelerator._method", "FittedAccelerator"),
