@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -22,7 +23,9 @@ from jostle.runs import Colocations, Runs
 
 from .conftest import PLATFORMS, WORKLOADS, make_world
 
-QUICK = Factorization(form="paper", types=2, rank=8, hidden=16, steps=60)
+QUICK = Factorization(
+    form="paper", types=2, type_rank=4, rank=8, hidden=16, steps=60, learning_rate=7e-3
+)
 
 
 def mape(model: FittedFactorization, runs: Runs) -> float:
@@ -227,7 +230,7 @@ def test_wrong_settings_are_refused() -> None:
         {"steps": 0},
         {"quantiles": (1.5,)},
     ]
-    wrongs += [{"objective": "none"}]
+    wrongs += [{"objective": "none"}, {"learning_rate": 0.0}]
     for wrong in wrongs:
         with pytest.raises(UsageError):
             Factorization(**wrong)
@@ -245,8 +248,9 @@ def test_prior_runs_are_learned_from_and_never_calibrated_on() -> None:
     from jostle import fit
 
     few, test = make_world(150, 11), make_world(800, 12)
-    without = fit(few, QUICK, seed=0)
-    helped = fit(few, QUICK, seed=0, prior=make_world(2000, 13))
+    method = replace(QUICK, steps=150)
+    without = fit(few, method, seed=0)
+    helped = fit(few, method, seed=0, prior=make_world(2000, 13))
     assert mape(helped.predictor, test) < 0.7 * mape(without.predictor, test)
     assert {k: p.n for k, p in helped.calibration.pools.items()} == {
         k: p.n for k, p in without.calibration.pools.items()
@@ -285,3 +289,19 @@ def test_sixteen_co_runners_in_any_order(fitted: FittedFactorization) -> None:
     found = fitted.predict(asked)
     assert np.isfinite(found).all()
     assert found[0] == found[1]
+
+
+def test_programs_of_many_shapes_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes memory maps, of which a process that fits again and again would run out."""
+    monkeypatch.setattr(jax_side, "SHAPES_KEPT", 2)
+    monkeypatch.setattr(jax_side, "_shapes_met", set())
+    forgotten: list[int] = []
+
+    class Program:
+        def clear_cache(self) -> None:
+            forgotten.append(1)
+
+    monkeypatch.setattr(jax_side, "PROGRAMS", [Program()])
+    for size in (60, 80, 60, 100, 60):
+        QUICK.fit(make_world(size, 5), make_world(20, 6))
+    assert len(forgotten) == 1  # before the third shape; the first is then met anew

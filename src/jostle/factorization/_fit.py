@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -62,13 +63,17 @@ def fit(
         baseline = replace(baseline, workload=level, platform=np.zeros(len(platform_names)))
     target = log_runtime - baseline.workload[workload] - baseline.platform[platform]
     rows = Rows(workload, platform, padded, target)
-    held = held_rows(validation, workload_names, platform_names, baseline)
     size = len(rows)
     shape = shape_of(method, size, len(workload_names) * len(platform_names))
     quantiles = method.quantiles
     if size < FEWEST_FOR_HEADS or len(quantiles) * len(workload_names) * shape.rank > HEADS_LIMIT:
         quantiles = ()
     names = (workload_names, platform_names)
+
+    def model_of(parts: Parts) -> FittedFactorization:
+        heads = quantiles if "head_main" in parts[0] else ()
+        return fitted_of(method, names, combine(parts, baseline, shape), heads, notes)
+
     members, strays, stray = [], [], np.zeros(size, bool)
     for number, fold in enumerate(_folds(method, runs, own, seed)):
         left = np.ones(size, bool)
@@ -76,9 +81,9 @@ def fit(
         if number % 2:
             left[own:] = False
         learned = rows.take(left)
-        watched = _parts(rows.take(fold), _alone(padded[fold])) if len(fold) else held
+        watched = runs.take(fold) if len(fold) else validation
         member = train_member(
-            (*_parts(learned, _alone(padded[left])), watched),
+            (*_parts(learned, _alone(padded[left])), score_on(watched, model_of)),
             (workload_features, platform_features),
             (shape, schedule_of(method, len(learned) if number % 2 else size), quantiles),
             seed + 1000 * number,
@@ -86,10 +91,9 @@ def fit(
         )
         members.append(member)
         if len(fold):
-            one = fitted_of(method, names, combine([member], baseline, shape), quantiles, notes)
-            strays.append(errors_of(one, runs.take(fold)))
+            strays.append(errors_of(model_of([member]), watched))
             stray[fold] = True
-    fitted = fitted_of(method, names, combine(members, baseline, shape), quantiles, notes)
+    fitted = model_of(members)
     if len(validation):
         strays.append(errors_of(fitted, validation))
     seen = drawn_of(np.flatnonzero(~stray[:own]), seed)
@@ -105,7 +109,7 @@ def shape_of(method: Factorization, size: int, cells: int) -> Any:
         form=method.form,
         rank=min(method.rank, max(4, size // 16)),
         types=method.types,
-        type_rank=method.type_rank,
+        type_rank=min(method.type_rank, max(2, size // 15_000)),
         hidden=min(method.hidden, max(16, size // 8)),
         table_width=method.table_width,
         grid=cells <= GRID_LIMIT,
@@ -118,8 +122,8 @@ def schedule_of(method: Factorization, size: int) -> Any:
     from jostle.factorization._train import Schedule
 
     return Schedule(
-        steps=method.steps or steps_for(size),
-        learning_rate=method.learning_rate,
+        steps=method.steps or steps_for(size, method.members),
+        learning_rate=method.learning_rate or rate_for(size),
         weight_decay=decay_for(size) if method.weight_decay is None else method.weight_decay,
         offset_decay=method.offset_decay,
         batch=method.batch,
@@ -198,14 +202,21 @@ def with_spread_of(
     return fitted.with_spread(fit_spread(together[0], together[1], *categories))
 
 
-def steps_for(size: int) -> int:
-    """Training steps for so many runs: more data bears more of them before it is overfitted."""
-    return int(np.clip(5 * (size / 12_000) ** 0.57, 3, 30)) * 100
+def steps_for(size: int, members: int = 1) -> int:
+    """Training steps for so many runs: more data bears more of them before it is overfitted, and so do
+    members of an average."""
+    few, many = min(1.0, (size / 2_400) ** 0.7), max(1.0, (size / 30_000) ** 0.57)
+    return round(np.clip(8 * few * many * (4 / 3 if members > 1 else 1), 3, 30)) * 100
+
+
+def rate_for(size: int) -> float:
+    """Learning rate for so many runs."""
+    return float(np.clip(4e-3 * (size / 12_000) ** 0.35, 4e-3, 7e-3))
 
 
 def decay_for(size: int) -> float:
     """Weight decay for so many runs."""
-    return float(np.clip(0.3 * (60_000 / size) ** 0.7, 0.1, 2.0))
+    return float(np.clip(0.25 * (60_000 / size) ** 0.8, 0.1, 3.0))
 
 
 def pad(corunner: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -308,31 +319,32 @@ def _parts(rows: Any, alone: np.ndarray) -> tuple[Any, Any]:
     return replace(solo, corunner=solo.corunner[:, :0]), rows.take(np.flatnonzero(~alone))
 
 
-def held_rows(
-    validation: Runs,
-    workload_names: tuple[str, ...],
-    platform_names: tuple[str, ...],
-    baseline: Baseline,
-) -> list[Any]:
-    """Validation rows that the model can answer, alone and with co-runners."""
-    from jostle.factorization._train import Rows
+Parts = list[dict[str, np.ndarray]]
 
-    workload, platform, corunner = validation.colocations.recode(workload_names, platform_names)
-    padded = pad(corunner, validation.colocations.corunner_offsets)
-    target = np.log(validation.runtime_seconds)
-    target = target - baseline.workload[workload] - baseline.platform[platform]
-    rows = Rows(workload, platform, padded, target)
-    same = baseline.workload_component[workload] == baseline.platform_component[platform]
-    return list(_parts(rows.take(np.flatnonzero(same)), _alone(padded[same])))
+
+def score_on(
+    runs: Runs, model_of: Callable[[Parts], FittedFactorization]
+) -> Callable[[dict[str, np.ndarray]], float] | None:
+    """What a member's embeddings are worth: the mean relative error on these runs, alone and beside others
+    added up; None without runs. model_of: makes the model of some members."""
+    if len(runs) == 0:
+        return None
+
+    def score(member: dict[str, np.ndarray]) -> float:
+        rows, error = errors_of(model_of([member]), runs)
+        size, beside = np.abs(np.expm1(error)), rows.degree > 0
+        return float(sum(size[at].mean() for at in (~beside, beside) if at.any()))
+
+    return score
 
 
 def train_member(data: Any, features: Any, how: Any, seed: int, progress: Progress | None) -> Any:
     from jostle.factorization import _train
     from jostle.factorization._heads import train_heads
 
-    (solo, corun, held), (shape, schedule, quantiles) = data, how
+    (solo, corun, score_of), (shape, schedule, quantiles) = data, how
     parameters = _train.train(
-        solo, corun, held, features[0], features[1], shape, schedule, seed, progress
+        solo, corun, score_of, features[0], features[1], shape, schedule, seed, progress
     )
     on_device = _train.device_features(*features)
     out = _train.embeddings_of(parameters, on_device, shape)

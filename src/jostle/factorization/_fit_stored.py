@@ -14,6 +14,7 @@ import numpy as np
 from jostle.factorization._baseline import Baseline
 from jostle.factorization._fit import (
     Errors,
+    Parts,
     baseline_of,
     combine,
     drawn_of,
@@ -21,8 +22,8 @@ from jostle.factorization._fit import (
     errors_of_codes,
     features_of_names,
     fitted_of,
-    held_rows,
     schedule_of,
+    score_on,
     shape_of,
     share_of,
     train_member,
@@ -71,14 +72,18 @@ def fit_stored(
     size = len(runs)
     shape = shape_of(method, size, len(names[0]) * len(names[1]))
     schedule = schedule_of(method, size)
-    held = held_rows(validation, *names, baseline)
+
+    def model_of(parts: Parts) -> FittedFactorization:
+        return fitted_of(method, names, combine(parts, baseline, shape), (), notes)
+
+    score_of = score_on(validation, model_of)
     parts = (
         StoredRows(runs.alone, 0, baseline),
         StoredRows(runs.beside, max(runs.beside.most_corunners, 1), baseline),
     )
     members = [
         train_member(
-            (*parts, held),
+            (*parts, score_of),
             features,
             (shape, schedule, ()),
             seed + 1000 * number,
@@ -86,7 +91,7 @@ def fit_stored(
         )
         for number in range(method.members)
     ]
-    fitted = fitted_of(method, names, combine(members, baseline, shape), (), notes)
+    fitted = model_of(members)
     strays = [errors_of(fitted, validation)] if len(validation) else []
     seen = [_errors_of_part(fitted, part, seed) for part in (runs.alone, runs.beside)]
     return with_spread_of(fitted, strays, seen, (features[0].category, features[1].category))

@@ -110,7 +110,7 @@ class FittedFactorization:
     def spread_rows(self, codes: Codes) -> SpreadRows:
         """What the spread of the errors depends on."""
         slowdown = self._slowdown(codes, None)
-        log_runtime = self._log_runtime(codes)
+        log_runtime = self._log_runtime(codes, slowdown=slowdown)
         return SpreadRows(
             codes.workload, codes.platform, codes.corunner, codes.row, log_runtime, slowdown
         )
@@ -147,14 +147,16 @@ class FittedFactorization:
         row = np.repeat(np.arange(len(workload)), colocations.number_of_corunners)
         return Codes(workload, platform, corunner, row)
 
-    def _log_runtime(self, codes: Codes, head: int | None = None) -> np.ndarray:
-        """(n,) log seconds of the prediction, or of a quantile head."""
+    def _log_runtime(
+        self, codes: Codes, head: int | None = None, slowdown: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(n,) log seconds of the prediction, or of a quantile head; slowdown where it is known."""
         e = self.embeddings
         base = e.workload_base if head is None else e.head_base[head]
         out = (base[codes.workload] + e.platform_base[codes.platform]).astype(np.float64)
         out += self._product("main", head, codes.workload, codes.platform)[:, 0]
         if len(codes.corunner):
-            out += self._slowdown(codes, head)
+            out += self._slowdown(codes, head) if slowdown is None else slowdown
         lost = e.workload_component[codes.workload] != e.platform_component[codes.platform]
         if lost.any():
             out[lost] = np.nan

@@ -16,7 +16,7 @@ import numpy as np
 import optax
 
 from jostle.factorization._equation import COMPANY, SHIFT, log_slowdown, pressure_of
-from jostle.factorization._train import Feed, Parameters, Rows, Shape, embed
+from jostle.factorization._train import PROGRAMS, Feed, Parameters, Rows, Shape, embed
 
 STEPS, BATCH, RATE = 300, 4096, 1e-3
 
@@ -99,3 +99,6 @@ def _run(head: Any, e: Any, whole: Any, drawn: Any, xi: jax.Array, shape: Shape)
 
     carry = (head, optimiser.init(head))
     return jax.lax.scan(step, carry, drawn, length=STEPS)[0][0]
+
+
+PROGRAMS.append(_run)

@@ -23,15 +23,16 @@ class Factorization:
 
     form: how co-runners slow a workload down, one of `paper` (Eq. 9), `product`, `saturating`. rank:
     width of the workload and platform embeddings (the paper's r). types: interference types (s).
-    type_rank: width of one type's factors where the form does not share the embeddings. hidden: width
-    of the towers' two layers. table_width: learned features per name and per category (q). members:
-    models trained from different seeds and averaged in log runtime; the average is one model again. Each
-    of several leaves out runs of its own, which tell how errors spread, so that validation runs are trained
-    on as well.
+    type_rank: width of one type's factors where the form does not share the embeddings. hidden: width of
+    the towers' two layers. Rank, type_rank and hidden are less where runs are few. table_width: learned
+    features per name and per category (q). members: models trained from different seeds and averaged in
+    log runtime; the average is one model again. Each of several leaves out runs of its own, which tell how
+    errors spread, so that validation runs are trained on as well.
     corun_weight: weight of runs with co-runners in the loss (beta). quantiles: heads trained for these
     quantiles of the runtime, as further candidates for bounds (the paper's are .5 to .99); none by default,
-    because the spread of errors gave tighter bounds on every data set tried. steps, weight_decay: None picks
-    them by the number of runs. use_workload_features, use_platform_features: whether the towers see
+    because the spread of errors gave tighter bounds on every data set tried. steps, learning_rate,
+    weight_decay: None picks them by the number of runs. offset_decay: penalty on what a name's embedding has
+    beside its features. use_workload_features, use_platform_features: whether the towers see
     the feature tables. objective: what training minimises, `relative` (the error that is reported,
     smoothed), `squared_log`, or `squared_relative`. baseline: whether the towers learn what the
     linear-scaling baseline leaves (the paper's log-residual objective) or everything. leak: slope of the
@@ -49,8 +50,8 @@ class Factorization:
     quantiles: tuple[float, ...] = ()
     steps: int | None = None
     weight_decay: float | None = None
-    learning_rate: float = 7e-3
-    offset_decay: float = 0.1
+    learning_rate: float | None = None
+    offset_decay: float = 0.3
     batch: int = 4096
     use_workload_features: bool = True
     use_platform_features: bool = True
@@ -81,6 +82,8 @@ class Factorization:
                 raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.steps is not None and self.steps < 1:
             raise UsageError(f"steps must be at least 1, not {self.steps}")
+        if self.learning_rate is not None and not 0 < self.learning_rate < 1:
+            raise UsageError(f"learning_rate must lie between 0 and 1, not {self.learning_rate}")
         if any(not 0 < q < 1 for q in self.quantiles):
             raise UsageError("quantiles must lie between 0 and 1")
 

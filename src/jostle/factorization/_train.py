@@ -24,6 +24,10 @@ from jostle.factorization._equation import COMPANY, LEAK, SHIFT, log_slowdown, p
 from jostle.factorization._features import Features
 
 Parameters = dict[str, Any]
+# Every program for another shape of data takes some 250 of the 65 530 memory maps that Linux grants a
+# process, and a process that fits again and again must not run out of them.
+SHAPES_KEPT = 20
+_shapes_met: set[Any] = set()
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,18 @@ class Shape:
     grid: bool
     leak: float = LEAK
 
+    @property
+    def workload_outputs(self) -> tuple[int, ...]:
+        """Widths of the tower's outputs: embedding, bias, and as target and as co-runner."""
+        inner = () if self.form == "paper" else (self.types * self.type_rank,) * 2
+        return (self.rank, 1, *inner)
+
+    @property
+    def platform_outputs(self) -> tuple[int, ...]:
+        """The same: embedding, bias, susceptibility, intensity, and what company adds to the first two."""
+        inner = self.types * (self.rank if self.form == "paper" else self.type_rank)
+        return (self.rank, 1, inner, inner, self.rank, 1)
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -109,12 +125,7 @@ def initial_parameters(
     def normal(*size: int) -> np.ndarray:
         return random.standard_normal(size, np.float32)
 
-    shared = shape.form == "paper"
-    w_out = [shape.rank, 1] + ([] if shared else [shape.types * shape.type_rank] * 2)
-    inner = shape.types * (shape.rank if shared else shape.type_rank)
-    p_out = [shape.rank, 1, inner, inner, shape.rank, 1]
-
-    def tower(features: Features, outputs: list[int]) -> Parameters:
+    def tower(features: Features, outputs: int) -> Parameters:
         width = features.numeric.shape[1] + shape.table_width * (1 + features.category.shape[1])
         sizes = [width, shape.hidden, shape.hidden]
         layers = [
@@ -124,17 +135,13 @@ def initial_parameters(
             }
             for a, b in pairwise(sizes)
         ]
-        heads = [
-            {
-                "w": normal(shape.hidden, n) * np.float32((0.5 / shape.hidden) ** 0.5),
-                "b": np.zeros(n, np.float32),
-            }
-            for n in outputs
-        ]
         count = len(features.numeric)
         return {
             "layers": layers,
-            "heads": heads,
+            "head": {
+                "w": normal(shape.hidden, outputs) * np.float32((0.5 / shape.hidden) ** 0.5),
+                "b": np.zeros(outputs, np.float32),
+            },
             "own": normal(count, shape.table_width) * np.float32(0.3),
             "tables": [
                 normal(size, shape.table_width) * np.float32(0.3)
@@ -143,17 +150,22 @@ def initial_parameters(
             "offset": np.zeros((count, shape.rank), np.float32),
         }
 
-    return {"workload": tower(workload, w_out), "platform": tower(platform, p_out)}
+    return {
+        "workload": tower(workload, sum(shape.workload_outputs)),
+        "platform": tower(platform, sum(shape.platform_outputs)),
+    }
 
 
-def run_tower(tower: Parameters, features: Any, shape: Shape) -> list[jax.Array]:
+def run_tower(tower: Parameters, features: Any, outputs: tuple[int, ...]) -> list[jax.Array]:
+    """The outputs, (count, width) of each of these widths. One product for all: it compiles faster."""
     numeric, category = features
     parts = [numeric, tower["own"]]
     parts += [table[category[:, c]] for c, table in enumerate(tower["tables"])]
     x = jnp.concatenate(parts, axis=1)
     for layer in tower["layers"]:
         x = jax.nn.gelu(x @ layer["w"] + layer["b"])
-    out = [x @ head["w"] + head["b"] for head in tower["heads"]]
+    ends = np.cumsum(outputs)[:-1].tolist()
+    out = jnp.split(x @ tower["head"]["w"] + tower["head"]["b"], ends, axis=1)
     out[0] = out[0] + tower["offset"]
     return out
 
@@ -161,8 +173,8 @@ def run_tower(tower: Parameters, features: Any, shape: Shape) -> list[jax.Array]
 @partial(jax.jit, static_argnames=("shape",))
 def embed(parameters: Parameters, features: Any, shape: Shape) -> dict[str, jax.Array]:
     """All embeddings: what is saved and answered from. (count, rank), (count,), (count, types, k)."""
-    w = run_tower(parameters["workload"], features[0], shape)
-    p = run_tower(parameters["platform"], features[1], shape)
+    w = run_tower(parameters["workload"], features[0], shape.workload_outputs)
+    p = run_tower(parameters["platform"], features[1], shape.platform_outputs)
     scale = shape.rank**-0.5
     cut = (-1, shape.types, shape.rank if shape.form == "paper" else shape.type_rank)
     if shape.form == "paper":
@@ -252,7 +264,7 @@ class Schedule:
 def train(
     solo: Source,
     corun: Source,
-    validation: list[Rows],
+    score_of: Callable[[dict[str, np.ndarray]], float] | None,
     workload: Features,
     platform: Features,
     shape: Shape,
@@ -261,7 +273,9 @@ def train(
     progress: Callable[[int, int, float], None] | None = None,
     steps_per_call: int = 100,
 ) -> Parameters:
-    """Returns the parameters at the best validation checkpoint (the last one without validation)."""
+    """Returns the parameters at the checkpoint whose embeddings have the least score, the last one
+    without scores."""
+    forget_programs_before((shape, schedule, len(solo), len(corun)))
     features = device_features(workload, platform)
     calls = -(-schedule.steps // steps_per_call)
     steps = -(
@@ -273,7 +287,6 @@ def train(
     layout = Layout.of(parameters)
     start, decays = layout.ravel(parameters), layout.ravel(_decays(parameters))
     feeds = (Feed(solo, schedule.batch, random), Feed(corun, schedule.batch, random))
-    held = [jax.tree.map(jnp.asarray, arrays_of(rows)) for rows in validation if len(rows)]
     carry = (start, start, optimiser_of(schedule, decays).init(start))
     best, kept = np.inf, start
     for call in range(1, calls + 1):
@@ -288,12 +301,24 @@ def train(
             schedule=schedule,
             steps=steps,
         )
-        score = float(sum(validate(carry[1], rows, features, layout, shape) for rows in held))
-        if not held or score <= best:
-            best, kept = score, carry[1]
+        if score_of is None:
+            kept = carry[1]
+        else:
+            score = score_of(embeddings_of(layout.unravel(carry[1]), features, shape))
+            if score <= best:
+                best, kept = score, carry[1]
         if progress:
             progress(call * steps, schedule.steps, float(loss))
     return layout.unravel(np.asarray(kept))
+
+
+def forget_programs_before(key: Any) -> None:
+    """Drop what was compiled for earlier shapes where this one would make them more than SHAPES_KEPT."""
+    if key not in _shapes_met and len(_shapes_met) >= SHAPES_KEPT:
+        _shapes_met.clear()
+        for program in PROGRAMS:
+            program.clear_cache()
+    _shapes_met.add(key)
 
 
 def optimiser_of(schedule: Schedule, decays: Any) -> optax.GradientTransformation:
@@ -427,8 +452,7 @@ def run_steps(
     """
     optimiser = optimiser_of(schedule, decays)
 
-    def loss_of(vector: jax.Array, batch: Any) -> jax.Array:
-        parameters = layout.unravel(vector)
+    def loss_of(parameters: Parameters, batch: Any) -> jax.Array:
         near, known, batch = concerned(parameters, features, batch, shape)
         e = embed(near, known, shape)
         total = jnp.zeros(())
@@ -445,7 +469,9 @@ def run_steps(
     def step(carry: Any, drawn: Any) -> Any:
         parameters, averaged, state = carry
         batch = tuple(x if y is None else y for x, y in zip(whole, drawn, strict=True))
-        loss, slope = jax.value_and_grad(loss_of)(parameters, batch)
+        # The slope by parts: that of slices of one vector would be a sum of as many padded vectors.
+        loss, slopes = jax.value_and_grad(loss_of)(layout.unravel(parameters), batch)
+        slope = jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(slopes)])
         updates, state = optimiser.update(slope, state, parameters)
         parameters = optax.apply_updates(parameters, updates)
         averaged = averaged + (1 - schedule.average) * (parameters - averaged)
@@ -455,11 +481,4 @@ def run_steps(
     return carry, losses.mean()
 
 
-@partial(jax.jit, static_argnames=("layout", "shape"))
-def validate(
-    vector: jax.Array, rows: Any, features: Any, layout: Layout, shape: Shape
-) -> jax.Array:
-    """Mean relative error of rows that were not trained on."""
-    parameters = layout.unravel(vector)
-    error = residual(embed(parameters, features, shape), rows[:3], shape) - rows[3]
-    return jnp.abs(jnp.expm1(error)).mean()
+PROGRAMS: list[Any] = [run_steps, embed]
