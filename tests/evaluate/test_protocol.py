@@ -18,6 +18,7 @@ import pytest
 from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile, UsageError
 from jostle.evaluate import (
     STUDY_NAMES,
+    Cell,
     LinearScaling,
     Study,
     Variant,
@@ -27,7 +28,6 @@ from jostle.evaluate import (
     summary_rows,
 )
 from jostle.evaluate._measures import measure_cell
-from jostle.evaluate._protocol import Cell
 from jostle.factorization import Factorization
 from jostle.runs import Runs, read_runs
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         table_three,
         table_two,
     )
+    from ._cells import Cell
     from ._contention import History, Job, Machine, Phase, Program, simulate
     from ._coverage import COVERAGE_KINDS, Covered, coverage_by_group
     from ._factorization import (
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from ._figures_embedding import draw_embeddings
     from ._magus import evaluate_accelerator_magus
     from ._pairs import PairsEvaluation, evaluate_pairs, pair_methods
-    from ._protocol import Cell, run_protocol
+    from ._protocol import run_protocol
     from ._simulated import draw_programs, simulate_campaign
     from ._solo_methods import SoloTime
     from ._tour import (
@@ -89,7 +90,7 @@ _HOMES = {
     "COVERAGE_KINDS": "_coverage",
     "Covered": "_coverage",
     "coverage_by_group": "_coverage",
-    "Cell": "_protocol",
+    "Cell": "_cells",
     "Evaluation": "_factorization",
     "GradientBoosting": "_baselines",
     "LinearScaling": "_baselines",

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle._cluster import connected
+from jostle.evaluate._cells import Cell, cell_table, run_cell, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jostle.evaluate._protocol import Cell
     from jostle.runs import Runs
 
 # A worker that dies takes its cell with it; another gets it, so often at most.
@@ -29,8 +29,6 @@ def run_on_cluster(
     """Cells on the workers of a Dask scheduler, which get the runs once each. The files are written here,
     as cells come back; the first error stops what has not begun."""
     from distributed import as_completed
-
-    from jostle.evaluate._protocol import write_whole
 
     with connected(scheduler) as client:
         report(0, f"{len(client.scheduler_info()['workers'])} workers")
@@ -51,8 +49,6 @@ def run_on_cluster(
 
 
 def _table(runs: Runs, cell: Cell) -> pa.Table:
-    from jostle.evaluate._protocol import cell_table
-
     return cell_table(runs, cell)
 
 
@@ -63,7 +59,7 @@ def read_ok(dataset: str) -> Runs:
     return read_runs(dataset).ok()
 
 
-def usable_cores() -> int:
+def core_count() -> int:
     """Cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -118,6 +114,4 @@ def _start_worker(dataset: str, turn: Any, workers: int) -> None:
 def _work(cell: Cell, home: str) -> None:
     if "runs" not in _WORKER:
         _WORKER["runs"] = read_ok(_WORKER["dataset"])
-    from jostle.evaluate._protocol import run_cell
-
     run_cell(_WORKER["runs"], cell, Path(home))

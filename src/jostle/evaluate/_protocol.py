@@ -13,52 +13,21 @@ History: protocol/v1, the first.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle import _tensors
 from jostle.errors import NotPermitted, UnreadableFile, UsageError
-from jostle.evaluate._ablations import Study, Variant
-from jostle.evaluate._elsewhere import read_ok, run_in_processes, run_on_cluster, usable_cores
+from jostle.evaluate._ablations import Study
+from jostle.evaluate._cells import SCHEMA, Cell, run_cell, write_whole
+from jostle.evaluate._elsewhere import core_count, read_ok, run_in_processes, run_on_cluster
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jostle.runs import Runs
 
-SCHEMA = "protocol/v1"
 Progress = Callable[[int, int, str], None]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One fit. data: version of the dataset. by: the split draws a `row` or a `window`."""
-
-    variant: Variant
-    observed: float
-    replicate: int
-    seed: int
-    by: str
-    data: str
-
-    @property
-    def file_name(self) -> str:
-        """Equal for equal cells only, whatever the study: a method's name is not what it is."""
-        from jostle import __version__
-
-        parts = (SCHEMA, __version__, self.data, self.by, self.seed, self.observed, self.replicate)
-        digest = hashlib.sha256(repr((*parts, self.variant.method)).encode()).hexdigest()[:12]
-        kind = re.sub(r"[^a-z0-9]+", "-", self.variant.method.name.lower())
-        return f"{kind}-{self.observed:g}-{self.replicate}-{digest}.parquet"
-
-    def __str__(self) -> str:
-        return f"{self.variant.name}, {self.observed:.0%} observed, replicate {self.replicate}"
 
 
 def run_protocol(
@@ -105,7 +74,7 @@ def run_protocol(
     missing = [cell for cell in cells if not (home / cell.file_name).is_file()]
     done = len(cells) - len(missing)
     report = progress or (lambda *_: None)
-    workers = min(workers or usable_cores(), max(len(missing), 1))
+    workers = min(workers or core_count(), max(len(missing), 1))
 
     def told(number: int, cell: str) -> None:
         report(done + number, len(cells), cell)
@@ -125,35 +94,6 @@ def run_protocol(
     table = table.replace_schema_metadata({"schema": SCHEMA, "reference": study.reference})
     write_whole(Path(folder) / f"{study.name}.parquet", table)
     return table
-
-
-def run_cell(
-    runs: Runs, cell: Cell, home: Path, clock: Callable[[], float] = time.perf_counter
-) -> None:
-    """Fit, measure, and leave the cell's file in `home`."""
-    write_whole(home / cell.file_name, cell_table(runs, cell, clock))
-
-
-def cell_table(runs: Runs, cell: Cell, clock: Callable[[], float] = time.perf_counter) -> pa.Table:
-    """What the cell's file holds."""
-    import pyarrow as pa
-
-    from jostle.evaluate._factorization import observed_split
-    from jostle.evaluate._measures import measure_cell
-
-    seed = cell.seed + cell.replicate
-    split = observed_split(runs, cell.observed, seed, cell.by)
-    rows = measure_cell(runs, cell.variant.method, split, seed, clock)
-    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
-    n = len(rows)
-    columns = {
-        "observed": [cell.observed] * n,
-        "replicate": [cell.replicate] * n,
-        "seed": [cell.seed] * n,
-        "split_by": [cell.by] * n,
-        "settings": [repr(cell.variant.method)] * n,
-    } | columns
-    return pa.table(columns).replace_schema_metadata({"schema": SCHEMA})
 
 
 def gather(home: Path, study: Study, cells: Sequence[Cell]) -> pa.Table:
@@ -178,13 +118,3 @@ def gather(home: Path, study: Study, cells: Sequence[Cell]) -> pa.Table:
             part = part.add_column(place, name, pa.array([text] * len(part)))
         parts.append(part)
     return pa.concat_tables(parts)
-
-
-def write_whole(path: Path, table: pa.Table) -> None:
-    """All of it or nothing."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    _tensors.write_whole(path, sink.getvalue())
