@@ -136,17 +136,19 @@ class Effects:
 
     @classmethod
     def sum(cls, parts: Sequence[tuple[np.ndarray, Effects]]) -> Effects:
-        """Weights (k,) times effects of one kind, added up: effects of k kinds."""
+        """Weights (k,) times effects of one kind, added up: effects of k kinds, in float32."""
         total = {}
         for field in fields(cls):
             values = [(weight, getattr(effects, field.name)[0]) for weight, effects in parts]
-            total[field.name] = sum(np.multiply.outer(weight, value) for weight, value in values)
+            added = sum(np.multiply.outer(weight, value) for weight, value in values)
+            total[field.name] = np.asarray(added, np.float32)
         return cls(**total)
 
     def of(self, keys: Keys, rows: SpreadRows, kind: np.ndarray) -> np.ndarray:
         """(m, n) their sums for rows as if of these kinds (m, n)."""
         w, p = rows.workload, rows.platform
-        out = self.level[kind] + self.workload[kind, w] + self.platform[kind, p]
+        out = self.level[kind] + self.workload[kind, w].astype(np.float64)
+        out += self.platform[kind, p]
         out += self.runtime[kind, np.searchsorted(keys.runtime_edges, rows.log_runtime)]
         for column in keys.platform_level.T:
             out += self.workload_table[kind, w, column[p]]
