@@ -52,12 +52,21 @@ def tidy(study: str, methods: list[str], rules: list[str]) -> pa.Table:
 
 def test_figures_of_every_study(tmp_path: Path) -> None:
     rules = ["default", "selected", "naive", "nonquantile", "head 0.5", "head 0.9"]
-    for study in ("baselines", "objective", "features", "interference", "activation", "q", "beta"):
+    for study in (
+        "baselines",
+        "objective",
+        "features",
+        "interference",
+        "form",
+        "activation",
+        "q",
+        "beta",
+    ):
         pq.write_table(tidy(study, ["ours", "theirs"], rules[:1]), tmp_path / f"{study}.parquet")
     pq.write_table(tidy("quantiles", ["ours"], rules), tmp_path / "quantiles.parquet")
     paths = draw_studies(tmp_path)
     stems = {path.stem.split("-")[1] for path in paths}
-    assert stems == {"4a", "4b", "4c", "4d", "5", "6a", "6b", "8", "9a", "9b", "10", "11"}
+    assert stems == {"4a", "4b", "4c", "4d", "error", "5", "6a", "6b", "8", "9a", "9b", "10", "11"}
     for path in paths:
         if path.suffix == ".svg":
             ElementTree.parse(path)

@@ -24,7 +24,8 @@ def protocol(
     study: Annotated[
         str,
         typer.Option(
-            help="baselines, objective, features, interference, activation, quantiles, q, r, s or beta."
+            help="baselines, objective, features, interference, form, activation, quantiles, q, r, s "
+            "or beta."
         ),
     ] = "baselines",
     observed: Annotated[

@@ -1,8 +1,8 @@
 """The paper's studies: which methods stand side by side in each, and which one is the reference.
 
-Source: Pitot (MLSys 2025), Sec. 5.2 and 5.3, App. B.4 and D.2. Every variant is a value object, so
-that a study is data and a result can say exactly what made it. The interference study has no switch of
-its own in the method: `discard` and `ignore` change what the method gets to see.
+Source: Pitot (MLSys 2025), Sec. 5.2 and 5.3, App. B.4 and D.2, but for `form`. Every variant is a value
+object, so that a study is data and a result can say exactly what made it. The interference study has no
+switch of its own in the method: `discard` and `ignore` change what the method gets to see.
 """
 
 from __future__ import annotations
@@ -122,6 +122,15 @@ def _activation(method: Factorization, _: int | None) -> Study:
     return Study("activation", "Interference activation", variants, "leaky ReLU")
 
 
+def _form(method: Factorization, _: int | None) -> Study:
+    """Not in the paper, which knows its own form only."""
+    plain = _plain(method)
+    variants = tuple(
+        Variant(form, replace(plain, form=form)) for form in ("saturating", "product", "paper")
+    )
+    return Study("form", "Form of the slowdown", variants, plain.form)
+
+
 def _quantiles(method: Factorization, _: int | None) -> Study:
     """One model with heads serves every rule of choosing among them: each is calibrated on its own."""
     heads = replace(method, quantiles=method.quantiles or QUANTILES)
@@ -148,6 +157,7 @@ _STUDIES: dict[str, Callable[[Any, int | None], Study]] = {
     "objective": _objective,
     "features": _features,
     "interference": _interference,
+    "form": _form,
     "activation": _activation,
     "quantiles": _quantiles,
     "q": _sweep("q", "table_width", "Learned features", (1, 2, 4, 8)),

@@ -38,6 +38,7 @@ ERROR_FIGURES = {
     "objective": ("figure-4a-objective",),
     "features": ("figure-4b-features", "figure-9a-features-uncropped"),
     "interference": ("figure-4c-interference",),
+    "form": ("form-error",),
     "activation": ("figure-4d-activation",),
     "baselines": ("figure-6a-baselines", "figure-9b-baselines-uncropped"),
     "q": ("figure-10-q",),
