@@ -12,6 +12,7 @@ from jostle.errors import NotEnoughRuns
 from jostle.factorization._baseline import Baseline, connected_components, fit_baseline
 from jostle.factorization._features import Features, encode_features
 from jostle.factorization._fitted import Codes, Embeddings, FittedFactorization
+from jostle.factorization._rows import Rows
 from jostle.factorization._settings import Factorization, Progress
 from jostle.factorization._spread import Spread, fit_spread
 from jostle.factorization._spread_effects import SpreadRows
@@ -21,9 +22,7 @@ GRID_LIMIT = 2_000_000  # cells of the workload x platform grid up to which whol
 HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are left out
 FEWEST_FOR_HEADS = 2_000
 LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train on
-SEEN_MOST = (
-    300_000  # runs trained on whose errors are looked at, drawn at random where there are more
-)
+SEEN_MOST = 300_000  # runs trained on whose errors are looked at; drawn at random of more
 
 
 def fit(
@@ -36,8 +35,6 @@ def fit(
 ) -> FittedFactorization:
     """See Factorization.fit. With a prior, every second member learns from `runs` alone, so that foreign
     runs cannot carry the average away."""
-    from jostle.factorization._train import Rows
-
     runs, validation = runs.ok(), validation.ok()
     if len(runs) == 0:
         raise NotEnoughRuns(

@@ -30,8 +30,8 @@ from jostle.factorization._fit import (
     with_spread_of,
 )
 from jostle.factorization._fitted import Codes, FittedFactorization
+from jostle.factorization._rows import Rows
 from jostle.factorization._settings import Factorization, Progress
-from jostle.factorization._train import Rows
 from jostle.runs import Runs, StoredPart, StoredRuns
 
 

@@ -16,7 +16,8 @@ import numpy as np
 import optax
 
 from jostle.factorization._equation import COMPANY, SHIFT, log_slowdown, pressure_of
-from jostle.factorization._train import PROGRAMS, Feed, Parameters, Rows, Shape, embed
+from jostle.factorization._rows import Feed, Rows
+from jostle.factorization._train import PROGRAMS, Parameters, Shape, embed
 
 STEPS, BATCH, RATE = 300, 4096, 1e-3
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,47 +22,13 @@ import optax
 
 from jostle.factorization._equation import COMPANY, LEAK, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._features import Features
+from jostle.factorization._rows import Feed, Source
 
 Parameters = dict[str, Any]
 # Every program for another shape of data takes some 250 of the 65 530 memory maps that Linux grants a
 # process, and a process that fits again and again must not run out of them.
 SHAPES_KEPT = 20
 _shapes_met: set[Any] = set()
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Training rows as arrays. workload, platform: (n,); corunner: (n, width) padded with -1;
-    target: (n,) log runtime minus baseline."""
-
-    workload: np.ndarray
-    platform: np.ndarray
-    corunner: np.ndarray
-    target: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.target)
-
-    @property
-    def width(self) -> int:
-        """The most co-runners of a row."""
-        return self.corunner.shape[1]
-
-    def take(self, index: np.ndarray) -> Rows:
-        return Rows(
-            self.workload[index], self.platform[index], self.corunner[index], self.target[index]
-        )
-
-
-class Source(Protocol):
-    """Where training rows come from: Rows in memory, or something on disk."""
-
-    @property
-    def width(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def take(self, index: np.ndarray) -> Rows: ...
 
 
 @dataclass(frozen=True)
@@ -350,53 +316,9 @@ def embeddings_of(parameters: Parameters, features: Any, shape: Shape) -> dict[s
     return {name: np.asarray(value) for name, value in embed(parameters, features, shape).items()}
 
 
-def arrays_of(rows: Source, pad: bool = True) -> tuple[np.ndarray, ...]:
-    """The columns of all rows. pad: a few of them repeated up to a round number, because members of an
-    ensemble train on nearly as many rows, and equal shapes share one compilation."""
-    if pad:
-        n = len(rows)
-        step = 2 ** max(int(n / 32).bit_length() - 1, 0)
-        rows = rows.take(np.resize(np.arange(n), -(-n // step) * step))
-    elif not isinstance(rows, Rows):
-        rows = rows.take(np.arange(len(rows)))
-    return (
-        rows.workload.astype(np.int32),
-        rows.platform.astype(np.int32),
-        rows.corunner.astype(np.int32),
-        rows.target.astype(np.float32),
-    )
-
-
 def _decays(parameters: Parameters) -> Any:
     """1 for every weight, 0 for every bias."""
     return jax.tree.map(lambda x: np.full(x.shape, float(x.ndim > 1), np.float32), parameters)
-
-
-class Feed:
-    """Batches of rows: all of them at every step where they are few, else a random share without
-    repetition until all had their turn. The random numbers are NumPy's, which compiles nothing.
-
-    whole: the rows given at every step, None where they are drawn.
-    """
-
-    def __init__(self, rows: Source, batch: int, random: np.random.Generator) -> None:
-        alone = rows.width == 0
-        self.batch, self.random = batch, random
-        few = len(rows) <= batch * (4 if alone else 1)
-        self.rows = rows
-        self.whole = jax.tree.map(jnp.asarray, arrays_of(rows)) if few else None
-        self.queue = np.zeros(0, np.int64)
-
-    def draw(self, steps: int) -> tuple[np.ndarray, ...] | None:
-        """The rows of so many steps, (steps, batch, ...) each; None where all are given at every step."""
-        if self.whole is not None:
-            return None
-        needed = steps * self.batch
-        while len(self.queue) < needed:
-            self.queue = np.append(self.queue, self.random.permutation(len(self.rows)))
-        index, self.queue = self.queue[:needed], self.queue[needed:]
-        drawn = arrays_of(self.rows.take(index), pad=False)
-        return tuple(x.reshape(steps, self.batch, *x.shape[1:]) for x in drawn)
 
 
 def concerned(
