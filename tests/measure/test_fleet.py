@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ import pytest
 
 from jostle.errors import NotPermitted
 from jostle.measure import Tolerance, command_workload, measure_fleet
+from jostle.measure._fleet import _Fleet, _Task, _Worker
+from jostle.measure._measure import Options
 from jostle.measure._slots import child_environment
 from jostle.measure._station import _unpacked, pack
 from jostle.runs import Dataset
@@ -248,6 +250,31 @@ def test_hosts_are_cut_off_and_die_and_no_run_is_lost(
     assert 1 <= summary.lost <= 5
     assert sum(one.planned for one in summary.campaigns) == 64
     assert_each_window_is_there_once(data, 64)
+
+
+def test_a_worker_that_dies_before_its_result_is_fetched_is_given_up(tmp_path: Path) -> None:
+    """The future says finished, but the data went with the worker: fetching it would never end."""
+
+    class Gone:
+        status, cancelled, waited = "finished", False, 0.0
+
+        def result(self, timeout: float | None = None) -> None:
+            assert timeout is not None
+            self.waited = timeout
+            raise TimeoutError
+
+        def cancel(self) -> None:
+            self.cancelled = True
+
+    with ExitStack() as stack:
+        options = Options(None, 3, 2.0, Tolerance())
+        fleet = _Fleet(None, tmp_path, {}, options, None, time.monotonic, stack)
+        future = Gone()
+        worker = _Worker("tcp://one", "one", task=_Task(future, deadline=float("inf")))
+        fleet._look_at(worker)
+    assert worker.task is None
+    assert future.cancelled
+    assert 2 < future.waited < 120
 
 
 def test_without_a_scheduler_it_says_so(tmp_path: Path) -> None:

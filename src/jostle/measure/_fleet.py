@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -224,7 +225,16 @@ class _Fleet:
                 self.refused.append(f"{worker.name}: {error}")
             self._give_up(worker)
             return
-        result, worker.task = task.future.result(), None
+        from distributed import KilledWorker
+
+        try:
+            result = task.future.result(self.patience_seconds + self.options.timeout_seconds)
+        except (TimeoutError, CancelledError, KilledWorker):
+            # It died between finishing and sending: the scheduler would wait for its return.
+            self._give_up(worker)
+            worker.group = None
+            return
+        worker.task = None
         if task.planned is None:
             worker.group = self._group(result)
             if worker.name not in self.names:
