@@ -84,8 +84,6 @@ def test_the_average_of_members_is_one_model(form: str) -> None:
 
 
 def test_members_beat_the_worst_of_them(world: Runs) -> None:
-    from dataclasses import replace
-
     test = make_world(1000, 2)
     singles = [mape(QUICK.fit(world, make_world(100, 1), seed=s), test) for s in (5, 1005)]
     pair = mape(replace(QUICK, members=2).fit(world, make_world(100, 1), seed=5), test)
@@ -124,8 +122,6 @@ def test_order_of_corunners_does_not_matter(
 
 @pytest.mark.parametrize("form", ["product", "saturating"])
 def test_a_corunner_more_is_never_faster(form: str, world: Runs) -> None:
-    from dataclasses import replace
-
     model = replace(QUICK, form=form, quantiles=()).fit(world, make_world(100, 1), seed=0)
     random = np.random.default_rng(0)
     for _ in range(20):

@@ -189,14 +189,15 @@ def with_spread_of(
 ) -> FittedFactorization:
     """The model with the spread of its errors learned from all strays, with what those of the seen tell
     of it."""
-    together = [
-        (SpreadRows.concatenate([rows for rows, _ in parts]), np.concatenate([e for _, e in parts]))
-        for parts in (strays, seen)
-        if parts
-    ]
-    if len(together) < 2 or len(together[0][1]) == 0:
+    if not any(len(error) for _, error in strays):
         return fitted
-    return fitted.with_spread(fit_spread(together[0], together[1], *categories))
+    return fitted.with_spread(fit_spread(_together(strays), _together(seen), *categories))
+
+
+def _together(parts: list[Errors]) -> Errors:
+    return SpreadRows.concatenate([rows for rows, _ in parts]), np.concatenate(
+        [error for _, error in parts]
+    )
 
 
 def steps_for(size: int, members: int = 1) -> int:
