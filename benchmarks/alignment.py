@@ -22,8 +22,8 @@ def main() -> None:
     one_core()
     from jostle.alignment import FittedAlignment, profile_of, rows_of
     from jostle.alignment._fit import solo_profiles
-    from jostle.alignment._learn import learn
-    from jostle.alignment._rows import windows_of
+    from jostle.alignment.learning._learn import learn
+    from jostle.alignment.learning._rows import windows_of
     from jostle.evaluate import Job, Machine, draw_programs, simulate, simulate_campaign
     from jostle.evaluate._simulated import trace_of
 

@@ -15,8 +15,8 @@ import pytest
 import jostle
 from jostle.alignment import Alignment, profile_runs, rows_of, select_counters
 from jostle.alignment._fit import offered_counters, solo_profiles
-from jostle.alignment._learn import LEARNERS, Learned, learn
-from jostle.alignment._rows import Rows, windows_of
+from jostle.alignment.learning._learn import LEARNERS, Learned, learn
+from jostle.alignment.learning._rows import Rows, windows_of
 from jostle.cli import _app
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.models import Model, traced_runs
@@ -125,7 +125,7 @@ def test_selection_goes_through_its_three_steps(traces: Traces) -> None:
     from scipy.stats import spearmanr
 
     at = [rows.counters.index(n) for n in ("cache_misses", "loads")]
-    from jostle.alignment._select import distances
+    from jostle.alignment.learning._select import distances
 
     theirs = 1 - abs(float(np.asarray(spearmanr(rows.own[:, at[0]], rows.own[:, at[1]])[0])))
     assert distances(rows.own[:, at])[0, 1] == pytest.approx(theirs)

@@ -6,10 +6,11 @@ import json
 
 import numpy as np
 
-from jostle.alignment import _network, roll
+from jostle.alignment import roll
 from jostle.alignment._fitted import FittedAlignment
-from jostle.alignment._learn import learned_from_arrays
-from jostle.alignment._network import Network, train
+from jostle.alignment.learning import _network
+from jostle.alignment.learning._learn import learned_from_arrays
+from jostle.alignment.learning._network import Network, train
 from tests.alignment.conftest import a_profile
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.alignment import profile_of, quiet_profile, quiet_seconds, rows_of
-from jostle.alignment._rows import Profiles, windows_of
+from jostle.alignment.learning._rows import Profiles, windows_of
 from jostle.errors import BadData, UsageError
 from jostle.traces import Trace, Traces
 from tests.alignment.conftest import a_trace

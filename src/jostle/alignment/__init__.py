@@ -15,34 +15,34 @@ if TYPE_CHECKING:
     from ._draw import draw_selection
     from ._fit import profile_runs
     from ._fitted import FittedAlignment
-    from ._names import PAPER_EVENTS
-    from ._profile import Profile, counts_from_readings, profile_of
-    from ._quiet import quiet_profile, quiet_seconds
     from ._roll import Roll, roll
-    from ._rows import Rows, rows_of
-    from ._samples import ALIGNMENTS, aligned
-    from ._select import Selection, select_counters
     from ._settings import Alignment
+    from .learning._rows import Rows, rows_of
+    from .learning._select import Selection, select_counters
+    from .solo._counters import Profile, counts_from_readings, profile_of
+    from .solo._names import PAPER_EVENTS
+    from .solo._quiet import quiet_profile, quiet_seconds
+    from .solo._samples import ALIGNMENTS, aligned
 
 _HOMES = {
-    "ALIGNMENTS": "_samples",
+    "ALIGNMENTS": "solo._samples",
     "Alignment": "_settings",
     "FittedAlignment": "_fitted",
-    "PAPER_EVENTS": "_names",
-    "Profile": "_profile",
+    "PAPER_EVENTS": "solo._names",
+    "Profile": "solo._counters",
     "Roll": "_roll",
-    "Rows": "_rows",
-    "Selection": "_select",
-    "aligned": "_samples",
-    "counts_from_readings": "_profile",
+    "Rows": "learning._rows",
+    "Selection": "learning._select",
+    "aligned": "solo._samples",
+    "counts_from_readings": "solo._counters",
     "draw_selection": "_draw",
-    "profile_of": "_profile",
+    "profile_of": "solo._counters",
     "profile_runs": "_fit",
-    "quiet_profile": "_quiet",
-    "quiet_seconds": "_quiet",
+    "quiet_profile": "solo._quiet",
+    "quiet_seconds": "solo._quiet",
     "roll": "_roll",
-    "rows_of": "_rows",
-    "select_counters": "_select",
+    "rows_of": "learning._rows",
+    "select_counters": "learning._select",
 }
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment._select import Selection
+from jostle.alignment.learning._select import Selection
 from jostle.errors import MissingExtra
 
 

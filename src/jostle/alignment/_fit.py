@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.alignment._fitted import FittedAlignment, slot_columns
-from jostle.alignment._learn import CANDIDATES, Learned, choose, learn
-from jostle.alignment._names import NOT_OF_THE_PROGRAM
-from jostle.alignment._network import Network
-from jostle.alignment._profile import INSTRUCTIONS, Profile
-from jostle.alignment._quiet import quiet_profile
-from jostle.alignment._rows import Profiles, Rows, rows_of, windows_of
-from jostle.alignment._select import CUTS, Selection, select_counters
 from jostle.alignment._settings import AUTO, Alignment, Progress
+from jostle.alignment.learning._learn import CANDIDATES, Learned, choose, learn
+from jostle.alignment.learning._network import Network
+from jostle.alignment.learning._rows import Profiles, Rows, rows_of, windows_of
+from jostle.alignment.learning._select import CUTS, Selection, select_counters
+from jostle.alignment.solo._counters import INSTRUCTIONS, Profile
+from jostle.alignment.solo._names import NOT_OF_THE_PROGRAM
+from jostle.alignment.solo._quiet import quiet_profile
 from jostle.errors import BadData, NotEnoughRuns
 from jostle.traces import MARKS
 

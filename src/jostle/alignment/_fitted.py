@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.alignment._learn import Learned, learned_from_arrays
-from jostle.alignment._network import Network
-from jostle.alignment._profile import Profile
 from jostle.alignment._roll import Roll, roll
-from jostle.alignment._rows import Profiles, Rows
+from jostle.alignment.learning._learn import Learned, learned_from_arrays
+from jostle.alignment.learning._network import Network
+from jostle.alignment.learning._rows import Profiles, Rows
+from jostle.alignment.solo._counters import Profile
 from jostle.errors import BadData, UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from jostle.alignment._select import Selection
+    from jostle.alignment.learning._select import Selection
     from jostle.traces import Traces
 
 # The least log slowdown that the size of an error is taken to be proportional to.

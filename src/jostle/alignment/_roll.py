@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.alignment._profile import Profile
-from jostle.alignment._samples import aligned
 from jostle.alignment._solve import Lane, Slowdown, solve
+from jostle.alignment.solo._counters import Profile
+from jostle.alignment.solo._samples import aligned
 from jostle.errors import UsageError
 
 SHORTEST, FIRST, LONGEST = 128, 512, 4096

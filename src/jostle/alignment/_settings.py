@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jostle.alignment._features import FORMS
-from jostle.alignment._learn import LEARNERS, TARGETS
-from jostle.alignment._samples import ALIGNMENTS
+from jostle.alignment.learning._features import FORMS
+from jostle.alignment.learning._learn import LEARNERS, TARGETS
+from jostle.alignment.solo._samples import ALIGNMENTS
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:

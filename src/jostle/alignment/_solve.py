@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jostle.alignment._profile import Profile
+from jostle.alignment.solo._counters import Profile
 
 # (slot's place, own rates (s, d), sum of the others' rates (s, d)) -> (s,) slowdown
 Slowdown = Callable[[int, np.ndarray, np.ndarray], np.ndarray]

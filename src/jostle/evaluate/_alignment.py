@@ -115,8 +115,8 @@ def evaluate_alignment(
     window to test or to learn from."""
     from jostle.alignment import Alignment as Method
     from jostle.alignment._fit import solo_profiles
-    from jostle.alignment._profile import INSTRUCTIONS
-    from jostle.alignment._rows import rows_of, windows_of
+    from jostle.alignment.learning._rows import rows_of, windows_of
+    from jostle.alignment.solo._counters import INSTRUCTIONS
 
     method = method or Method(traces)
     quiet = method.repeats == "quiet"
@@ -324,7 +324,7 @@ def _factorization(
 
 def _learners(train: Rows, test: Rows, seed: int) -> dict[str, dict[int, float]]:
     """{learner: {slot of the target: error per sample}}, the paper's features and target, slot by slot."""
-    from jostle.alignment._learn import learn, per_sample_error, thinned
+    from jostle.alignment.learning._learn import learn, per_sample_error, thinned
 
     found: dict[str, dict[int, float]] = {}
     for slot in np.unique(test.slot).tolist():

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.alignment._profile import Profile
+from jostle.alignment.solo._counters import Profile
 from jostle.errors import UsageError
 
 ALIGNMENTS = ("section", "continuous", "swapped", "printed")

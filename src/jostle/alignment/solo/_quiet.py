@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.alignment._profile import (
+from jostle.alignment.solo._counters import (
     INSTRUCTIONS,
     Profile,
     counters_of,
@@ -25,7 +25,7 @@ from jostle.alignment._profile import (
 from jostle.errors import BadData, UsageError
 
 if TYPE_CHECKING:
-    from jostle.alignment._rows import Rows
+    from jostle.alignment.learning._rows import Rows
     from jostle.traces import Trace
 
 QUIET_QUANTILE = 0.15

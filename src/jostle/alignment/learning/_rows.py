@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.alignment._profile import INSTRUCTIONS, Profile, edges_of
-from jostle.alignment._quiet import SEGMENT_PERIODS, quiet_rows
-from jostle.alignment._samples import aligned
+from jostle.alignment.solo._counters import INSTRUCTIONS, Profile, edges_of
+from jostle.alignment.solo._quiet import SEGMENT_PERIODS, quiet_rows
+from jostle.alignment.solo._samples import aligned
 from jostle.errors import BadData, UnknownName
 
 if TYPE_CHECKING:

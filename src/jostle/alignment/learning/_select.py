@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment._learn import folds_of, learn, per_sample_error, thinned
-from jostle.alignment._profile import INSTRUCTIONS
-from jostle.alignment._rows import Rows
+from jostle.alignment.learning._learn import folds_of, learn, per_sample_error, thinned
+from jostle.alignment.learning._rows import Rows
+from jostle.alignment.solo._counters import INSTRUCTIONS
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
 
 CUT = 0.4

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment._features import Features, pressures, scale_of
-from jostle.alignment._network import Network
-from jostle.alignment._network import train as train_network
-from jostle.alignment._rows import Rows
+from jostle.alignment.learning._features import Features, pressures, scale_of
+from jostle.alignment.learning._network import Network
+from jostle.alignment.learning._network import train as train_network
+from jostle.alignment.learning._rows import Rows
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
 
 LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network")
