@@ -1,0 +1,105 @@
+"""The fields of a settings dataclass as options: names, types, defaults, and what each means.
+
+A field says what it means in its annotation, `rank: Annotated[int, "Width of the embeddings."] = 128`, so
+that commands, documentation and saved models all read the same sentence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.errors import UsageError
+
+REQUIRED = dataclasses.MISSING
+
+
+@dataclass(frozen=True)
+class Positional:
+    """Marks a field that a command takes by its place: Annotated[Path, "The dataset.", Positional()]."""
+
+
+@dataclass(frozen=True)
+class Short:
+    """Marks a field that a command also takes by one letter: Short("-o")."""
+
+    flag: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Marks the least and the most that a number may be."""
+
+    least: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class Option:
+    """One field. kind: its type without `None` and, of a tuple, the type of its members.
+
+    default: REQUIRED where it has none. is_many: whether it takes several values. is_optional: whether
+    None is a value. choices: the values of a Literal, else none. Further annotations are in `marks`.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    is_many: bool = False
+    is_optional: bool = False
+    choices: tuple[str, ...] = ()
+    marks: tuple[Any, ...] = ()
+
+
+def options_of(settings: type) -> tuple[Option, ...]:
+    """The fields of a dataclass that its constructor takes, in their order.
+
+    Raises TypeError for a field of a type that no option can have.
+    """
+    hints = typing.get_type_hints(settings, include_extras=True)
+    return tuple(
+        _option(field, hints[field.name]) for field in dataclasses.fields(settings) if field.init
+    )
+
+
+def settings_from(settings: type, values: Mapping[str, Any]) -> Any:
+    """The settings with these values; the defaults elsewhere.
+
+    Raises UsageError for a value that is not a field, naming those that are.
+    """
+    known = [option.name for option in options_of(settings)]
+    odd = sorted(set(values) - set(known))
+    if odd:
+        raise UsageError(
+            f"{settings.__name__} has no option {odd[0]!r}", fix=f"It has {', '.join(known)}."
+        )
+    return settings(**values)
+
+
+def _option(field: dataclasses.Field[Any], hint: Any) -> Option:
+    marks: tuple[Any, ...] = ()
+    if typing.get_origin(hint) is typing.Annotated:
+        hint, *marks = typing.get_args(hint)
+    text = next((mark for mark in marks if isinstance(mark, str)), "")
+    optional = many = False
+    choices: tuple[str, ...] = ()
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        rest = [part for part in typing.get_args(hint) if part is not type(None)]
+        optional = len(rest) < len(typing.get_args(hint))
+        hint = rest[0] if len(rest) == 1 else str
+    if typing.get_origin(hint) is tuple:
+        many, hint = True, typing.get_args(hint)[0]
+    if typing.get_origin(hint) is typing.Literal:
+        choices, hint = typing.get_args(hint), str
+    if not isinstance(hint, type):
+        raise TypeError(f"the field {field.name!r} has a type that no option can have: {hint!r}")
+    default = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        default = field.default_factory()
+    others = tuple(mark for mark in marks if not isinstance(mark, str))
+    return Option(field.name, hint, default, text, many, optional, choices, others)

@@ -1,0 +1,19 @@
+"""How long work tells how far it is: one type for every room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Progress = Callable[[int, int, float], None]
+"""Called with (steps done, steps in all, loss; NaN where there is no loss)."""
+
+
+def no_progress(done: int, total: int, loss: float) -> None:
+    """Tells nobody."""
+
+
+def share_of(progress: Progress | None, number: int, parts: int) -> Progress | None:
+    """The progress of one of several equally long parts as progress of them all."""
+    if progress is None:
+        return None
+    return lambda done, total, loss: progress(number * total + done, parts * total, loss)
