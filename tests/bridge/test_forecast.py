@@ -237,7 +237,7 @@ def test_phase_beats_time_on_a_phase_program(phases: Traces) -> None:
 @pytest.mark.parametrize(("jitter", "smooth"), [(0.003, False), (None, True)])
 def test_the_selector_tells_steps_from_drift(jitter: float | None, smooth: bool) -> None:
     """Without a clock: programs that step together get the nearest snapshot, smooth ones do not."""
-    from jostle.bridge._select import TOGETHER, blend
+    from jostle.bridge.forecasting._select import TOGETHER, blend
     from jostle.evaluate import drift, phase_program
 
     made = (
@@ -256,7 +256,7 @@ def test_the_selector_tells_steps_from_drift(jitter: float | None, smooth: bool)
 
 def test_a_blend_of_its_neighbours_is_seen() -> None:
     """Half of the runs still in the phase before, half in the next one already."""
-    from jostle.bridge._select import blend
+    from jostle.bridge.forecasting._select import blend
 
     random = np.random.default_rng(0)
     one, two = random.normal(10, 0.1, (80, 1)), random.normal(20, 0.1, (80, 1))

@@ -18,7 +18,7 @@ from jostle.bridge import (
     squared_distances,
     thinned,
 )
-from jostle.bridge._logs import AbsorbedKernel, LogKernel, log_matmul
+from jostle.bridge.solvers._logs import AbsorbedKernel, LogKernel, log_matmul
 from jostle.errors import BadData, UsageError
 from jostle.evaluate import brute_force_errors
 from jostle.evaluate._bridge_oracle import TIGHT, pair, random_cloud, tensor_sinkhorn

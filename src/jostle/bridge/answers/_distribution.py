@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jostle.bridge._clouds import Cloud
-from jostle.bridge._thin import thinned
+from jostle.bridge.problem._clouds import Cloud
+from jostle.bridge.problem._thin import thinned
 from jostle.errors import UnknownName, UsageError
 
 Limits = Mapping[str, float]

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from jostle.bridge._distribution import Distribution
-from jostle.bridge._forecast import Forecast
-from jostle.bridge._settings import Bridge
-from jostle.bridge._snapshots import Snapshot, Snapshots
-from jostle.bridge._thin import few
+from jostle.bridge.answers._distribution import Distribution
+from jostle.bridge.forecasting._forecast import Forecast
+from jostle.bridge.forecasting._settings import Bridge
+from jostle.bridge.problem._snapshots import Snapshot, Snapshots
+from jostle.bridge.problem._thin import few
 from jostle.errors import BadData, UsageError
 
 IN_CONTEXT = ("nearest", "mixture", "ot", "bridge", "spline")

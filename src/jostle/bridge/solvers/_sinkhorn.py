@@ -16,8 +16,8 @@ from functools import cached_property
 
 import numpy as np
 
-from jostle.bridge._clouds import Cloud, squared_distances
-from jostle.bridge._logs import AbsorbedKernel, Kernel, LogKernel
+from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.solvers._logs import AbsorbedKernel, Kernel, LogKernel
 from jostle.errors import UsageError
 
 MEMORY = 10  # sweeps to extrapolate from

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge._interpolate import wasserstein
-from jostle.bridge._thin import few
+from jostle.bridge.forecasting._interpolate import wasserstein
+from jostle.bridge.problem._thin import few
 
 if TYPE_CHECKING:
-    from jostle.bridge._forecast import Forecast
+    from jostle.bridge.forecasting._forecast import Forecast
 
 EPSILONS = (0.02, 0.1, 1.0, float("inf"))  # of the spread; inf: the independent coupling
 DEFAULT = 0.1
@@ -21,7 +21,7 @@ ATOMS = 200
 def best_eps(forecast: Forecast) -> float:
     """Of EPSILONS the one with the least mean W2 over all inner snapshots of all cores; 0.1 with fewer than
     three snapshots. On most data the differences are within a few percent."""
-    from jostle.bridge._forecast import Forecast
+    from jostle.bridge.forecasting._forecast import Forecast
 
     snapshots, scores = forecast.snapshots, []
     for left_out in range(1, len(snapshots) - 1):

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge import _interpolate as between
-from jostle.bridge._clouds import Cloud, squared_distances
-from jostle.bridge._thin import few
+from jostle.bridge.forecasting import _interpolate as between
+from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.problem._thin import few
 from jostle.errors import NotEnoughRuns
 
 if TYPE_CHECKING:
-    from jostle.bridge._forecast import Forecast
+    from jostle.bridge.forecasting._forecast import Forecast
 
 IN_TIME = between.METHODS[:-1]
 LOCAL = 0.3  # how much an interval's own ends count beside all the snapshots
@@ -154,7 +154,7 @@ def _phase_wins(scores: np.ndarray, ends: np.ndarray, by_time: np.ndarray) -> bo
 
 
 def _scores(forecast: Forecast, core: int, left_out: int, candidates: Sequence[str]) -> np.ndarray:
-    from jostle.bridge._forecast import Forecast
+    from jostle.bridge.forecasting._forecast import Forecast
 
     snapshots = forecast.snapshots
     # Only the neighbours that any method looks at: couplings of others are not solved anew.

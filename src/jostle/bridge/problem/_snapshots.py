@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge._clock import Clock, ClockKind
-from jostle.bridge._clouds import Cloud
+from jostle.bridge.problem._clock import Clock, ClockKind
+from jostle.bridge.problem._clouds import Cloud
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.traces import LEVELS, MARKS, Traces
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jostle.bridge._clouds import Cloud, squared_distances
-from jostle.bridge._logs import AbsorbedKernel, LogKernel, log_matmul
-from jostle.bridge._path import edge_eps
-from jostle.bridge._sinkhorn import Convergence, Stopping
+from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.solvers._logs import AbsorbedKernel, LogKernel, log_matmul
+from jostle.bridge.solvers._path import edge_eps
+from jostle.bridge.solvers._sinkhorn import Convergence, Stopping
 from jostle.errors import BadData, UsageError
 
 Kernels = list[AbsorbedKernel] | list[LogKernel]

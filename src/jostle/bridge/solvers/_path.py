@@ -14,9 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from jostle.bridge._clouds import Cloud, squared_distances
-from jostle.bridge._logs import LogKernel
-from jostle.bridge._sinkhorn import Convergence, Coupling, Stopping, solve_edge
+from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.solvers._logs import LogKernel
+from jostle.bridge.solvers._sinkhorn import Convergence, Coupling, Stopping, solve_edge
 from jostle.errors import BadData, UsageError
 
 

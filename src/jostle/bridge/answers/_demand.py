@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.bridge._distribution import Distribution
+from jostle.bridge.answers._distribution import Distribution
 from jostle.errors import BadData, UsageError
 
 BINS = 1 << 14

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from jostle.bridge._clock import ClockKind
-from jostle.bridge._interpolate import METHODS as SINGLE
-from jostle.bridge._sinkhorn import Stopping
+from jostle.bridge.forecasting._interpolate import METHODS as SINGLE
+from jostle.bridge.problem._clock import ClockKind
+from jostle.bridge.solvers._sinkhorn import Stopping
 from jostle.errors import UsageError
 
 METHODS = (*SINGLE, "select")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.bridge._clouds import Cloud, scale_of
+from jostle.bridge.problem._clouds import Cloud, scale_of
 from jostle.errors import UnknownName, UsageError
 
 TINY = 1e-12  # stands for a scale of 0

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.bridge._clouds import Cloud, squared_distances
-from jostle.bridge._sinkhorn import Convergence, Coupling
+from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.solvers._sinkhorn import Convergence, Coupling
 from jostle.errors import MissingExtra
 
 METHODS = ("nearest", "mixture", "ot", "bridge", "spline", "phase")

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.bridge._clouds import Cloud
-from jostle.bridge._snapshots import Snapshots
+from jostle.bridge.problem._clouds import Cloud
+from jostle.bridge.problem._snapshots import Snapshots
 from jostle.errors import NotEnoughRuns, UsageError
 
 ENOUGH = 0.05  # of the runs: fewer more in a phase are not worth a snapshot

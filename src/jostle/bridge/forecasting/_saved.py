@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from jostle._tensors import read_document, write_document
-from jostle.bridge._clock import Clock
-from jostle.bridge._clouds import Cloud
-from jostle.bridge._forecast import Forecast
-from jostle.bridge._select import Selection
-from jostle.bridge._settings import Bridge
-from jostle.bridge._sinkhorn import Stopping
-from jostle.bridge._snapshots import Snapshot, Snapshots
-from jostle.bridge._thin import thinned
+from jostle.bridge.forecasting._forecast import Forecast
+from jostle.bridge.forecasting._select import Selection
+from jostle.bridge.forecasting._settings import Bridge
+from jostle.bridge.problem._clock import Clock
+from jostle.bridge.problem._clouds import Cloud
+from jostle.bridge.problem._snapshots import Snapshot, Snapshots
+from jostle.bridge.problem._thin import thinned
+from jostle.bridge.solvers._sinkhorn import Stopping
 from jostle.errors import JostleError, UnreadableFile, UsageError
 
 STEM, SCHEMA = "forecast", "forecast_model/v1"

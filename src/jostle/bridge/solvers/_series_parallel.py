@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.bridge._clouds import Cloud, squared_distances
-from jostle.bridge._logs import log_matmul, log_sum_exp
-from jostle.bridge._sinkhorn import Convergence, Stopping, solve_edge
-from jostle.bridge._thin import thinned
+from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.problem._thin import thinned
+from jostle.bridge.solvers._logs import log_matmul, log_sum_exp
+from jostle.bridge.solvers._sinkhorn import Convergence, Stopping, solve_edge
 from jostle.errors import BadData, UsageError
 
 

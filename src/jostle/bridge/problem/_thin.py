@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.bridge._clouds import Cloud, squared_distances
+from jostle.bridge.problem._clouds import Cloud, squared_distances
 from jostle.errors import UsageError
 
 

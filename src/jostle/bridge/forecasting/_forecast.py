@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge import _interpolate as between
-from jostle.bridge._clouds import Cloud
-from jostle.bridge._cross_validation import best_eps
-from jostle.bridge._distribution import Distribution
-from jostle.bridge._graphs import couple_cores
-from jostle.bridge._path import edge_eps
-from jostle.bridge._phase import phase, place
-from jostle.bridge._select import Selection, choose
-from jostle.bridge._settings import METHODS, Bridge
-from jostle.bridge._sinkhorn import Coupling, solve_edge
-from jostle.bridge._snapshots import Snapshots
-from jostle.bridge._units import Units
+from jostle.bridge.answers._distribution import Distribution
+from jostle.bridge.forecasting import _interpolate as between
+from jostle.bridge.forecasting._cross_validation import best_eps
+from jostle.bridge.forecasting._graphs import couple_cores
+from jostle.bridge.forecasting._phase import phase, place
+from jostle.bridge.forecasting._select import Selection, choose
+from jostle.bridge.forecasting._settings import METHODS, Bridge
+from jostle.bridge.problem._clouds import Cloud
+from jostle.bridge.problem._snapshots import Snapshots
+from jostle.bridge.problem._units import Units
+from jostle.bridge.solvers._path import edge_eps
+from jostle.bridge.solvers._sinkhorn import Coupling, solve_edge
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,14 +86,14 @@ class Forecast:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Forecast:
         """A saved forecast: gives the same answers. Raises UnreadableFile."""
-        from jostle.bridge._saved import load
+        from jostle.bridge.forecasting._saved import load
 
         return load(path)
 
     def save(self, path: str | os.PathLike[str], *, atoms: int | None = None) -> None:
         """Write it to a folder (forecast/v1). atoms: keep so many of each snapshot at most, centroids of
         k-means with their weights; then runs are no longer known, nor a clock. Raises NotPermitted."""
-        from jostle.bridge._saved import save
+        from jostle.bridge.forecasting._saved import save
 
         save(self, path, atoms)
 

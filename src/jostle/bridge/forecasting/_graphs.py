@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge._barycentric import barycentre_support, solve_barycentric
-from jostle.bridge._clouds import Cloud, squared_distances
-from jostle.bridge._path import edge_eps
-from jostle.bridge._series_parallel import solve_series_parallel
-from jostle.bridge._sinkhorn import Coupling
-from jostle.bridge._snapshots import Snapshots
+from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.problem._snapshots import Snapshots
+from jostle.bridge.solvers._barycentric import barycentre_support, solve_barycentric
+from jostle.bridge.solvers._path import edge_eps
+from jostle.bridge.solvers._series_parallel import solve_series_parallel
+from jostle.bridge.solvers._sinkhorn import Coupling
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge._settings import Bridge
+    from jostle.bridge.forecasting._settings import Bridge
 
 Solved = dict[tuple[int, int], Coupling]
 

@@ -1,0 +1,1 @@
+"""Couplings of clouds along a graph: one edge (Sinkhorn), a path, barycentric, series-parallel."""
