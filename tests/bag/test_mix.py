@@ -10,8 +10,8 @@ import pytest
 
 from jostle.bag import Bag
 from jostle.bag._mix import group_of_opcode, instruction_mix
-from jostle.measure._native_mix import NativeMix, class_of, parse_callgrind
-from jostle.measure._opcodes import COUNTED
+from jostle.measure.counting._native_mix import NativeMix, class_of, parse_callgrind
+from jostle.measure.wasm._opcodes import COUNTED
 from jostle.runs import Dataset, Runs, import_table
 
 RECORDED = Path(__file__).parent / "callgrind.out.txt"

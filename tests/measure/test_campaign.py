@@ -10,7 +10,7 @@ import pytest
 
 from jostle.errors import UnknownName, UnreadableFile, UsageError
 from jostle.measure import Campaign, find_workloads
-from jostle.measure._journal import Journal
+from jostle.measure.campaign._journal import Journal
 
 SMALL = {"workloads": ["sort-s", "edit-s", "chase-s"], "engines": ["none", "speed"], "device": "d"}
 

@@ -18,10 +18,10 @@ import pytest
 
 from jostle.errors import NotPermitted
 from jostle.measure import Tolerance, command_workload, measure_fleet
-from jostle.measure._fleet import _Fleet, _Task, _Worker
-from jostle.measure._measure import Options
-from jostle.measure._slots import child_environment
-from jostle.measure._station import _unpacked, pack
+from jostle.measure.campaign._fleet import _Fleet, _Task, _Worker
+from jostle.measure.campaign._session import Options
+from jostle.measure.campaign._worker import _unpacked, pack
+from jostle.measure.slots._slots import child_environment
 from jostle.runs import Dataset
 
 pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")

@@ -29,8 +29,8 @@ from jostle.measure import (
     module_workload,
     trace,
 )
-from jostle.measure._slots import Slot
-from jostle.measure._variants import Variant, parse_variant
+from jostle.measure.host._variants import Variant, parse_variant
+from jostle.measure.slots._slots import Slot
 from jostle.runs import Dataset
 
 PYTHON = sys.executable

@@ -14,11 +14,11 @@ import wasmtime
 
 from jostle.errors import UnknownName, UnreadableFile, UsageError
 from jostle.measure import Workload, available_engines, find_workloads, shipped_workloads
-from jostle.measure._discover import CHECKSUM, why_not
-from jostle.measure._engines import engine_setting, find_engines, make_engine
-from jostle.measure._slots import Slot, gather
-from jostle.measure._window import part_of
-from jostle.measure.kernels import build
+from jostle.measure.host._engines import engine_setting, make_engine
+from jostle.measure.slots._available import CHECKSUM, find_engines, why_not
+from jostle.measure.slots._slots import Slot, gather
+from jostle.measure.window._window import part_of
+from jostle.measure.workloads.kernels import KERNEL_FOLDER, build
 
 from .oracles import ORACLES as FIRST_ORACLES
 from .oracles import aes_encrypt, chase_line
@@ -33,7 +33,7 @@ WASMTIME = [name for name in available_engines() if engine_setting(name).is_wasm
 def run(kernel: str, n: int, repeats: int = 1, engine: str = "speed") -> tuple[bytes, int, Any]:
     """(result, checksum, export caller) of a kernel after set-up and some repetitions."""
     store = wasmtime.Store(make_engine(engine))
-    module = wasmtime.Module.from_file(store.engine, str(build.FOLDER / f"{kernel}.wasm"))
+    module = wasmtime.Module.from_file(store.engine, str(KERNEL_FOLDER / f"{kernel}.wasm"))
     exports: Any = wasmtime.Instance(store, module, []).exports(store)
     exports["setup"](store, n)
     exports["run"](store, repeats)
@@ -84,7 +84,7 @@ def test_other_engines_give_wasmtimes_results(engine: str) -> None:
     slot = Slot(engine_setting(engine).host)
     try:
         for kernel in sorted(ORACLES):
-            workload = Workload(kernel, build.FOLDER / f"{kernel}.wasm", ORACLES[kernel][0], 1)
+            workload = Workload(kernel, KERNEL_FOLDER / f"{kernel}.wasm", ORACLES[kernel][0], 1)
             for message in (
                 {"do": "prepare", "engine": engine, "parts": [part_of(workload, engine)]},
                 {"do": "checksum"},
@@ -127,9 +127,9 @@ def test_rebuilding_gives_the_recorded_modules(tmp_path: Path) -> None:
         pytest.skip("clang and wasm-ld are not installed")
     for kernel in KERNELS:
         rebuilt = tmp_path / f"{kernel}.wasm"
-        build.build(build.FOLDER / f"{kernel}.c", rebuilt)
+        build.build(KERNEL_FOLDER / f"{kernel}.c", rebuilt)
         if compiler == record["compiler"]:
-            assert rebuilt.read_bytes() == (build.FOLDER / rebuilt.name).read_bytes(), kernel
+            assert rebuilt.read_bytes() == (KERNEL_FOLDER / rebuilt.name).read_bytes(), kernel
         else:  # another compiler may choose other instructions, but not other results
             n = ORACLES.get(kernel, (1 << 18,))[0]
             store = wasmtime.Store(make_engine("speed"))
@@ -141,7 +141,7 @@ def test_rebuilding_gives_the_recorded_modules(tmp_path: Path) -> None:
 
 
 def test_the_record_is_of_the_shipped_modules() -> None:
-    shipped = {path.name: path for path in build.FOLDER.glob("*.wasm")}
+    shipped = {path.name: path for path in KERNEL_FOLDER.glob("*.wasm")}
     digests = {
         name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in shipped.items()
     }

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from jostle.cli._measure import register
 from jostle.measure import Progress, Tolerance, measure
-from jostle.measure._slots import child_environment
+from jostle.measure.slots._slots import child_environment
 from jostle.runs import Dataset
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from jostle.errors import BadData, UnreadableFile
 from jostle.measure import Campaign, command_workload, measure, native_mix, read_callgrind
-from jostle.measure._native_mix import class_of, parse_callgrind
+from jostle.measure.counting._native_mix import class_of, parse_callgrind
 from jostle.runs import Dataset
 
 needs_tools = pytest.mark.skipif(

@@ -10,8 +10,8 @@ import wasmtime
 
 from jostle.errors import BadData
 from jostle.measure import count_opcodes, shipped_workloads
-from jostle.measure._engines import make_engine
-from jostle.measure._rewrite import rewrite
+from jostle.measure.host._engines import make_engine
+from jostle.measure.wasm._rewrite import rewrite
 
 FUEL = 10**15
 

@@ -14,8 +14,8 @@ import pytest
 import wasmtime
 
 from jostle.measure import find_workloads
-from jostle.measure._harness import CAPACITY, Harness, Probe
-from jostle.measure._slots import Slot, child_environment, gather
+from jostle.measure.slots._harness import CAPACITY, Harness, Probe
+from jostle.measure.slots._slots import Slot, child_environment, gather
 
 COUNTING = """
   (i32.store (i32.const 0) (i32.add (i32.load (i32.const 0)) (local.get 0)))"""
@@ -115,7 +115,7 @@ def test_silence_ends_at_the_deadline_and_waiting_when_told_to_stop() -> None:
 
 PARENT = """
 import sys, time
-from jostle.measure._slots import Slot
+from jostle.measure.slots._slots import Slot
 slot = Slot()
 print(slot.pid, flush=True)
 if sys.argv[1] == "busy":

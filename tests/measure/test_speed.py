@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jostle.measure import Tolerance, measure
-from jostle.measure import _bench as bench_module
-from jostle.measure._speed import CoreSpeed
+from jostle.measure.campaign import _slot_pool as bench_module
+from jostle.measure.window._speed import CoreSpeed
 from jostle.runs import Dataset
 
 

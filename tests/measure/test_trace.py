@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadData, UnknownName, UsageError
-from jostle.measure import Program, _trace_progress, count_opcodes, find_workloads, trace
-from jostle.measure._perf_events import PerfEvents
-from jostle.measure._sampler import NAMES, Sampler
+from jostle.measure import Program, count_opcodes, find_workloads, trace
+from jostle.measure.host._perf_events import PerfEvents
+from jostle.measure.host._sampler import NAMES, Sampler
+from jostle.measure.tracing import _progress as trace_progress
 from jostle.traces import read_traces
 
 
@@ -53,7 +54,7 @@ def test_a_program_is_followed_through_its_phases_to_its_end() -> None:
 
 def test_bytes_are_counted_by_the_width_of_what_moves_them() -> None:
     widths = {"i32.load": 4, "i64.load32_s": 4, "f64.store": 8, "i64.store8": 1, "i32.load16_u": 2}
-    assert {name: _trace_progress._width(name) for name in widths} == widths
+    assert {name: trace_progress._width(name) for name in widths} == widths
     (one,) = trace(["sort-s*60"], device="here", interval_seconds=0.005)
     workload = find_workloads(["sort-s"])[0]
     opcodes = count_opcodes(workload).opcodes

@@ -11,9 +11,9 @@ import pytest
 
 from jostle.cli._app import run
 from jostle.measure import Tolerance, trace
-from jostle.measure import _trace as trace_module
-from jostle.measure._speed import CoreSpeed
-from jostle.measure._trace_watch import Judgement, Watch
+from jostle.measure.tracing import _trace as trace_module
+from jostle.measure.tracing._watch import Judgement, Watch
+from jostle.measure.window._speed import CoreSpeed
 from jostle.traces import Traces, read_traces
 from jostle.traces._counters import SAMPLES_VERSION, TRACED_VERSION, conform
 
@@ -39,7 +39,7 @@ def judged(
 
 
 def test_slow_cores_and_foreign_load_disturb(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jostle.measure._trace_watch.CoreSpeed", Fast)
+    monkeypatch.setattr("jostle.measure.tracing._watch.CoreSpeed", Fast)
     watch = Watch(None, (0,), Tolerance())  # type: ignore[arg-type]
     assert judged(watch).reason is None
     # One quiet end is not enough here.

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 from jostle._lazy import on_first_use
 
 if TYPE_CHECKING:
-    from ._campaign import Campaign
-    from ._check import MachineCheck, check_machine
-    from ._counts import OpcodeCounts, count_opcodes
-    from ._engines import available_engines, engine_table
-    from ._estimate import Tolerance
-    from ._facts import device_name, machine_facts
-    from ._fleet import FleetInterrupted, FleetSummary, measure_fleet
-    from ._measure import Interrupted, Progress, Summary, measure
-    from ._native_mix import NativeMix, native_mix, read_callgrind
-    from ._program import Program
-    from ._storage import recover
-    from ._trace import trace
-    from ._trace_watch import Judgement
-    from ._workloads import (
+    from .campaign._campaign import Campaign
+    from .campaign._fleet import FleetInterrupted, FleetSummary, measure_fleet
+    from .campaign._session import Interrupted, Progress, Summary, measure
+    from .campaign._storage import recover
+    from .counting._native_mix import NativeMix, native_mix, read_callgrind
+    from .counting._opcode_counts import OpcodeCounts, count_opcodes
+    from .host._facts import device_name, machine_facts
+    from .slots._available import available_engines, engine_table
+    from .tracing._trace import trace
+    from .tracing._watch import Judgement
+    from .window._check import MachineCheck, check_machine
+    from .window._estimate import Tolerance
+    from .workloads._program import Program
+    from .workloads._workloads import (
         Workload,
         command_workload,
         find_workloads,
@@ -32,35 +32,35 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "Campaign": "_campaign",
-    "FleetInterrupted": "_fleet",
-    "FleetSummary": "_fleet",
-    "Interrupted": "_measure",
-    "Judgement": "_trace_watch",
-    "MachineCheck": "_check",
-    "NativeMix": "_native_mix",
-    "OpcodeCounts": "_counts",
-    "Program": "_program",
-    "Progress": "_measure",
-    "Summary": "_measure",
-    "Tolerance": "_estimate",
-    "Workload": "_workloads",
-    "available_engines": "_engines",
-    "check_machine": "_check",
-    "command_workload": "_workloads",
-    "count_opcodes": "_counts",
-    "device_name": "_facts",
-    "engine_table": "_engines",
-    "find_workloads": "_workloads",
-    "machine_facts": "_facts",
-    "measure": "_measure",
-    "measure_fleet": "_fleet",
-    "module_workload": "_workloads",
-    "native_mix": "_native_mix",
-    "read_callgrind": "_native_mix",
-    "recover": "_storage",
-    "shipped_workloads": "_workloads",
-    "trace": "_trace",
+    "Campaign": "campaign._campaign",
+    "FleetInterrupted": "campaign._fleet",
+    "FleetSummary": "campaign._fleet",
+    "Interrupted": "campaign._session",
+    "Judgement": "tracing._watch",
+    "MachineCheck": "window._check",
+    "NativeMix": "counting._native_mix",
+    "OpcodeCounts": "counting._opcode_counts",
+    "Program": "workloads._program",
+    "Progress": "campaign._session",
+    "Summary": "campaign._session",
+    "Tolerance": "window._estimate",
+    "Workload": "workloads._workloads",
+    "available_engines": "slots._available",
+    "check_machine": "window._check",
+    "command_workload": "workloads._workloads",
+    "count_opcodes": "counting._opcode_counts",
+    "device_name": "host._facts",
+    "engine_table": "slots._available",
+    "find_workloads": "workloads._workloads",
+    "machine_facts": "host._facts",
+    "measure": "campaign._session",
+    "measure_fleet": "campaign._fleet",
+    "module_workload": "workloads._workloads",
+    "native_mix": "counting._native_mix",
+    "read_callgrind": "counting._native_mix",
+    "recover": "campaign._storage",
+    "shipped_workloads": "workloads._workloads",
+    "trace": "tracing._trace",
 }
 
 __all__ = [

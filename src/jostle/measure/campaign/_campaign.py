@@ -1,0 +1,187 @@
+"""What a campaign measures: a list of windows that follows from its settings and nothing else.
+
+The same settings give the same windows under the same names, so a campaign that was interrupted
+goes on where it stopped, and one that is given more repeats or more sets only does what is new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from jostle.errors import UsageError
+from jostle.measure.host._engines import engine_setting, platform_name
+from jostle.measure.host._facts import device_name, usable_cores
+from jostle.measure.host._variants import variant_of
+from jostle.measure.slots._available import find_engines
+from jostle.measure.workloads._workloads import Workload, find_workloads
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class PlannedWindow:
+    """One set to measure once. members: sorted by name. ordinal: of the same set, from 0."""
+
+    engine: str
+    members: tuple[Workload, ...]
+    ordinal: int
+
+    @property
+    def set_name(self) -> str:
+        """Engine and members: speed/matmul-m+sort-s."""
+        return f"{self.engine}/{'+'.join(member.name for member in self.members)}"
+
+    @property
+    def key(self) -> str:
+        """The set's name and its ordinal."""
+        return f"{self.set_name}/{self.ordinal}"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What to measure on this machine.
+
+    workloads: names, shell patterns or Workload objects; None means all that are shipped. engines:
+    names, with a variant or without (`speed@nice=10`); None means all that work here and can run
+    any of the workloads. A workload is measured on the engines that can run it. solo_repeats: windows of each
+    workload alone on each engine. sets: random sets in all, taking the engines in turn; each draws
+    a size from set_sizes = (smallest, largest) and its members with replacement. window_seconds:
+    the length that counts, of one window; slow members get longer ones. seed: of the sets and the
+    order. device: what platforms are called after the engine; None derives it from the CPU. cores:
+    those to use; None means all that this process may use. Raises UsageError, UnknownName,
+    MissingExtra, NotPermitted.
+    """
+
+    workloads: Sequence[str | Workload] | None = None
+    engines: Sequence[str] | None = None
+    solo_repeats: int = 2
+    sets: int = 60
+    set_sizes: tuple[int, int] = (2, 4)
+    window_seconds: float = 0.25
+    seed: int = 0
+    device: str | None = None
+    cores: Sequence[int] | None = None
+    # What the settings above mean here.
+    members: tuple[Workload, ...] = field(init=False, repr=False)
+    engine_names: tuple[str, ...] = field(init=False, repr=False)
+    core_numbers: tuple[int, ...] = field(init=False, repr=False)
+    device_name: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        smallest, largest = self.set_sizes
+        if self.solo_repeats < 0 or self.sets < 0 or not 2 <= smallest <= largest <= 32:
+            raise UsageError(
+                "counts must not be negative and sets have 2 to 32 members",
+                where=f"solo_repeats={self.solo_repeats}, sets={self.sets}, sizes={self.set_sizes}",
+            )
+        if not 0.02 <= self.window_seconds <= 60:
+            raise UsageError(
+                "a window lasts 0.02 to 60 seconds", where=f"window_seconds={self.window_seconds}"
+            )
+        usable = usable_cores()
+        cores = usable if self.cores is None else tuple(sorted(set(self.cores)))
+        if not cores or not set(cores) <= set(usable):
+            raise UsageError(f"cores {cores} are not all among those usable here, {usable}")
+        settle = object.__setattr__
+        settle(self, "core_numbers", cores)
+        members = find_workloads(self.workloads)
+        engines = [
+            engine
+            for engine in find_engines(self.engines)
+            if self.engines is not None or any(can_run(engine, member) for member in members)
+        ]
+        for engine in engines:
+            if not any(can_run(engine, member) for member in members):
+                raise UsageError(
+                    f"engine {engine!r} can run none of the workloads",
+                    fix="Command lines run on native, WASI programs on wasmtime's engines.",
+                )
+            if len(cores) < (variant_of(engine).cpus or 1):
+                raise UsageError(f"{engine!r} needs more than the cores {cores}")
+        for member in members:
+            if not any(can_run(engine, member) for engine in engines):
+                raise UsageError(
+                    f"no engine chosen can run it, which is a {member.kind}", where=member.name
+                )
+        settle(self, "engine_names", tuple(engines))
+        settle(self, "members", members)
+        settle(self, "device_name", self.device or device_name(cores))
+
+    @cached_property
+    def identity(self) -> str:
+        """Twelve hexadecimal digits for all settings but how much is asked for."""
+        settings = {
+            "format": _FORMAT,
+            "workloads": [
+                [member.name, member.digest, member.argument, member.repeats, *member.arguments]
+                for member in self.members
+            ],
+            "engines": self.engine_names,
+            "set_sizes": self.set_sizes,
+            "window_seconds": self.window_seconds,
+            "seed": self.seed,
+            "device": self.device_name,
+            "cores": self.core_numbers,
+        }
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+
+    def platform(self, engine: str) -> str:
+        """The platform's name in a dataset: wasmtime-speed:intel-xeon-2.1ghz-2c."""
+        return platform_name(engine, self.device_name)
+
+    def cores_of(self, engine: str) -> tuple[int, ...]:
+        """The cores that windows on this engine use."""
+        return self.core_numbers[: variant_of(engine).cpus]
+
+    def window_id(self, planned: PlannedWindow, attempt: int) -> str:
+        """The same for the same window in every run of the campaign. attempt: from 0."""
+        digest = hashlib.sha256(planned.key.encode()).hexdigest()[:12]
+        return f"{self.identity}-{digest}-{attempt}"
+
+    def plan(self) -> list[PlannedWindow]:
+        """All windows in order: each workload alone once, then everything else mixed."""
+        alone = [
+            [
+                PlannedWindow(engine, (member,), ordinal)
+                for engine in self.engine_names
+                for member in self.members
+                if can_run(engine, member)
+            ]
+            for ordinal in range(self.solo_repeats)
+        ]
+        first, rest = alone[:1], [window for repeat in alone[1:] for window in repeat]
+        order = random.Random(f"jostle-order/{_FORMAT}/{self.seed}")
+        opening = [window for repeat in first for window in repeat]
+        order.shuffle(opening)
+        mixed = rest + self._sets()
+        order.shuffle(mixed)
+        return opening + mixed
+
+    def _sets(self) -> list[PlannedWindow]:
+        """The first of an endless sequence of random sets, so that asking for more only adds."""
+        draw = random.Random(f"jostle-sets/{_FORMAT}/{self.seed}")
+        seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        sets = []
+        for number in range(self.sets):
+            engine = self.engine_names[number % len(self.engine_names)]
+            size = draw.randint(*self.set_sizes)
+            members = [member for member in self.members if can_run(engine, member)]
+            chosen = sorted(draw.choices(members, k=size), key=lambda member: member.name)
+            name = (engine, tuple(member.name for member in chosen))
+            sets.append(PlannedWindow(engine, tuple(chosen), seen[name]))
+            seen[name] += 1
+        return sets
+
+
+def can_run(engine: str, workload: Workload) -> bool:
+    """Whether this engine runs workloads of this kind; natively, kernels that have a C source."""
+    runs = engine_setting(engine).runs
+    if workload.kind == "kernel" and "native" in runs:
+        return workload.module.with_suffix(".c").exists()
+    return workload.kind in runs

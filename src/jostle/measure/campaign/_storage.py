@@ -1,0 +1,299 @@
+"""Between a campaign and its dataset: what is there, rows to write, features of what is new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import BadData, UsageError
+from jostle.measure.campaign._campaign import Campaign, PlannedWindow
+from jostle.measure.campaign._journal import Journal, Row, campaigns_with_journal
+from jostle.measure.counting._native_mix import NativeMix, native_mix
+from jostle.measure.counting._opcode_counts import OpcodeCounts, count_opcodes
+from jostle.measure.host._facts import engine_facts, machine_facts
+from jostle.measure.window._window import WindowResult, worst_status
+from jostle.measure.workloads._workloads import Workload
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+
+# Arrow types of columns that can be null in every row of a file.
+_TYPES = {
+    **dict.fromkeys(
+        [
+            *("foreign_load_ratio", "core_slowdown_ratio", "repetitions", "cpu_seconds"),
+            *("run_delay_seconds", "lateness_seconds", "window_seconds"),
+            *("nominal_frequency_hertz", "maximum_frequency_hertz", "cpu_quota_ratio"),
+        ],
+        "float64",
+    ),
+    **dict.fromkeys(
+        [
+            *("slot", "attempt", "beats", "involuntary_switches", *OpcodeCounts.column_names()),
+            *NativeMix.column_names(),
+            *("cores", "threads_per_core", "main_memory_bytes", "memory_limit_bytes", "niceness"),
+            *("cache_level1_bytes", "cache_level2_bytes", "cache_level3_bytes"),
+        ],
+        "int64",
+    ),
+    **dict.fromkeys(
+        [
+            *("estimator", "governor", "architecture", "cpu_model", "cpu_vendor"),
+            *("cpu_family", "cpu_model_number", "engine_version"),
+        ],
+        "string",
+    ),
+    **dict.fromkeys(["virtual_machine", "engine_checks_bounds"], "bool_"),
+}
+
+
+@dataclass(frozen=True)
+class History:
+    """What a dataset holds of a campaign.
+
+    settled: keys of windows that need no more tries. tries: contaminated tries of the others, by
+    key. broken: {(engine, workload): status} of workloads that failed alone.
+    """
+
+    settled: frozenset[str]
+    tries: dict[str, int]
+    broken: dict[tuple[str, str], str]
+
+
+class Storage:
+    """The dataset of a campaign; path: its folder, made with the first file.
+
+    native_mix: whether the instructions of command lines are counted for their features.
+    """
+
+    def __init__(self, path: Path, campaign: Campaign, native_mix: bool = False) -> None:
+        self.path, self.campaign, self.native_mix = path, campaign, native_mix
+        self.warnings: list[str] = []
+
+    def recover(self) -> None:
+        """Bring into the dataset what killed campaigns left in their journals."""
+        recover(self.path)
+
+    def journal(
+        self, clock: Callable[[], float], judge: Callable[[list[Row]], list[Row]]
+    ) -> Journal:
+        """This campaign's journal, opened; judge: sees rows before they enter the dataset.
+
+        Raises UsageError where another process holds it.
+        """
+        return _journal(self.path, self.campaign.identity, clock, judge)
+
+    def history(self, plan: Iterable[PlannedWindow]) -> History:
+        """What needs no measuring again."""
+        statuses = _window_statuses(self.path, self.campaign.identity)
+        settled, tries, broken = set(), {}, {}
+        for planned in plan:
+            attempt = 0
+            while status := statuses.get(self.campaign.window_id(planned, attempt)):
+                if status != "contaminated":
+                    settled.add(planned.key)
+                    if status != "ok" and len(planned.members) == 1:
+                        broken[planned.engine, planned.members[0].name] = status
+                    break
+                attempt += 1
+            tries[planned.key] = attempt
+        return History(frozenset(settled), tries, broken)
+
+    def rows(self, planned: PlannedWindow, attempt: int, result: WindowResult) -> list[Row]:
+        """One row per member of a window, as columns of a run."""
+        window_id = self.campaign.window_id(planned, attempt)
+        names = [member.name for member in planned.members]
+        return [
+            {
+                "workload": names[slot],
+                "platform": self.campaign.platform(planned.engine),
+                "corunners": names[:slot] + names[slot + 1 :],
+                "measured_at": result.measured_at,
+                "campaign": self.campaign.identity,
+                "window_id": window_id,
+                "run_id": f"{window_id}-{slot}",
+                "slot": slot,
+                "attempt": attempt,
+                "window_seconds": result.window_seconds,
+                "foreign_load_ratio": result.foreign_load_ratio,
+                "core_slowdown_ratio": result.slowdown_ratio,
+                **asdict(member),
+            }
+            for slot, member in enumerate(result.members)
+        ]
+
+    def write_features(self, platforms: list[Row] | None = None) -> None:
+        """Write the features of workloads and platforms that are new to the dataset.
+
+        A key's features are written once: what has changed since becomes a warning. A workload that
+        cannot be counted keeps null counts, with a warning. platforms: their rows; None means this
+        machine's.
+        """
+        known_workloads, known_platforms = _features(self.path)
+        if platforms is None:
+            platforms = platform_rows(self.campaign)
+        workloads = []
+        for member in self.campaign.members:
+            row = {
+                "workload": member.name,
+                "kernel": member.kernel,
+                "family": member.family,
+                "size": member.size,
+                "argument": member.argument,
+                "repeats": member.repeats,
+                "module_sha256": member.digest,
+                "kind": member.kind,
+                "arguments": " ".join(member.arguments),
+            }
+            if member.name not in known_workloads:
+                row |= self._counts(member)
+            workloads.append(row)
+        new = [
+            self._new(workloads, "workload", known_workloads),
+            self._new(platforms, "platform", known_platforms),
+        ]
+        if any(new):
+            _write(self.path, [], workloads=new[0], platforms=new[1])
+
+    def _new(self, rows: list[Row], key: str, known: dict[str, Row]) -> list[Row]:
+        """Rows whose key is not known; a warning for each known one that differs now."""
+        for row in rows:
+            before = known.get(row[key])
+            changed = [n for n, v in row.items() if before and n in before and before[n] != v]
+            if changed:
+                self.warnings.append(
+                    f"{row[key]}: {', '.join(changed)} changed since the dataset's features were "
+                    "written, which stay as they are"
+                )
+        return [row for row in rows if row[key] not in known]
+
+    def _counts(self, member: Workload) -> dict[str, int | None]:
+        unknown = dict.fromkeys([*OpcodeCounts.column_names(), *NativeMix.column_names()])
+        try:
+            if member.kind != "command":
+                return {**unknown, **count_opcodes(member).columns()}
+            if self.native_mix:
+                mix = native_mix([str(member.module), *member.arguments])
+                return {**unknown, **mix.columns()}
+            return unknown
+        except BadData as error:
+            self.warnings.append(str(error))
+            return unknown
+
+
+def platform_rows(campaign: Campaign) -> list[Row]:
+    """The features of the campaign's platforms, as found on this machine."""
+    facts = machine_facts(campaign.core_numbers)
+    return [
+        {
+            "platform": campaign.platform(engine),
+            "device": campaign.device_name,
+            **engine_facts(engine),
+            **facts,
+            "cores": len(campaign.cores_of(engine)),
+        }
+        for engine in campaign.engine_names
+    ]
+
+
+def recover(dataset: str | Path) -> int:
+    """Bring into a dataset what killed campaigns left in their journals; how many did.
+
+    A journal that a running campaign holds is left to it.
+    """
+    path, recovered = Path(dataset), 0
+    for campaign in campaigns_with_journal(path):
+        try:
+            _journal(path, campaign, time.monotonic).close()
+        except UsageError:
+            continue
+        recovered += 1
+    return recovered
+
+
+def _journal(
+    path: Path,
+    campaign: str,
+    clock: Callable[[], float],
+    judge: Callable[[list[Row]], list[Row]] = lambda rows: rows,
+) -> Journal:
+    return Journal(
+        path,
+        campaign,
+        write=lambda rows: _write(path, rows),
+        judge=judge,
+        known=lambda: set(_window_statuses(path, campaign)),
+        clock=clock,
+    )
+
+
+def _runs(path: Path) -> Runs | None:
+    """All runs of the dataset; None before its first file."""
+    from jostle.runs import Dataset
+
+    dataset = Dataset(path)
+    return dataset.read() if dataset.exists else None
+
+
+def _window_statuses(path: Path, campaign: str) -> dict[str, str]:
+    """{window_id: the worst status of its members} of a campaign."""
+    runs = _runs(path)
+    if runs is None:
+        return {}
+    import pyarrow.dataset
+
+    ours = runs.table.filter(pyarrow.dataset.field("campaign") == campaign)
+    found: dict[str, str] = {}
+    for row in ours.select(["window_id", "status"]).to_pylist():
+        window_id, status = str(row["window_id"]), str(row["status"])
+        found[window_id] = worst_status([status, found.get(window_id, status)])
+    return found
+
+
+def _features(path: Path) -> tuple[dict[str, Row], dict[str, Row]]:
+    """Known features of workloads and of platforms, by name."""
+    runs = _runs(path)
+    if runs is None:
+        return {}, {}
+    found = []
+    for key, table in (
+        ("workload", runs.workload_features),
+        ("platform", runs.platform_features),
+    ):
+        rows = table.to_pylist() if table is not None else []
+        found.append({row[key]: row for row in rows})
+    return found[0], found[1]
+
+
+def _write(
+    path: Path,
+    rows: list[Row],
+    *,
+    workloads: list[Row] | None = None,
+    platforms: list[Row] | None = None,
+) -> None:
+    """One immutable file of runs, and one of each kind of features, where there are any."""
+    import pyarrow as pa
+
+    from jostle.runs import Dataset, Runs
+
+    def column(table: list[Row], name: str) -> Any:
+        values = [row[name] for row in table]
+        # Where all are null the type cannot be seen, yet every file must have the same.
+        return pa.array(values, getattr(pa, _TYPES[name])()) if name in _TYPES else values
+
+    def features(table: list[Row] | None) -> dict[str, Any] | None:
+        return {name: column(table, name) for name in table[0]} if table else None
+
+    required = ["workload", "platform", "corunners", "runtime_seconds"]
+    columns: dict[str, Any] = {
+        name: column(rows, name) for name in (list(rows[0]) if rows else required)
+    }
+    runs = Runs.from_columns(
+        **columns, workload_features=features(workloads), platform_features=features(platforms)
+    )
+    Dataset(path).write(runs)

@@ -1,0 +1,177 @@
+"""A machine's part in a campaign over many: what runs in a Dask worker.
+
+A worker measures one window when asked and sends back what came out. It keeps its slots, and what it
+knows of its cores' usual speed, from window to window; a fresh one starts anew. Only one worker at a
+time measures on a core, however many a machine has.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import pickle
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jostle.measure.campaign._campaign import Campaign
+from jostle.measure.campaign._slot_pool import Bench
+from jostle.measure.campaign._storage import platform_rows
+from jostle.measure.window._estimate import Tolerance
+from jostle.measure.window._window import WindowResult
+from jostle.measure.workloads._workloads import Workload, command_workload, shipped_workloads
+
+Packed = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a worker found: its campaign, and the rows of its platforms' features."""
+
+    campaign: Campaign
+    platforms: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Order:
+    """One window to measure. window_seconds: how long it must be."""
+
+    key: str
+    window_seconds: float
+    timeout_seconds: float
+    tolerance: Tolerance
+
+
+def pack(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A campaign's settings as they travel: modules as bytes, command lines as words."""
+    from jostle.measure.workloads._workloads import find_workloads
+
+    members = find_workloads(settings.get("workloads"))
+    shipped = {one.name: one for one in shipped_workloads()}
+    workloads = []
+    for one in members:
+        if shipped.get(one.name) == one:
+            workloads.append(one.name)
+        else:
+            content = None if one.kind == "command" else one.module_bytes
+            workloads.append((one, content))
+    return {**settings, "workloads": workloads}
+
+
+def describe(packed: Packed, name: str) -> Described:
+    """The campaign as it is on this worker, and its platforms. name: the worker's."""
+    campaign = _station(packed, name).campaign
+    # What the other side needs of files that it may not have.
+    for member in campaign.members:
+        _ = member.digest
+    _ = campaign.identity
+    return Described(campaign, platform_rows(campaign))
+
+
+def measure_window(packed: Packed, name: str, order: Order) -> WindowResult:
+    """The window, measured here and now."""
+    return _station(packed, name).measure(order)
+
+
+class _Station:
+    """Slots and speeds of one campaign on this machine."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
+        self._planned = {planned.key: planned for planned in campaign.plan()}
+        self._most = max(len(planned.members) for planned in self._planned.values())
+        self._bench: Bench | None = None
+        # Slots die with the thread that made them: it must be this one, which stays.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="jostle-station")
+
+    def measure(self, order: Order) -> WindowResult:
+        """One window, while no one else measures on these cores."""
+        return self._thread.submit(self._measure, order).result()
+
+    def close(self) -> None:
+        """Let the slots go."""
+        self._thread.submit(self._stop).result()
+        self._thread.shutdown()
+
+    def _measure(self, order: Order) -> WindowResult:
+        with _cores_held(self.campaign.core_numbers):
+            bench, wanted = self._bench, (order.timeout_seconds, order.tolerance)
+            if bench is None or (bench.timeout_seconds, bench.tolerance) != wanted:
+                self._stop()
+                self._bench = bench = Bench(
+                    self.campaign,
+                    self._most,
+                    timeout_seconds=order.timeout_seconds,
+                    tolerance=order.tolerance,
+                )
+            return bench.measure(self._planned[order.key], order.window_seconds)
+
+    def _stop(self) -> None:
+        if self._bench is not None:
+            self._bench.close()
+        self._bench = None
+
+
+_stations: dict[str, _Station] = {}
+_lock = threading.Lock()
+
+
+def _station(packed: Packed, name: str) -> _Station:
+    """This worker's, kept; another campaign's is let go."""
+    key = hashlib.sha256(pickle.dumps((sorted(packed.items(), key=str), name))).hexdigest()
+    with _lock:
+        if key not in _stations:
+            for other in list(_stations):
+                _stations.pop(other).close()
+            _stations[key] = _Station(_campaign(packed, name))
+        return _stations[key]
+
+
+def _campaign(packed: Packed, name: str) -> Campaign:
+    settings = dict(packed)
+    keep_apart = settings.pop("keep_apart", False)
+    workloads = [one if isinstance(one, str) else _unpacked(*one) for one in settings["workloads"]]
+    campaign = Campaign(**{**settings, "workloads": workloads})
+    if not keep_apart:
+        return campaign
+    return Campaign(
+        **{**settings, "workloads": workloads, "device": f"{campaign.device_name}-{name}"}
+    )
+
+
+def _unpacked(one: Workload, content: bytes | None) -> Workload:
+    """The workload with its module in a file of this machine, or its program found here."""
+    if content is None:
+        found = command_workload([str(one.module), *one.arguments], one.name)
+        return replace(one, module=found.module)
+    folder = Path(tempfile.gettempdir()) / f"jostle-modules-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / hashlib.sha256(content).hexdigest()[:32] / one.module.name
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        made = path.with_name(f".{os.getpid()}-{threading.get_ident()}")
+        made.write_bytes(content)
+        made.replace(path)
+    return replace(one, module=path)
+
+
+@contextmanager
+def _cores_held(cores: tuple[int, ...]) -> Iterator[None]:
+    """Wait until no other process of this machine measures on these cores."""
+    files = []
+    try:
+        for core in sorted(cores):  # always in this order, so nobody waits in a circle
+            path = Path(tempfile.gettempdir()) / f"jostle-core-{core}.lock"
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            files.append(file)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        for file in files:
+            os.close(file)

@@ -1,0 +1,1 @@
+"""Exact instruction counts of workloads: WebAssembly's opcodes and a native program's mnemonics."""

@@ -1,0 +1,186 @@
+"""Engines: settings of wasmtime, and other ways to run a workload, that make one machine several
+platforms.
+
+Each is offered where it gave the known result of a kernel here (see `slots._available`). Two settings are
+reached only through wasmtime's private bindings. Target triples are constants: an unsupported one
+aborts the whole process, so none comes from a user. A variant may follow the name
+(`speed@nice=10`, see `_variants`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import MissingExtra, UnknownName, UsageError
+from jostle.measure.host._variants import parse_variant
+
+if TYPE_CHECKING:
+    import wasmtime
+
+# From the wasmtime C API's enums, wasmtime_strategy_t and wasmtime_regalloc_algorithm_t.
+_STRATEGY_WINCH = 2
+_REGALLOC_SINGLE_PASS = 1
+
+
+@dataclass(frozen=True)
+class EngineSetting:
+    """One way to run workloads.
+
+    what: a phrase. The next three become features of the platform; None is not known. apply: of a
+    wasmtime setting. host: which program a slot is, python or what `_slot_js` starts. runs: the
+    kinds of workloads that it can run.
+    """
+
+    name: str
+    what: str
+    optimizes: bool
+    interprets: bool
+    checks_bounds: bool | None
+    apply: Callable[[Any], None] | None = None
+    host: str = "python"
+    runs: tuple[str, ...] = ("kernel", "wasi")
+
+    @property
+    def is_wasmtime(self) -> bool:
+        """Whether it is a setting of wasmtime."""
+        return self.apply is not None
+
+
+def _speed(config: Any) -> None:
+    config.cranelift_opt_level = "speed"
+
+
+def _none(config: Any) -> None:
+    config.cranelift_opt_level = "none"
+
+
+def _checked(config: Any) -> None:
+    # Without guard pages around the memory every access is compared with its size first.
+    config.cranelift_opt_level = "speed"
+    config.memory_reservation = 0
+    config.memory_guard_size = 0
+
+
+def _pulley(config: Any) -> None:
+    config.target = "pulley64"
+
+
+def _winch(config: Any) -> None:
+    from wasmtime import _ffi
+
+    _ffi.wasmtime_config_strategy_set(config.ptr(), _STRATEGY_WINCH)
+
+
+def _single_pass(config: Any) -> None:
+    from wasmtime import _ffi
+
+    setter = _ffi.wasmtime_config_cranelift_regalloc_algorithm_set
+    setter(config.ptr(), _REGALLOC_SINGLE_PASS)
+
+
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        EngineSetting("speed", "Cranelift, optimising", True, False, False, _speed),
+        EngineSetting("none", "Cranelift, not optimising", False, False, False, _none),
+        EngineSetting("checked", "as speed, explicit bounds checks", True, False, True, _checked),
+        EngineSetting("pulley", "the Pulley interpreter", True, True, None, _pulley),
+        EngineSetting("winch", "the Winch baseline compiler", False, False, False, _winch),
+        EngineSetting(
+            "singlepass", "Cranelift, single-pass registers", True, False, False, _single_pass
+        ),
+        EngineSetting(
+            "native",
+            "gcc -O2, and command lines",
+            True,
+            False,
+            None,
+            runs=("native", "command"),
+        ),
+        EngineSetting("node", "V8's TurboFan", True, False, None, host="node", runs=("kernel",)),
+        EngineSetting(
+            "node-liftoff",
+            "V8's Liftoff",
+            False,
+            False,
+            None,
+            host="node-liftoff",
+            runs=("kernel",),
+        ),
+        EngineSetting("wasm3", "the wasm3 interpreter", False, True, None, runs=("kernel",)),
+    )
+}
+
+
+def wasmtime_version() -> str:
+    """The version of the wasmtime package. Raises MissingExtra where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("wasmtime")
+    except PackageNotFoundError as error:
+        raise MissingExtra("wasmtime", "measure") from error
+
+
+@cache
+def gcc_version() -> str | None:
+    """What gcc calls itself; None where there is none."""
+    if shutil.which("gcc") is None:
+        return None
+    said = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False).stdout
+    return said.splitlines()[0].strip() if said else None
+
+
+def make_engine(name: str, *, fuel: bool = False) -> wasmtime.Engine:
+    """A fresh engine of this setting; fuel: count executed instructions.
+
+    Raises UnknownName, MissingExtra, and UsageError where this wasmtime does not offer the setting.
+    """
+    setting = engine_setting(name)
+    wasmtime_version()
+    import wasmtime
+
+    config = wasmtime.Config()
+    # A compiler's threads would outlive it beside what is measured.
+    config.parallel_compilation = False
+    config.consume_fuel = fuel
+    try:
+        if setting.apply is None:
+            raise UsageError(f"{name!r} is not a setting of wasmtime")
+        setting.apply(config)
+        return wasmtime.Engine(config)
+    except (AttributeError, ImportError, TypeError, wasmtime.WasmtimeError) as error:
+        raise UsageError(f"this wasmtime does not offer engine {name!r}: {error}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """The one line of a wasmtime error that says most: a trap's text stands after its backtrace."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    traps = [line for line in lines if "wasm trap:" in line]
+    return (traps or lines or [type(error).__name__])[0]
+
+
+def engine_setting(name: str) -> EngineSetting:
+    """Of an engine, with or without a variant. Raises UnknownName."""
+    base = name.partition("@")[0]
+    if base not in SETTINGS:
+        raise UnknownName("engine", name, list(SETTINGS))
+    return SETTINGS[base]
+
+
+def platform_name(engine: str, device: str) -> str:
+    """What a dataset calls it: wasmtime-speed:intel-xeon-2.1ghz-2c, native@nice=10:…"""
+    prefix = "wasmtime-" if engine_setting(engine).is_wasmtime else ""
+    return f"{prefix}{engine}:{device}"
+
+
+def with_variant(name: str) -> str:
+    """The engine's name with its variant in the usual order. Raises UnknownName, UsageError."""
+    base, at, text = name.partition("@")
+    engine_setting(base)
+    return f"{base}@{parse_variant(text)}" if at else base

@@ -1,0 +1,161 @@
+"""Facts about this machine, the features of a platform; what is not told is null, never 0."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import NotPermitted
+from jostle.measure.host._engines import engine_setting, gcc_version, wasmtime_version
+from jostle.measure.host._variants import variant_of
+
+_CPUS = Path("/sys/devices/system/cpu")
+# Kept as features where the CPU lists its extensions: what compilers and hash functions make use
+# of.
+_EXTENSIONS = ("avx2", "avx512f", "sha_ni", "aes", "bmi2", "asimd", "sve")
+
+
+def usable_cores() -> tuple[int, ...]:
+    """The cores this process may run on. Raises NotPermitted off Linux."""
+    try:
+        return tuple(sorted(os.sched_getaffinity(0)))
+    except AttributeError:
+        raise NotPermitted(
+            f"measuring pins processes to cores, which {platform.system()} does not offer",
+            fix="Measure on Linux; datasets made there can be used anywhere.",
+        ) from None
+
+
+def machine_facts(cores: tuple[int, ...]) -> dict[str, Any]:
+    """CPU, caches, memory and kernel, keyed by feature name; sizes in bytes, frequencies in hertz.
+
+    cores: those that are used; the first one's caches are described.
+    """
+    cpu = _cpuinfo()
+    listed = cpu.get("flags") or cpu.get("Features")
+    extensions = set(listed.split()) if listed else None
+    first = cores[0]
+    governor = _text(_CPUS / f"cpu{first}/cpufreq/scaling_governor")
+    kilohertz = _number(_CPUS / f"cpu{first}/cpufreq/cpuinfo_max_freq")
+    return {
+        "architecture": platform.machine() or None,
+        "cpu_model": cpu.get("model name") or cpu.get("Model"),
+        "cpu_vendor": cpu.get("vendor_id") or cpu.get("CPU implementer"),
+        "cpu_family": cpu.get("cpu family") or cpu.get("CPU architecture"),
+        "cpu_model_number": cpu.get("model") or cpu.get("CPU part"),
+        "virtual_machine": "hypervisor" in extensions if extensions is not None else None,
+        "cores": len(cores),
+        "threads_per_core": _threads_per_core(first),
+        "nominal_frequency_hertz": _nominal_frequency(cpu),
+        "maximum_frequency_hertz": kilohertz * 1000 if kilohertz else None,
+        "governor": governor,
+        **_caches(first),
+        "main_memory_bytes": _main_memory(),
+        **{
+            f"cpu_has_{name}": name in extensions if extensions is not None else None
+            for name in _EXTENSIONS
+        },
+        "kernel": f"{platform.system()} {platform.release()}",
+    }
+
+
+def engine_facts(engine: str) -> dict[str, Any]:
+    """The engine, its setting and its variant, keyed by feature name."""
+    setting, variant = engine_setting(engine), variant_of(engine)
+    program = "wasmtime" if setting.is_wasmtime else setting.name.partition("-")[0]
+    return {
+        "engine": program,
+        "engine_version": _engine_version(program),
+        "engine_setting": setting.name,
+        "cpu_quota_ratio": variant.quota_ratio,
+        "memory_limit_bytes": variant.memory_bytes,
+        "niceness": os.getpriority(os.PRIO_PROCESS, 0) if variant.nice is None else variant.nice,
+        "engine_optimizes": setting.optimizes,
+        "engine_interprets": setting.interprets,
+        "engine_checks_bounds": setting.checks_bounds,
+    }
+
+
+def _engine_version(program: str) -> str | None:
+    if program == "wasmtime":
+        return wasmtime_version()
+    if program == "native":
+        return gcc_version()
+    if program == "wasm3":
+        from importlib.metadata import version
+
+        return version("pywasm3")
+    return subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+
+
+def device_name(cores: tuple[int, ...]) -> str:
+    """A name from the CPU and its cores, without the host name: intel-xeon-2.1ghz-2c."""
+    cpu = _cpuinfo()
+    model = cpu.get("model name") or cpu.get("Model") or platform.machine() or "unknown"
+    model = re.sub(r"\((r|tm)\)|\bcpu\b|\bprocessor\b|\bwith\b.*|[0-9]+-core", " ", model.lower())
+    frequency = re.search(r"([0-9.]+)\s*ghz", model)
+    model = re.sub(r"@?\s*[0-9.]+\s*ghz", " ", model)
+    words = re.findall(r"[a-z0-9.]+", model)
+    if frequency:
+        words.append(f"{float(frequency.group(1)):g}ghz")
+    return "-".join([*words, f"{len(cores)}c"])
+
+
+def _cpuinfo() -> dict[str, str]:
+    """The first processor's entry in /proc/cpuinfo, with what stands after all (on Arm boards)."""
+    found: dict[str, str] = {}
+    for line in (_text(Path("/proc/cpuinfo")) or "").splitlines():
+        key, colon, value = line.partition(":")
+        if colon and value.strip():
+            found.setdefault(key.strip(), value.strip())
+    return found
+
+
+def _nominal_frequency(cpu: dict[str, str]) -> float | None:
+    """From the model's name: the clock that /proc/cpuinfo gives changes from moment to moment."""
+    found = re.search(r"([0-9.]+)\s*GHz", cpu.get("model name", ""))
+    return float(found.group(1)) * 1e9 if found else None
+
+
+def _caches(core: int) -> dict[str, int | None]:
+    """Data or unified cache of each level, in bytes, and how many CPUs share the last."""
+    sizes: dict[str, int | None] = {f"cache_level{level}_bytes": None for level in (1, 2, 3)}
+    for index in sorted((_CPUS / f"cpu{core}/cache").glob("index*")):
+        level, size = _number(index / "level"), _text(index / "size")
+        scale = {"K": 1024, "M": 1024**2}.get((size or " ")[-1])
+        if level in (1, 2, 3) and size and scale and _text(index / "type") != "Instruction":
+            sizes[f"cache_level{level}_bytes"] = int(size[:-1]) * scale
+    return sizes
+
+
+def _threads_per_core(core: int) -> int | None:
+    siblings = _text(_CPUS / f"cpu{core}/topology/thread_siblings_list")
+    if not siblings:
+        return None
+    spans = [part.split("-") for part in siblings.split(",")]
+    return sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
+
+
+def _main_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def _number(path: Path) -> int | None:
+    text = _text(path)
+    return int(text) if text and text.isdigit() else None

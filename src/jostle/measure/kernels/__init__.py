@@ -1,1 +1,0 @@
-"""The kernels: C sources beside the WebAssembly modules built from them (see `build.py`)."""

@@ -1,0 +1,97 @@
+"""Which engines work here: each runs a kernel whose result is known, in a process of its own.
+
+In a process of its own because a private setting given a value it no longer knows, or a foreign
+library, may abort it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+from jostle.errors import UsageError
+from jostle.measure.host._engines import (
+    SETTINGS,
+    EngineSetting,
+    engine_setting,
+    wasmtime_version,
+    with_variant,
+)
+from jostle.measure.slots._slots import Slot, gather
+from jostle.measure.workloads._workloads import Workload
+from jostle.measure.workloads.kernels import KERNEL_FOLDER
+
+_KERNEL = KERNEL_FOLDER / "sha256.wasm"
+_ARGUMENT = 1024
+# FNV-1a of the SHA-256 of the kernel's input, which any implementation of SHA-256 gives.
+CHECKSUM = 0xC066E5A2CAA60010
+_TIMEOUT_SECONDS = 60.0
+
+
+@cache
+def available_engines() -> tuple[str, ...]:
+    """The engines that gave the right result here, wasmtime's usual settings first.
+
+    Raises MissingExtra where wasmtime is not installed.
+    """
+    wasmtime_version()
+    found = why_not(tuple(SETTINGS.values()))
+    return tuple(name for name in SETTINGS if found[name] is None)
+
+
+def engine_table() -> list[tuple[str, str, str | None]]:
+    """(name, what it is, None or why it does not work here) of every engine."""
+    wasmtime_version()
+    found = why_not(tuple(SETTINGS.values()))
+    return [(name, setting.what, found[name]) for name, setting in SETTINGS.items()]
+
+
+def find_engines(wanted: Iterable[str] | None) -> tuple[str, ...]:
+    """These engines, each once, in the usual order; None means all that work here."""
+    if wanted is None:
+        return available_engines()
+    names = {with_variant(name) for name in wanted}
+    if not names:
+        raise UsageError("no engine to measure on", fix=f"Choose from {', '.join(SETTINGS)}.")
+    for name in sorted(names):
+        if engine_setting(name).name not in available_engines():
+            setting = engine_setting(name)
+            why = why_not((setting,))[setting.name]
+            raise UsageError(f"this machine does not offer engine {name!r}: {why}")
+    order = list(SETTINGS)
+    return tuple(sorted(names, key=lambda name: (order.index(name.partition("@")[0]), name)))
+
+
+@cache
+def why_not(settings: Sequence[EngineSetting]) -> dict[str, str | None]:
+    """By name: None where the engine gave the known result, else why not."""
+    found: dict[str, str | None] = {}
+    slots = {host: Slot(host) for host in {setting.host for setting in settings}}
+    try:
+        for setting in settings:
+            found[setting.name] = _why_not(slots[setting.host], setting)
+    finally:
+        for slot in slots.values():
+            slot.kill()
+    return found
+
+
+def _why_not(slot: Slot, setting: EngineSetting) -> str | None:
+    program = setting.host.partition("-")[0]
+    if program != "python" and shutil.which(program) is None:
+        return f"{program} is not installed"
+    workload = Workload("check", _KERNEL, _ARGUMENT, 1)
+    part = {**workload.part(), "kind": setting.runs[0]}
+    _ = slot.pid  # which starts it
+    prepare = {"do": "prepare", "engine": setting.name, "parts": [part]}
+    for what, message in (("ready", prepare), ("checksum", {"do": "checksum"})):
+        slot.send(message)
+        answers = gather([slot], time.monotonic() + _TIMEOUT_SECONDS, lambda: False)
+        answer = answers[0] if answers else {}
+        if what not in answer:
+            return answer.get("failed", "it did not answer in time")
+        if what == "checksum" and int(answer[what]) != CHECKSUM:
+            return "its result of a known kernel is wrong"
+    return None

@@ -1,0 +1,194 @@
+"""Native workloads: kernels built by gcc, and command lines, each repeated with its beats noted.
+
+A kernel is its C source, built once into a shared library in the user's cache (under the hash of
+what went in) and loaded anew for every window. A command line is started over and over; a
+repetition is from before its start to its end, so it includes starting a process, about a
+millisecond. It must end with exit code 0; what it prints is thrown away, but for the end of its
+standard error, which says why it failed.
+"""
+
+from __future__ import annotations
+
+import _ctypes
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from jostle.measure.host._engines import gcc_version
+from jostle.measure.slots._harness import CAPACITY, Beats
+from jostle.measure.workloads.kernels import KERNEL_FOLDER
+
+# No fused multiply-add, so that results are those of WebAssembly to the bit; kernels cast
+# addresses to 32 bits, which warnings would be about.
+_FLAGS = ("-O2", "-std=gnu11", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-Wl,-Bsymbolic")
+_LAST_WORDS_BYTES = 300
+_PR_SET_PDEATHSIG = 1
+
+
+def library_of(source: Path) -> Path:
+    """The kernel as a shared library, built if need be. Raises RuntimeError with gcc's words."""
+    version = gcc_version()
+    if version is None:
+        raise RuntimeError("gcc is not installed")
+    if not source.exists():
+        raise RuntimeError(f"there is no C source {source} to build natively")
+    parts = [source, KERNEL_FOLDER / "kernel.h", KERNEL_FOLDER / "native.c"]
+    text = b"\0".join(part.read_bytes() for part in parts)
+    words = " ".join([version, platform.machine(), *_FLAGS])
+    digest = hashlib.sha256(words.encode() + text).hexdigest()[:16]
+    cache_folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jostle"
+    target = cache_folder / f"{source.stem}-{digest}.so"
+    if target.exists():
+        return target
+    cache_folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_folder) as folder:
+        made = Path(folder) / target.name
+        inputs = [f"-I{KERNEL_FOLDER}", str(source.resolve()), str(parts[2])]
+        done = subprocess.run(
+            ["gcc", *_FLAGS, "-o", str(made), *inputs], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(f"gcc cannot build {source.name}: {done.stderr.strip()[:300]}")
+        os.replace(made, target)
+    return target
+
+
+class NativeHarness:
+    """Kernels and command lines side by side as phases; see `_harness.Harness`."""
+
+    def __init__(self) -> None:
+        self._parts: list[_Library | _Command] = []
+
+    def add(self, part: dict[str, Any]) -> None:
+        """A fresh one, set up. Raises RuntimeError, OSError."""
+        self._parts.append(_Command(part) if part["kind"] == "command" else _Library(part))
+
+    def beats(
+        self, repeats: int, start_ns: int, until_ns: int, *, most: int = CAPACITY, part: int = 0
+    ) -> Beats:
+        """Sleep until start, then repeat until a repetition ends past until."""
+        one = self._parts[part]
+        while (early_ns := start_ns - time.monotonic_ns()) > 0:
+            time.sleep(early_ns * 1e-9)
+        return one.beats(repeats, until_ns, min(most, CAPACITY))
+
+    def checksum(self) -> int:
+        """Of the first part's result after one repetition."""
+        one = self._parts[0]
+        if not isinstance(one, _Library):
+            raise RuntimeError("a command line has no checksum")
+        return one.checksum()
+
+    def close(self) -> None:
+        """Let all of them and their memory go."""
+        for part in self._parts:
+            part.close()
+        self._parts = []
+
+
+class _Library:
+    def __init__(self, part: dict[str, Any]) -> None:
+        path = library_of(Path(part["module"]).with_suffix(".c"))
+        # A copy of its own: the same kernel may be two phases, each with its own memory.
+        with tempfile.TemporaryDirectory() as folder:
+            own = Path(folder) / path.name
+            shutil.copyfile(path, own)
+            self._library = ctypes.CDLL(str(own))
+        self._times = (ctypes.c_int64 * (CAPACITY + 1))()
+        self._library.checksum.restype = ctypes.c_uint64
+        self._library.jostle_beats.argtypes = [
+            ctypes.c_uint32,
+            ctypes.c_int64,
+            ctypes.c_uint32,
+            ctypes.c_void_p,
+        ]
+        self._library.setup(ctypes.c_uint32(part["argument"]))
+
+    def beats(self, repeats: int, until_ns: int, most: int) -> Beats:
+        count = self._library.jostle_beats(repeats, until_ns, most, self._times)
+        return Beats(bytes(self._times)[: 8 * (count + 1)], count, 0)
+
+    def checksum(self) -> int:
+        self._library.run(ctypes.c_uint32(1))
+        return self._library.checksum()
+
+    def close(self) -> None:
+        self._library.jostle_release()
+        _ctypes.dlclose(self._library._handle)
+
+
+class _Command:
+    def __init__(self, part: dict[str, Any]) -> None:
+        self._words = [part["module"], *part["arguments"]]
+        self._nothing = os.open(os.devnull, os.O_RDWR)
+        self._errors = os.memfd_create("jostle-command-errors", os.MFD_CLOEXEC)
+        self._libc = ctypes.CDLL(None)
+        self._cpu_ns = 0
+
+    def beats(self, repeats: int, until_ns: int, most: int) -> Beats:
+        times, cpu = [time.monotonic_ns()], [self._cpu_ns]
+        while True:
+            for _ in range(repeats):
+                self._cpu_ns += self._run()
+            times.append(time.monotonic_ns())
+            cpu.append(self._cpu_ns)
+            if times[-1] >= until_ns or len(times) > most:
+                break
+        numbers = ctypes.c_int64 * len(times)
+        return Beats(bytes(numbers(*times)), len(times) - 1, 0, bytes(numbers(*cpu)))
+
+    def _run(self) -> int:
+        """Once; its CPU time in nanoseconds."""
+        os.ftruncate(self._errors, 0)
+        os.lseek(self._errors, 0, os.SEEK_SET)
+        parent = os.getpid()
+        child = os.fork()
+        if child == 0:
+            self._become(parent)
+        try:
+            _, status, used = os.wait4(child, 0)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            raise
+        if status:
+            raise RuntimeError(self._why(os.waitstatus_to_exitcode(status)))
+        return int((used.ru_utime + used.ru_stime) * 1e9)
+
+    def _become(self, parent: int) -> None:
+        """In the child: never returns."""
+        try:
+            self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != parent:
+                os._exit(1)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            os.dup2(self._nothing, 0)
+            os.dup2(self._nothing, 1)
+            os.dup2(self._errors, 2)
+            os.closerange(3, 64)
+            os.execv(self._words[0], self._words)
+        except OSError as error:
+            os.write(2, f"cannot be started: {error.strerror}".encode())
+        finally:
+            os._exit(127)
+
+    def _why(self, code: int) -> str:
+        end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        size = os.fstat(self._errors).st_size
+        words = os.pread(self._errors, _LAST_WORDS_BYTES, max(0, size - _LAST_WORDS_BYTES))
+        text = " ".join(words.decode("utf-8", "replace").split())
+        return f"it ended with {end}: {text}".rstrip(": ")
+
+    def close(self) -> None:
+        os.close(self._nothing)
+        os.close(self._errors)

@@ -1,0 +1,1 @@
+"""What members do over time: counter samples, and whether they were disturbed."""

@@ -1,0 +1,1 @@
+"""WebAssembly modules as bytes: their instructions, and modules rewritten to count them."""

@@ -1,0 +1,1 @@
+"""One window: members side by side for a fraction of a second, and whether it can be believed."""

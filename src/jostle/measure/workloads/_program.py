@@ -1,0 +1,73 @@
+"""Programs: what a trace follows, a sequence of phases, each a workload repeated so many times.
+
+`fft-m*300+stream-l*40` is 300 repetitions of fft-m and then 40 of stream-l; `name=…` in front gives
+it a name. A workload without a number has no end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jostle.errors import UsageError
+from jostle.measure.workloads._workloads import Workload, find_workloads
+
+
+@dataclass(frozen=True)
+class Program:
+    """name: the workload's name in traces. phases: (workload, repetitions) one after the other.
+
+    repetitions: None has no end, only as the last phase. Raises UsageError for an empty name, no
+    phases, or repetitions below 1.
+    """
+
+    name: str
+    phases: tuple[tuple[Workload, int | None], ...]
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.phases:
+            raise UsageError("a program has a name and at least one phase", where=self.name)
+        for number, (workload, repetitions) in enumerate(self.phases, start=1):
+            if repetitions is None and number < len(self.phases):
+                raise UsageError(
+                    f"{workload.name} has no end, so the phases after it never begin",
+                    where=self.name,
+                    fix=f"Say how often: {workload.name}*100.",
+                )
+            if repetitions is not None and repetitions < 1:
+                raise UsageError(
+                    f"{workload.name} must be repeated at least once, not {repetitions} times",
+                    where=self.name,
+                )
+
+    @property
+    def ends(self) -> bool:
+        """Whether it is a fixed amount of work."""
+        return self.phases[-1][1] is not None
+
+
+def find_programs(wanted: Sequence[str | Workload | Program]) -> tuple[Program, ...]:
+    """In the order given. Raises UnknownName, UsageError for text that is no program."""
+    return tuple(map(_program, wanted))
+
+
+def _program(want: str | Workload | Program) -> Program:
+    if isinstance(want, Program):
+        return want
+    if isinstance(want, Workload):
+        return Program(want.name, ((want, None),))
+    name, equals, text = want.rpartition("=")
+    phases = []
+    for part in text.split("+"):
+        found = re.fullmatch(r"\s*([^\s*]+)(?:\s*\*\s*([0-9]+))?\s*", part)
+        if found is None or (equals and not name.strip()):
+            raise UsageError(
+                f"{want!r} is not a program",
+                fix="Write for instance fft-m*300+stream-l*40, or name=fft-m*300+stream-l*40.",
+            )
+        workloads = find_workloads([found[1]])
+        if len(workloads) != 1:
+            raise UsageError(f"{found[1]!r} fits {len(workloads)} workloads; name one", where=want)
+        phases.append((workloads[0], int(found[2]) if found[2] else None))
+    return Program(name.strip() or text.replace(" ", ""), tuple(phases))

@@ -1,0 +1,239 @@
+"""Workloads: a kernel, the size it is set up with, and how often it repeats to make one repetition.
+
+A *repetition* is what a run's `runtime_seconds` means: one call of `run(repeats)`. `repeats`
+belongs to the workload, so a repetition is the same work on every platform and beside anyone; the
+shipped ones take about 0.5 to 3 ms on an optimising engine and 5 to 50 times that in an
+interpreter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
+from jostle.measure.wasm._binary import exported_functions
+from jostle.measure.workloads.kernels import KERNEL_FOLDER
+
+# family: {kernel: ((setup argument, repeats) for s, m, l)}. Arguments are what the C source calls n.
+_Sizes = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+_SHIPPED: dict[str, dict[str, _Sizes]] = {
+    "dense_linear_algebra": {
+        "cholesky": ((48, 36), (112, 8), (192, 2)),
+        "gemv": ((64, 64), (512, 8), (2048, 1)),
+        "lu": ((48, 16), (112, 2), (176, 1)),
+        "matmul": ((40, 8), (96, 1), (128, 1)),
+        "qr": ((40, 24), (96, 2), (144, 1)),
+    },
+    "stencils_and_signals": {
+        "dct": ((64, 32), (160, 8), (320, 2)),
+        "fft": ((512, 40), (4096, 4), (32768, 1)),
+        "fir": ((2048, 20), (16384, 4), (131072, 1)),
+        "heat": ((16, 64), (40, 12), (96, 1)),
+        "stencil": ((64, 64), (256, 4), (768, 1)),
+        "wavelet": ((2048, 64), (32768, 12), (1 << 20, 1)),
+    },
+    "sorting_graphs_strings": {
+        "bfs": ((512, 128), (4096, 16), (65536, 1)),
+        "edit": ((96, 32), (384, 2), (768, 1)),
+        "floyd": ((32, 32), (80, 2), (144, 1)),
+        "lz": ((4096, 48), (32768, 12), (131072, 4)),
+        "pagerank": ((512, 48), (8192, 8), (131072, 1)),
+        "radix": ((2048, 48), (32768, 8), (524288, 1)),
+        "search": ((1 << 14, 4), (1 << 16, 1), (1 << 18, 1)),
+        "sort": ((2048, 8), (8192, 2), (32768, 1)),
+    },
+    "cryptography_and_hashing": {
+        "aes": ((16384, 5), (65536, 2), (262144, 1)),
+        "blake2s": ((16384, 14), (65536, 4), (262144, 1)),
+        "chacha": ((16384, 12), (131072, 2), (524288, 1)),
+        "crc32": ((16384, 20), (65536, 6), (1 << 20, 1)),
+        "modexp": ((8, 64), (24, 32), (64, 8)),
+        "sha256": ((16384, 5), (65536, 2), (262144, 1)),
+        "sha3": ((16320, 4), (65280, 1), (130560, 1)),
+    },
+    "vision": {
+        "disparity": ((32, 4), (48, 1), (80, 1)),
+        "faces": ((48, 24), (96, 4), (160, 1)),
+        "harris": ((48, 20), (112, 4), (240, 1)),
+        "sift": ((40, 24), (72, 8), (128, 2)),
+        "sobel": ((96, 16), (256, 2), (640, 1)),
+        "tracking": ((64, 48), (128, 16), (256, 4)),
+    },
+    # Beside the five families: memory alone, and scalar arithmetic alone.
+    "memory": {
+        # 32 KiB, 4 MiB, 64 MiB: inside the first cache, about a last private cache, past it.
+        "chase": ((1 << 15, 40), (1 << 22, 2), (1 << 26, 1)),
+        "copy": ((1 << 17, 160), (1 << 21, 64), (1 << 25, 32)),
+        "stream": ((1 << 17, 32), (1 << 20, 24), (1 << 24, 16)),
+    },
+    "arithmetic": {
+        "mandelbrot": ((32, 6), (64, 2), (128, 1)),
+        "nbody": ((48, 48), (128, 8), (384, 1)),
+        "sieve": ((1 << 15, 12), (1 << 18, 2), (1 << 20, 1)),
+    },
+}
+
+
+KINDS = ("kernel", "wasi", "command")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is repeated: a kernel, a WASI program or a command line.
+
+    name: unique in a dataset. kind: a `kernel` is a WebAssembly module that exports `setup(i32)`,
+    given `argument` once in every window, and `run(i32)`, given `repeats`. A `wasi` program is a
+    module whose `_start` is run to its end by a fresh instance, `repeats` times; `arguments` are
+    its words after the first. A `command` is an executable started with `arguments`, `repeats`
+    times. module: the path of the .wasm file or executable. family and size: labels kept as
+    features. Raises UsageError for an empty name or numbers outside 0 .. 2^31 - 1.
+    """
+
+    name: str
+    module: Path
+    argument: int = 0
+    repeats: int = 1
+    family: str = "custom"
+    size: str = ""
+    kind: str = "kernel"
+    arguments: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name or "+" in self.name:
+            raise UsageError(f"{self.name!r} cannot name a workload", fix="Use letters and digits.")
+        if not 0 <= self.argument < 2**31 or not 1 <= self.repeats < 2**31:
+            raise UsageError("argument or repeats out of range", where=self.name)
+        if self.kind not in KINDS:
+            raise UsageError(f"{self.kind!r} is none of {', '.join(KINDS)}", where=self.name)
+
+    def part(self) -> dict[str, Any]:
+        """What a slot must know to set it up."""
+        return {
+            "kind": self.kind,
+            "module": str(self.module),
+            "digest": self.digest,
+            "argument": self.argument,
+            "arguments": list(self.arguments),
+        }
+
+    @property
+    def kernel(self) -> str:
+        """The module's name without its ending."""
+        return Path(self.module).stem
+
+    @cached_property
+    def module_bytes(self) -> bytes:
+        """The module itself. Raises UnreadableFile."""
+        try:
+            return Path(self.module).read_bytes()
+        except OSError as error:
+            raise UnreadableFile(
+                f"cannot read the module of workload {self.name!r}: {error.strerror}",
+                where=str(self.module),
+            ) from error
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the module, hexadecimal: with the arguments it says what is executed."""
+        return hashlib.sha256(self.module_bytes).hexdigest()
+
+
+def shipped_workloads() -> tuple[Workload, ...]:
+    """All workloads that come with Jostle, by name: every kernel in sizes s, m and l."""
+    return tuple(
+        Workload(
+            f"{kernel}-{size}", KERNEL_FOLDER / f"{kernel}.wasm", argument, repeats, family, size
+        )
+        for kernel, family, sizes in sorted(
+            (kernel, family, sizes)
+            for family, kernels in _SHIPPED.items()
+            for kernel, sizes in kernels.items()
+        )
+        for size, (argument, repeats) in zip("sml", sizes, strict=True)
+    )
+
+
+def command_workload(words: Sequence[str], name: str | None = None) -> Workload:
+    """A command line as a workload; its words are not seen by a shell.
+
+    name: by default the program's and what follows, with - for what cannot be in a name. Raises
+    UsageError for no words, UnreadableFile for a program that is not found or not executable.
+    """
+    if not words or not words[0]:
+        raise UsageError("a command line has at least one word")
+    program = shutil.which(words[0])
+    if program is None:
+        raise UnreadableFile(
+            "no such program, or not executable", where=words[0], fix="Give its path."
+        )
+    path = Path(program).resolve()
+    spelled = name or re.sub(r"[^\w.=]+", "-", " ".join([Path(words[0]).name, *words[1:]]))
+    return Workload(
+        spelled[:80].strip("-"), path, kind="command", family="command", arguments=tuple(words[1:])
+    )
+
+
+def module_workload(
+    path: str | Path, arguments: Sequence[str] = (), name: str | None = None
+) -> Workload:
+    """A user's WebAssembly module as a workload, as what it exports says.
+
+    One that exports `setup` and `run` is a kernel; arguments: setup's, and how often run repeats
+    (0 and 1 where not given). One that exports `_start` is a WASI program. Raises UnreadableFile,
+    BadData, UsageError.
+    """
+    module = Path(path)
+    words = tuple(arguments)
+    spelled = name or "-".join([module.stem, *words])
+    one = Workload(spelled, module, kind="wasi", arguments=words)
+    exports = exported_functions(one.module_bytes, str(module))
+    if {"setup", "run"} <= exports:
+        try:
+            numbers = [int(word) for word in words]
+            argument, repeats = [*numbers, 0, 1][:2] if len(numbers) != 1 else (numbers[0], 1)
+        except ValueError:
+            raise UsageError(
+                f"a kernel takes two whole numbers, not {' '.join(words)!r}", where=str(module)
+            ) from None
+        return Workload(spelled, module, argument, repeats)
+    if "_start" in exports:
+        return one
+    raise BadData(
+        "the module exports neither setup and run nor _start",
+        where=str(module),
+        fix="Build it as a WASI command, or export setup(i32) and run(i32).",
+    )
+
+
+def find_workloads(wanted: Iterable[str | Workload] | None) -> tuple[Workload, ...]:
+    """The workloads of these names or shell patterns (`chase-*`), sorted by name; None means all.
+
+    The path of a .wasm file, with arguments after it, is a module of the user's. Workload objects
+    pass through. Raises UnknownName where nothing fits, UsageError where two
+    different workloads have one name.
+    """
+    shipped = shipped_workloads()
+    if wanted is None:
+        return shipped
+    found: dict[str, Workload] = {}
+    for want in wanted:
+        if isinstance(want, Workload):
+            matches = [want]
+        elif (words := want.split()) and words[0].endswith(".wasm"):
+            matches = [module_workload(words[0], words[1:])]
+        else:
+            matches = [workload for workload in shipped if fnmatchcase(workload.name, want)]
+        if not matches:
+            raise UnknownName("workload", str(want), [workload.name for workload in shipped])
+        for match in matches:
+            if found.setdefault(match.name, match) != match:
+                raise UsageError("two different workloads have one name", where=match.name)
+    return tuple(found[name] for name in sorted(found))
