@@ -15,7 +15,7 @@ from jostle.measure.tracing import _trace as trace_module
 from jostle.measure.tracing._watch import Judgement, Watch
 from jostle.measure.window._speed import CoreSpeed
 from jostle.traces import Traces, read_traces
-from jostle.traces._counters import SAMPLES_VERSION, TRACED_VERSION, conform
+from jostle.traces.counters._counters import SAMPLES_VERSION, TRACED_VERSION, conform
 
 
 class Fast(CoreSpeed):

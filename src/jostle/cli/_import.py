@@ -74,7 +74,7 @@ def pitot(
 ) -> None:
     """Import the published Pitot measurements: WebAssembly programs on small computers."""
     from jostle.runs import import_pitot
-    from jostle.runs._adding import add_runs, refuse_mixing
+    from jostle.runs.store._adding import add_runs, refuse_mixing
 
     runs = import_pitot(folder)
     refuse_mixing(output, runs)
@@ -146,7 +146,7 @@ def pairs_csv(
 
 
 def _write(imported: Imported, output: Path, as_json: bool) -> None:
-    from jostle.runs._adding import refuse_mixing
+    from jostle.runs.store._adding import refuse_mixing
 
     refuse_mixing(output, imported.runs)
     written = imported.write(output)

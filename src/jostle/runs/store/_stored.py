@@ -24,9 +24,9 @@ from jostle._files import distinct_files, parquet_batches, parquet_rows
 from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import sort_inside_rows
-from jostle.runs._dataset import Dataset
 from jostle.runs._runs import Runs
 from jostle.runs._schema import VERSION, conform
+from jostle.runs.store._dataset import Dataset
 
 BATCH = 262_144
 MOST_VALIDATION = 40_000

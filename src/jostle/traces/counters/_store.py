@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from jostle._files import distinct_files, read_parquet, staged
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces._counters import (
+from jostle.traces.counters._counters import (
     SAMPLES,
     SAMPLES_VERSION,
     TRACED,

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from jostle.errors import BadData, BadRows
-from jostle.traces._counters import schema_of
-from jostle.traces._gpus import Gpu
+from jostle.traces.counters._counters import schema_of
+from jostle.traces.profiles._gpus import Gpu
 
 TASKS_VERSION = "tasks/v1"
 KINDS = ("kernel", "htod", "dtoh", "dtod", "memset", "graph")

@@ -17,10 +17,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from jostle.errors import BadRows, UnreadableFile
-from jostle.runs._pairs import import_pairs
-from jostle.runs._reading import require_text
 from jostle.runs._runs import Runs
-from jostle.runs._table import Imported
+from jostle.runs.importers._pairs import import_pairs
+from jostle.runs.importers._reading import require_text
+from jostle.runs.importers._table import Imported
 
 SOURCE = "Magus, github.com/leimingyu/magus"
 LICENCE = "MIT"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces._gpus import Gpu, known_gpu, register_rules
-from jostle.traces._tasks import Profile, TaskBuilder
+from jostle.traces.profiles._gpus import Gpu, known_gpu, register_rules
+from jostle.traces.profiles._tasks import Profile, TaskBuilder
 
 MAGIC = b"SQLite format 3\x00"
 _COPY_KINDS = {1: "htod", 2: "dtoh", 8: "dtod", 10: "dtod"}

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces._gpus import Gpu, known_gpu, register_rules
-from jostle.traces._tasks import Profile, TaskBuilder
+from jostle.traces.profiles._gpus import Gpu, known_gpu, register_rules
+from jostle.traces.profiles._tasks import Profile, TaskBuilder
 
 GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
@@ -144,7 +144,7 @@ def _hardware(entry: dict[str, Any]) -> Gpu | None:
     threads, pes = entry.get("maxThreadsPerMultiprocessor"), entry.get("numSms")
     warp = int(entry.get("warpSize") or 32)
     if warp == 64:  # AMD: its register and LDS rules are in the table, under the chip's name
-        from jostle.traces._gpus import GPUS
+        from jostle.traces.profiles._gpus import GPUS
 
         return named or next((g for g in GPUS.values() if g.simds and g.pes == pes), None)
     if not (threads and pes):

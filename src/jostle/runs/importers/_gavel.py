@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from jostle.errors import BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs._origins import Origin
-from jostle.runs._pairs import Measured, runs_of
-from jostle.runs._reading import require_text
-from jostle.runs._table import Imported
+from jostle.runs.importers._pairs import Measured, runs_of
+from jostle.runs.importers._reading import require_text
+from jostle.runs.importers._table import Imported
 
 CAMPAIGNS = {"oracle": "oracle_throughputs.json", "simulation": "simulation_throughputs.json"}
 SOURCE = "Gavel (OSDI 2020), github.com/stanford-futuredata/gavel"

@@ -22,11 +22,11 @@ import pyarrow as pa
 
 from jostle.errors import BadData, UnknownName, UsageError
 from jostle.runs._origins import Origin, with_origins
-from jostle.runs._reading import Source, read_csv
 from jostle.runs._runs import Runs, columns_table
 from jostle.runs._schema import conform
-from jostle.runs._table import UNITS, Imported, bad_rows, rejected_rows, source_bytes
 from jostle.runs._windows import windows_of
+from jostle.runs.importers._reading import Source, read_csv
+from jostle.runs.importers._table import UNITS, Imported, bad_rows, rejected_rows, source_bytes
 
 REQUIRED = ("platform", "target", "corunner", "unit", "solo", "corun")
 OPTIONAL = ("dataset", "target_cfg", "corunner_cfg", "metric", "slowdown")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from jostle.errors import BadData, UnknownName
-from jostle.traces._counters import Trace, Traces
+from jostle.traces.counters._counters import Trace, Traces
 
 
 class Windows:

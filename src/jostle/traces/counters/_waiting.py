@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from jostle.errors import BadData
-from jostle.traces._counters import Trace, Traces
+from jostle.traces.counters._counters import Trace, Traces
 
 WAITED = "run_delay_seconds"
 SHORTEST = 0.25  # of a usual sample: what is left of one that was mostly waiting joins the next

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces._counters import Trace, Traces
+from jostle.traces.counters._counters import Trace, Traces
 
 _SCALES = {"": (1.0, ""), "msec": (1e6, "_ns"), "ns": (1.0, "_ns"), "Bytes": (1.0, "_bytes")}
 _SCALES |= {"MiB": (2.0**20, "_bytes"), "Joules": (1.0, "_joules")}

@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from jostle._files import distinct_files, read_parquet, staged
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces._counters import schema_of
-from jostle.traces._gpus import Gpu, gpu_named
-from jostle.traces._kineto import GZIP, read_kineto
-from jostle.traces._nsys import MAGIC, read_nsys
-from jostle.traces._profiler_csv import read_nvprof, read_rocprof
-from jostle.traces._tasks import TASKS, TASKS_VERSION, Profile
+from jostle.traces.counters._counters import schema_of
+from jostle.traces.profiles._gpus import Gpu, gpu_named
+from jostle.traces.profiles._tasks import TASKS, TASKS_VERSION, Profile
+from jostle.traces.readers._kineto import GZIP, read_kineto
+from jostle.traces.readers._nsys import MAGIC, read_nsys
+from jostle.traces.readers._profiler_csv import read_nvprof, read_rocprof
 
 PROFILES_VERSION = "profiles/v1"
 _WHOLE = {"int": pa.int64(), "str": pa.string(), "int | None": pa.int64()}

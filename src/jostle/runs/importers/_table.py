@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
-from jostle.runs._adding import add_runs
 from jostle.runs._check import SHOWN, find_bad_rows
-from jostle.runs._reading import Source, read_csv, read_parquet
 from jostle.runs._runs import Runs, columns_table
 from jostle.runs._schema import COLUMNS, conform, conform_features
+from jostle.runs.importers._reading import Source, read_csv, read_parquet
+from jostle.runs.store._adding import add_runs
 
 # (multiplier, divisor): dividing by a power of ten rounds better than multiplying by its inverse.
 UNITS = {"s": (1, 1), "ms": (1, 1e3), "us": (1, 1e6), "ns": (1, 1e9), "min": (60, 1)}

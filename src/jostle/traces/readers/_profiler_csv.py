@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import BadRows, UnreadableFile
-from jostle.traces._gpus import Gpu, _amd, known_gpu
-from jostle.traces._tasks import Profile, TaskBuilder
+from jostle.traces.profiles._gpus import Gpu, _amd, known_gpu
+from jostle.traces.profiles._tasks import Profile, TaskBuilder
 
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "µs": 1e-6}
 _BYTES = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}

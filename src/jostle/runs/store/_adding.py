@@ -15,9 +15,9 @@ import pyarrow.csv
 
 from jostle.errors import BadData, BadRows, NotPermitted
 from jostle.runs._check import SHOWN, find_bad_rows
-from jostle.runs._dataset import Dataset
 from jostle.runs._features import merge_features
 from jostle.runs._runs import Runs, join_tables
+from jostle.runs.store._dataset import Dataset
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute

@@ -1,0 +1,1 @@
+"""Readers of measurements that other projects and tools wrote down."""

@@ -1,0 +1,1 @@
+"""What a workload did over time, by processor counters: traces, their files, windows of time."""
