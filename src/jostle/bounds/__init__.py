@@ -3,12 +3,14 @@
 This file is the room's whole public face.
 """
 
+from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle.bounds._bounds import OUTCOMES, Bounds, coverage, margin
 from jostle.bounds._conformal import LEVELS, Calibration, Pool, pool_of
 from jostle.bounds._predictor import Candidates, OffersCandidates, Predictor, candidates_of
-from jostle.bounds._rank import conformal_rank, exact_confidence
+from jostle.bounds._rank import conformal_rank
 
 __all__ = [
+    "DEFAULT_CONFIDENCE",
     "LEVELS",
     "OUTCOMES",
     "Bounds",

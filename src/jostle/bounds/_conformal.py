@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from jostle._confidence import exact_confidence
 from jostle.bounds._bounds import Bounds
 from jostle.bounds._predictor import Candidates, candidates_of
-from jostle.bounds._rank import exact_confidence, rank_by_weight, window_weights
+from jostle.bounds._rank import rank_by_weight, window_weights
 
 LEVELS = (0.9, 0.95, 0.99)  # confidences over which the margins of candidates are compared
 FEWEST_TO_CHOOSE = 50

@@ -14,25 +14,10 @@ so does the new one, all of whose runs count as misses. With one run a window th
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
-from jostle.errors import UsageError
-
-
-def exact_confidence(confidence: float) -> Fraction:
-    """The decimal number a person meant: 0.9 is nine tenths, not the nearest binary fraction.
-
-    Raises UsageError outside (0, 1).
-    """
-    value = float(confidence)
-    if not 0.0 < value < 1.0:
-        raise UsageError(
-            f"confidence {confidence!r} is not between 0 and 1",
-            fix="Say 0.99 for a bound that holds 99 times in 100.",
-        )
-    return Fraction(repr(value))
+from jostle._confidence import exact_confidence
 
 
 def conformal_rank(n: int, confidence: float) -> int:

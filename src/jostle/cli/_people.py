@@ -9,22 +9,9 @@ from typing import Any
 
 import typer
 
+from jostle._report import duration, percent
 
-def duration(seconds: float) -> str:
-    """Seconds in three digits and the unit that fits: 12.3 ms."""
-    if seconds != seconds:
-        return "no answer"
-    if seconds == float("inf"):
-        return "no bound"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size or unit == "µs":
-            return f"{seconds / size:.3g} {unit}" if seconds / size < 1000 else f"{seconds:.0f} s"
-    return f"{seconds:.3g} s"
-
-
-def percent(ratio: float, digits: int = 1) -> str:
-    """A ratio as a percentage; a dash where there is none."""
-    return "–" if ratio != ratio else f"{100 * ratio:.{digits}f}%"
+__all__ = ["duration", "fit_progress", "percent", "print_json", "print_table"]
 
 
 def print_json(document: dict[str, Any]) -> None:

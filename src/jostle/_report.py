@@ -1,0 +1,48 @@
+"""What a command shows: tables and sentences for people, one JSON document for programs.
+
+Rooms that find something make a Report; the console prints it. Numbers are written the same way everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """columns: headings. rows: cells as text. right: the numbers of the columns aligned to the right."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Sequence[int] = ()
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """document: the JSON document. tables: what people read, in this order; a text is a line of its own.
+    figures: pictures that were written."""
+
+    document: dict[str, Any]
+    tables: Sequence[Table | str] = ()
+    figures: Sequence[Path] = field(default=())
+
+
+def duration(seconds: float) -> str:
+    """Seconds in three digits and the unit that fits: 12.3 ms."""
+    if seconds != seconds:
+        return "no answer"
+    if seconds == float("inf"):
+        return "no bound"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size or unit == "µs":
+            return f"{seconds / size:.3g} {unit}" if seconds / size < 1000 else f"{seconds:.0f} s"
+    return f"{seconds:.3g} s"
+
+
+def percent(ratio: float, digits: int = 1) -> str:
+    """A ratio as a percentage; a dash where there is none."""
+    return "–" if ratio != ratio else f"{100 * ratio:.{digits}f}%"
