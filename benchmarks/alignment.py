@@ -25,7 +25,7 @@ def main() -> None:
     from jostle.alignment.learning._learn import learn
     from jostle.alignment.learning._rows import windows_of
     from jostle.evaluate import Job, Machine, draw_programs, simulate, simulate_campaign
-    from jostle.evaluate._simulated import trace_of
+    from jostle.evaluate.alignment._simulated import trace_of
 
     counters = ("instructions", "stall_cycles", "cache_accesses", "dram_read_bytes")
     programs = draw_programs(12, 1, seconds=0.5)

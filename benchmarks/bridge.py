@@ -36,7 +36,7 @@ def main() -> None:
         squared_distances,
     )
     from jostle.evaluate import speed_metrics
-    from jostle.evaluate._bridge_data import COUNTERS, PAPER_SCALE, read_published
+    from jostle.evaluate.bridge._data import COUNTERS, PAPER_SCALE, read_published
 
     print("made snapshots")
     for name, value in speed_metrics(repeats=given.repeats).items():

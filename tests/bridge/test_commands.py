@@ -12,8 +12,8 @@ import pytest
 from jostle.bridge import Bridge, Snapshots
 from jostle.cli._app import run
 from jostle.evaluate import leaks_of_design, published_splits, score, trace_splits
-from jostle.evaluate._bridge import Question, Split
-from jostle.evaluate._bridge_data import COUNTERS
+from jostle.evaluate.bridge._data import COUNTERS
+from jostle.evaluate.bridge._scores import Question, Split
 from jostle.traces import Traces, write_traces
 
 SMALL = ["--component", "instructions", "--component", "llc-misses", "--snapshots", "5"]

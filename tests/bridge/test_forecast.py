@@ -24,7 +24,7 @@ from jostle.bridge import (
     wasserstein,
 )
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
-from jostle.evaluate._bridge_data import COUNTERS
+from jostle.evaluate.bridge._data import COUNTERS
 from jostle.traces import Trace, Traces
 from tests.bridge.conftest import a_trace
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from jostle.evaluate import draw_scale_out
-from jostle.evaluate._bubble import fit_bubble
-from jostle.evaluate._mixes import (
+from jostle.evaluate.accelerator._bubble import fit_bubble
+from jostle.evaluate.accelerator._mixes import (
     GPUS_PER_SERVICE,
     INSTANCES_PER_BATCH,
     POLICIES,
@@ -24,8 +24,8 @@ from jostle.evaluate._mixes import (
     safe_instances,
     study_pairs,
 )
-from jostle.evaluate._pair_process import PairProcess, fit_pair_process
-from jostle.evaluate._processes import Pairs, baselines, fit_processes, usual_range
+from jostle.evaluate.accelerator._pair_process import PairProcess, fit_pair_process
+from jostle.evaluate.accelerator._processes import Pairs, baselines, fit_processes, usual_range
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("JOSTLE_DATA", ROOT.parent / "shared" / "data"))

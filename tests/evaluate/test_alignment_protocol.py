@@ -9,8 +9,8 @@ import pytest
 
 from jostle.cli import _app
 from jostle.errors import UsageError
-from jostle.evaluate._alignment import workload_folds
-from jostle.evaluate._simulated import draw_programs, simulate_campaign
+from jostle.evaluate.alignment._evaluation import workload_folds
+from jostle.evaluate.alignment._simulated import draw_programs, simulate_campaign
 from jostle.traces import write_traces
 
 SMALL = ["--programs", "6", "--windows", "12", "--seconds", "0.015", "--longest-ms", "6"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.evaluate._alignment_truth import (
+from jostle.evaluate.alignment._truth import (
     Member,
     measured,
     member,

@@ -13,7 +13,7 @@ from jostle.bag import Bag
 from jostle.cli._app import run
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.evaluate import SoloTime, draw_bags, evaluate_bags, evaluate_pairs, pair_methods
-from jostle.evaluate._bags import _bag_errors, _benchmarks, _touched
+from jostle.evaluate.bag._bags import _bag_errors, _benchmarks, _touched
 from jostle.factorization import Slowdown
 from jostle.runs import Colocations, Dataset, Runs
 from tests.bag.conftest import APPS, make_bags
@@ -152,7 +152,7 @@ def test_benchmarks_are_left_out_with_all_their_runs(runs: Runs) -> None:
 
 
 def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import jostle.evaluate._bags as module
+    import jostle.evaluate.bag._bags as module
 
     runs = make_bags(most=1, cpu=True, noise=0.02)
     whole = module.bag_methods(runs, "extra", "cpu")
@@ -234,7 +234,7 @@ def test_without_data_the_vision_bags_are_taken(capsys: pytest.CaptureFixture[st
 def test_few_benchmarks_are_asked_for_what_they_can_bound() -> None:
     runs = make_bags(most=1, noise=0.02)
     methods = {name: SoloTime("plus") for name in ("solo_constant",)}
-    from jostle.evaluate._bag_bounds import application_coverage
+    from jostle.evaluate.bag._bounds import application_coverage
 
     c = runs.colocations
     asked = np.flatnonzero(c.number_of_corunners > 0)

@@ -18,7 +18,7 @@ from jostle.evaluate import (
     NeuralNetwork,
     mape,
 )
-from jostle.evaluate._baselines import feature_matrix, strip, without_corunners
+from jostle.evaluate.rivals._linear import feature_matrix, strip, without_corunners
 from jostle.models import fit
 from jostle.runs import Colocations, Runs
 from tests.factorization.conftest import make_world

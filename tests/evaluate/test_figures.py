@@ -13,7 +13,7 @@ import pytest
 
 from jostle.errors import UnreadableFile, UsageError
 from jostle.evaluate import LinearScaling, draw_embeddings, draw_studies, summary_rows
-from jostle.evaluate._figures_embedding import (
+from jostle.evaluate.factorization._embedding import (
     flat_map,
     labels_of,
     learned_interference,

@@ -27,7 +27,7 @@ from jostle.evaluate import (
     study_named,
     summary_rows,
 )
-from jostle.evaluate._measures import measure_cell
+from jostle.evaluate.factorization._measures import measure_cell
 from jostle.factorization import Factorization
 from jostle.runs import Runs, read_runs
 

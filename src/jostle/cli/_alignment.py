@@ -84,7 +84,7 @@ def alignment(
         said: dict[str, object] = {"on": on, "dataset": str(data), "own_cores": own_cores}
     else:
         lengths = (shortest_ms / 1e3, longest_ms / 1e3)
-        from jostle.evaluate._simulated import protocol_campaign
+        from jostle.evaluate.alignment._simulated import protocol_campaign
 
         traces = protocol_campaign(
             programs,

@@ -49,7 +49,7 @@ def accelerator(
         evaluate_accelerator_scale_out,
         evaluate_accelerator_v100,
     )
-    from jostle.evaluate._accelerator import EVALUATIONS, outcomes_of
+    from jostle.evaluate.accelerator._evaluation import EVALUATIONS, outcomes_of
 
     if on not in EVALUATIONS:
         raise UsageError(f"--on {on!r} is unknown", fix=f"Known: {', '.join(EVALUATIONS)}.")

@@ -46,7 +46,7 @@ def pairs(
     """
     import jostle
     from jostle.evaluate import evaluate_pairs, pair_methods
-    from jostle.evaluate._pairs import METHODS
+    from jostle.evaluate.pairs._pairs import METHODS
 
     chosen = pair_methods(target, methods.split(",") if methods else METHODS)
     runs = jostle.read_runs(dataset)

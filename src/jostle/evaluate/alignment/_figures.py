@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from jostle.alignment import draw_selection
-from jostle.evaluate._alignment import AlignmentEvaluation
-from jostle.evaluate._figures import COLOURS, plotting, save
+from jostle.evaluate.alignment._evaluation import AlignmentEvaluation
+from jostle.evaluate.study._drawing import COLOURS, plotting, save
 
 
 def draw_alignment(found: AlignmentEvaluation, folder: str | os.PathLike[str]) -> list[Path]:

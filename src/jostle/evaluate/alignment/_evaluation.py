@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.evaluate._alignment_truth import (
+from jostle.evaluate.alignment._truth import (
     Measured,
     Member,
     measured,

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.evaluate._figures import COLOURS, plotting, save
-from jostle.evaluate._mixes import MISSED_BY, MOST, POLICIES, Outcome, ScaleOut
+from jostle.evaluate.accelerator._mixes import MISSED_BY, MOST, POLICIES, Outcome, ScaleOut
+from jostle.evaluate.study._drawing import COLOURS, plotting, save
 
 _SCHEDULERS = ("no sharing", "sequential model", "simulator", "simulator with 3% to spare")
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from jostle.accelerator import Accelerator, Tenant, simulate
 from jostle.errors import BadData
-from jostle.evaluate._bubble import fit_bubble
-from jostle.evaluate._gpu_resources import WITHIN, Row, evaluate_v100
-from jostle.evaluate._mixes import MOST, scale_out
+from jostle.evaluate.accelerator._bubble import fit_bubble
+from jostle.evaluate.accelerator._gpu_resources import WITHIN, Row, evaluate_v100
+from jostle.evaluate.accelerator._mixes import MOST, scale_out
 
 _MOST_FITS = 100  # of the bubble model; with more sets than that, several are left out at a time
 LEAST_DEGRADATION = 0.1  # below it Eq. 10 of the paper divides by next to nothing
@@ -212,7 +212,7 @@ def tasks_per_second(tenants: int = 2) -> float:
     """Tasks that the simulator does in a second of CPU time, exactly, for so many made-up applications."""
     import time
 
-    from jostle.evaluate._mixes import k40, made_up
+    from jostle.evaluate.accelerator._mixes import k40, made_up
 
     apps = [made_up(name) for name in ("asr", "bp", "imc", "hs")][:tenants]
     asked = [Tenant(app, 400 if n == 0 else None) for n, app in enumerate(apps)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle._cluster import connected
-from jostle.evaluate._cells import Cell, cell_table, run_cell, write_whole
+from jostle.evaluate.factorization._cells import Cell, cell_table, run_cell, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

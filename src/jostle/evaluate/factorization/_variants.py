@@ -55,8 +55,8 @@ def study_named(
 
 
 def _baselines(method: Factorization, steps: int | None) -> Study:
-    from jostle.evaluate._baselines import GradientBoosting, LinearScaling
-    from jostle.evaluate._baselines_neural import Attention, MatrixFactorization, NeuralNetwork
+    from jostle.evaluate.rivals._linear import GradientBoosting, LinearScaling
+    from jostle.evaluate.rivals._neural import Attention, MatrixFactorization, NeuralNetwork
 
     set_steps = {} if steps is None else {"steps": steps}
     variants = (
@@ -102,7 +102,7 @@ def _features(method: Factorization, _: int | None) -> Study:
 
 
 def _interference(method: Factorization, _: int | None) -> Study:
-    from jostle.evaluate._baselines import Blind
+    from jostle.evaluate.rivals._linear import Blind
 
     plain = _plain(method)
     variants = (

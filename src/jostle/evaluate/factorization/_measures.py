@@ -23,7 +23,7 @@ from jostle.bounds import Calibration, Candidates, candidates_of, coverage, marg
 from jostle.models import fit
 
 if TYPE_CHECKING:
-    from jostle.evaluate._factorization import Split
+    from jostle.evaluate.factorization._evaluation import Split
     from jostle.runs import Runs
 
 CONFIDENCES = (0.90, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99)

@@ -1,4 +1,4 @@
-"""Coverage of bounds in the tests of `_bags`: calibrated on pairs, or on benchmarks, that were left out."""
+"""Coverage of bounds in the tests of bags: calibrated on pairs, or on benchmarks, that were left out."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName
-from jostle.evaluate._bag_bounds import application_coverage, pair_coverage
+from jostle.evaluate.bag._bounds import application_coverage, pair_coverage
 
 if TYPE_CHECKING:
     from jostle.bag import FittedBag
@@ -59,7 +59,7 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
     group alone and left out, and the slowdown form and the factorization, which see features but learn
     names."""
     from jostle.bag import GROUPS, Bag
-    from jostle.evaluate._solo_methods import SoloTime
+    from jostle.evaluate.rivals._solo import SoloTime
     from jostle.factorization import Factorization, Slowdown
 
     cpu: dict[str, Any] = {"cpu_platform": cpu_platform}

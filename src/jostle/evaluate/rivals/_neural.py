@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import MissingExtra, NotEnoughRuns
-from jostle.evaluate._baselines import Vocabulary, alone, strip
+from jostle.evaluate.rivals._linear import Vocabulary, alone, strip
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs

@@ -50,7 +50,7 @@ def pair_methods(target: str, names: Sequence[str] = METHODS) -> dict[str, Any]:
     Raises UnknownName, UsageError.
     """
     from jostle.bag import Bag
-    from jostle.evaluate._solo_methods import SoloTime
+    from jostle.evaluate.rivals._solo import SoloTime
     from jostle.factorization import Factorization, Slowdown
 
     if target not in ("slowdown", "extra"):

@@ -19,9 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import NotPermitted, UnreadableFile, UsageError
-from jostle.evaluate._ablations import Study
-from jostle.evaluate._cells import SCHEMA, Cell, run_cell, write_whole
-from jostle.evaluate._elsewhere import core_count, read_ok, run_in_processes, run_on_cluster
+from jostle.evaluate.factorization._cells import SCHEMA, Cell, run_cell, write_whole
+from jostle.evaluate.factorization._elsewhere import (
+    core_count,
+    read_ok,
+    run_in_processes,
+    run_on_cluster,
+)
+from jostle.evaluate.factorization._variants import Study
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ import numpy as np
 
 from jostle.bounds import coverage, margin
 from jostle.errors import BadData, NotEnoughRuns, UnreadableFile, UsageError
-from jostle.evaluate._coverage import Covered, coverage_by_group
+from jostle.evaluate.study._coverage import Covered, coverage_by_group
 from jostle.models import Model, fit
 
 if TYPE_CHECKING:

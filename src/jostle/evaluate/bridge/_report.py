@@ -26,14 +26,14 @@ from jostle.bridge import (
     squared_distances,
     wasserstein,
 )
-from jostle.evaluate._bridge import Scores
-from jostle.evaluate._bridge_data import (
+from jostle.evaluate.bridge._data import (
     COUNTERS,
     PAPER_SCALE,
     UNITS,
     drift,
     read_published,
 )
+from jostle.evaluate.bridge._scores import Scores
 
 Clock = Callable[[], float]
 STRICT = Stopping(hilbert=1e-10, marginal_l1=0.0)

@@ -15,10 +15,10 @@ import numpy as np
 
 from jostle.accelerator import Application, Device
 from jostle.errors import UnreadableFile
-from jostle.evaluate._accelerator import AcceleratorEvaluation, errors_of
-from jostle.evaluate._bubble import fit_bubble
-from jostle.evaluate._pair_process import PairProcess, fit_pair_process
-from jostle.evaluate._processes import (
+from jostle.evaluate.accelerator._bubble import fit_bubble
+from jostle.evaluate.accelerator._evaluation import AcceleratorEvaluation, errors_of
+from jostle.evaluate.accelerator._pair_process import PairProcess, fit_pair_process
+from jostle.evaluate.accelerator._processes import (
     Pairs,
     ProcessModel,
     baselines,

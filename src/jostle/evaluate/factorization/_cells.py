@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle import _tensors
-from jostle.evaluate._ablations import Variant
+from jostle.evaluate.factorization._variants import Variant
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,8 +57,8 @@ def cell_table(runs: Runs, cell: Cell, clock: Callable[[], float] = time.perf_co
     """What the cell's file holds."""
     import pyarrow as pa
 
-    from jostle.evaluate._factorization import observed_split
-    from jostle.evaluate._measures import measure_cell
+    from jostle.evaluate.factorization._evaluation import observed_split
+    from jostle.evaluate.factorization._measures import measure_cell
 
     seed = cell.seed + cell.replicate
     split = observed_split(runs, cell.observed, seed, cell.by)

@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from jostle.errors import UsageError
-from jostle.evaluate._contention import (
+from jostle.evaluate.alignment._contention import (
     COUNTERS,
     History,
     Job,
@@ -198,7 +198,7 @@ def protocol_campaign(
 ) -> Traces:
     """What `evaluate alignment` learns from and tests on: `windows` pairs drawn at random, and all pairs,
     both ways, of workloads that the folds of this seed hold out together."""
-    from jostle.evaluate._alignment import workload_folds
+    from jostle.evaluate.alignment._evaluation import workload_folds
 
     drawn = draw_programs(
         programs,

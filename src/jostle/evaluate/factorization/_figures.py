@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.errors import MissingExtra, UnreadableFile
+from jostle.errors import UnreadableFile
+from jostle.evaluate.study._drawing import COLOURS, MARKERS, plotting, save
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,9 +26,6 @@ GROUPS = {
     "corun_2": "with 2 co-runners",
     "corun_3": "with 3 co-runners",
 }
-# Okabe and Ito: told apart by colour-blind readers too; the reference comes first, in black.
-COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 RULES = {
     "selected": "selected",
     "naive": "naive",
@@ -154,41 +152,6 @@ def _tables(folder: Path) -> dict[str, Any]:
             "no study here", where=str(folder), fix="Run jostle evaluate protocol first."
         )
     return tables
-
-
-def plotting() -> Any:
-    """matplotlib's pyplot, drawing to files only. Raises MissingExtra."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "evaluate") from None
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update(
-        {
-            "svg.hashsalt": "jostle",  # the same numbers draw the same file
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "grid.alpha": 0.3,
-            "legend.frameon": False,
-            "font.size": 9,
-        }
-    )
-    return plt
-
-
-def save(figure: Any, folder: Path, name: str) -> list[Path]:
-    """PNG and SVG under folder/figures."""
-    home = folder / "figures"
-    home.mkdir(parents=True, exist_ok=True)
-    paths = [home / f"{name}.{kind}" for kind in ("png", "svg")]
-    for path in paths:
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
-    plotting().close(figure)
-    return paths
 
 
 def _panels(rows: int, columns: int, share_y: Any = "row") -> tuple[Any, np.ndarray]:

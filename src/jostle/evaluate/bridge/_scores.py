@@ -26,8 +26,7 @@ from jostle.bridge import (
     wasserstein,
 )
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.evaluate._bridge_baselines import predictions
-from jostle.evaluate._bridge_data import (
+from jostle.evaluate.bridge._data import (
     COUNTERS,
     CYCLES,
     PAPER_SCALE,
@@ -36,6 +35,7 @@ from jostle.evaluate._bridge_data import (
     phase_program,
     read_published,
 )
+from jostle.evaluate.bridge._rivals import predictions
 from jostle.traces import Traces, Windows
 
 STEADY = 1.0  # cycles: the first one is the start-up

@@ -21,8 +21,8 @@ from jostle.bridge import (
     solve_edge,
     solve_series_parallel,
 )
-from jostle.evaluate._bridge_data import COUNTERS, PAPER_SCALE, drift, read_published
-from jostle.evaluate._figures import plotting, save
+from jostle.evaluate.bridge._data import COUNTERS, PAPER_SCALE, drift, read_published
+from jostle.evaluate.study._drawing import plotting, save
 from jostle.traces import LEVELS
 
 BANDS = ((0.05, 0.95, 0.15), (0.25, 0.75, 0.3))

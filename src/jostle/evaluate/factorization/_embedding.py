@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import MissingExtra, UsageError
-from jostle.evaluate._baselines import strip
-from jostle.evaluate._figures import COLOURS, plotting, save
+from jostle.evaluate.rivals._linear import strip
+from jostle.evaluate.study._drawing import COLOURS, plotting, save
 
 if TYPE_CHECKING:
     from jostle.models import Model

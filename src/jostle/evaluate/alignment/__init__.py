@@ -1,0 +1,1 @@
+"""The alignment method on recorded and on simulated programs, with figures."""

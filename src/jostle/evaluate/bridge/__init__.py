@@ -1,0 +1,1 @@
+"""Forecasts of resource use: data, rivals, scores, tables and figures."""

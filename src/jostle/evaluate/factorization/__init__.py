@@ -1,0 +1,1 @@
+"""The papers' protocol for runtimes: splits, variants, cells, tables and figures."""

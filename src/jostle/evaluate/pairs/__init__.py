@@ -1,0 +1,1 @@
+"""Slowdown of sets of workloads never measured together."""

@@ -1,0 +1,1 @@
+"""Simple methods that every predictor is measured beside."""
