@@ -87,7 +87,7 @@ def record(folder: Path, name: str, recording: Recording, runs: int) -> None:
 
 def evaluate(folder: Path, recording: Recording, given: argparse.Namespace) -> None:
     from jostle.bridge import Bridge
-    from jostle.cli._people import print_table
+    from jostle.cli.console import print_table
     from jostle.evaluate import score, score_rows, trace_splits
     from jostle.traces import Windows, read_traces
 

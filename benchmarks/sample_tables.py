@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.evaluate._tour import hold_out_sets, mape, solo_medians, tour_method
 from jostle.models import fit
 from jostle.runs import Runs, read_runs
+from jostle.tour import hold_out_sets, mape, solo_medians, tour_method
 
 FEWEST = 5
 SLOWED = 1.05

@@ -24,8 +24,7 @@ def main() -> None:
     given = parser.parse_args()
     one_core()
     import jostle
-    from jostle.evaluate import hold_out_sets, mape
-    from jostle.evaluate._tour import HELD_OUT, prior_for, tour_method
+    from jostle.tour import HELD_OUT, hold_out_sets, mape, prior_for, tour_method
 
     runs = jostle.read_runs(given.dataset).ok()
     known = prior_for(runs)

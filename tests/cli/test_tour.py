@@ -10,7 +10,7 @@ import pytest
 
 import jostle
 from jostle.cli._app import run
-from jostle.evaluate import hold_out_sets
+from jostle.tour import hold_out_sets
 
 pytest.importorskip("wasmtime", reason="the tour measures with wasmtime (extra: measure)")
 

@@ -15,7 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from jostle.cli._measure import register
+from jostle.cli.collect._measure import register
 from jostle.measure import Progress, Tolerance, measure
 from jostle.measure.slots._slots import child_environment
 from jostle.runs import Dataset

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from jostle.cli import _import, _runs
+from jostle.cli.data import _import, _runs
 from jostle.errors import BadRows, UnreadableFile, UsageError
 from jostle.runs import read_runs
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from jostle.cli import _runs
+from jostle.cli.data import _runs
 from jostle.errors import BadData, BadRows, NotPermitted, UnreadableFile
 from jostle.runs import Dataset, Runs, read_runs
 

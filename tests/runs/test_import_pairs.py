@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from jostle.cli import _import
+from jostle.cli.data import _import
 from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs import (
     Dataset,

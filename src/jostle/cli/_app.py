@@ -8,24 +8,13 @@ import sys
 
 import typer
 
-from jostle.cli import (
-    _alignment,
-    _evaluate,
-    _evaluate_bags,
-    _evaluate_bridge,
-    _explain,
-    _fit,
-    _forecast,
-    _import,
-    _measure,
-    _opcodes,
-    _predict,
-    _protocol,
-    _runs,
-    _safe,
-    _tour,
-    _trace,
-)
+from jostle.cli.collect import _measure, _opcodes, _trace
+from jostle.cli.data import _import, _runs
+from jostle.cli.evaluate import _alignment, _bags, _bridge, _factorization, _protocol
+from jostle.cli.forecasting import _forecast
+from jostle.cli.models import _explain, _fit, _predict
+from jostle.cli.placement import _safe
+from jostle.cli.tour import _tour
 from jostle.errors import JostleError
 
 
@@ -60,11 +49,11 @@ def build() -> typer.Typer:
         _fit,
         _predict,
         _explain,
-        _evaluate,
+        _factorization,
         _protocol,
         _alignment,
-        _evaluate_bags,
-        _evaluate_bridge,
+        _bags,
+        _bridge,
         _forecast,
         _safe,
     )

@@ -1,4 +1,4 @@
-"""The papers' protocols, tables and figures as commands, and the tour.
+"""The papers' protocols, tables and figures as commands.
 
 This file, with the names in the stub beside it, is the room's whole public face.
 """

@@ -1,11 +1,3 @@
-from ._tour import Tour as Tour
-from ._tour import TourPlan as TourPlan
-from ._tour import hold_out_sets as hold_out_sets
-from ._tour import learn_tour as learn_tour
-from ._tour import mape as mape
-from ._tour import measure_tour as measure_tour
-from ._tour import pick_examples as pick_examples
-from ._tour import solo_medians as solo_medians
 from .accelerator._evaluation import AcceleratorEvaluation as AcceleratorEvaluation
 from .accelerator._evaluation import evaluate_accelerator_pairs as evaluate_accelerator_pairs
 from .accelerator._evaluation import (

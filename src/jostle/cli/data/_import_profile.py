@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jostle.cli._people import duration, print_json
+from jostle.cli.console import duration, print_json
 
 
 def profile(

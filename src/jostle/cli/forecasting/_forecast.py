@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jostle.cli._forecast_answers import print_answers, print_totals, said, said_total
-from jostle.cli._forecast_data import Marks, Period, contexts_of, fitted_ones
-from jostle.cli._people import print_json
+from jostle.cli.console import print_json
+from jostle.cli.forecasting._answers import print_answers, print_totals, said, said_total
+from jostle.cli.forecasting._questions import Marks, Period, contexts_of, fitted_ones
 
 if TYPE_CHECKING:
     from jostle.bridge import Forecast
-    from jostle.cli._forecast_answers import Total
+    from jostle.cli.forecasting._answers import Total
 
 
 def register(app: typer.Typer) -> None:

@@ -98,7 +98,7 @@ def safe(
         split_device,
         what_fits,
     )
-    from jostle.cli._safe_answer import Bounded, Question, one_answer, table_answer
+    from jostle.cli.placement._answers import Bounded, Question, one_answer, table_answer
     from jostle.errors import UnknownName, UsageError
 
     allowed = Target(_slowdown(qos), _seconds(latency), statistic)
@@ -125,7 +125,7 @@ def safe(
     bounds = None if model is None else Bounded(model, platform, confidence)
     if target is not None and batch is not None:
         raise typer.Exit(one_answer(asked, target, batch, bounds, json_))
-    from jostle.cli._people import fit_progress
+    from jostle.cli.console import fit_progress
 
     with fit_progress("simulating") as report:
         fits = what_fits(

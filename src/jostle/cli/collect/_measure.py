@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from jostle.cli.console import progress_bar
 
-    from jostle.measure import Progress, Summary, Workload
+if TYPE_CHECKING:
+    from jostle.measure import Summary, Workload
 
 
 def register(app: typer.Typer) -> None:
@@ -139,7 +138,7 @@ def measure(
     from jostle.measure import measure as run
 
     if engines or check:
-        from jostle.cli._machine import print_check, print_engines
+        from jostle.cli.collect._machine import print_check, print_engines
 
         (print_engines if engines else print_check)(json_)
         return
@@ -237,32 +236,6 @@ def _workloads(
             raise UsageError(f"cannot be split into words: {error}", where=text) from None
     found: list[str | Workload] = [*(named or []), *map(command_workload, lines)]
     return found or None
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[Progress], None]]:
-    """A bar with the time left, on standard error; drawn between windows only, never during one."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[left]} left"),
-        TextColumn("{task.fields[doing]}", style="dim"),
-    )
-    console = Console(stderr=True)
-    with Bar(*columns, console=console, auto_refresh=False, transient=True) as bar:
-        task = bar.add_task("measure", total=None, left="…", doing="getting ready")
-        bar.refresh()
-
-        def report(now: Progress) -> None:
-            left = f"{int(now.remaining_seconds) // 60}:{int(now.remaining_seconds) % 60:02d}"
-            bar.update(task, completed=now.done, total=now.total, left=left, doing=now.doing)
-            bar.refresh()
-
-        yield report
 
 
 def _print_plan(campaign: Any, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli._people import print_table
+from jostle.cli.console import print_table
 
 if TYPE_CHECKING:
     from jostle.bridge import Distribution, Exceedance

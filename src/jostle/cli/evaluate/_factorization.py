@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jostle.cli._evaluate_accelerator import accelerator
-from jostle.cli._people import fit_progress, percent, print_json, print_table
+from jostle.cli.console import fit_progress, percent, print_json, print_table
+from jostle.cli.evaluate._accelerator import accelerator
 
 if TYPE_CHECKING:
     from jostle.evaluate import Covered

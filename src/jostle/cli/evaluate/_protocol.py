@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from jostle.cli._evaluate import group_of
-from jostle.cli._people import fit_progress, print_json, print_table
+from jostle.cli.console import fit_progress, print_json, print_table
+from jostle.cli.evaluate._factorization import group_of
 
 
 def register(app: typer.Typer) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jostle.cli._measure import progress_bar
-from jostle.cli._people import duration, fit_progress, percent, print_json, print_table
+from jostle.cli.collect._measure import progress_bar
+from jostle.cli.console import duration, fit_progress, percent, print_json, print_table
 
 if TYPE_CHECKING:
-    from jostle.evaluate import Tour, TourPlan
+    from jostle.tour import Tour, TourPlan
 
 SHOWN = 12
 
@@ -59,8 +59,8 @@ def tour(
     """
     from dataclasses import replace
 
-    from jostle.evaluate import TourPlan, learn_tour, measure_tour
     from jostle.measure import Tolerance
+    from jostle.tour import TourPlan, learn_tour, measure_tour
 
     given: dict[str, Any] = {
         "workloads": tuple(workload) if workload else None,
@@ -135,7 +135,7 @@ def _print(found: Tour, plan: TourPlan, output: Path) -> None:
 
 
 def _print_examples(found: Tour, level: str) -> None:
-    from jostle.evaluate import pick_examples
+    from jostle.tour import pick_examples
 
     asked = found.held.colocations
     rows = []

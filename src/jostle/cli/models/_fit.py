@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jostle.cli._people import fit_progress, print_json
+from jostle.cli.console import fit_progress, print_json
 
 if TYPE_CHECKING:
     from jostle.alignment import Alignment

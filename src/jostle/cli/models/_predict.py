@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jostle.cli._people import duration, print_json, print_table
+from jostle.cli.console import duration, print_json, print_table
 
 if TYPE_CHECKING:
     from jostle.models import Model

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from jostle.cli._forecast_data import Marks, Period
-from jostle.cli._people import fit_progress, print_json, print_table
+from jostle.cli.console import fit_progress, print_json, print_table
+from jostle.cli.forecasting._questions import Marks, Period
 
 if TYPE_CHECKING:
     from jostle.bridge import Bridge

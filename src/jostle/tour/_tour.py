@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import BadData, NotEnoughRuns, UnreadableFile
-from jostle.evaluate.factorization._evaluation import metrics_of
+from jostle.evaluate import metrics_of
 from jostle.models import Model, fit
 
 if TYPE_CHECKING:

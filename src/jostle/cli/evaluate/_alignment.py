@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jostle.cli._people import fit_progress, percent, print_json, print_table
+from jostle.cli.console import fit_progress, percent, print_json, print_table
 
 
 def register(app: typer.Typer) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jostle.cli._people import print_json, print_table
+from jostle.cli.console import print_json, print_table
 
 # Metrics printed below the table, where there are such.
 NUMBERS = (

@@ -1,10 +1,9 @@
-"""What people see: durations, progress bars, tables. Imports rich only when something is drawn."""
+"""What commands print: durations, tables, JSON. Imports rich only when a table is drawn."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -45,24 +44,3 @@ def print_table(
     # Through a pipe there is no width to fit: columns keep their own.
     console = Console(highlight=False)
     Console(highlight=False, width=None if console.is_terminal else 200).print(table)
-
-
-@contextmanager
-def fit_progress(doing: str) -> Iterator[Callable[[int, int, float], None]]:
-    """A bar for training on stderr; yields what to call with (done, total, loss)."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=None)
-
-        def report(done: int, total: int, loss: float) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield report

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from jostle.cli._people import duration, percent, print_json, print_table
-from jostle.cli._predict import one_colocation
+from jostle.cli.console import duration, percent, print_json, print_table
+from jostle.cli.models._predict import one_colocation
 
 EVIDENCE = {
     "same_colocation": "of exactly this co-location",

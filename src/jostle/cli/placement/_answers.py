@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from jostle.cli._people import duration, print_json, print_table
+from jostle.cli.console import duration, print_json, print_table
 
 if TYPE_CHECKING:
     from jostle.accelerator import Application, Device, Fit, Target

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jostle.cli._import_profile import profile
+from jostle.cli.data._import_profile import profile
 
 if TYPE_CHECKING:
     from jostle.runs import Imported, Runs
@@ -285,7 +285,7 @@ def perf(
     json_: Json = False,
 ) -> None:
     """Counter samples of one run from `perf stat -I`, into the dataset's traces."""
-    from jostle.cli._trace import print_traces
+    from jostle.cli.collect._trace import print_traces
     from jostle.traces import read_perf_stat, write_traces
 
     found = read_perf_stat(

@@ -1,0 +1,1 @@
+"""Commands that measure or record on this machine: measure, trace and opcodes."""

@@ -1,0 +1,1 @@
+"""Commands on datasets: import what was measured elsewhere, and say what is there."""

@@ -1,0 +1,1 @@
+"""`jostle evaluate`: how good the answers are, beside simpler rules."""

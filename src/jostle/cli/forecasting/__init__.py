@@ -1,0 +1,1 @@
+"""`jostle forecast`: resource use at a time."""

@@ -1,0 +1,1 @@
+"""Commands on models: fit, predict and explain."""

@@ -1,0 +1,1 @@
+"""`jostle tour`: everything once, on this machine."""

@@ -1,0 +1,11 @@
+from ._tour import HELD_OUT as HELD_OUT
+from ._tour import Tour as Tour
+from ._tour import TourPlan as TourPlan
+from ._tour import hold_out_sets as hold_out_sets
+from ._tour import learn_tour as learn_tour
+from ._tour import mape as mape
+from ._tour import measure_tour as measure_tour
+from ._tour import pick_examples as pick_examples
+from ._tour import prior_for as prior_for
+from ._tour import solo_medians as solo_medians
+from ._tour import tour_method as tour_method
