@@ -8,10 +8,6 @@ from typing import Any
 
 import typer
 
-from jostle._report import duration, percent
-
-__all__ = ["duration", "fit_progress", "percent", "print_json", "print_table"]
-
 
 def print_json(document: dict[str, Any]) -> None:
     """One document on stdout. JSON has no infinity and no NaN: both become null."""
