@@ -16,11 +16,11 @@ from jostle.evaluate import (
     LinearScaling,
     MatrixFactorization,
     NeuralNetwork,
-    mape,
 )
 from jostle.evaluate.rivals._linear import feature_matrix, strip, without_corunners
 from jostle.models import fit
 from jostle.runs import Colocations, Runs
+from jostle.tour import mape
 from tests.factorization.conftest import make_world
 
 TRAINED = [
