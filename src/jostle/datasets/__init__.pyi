@@ -1,0 +1,4 @@
+from ._shipped import VISION_CPU as VISION_CPU
+from ._shipped import sample as sample
+from ._shipped import sample_description as sample_description
+from ._shipped import vision_bags as vision_bags

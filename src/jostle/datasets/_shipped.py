@@ -1,0 +1,39 @@
+"""The runs that come with Jostle, each measured on one machine by a script in `benchmarks/`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+_FOLDER = Path(__file__).parent
+VISION_CPU = "wasmtime-speed:amd-epyc-2c"
+
+
+def sample() -> Runs:
+    """Runs of Jostle's kernels alone and side by side on six engines of one machine.
+
+    Every kernel in its middle size, five times alone and in 500 random sets of two to four, and
+    pairs of a few kernels ten times each; with the features of workloads and platforms.
+    """
+    return _runs("sample")
+
+
+def sample_description() -> dict[str, Any]:
+    """What was measured where, how well it repeats, and how quiet the machine was."""
+    return json.loads((_FOLDER / "sample" / "sample.json").read_text(encoding="utf-8"))
+
+
+def vision_bags() -> Runs:
+    """Runs of nine vision kernels in three sizes, alone and in random bags of two and three, on a platform
+    with two cores, VISION_CPU, and on one where all members take turns on one core."""
+    return _runs("vision")
+
+
+def _runs(name: str) -> Runs:
+    from jostle.runs import Dataset
+
+    return Dataset(_FOLDER / name).read()
