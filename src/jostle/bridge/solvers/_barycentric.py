@@ -13,17 +13,17 @@ and its couplings do not have mass 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, squared_distances
 from jostle.bridge.solvers._logs import AbsorbedKernel, LogKernel, log_matmul
 from jostle.bridge.solvers._path import edge_eps
-from jostle.bridge.solvers._sinkhorn import Convergence, Stopping
+from jostle.bridge.solvers._sinkhorn import Convergence, Stopping, check_eps
 from jostle.errors import BadData, UsageError
 
-Kernels = list[AbsorbedKernel] | list[LogKernel]
+Kernels = list[AbsorbedKernel | LogKernel]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +54,6 @@ class Barycentric:
         there = self._legs[core][k + 1] - self.log_weights[k + 1][:, None]
         return log_matmul(log_matmul(here.T, self._chain[k]), there)
 
-    @property
-    def effective_atoms(self) -> list[float]:
-        """1 / sum of squared weights of the barycentre, at each time."""
-        return [float(1 / (np.exp(w) ** 2).sum()) for w in self.log_weights]
-
 
 def solve_barycentric(
     cores: Sequence[Sequence[Cloud]],
@@ -80,75 +75,112 @@ def solve_barycentric(
     J, s = len(cores), len(support)
     if not J or s < 2 or any(len(core) != s for core in cores):
         raise BadData(f"{J} cores with {[len(core) for core in cores]} snapshots, {s} supports")
-    stopping = stopping or Stopping()
     bary = [Cloud.of(atoms) for atoms in support]
-    kind = LogKernel if reference else AbsorbedKernel
-    chain = [
-        kind(_log_kernel(bary[k], bary[k + 1], _eps(bary[k], bary[k + 1], eps, eps_unit, k)))
-        for k in range(s - 1)
-    ]
-    legs = [
-        [kind(_log_kernel(bary[k], x, _eps(bary[k], x, eps, eps_unit, k))) for k, x in enumerate(c)]
-        for c in cores
-    ]
-    log_mu = [[np.log(x.weights) for x in core] for core in cores]
+
+    def kernel(x: Cloud, y: Cloud, step: int) -> AbsorbedKernel | LogKernel:
+        log_kernel = squared_distances(x.atoms, y.atoms) / -check_eps(
+            _eps(x, y, eps, eps_unit, step)
+        )
+        return LogKernel(log_kernel) if reference else AbsorbedKernel(log_kernel)
+
+    chain = [kernel(bary[k], bary[k + 1], k) for k in range(s - 1)]
+    legs = [[kernel(bary[k], x, k) for k, x in enumerate(core)] for core in cores]
     log_nu = None if prescribed is None else [np.log(np.asarray(w, float)) for w in prescribed]
-    f = [[w.copy() for w in core] for core in log_mu]
-    g = [np.full(len(y), -np.log(len(y))) for y in bary]
-    m = [[legs[j][k].backward(f[j][k]) for k in range(s)] for j in range(J)]
-    p = [g[k] + sum(m[j][k] for j in range(J)) for k in range(s)]
-    a = [np.zeros(len(y)) for y in bary]
-    b = [np.zeros(len(y)) for y in bary]
-    status, residual, error = "max_sweeps", np.inf, np.inf
-    residuals: list[float] = []
-    for _ in range(stopping.sweeps):
-        for k in range(s - 2, -1, -1):
-            b[k] = chain[k].backward(p[k + 1] + b[k + 1])
-        residual = error = 0.0
-        for k in range(s):
-            if k:
-                a[k] = chain[k - 1].forward(a[k - 1] + p[k - 1])
-            if log_nu is not None:
-                move = log_nu[k] - a[k] - b[k] - p[k]
-                residual = max(residual, float(np.ptp(move)))
-                g[k], p[k] = g[k] + move, p[k] + move
-            for j in range(J):
-                outside = a[k] + b[k] + p[k] - m[j][k]
-                found = f[j][k] + legs[j][k].forward(outside)
-                move = log_mu[j][k] - found
-                residual = max(residual, float(np.ptp(move)))
-                off = np.exp(log_mu[j][k]) * np.abs(np.expm1(np.minimum(-move, 700)))
-                error = max(error, float(off.sum()))
-                f[j][k] = f[j][k] + move
-                old = m[j][k]
-                m[j][k] = legs[j][k].backward(f[j][k])
-                p[k] = p[k] + (m[j][k] - old)
-        residuals.append(residual)
-        if residual < stopping.hilbert or error < stopping.marginal_l1:
-            status = "converged"
-            break
-    for k in range(s - 2, -1, -1):
-        b[k] = chain[k].backward(p[k + 1] + b[k + 1])
-    for k in range(1, s):
-        a[k] = chain[k - 1].forward(a[k - 1] + p[k - 1])
-    joint = [
-        (a[k] + p[k])[:, None] + chain[k].log_kernel + (p[k + 1] + b[k + 1]) for k in range(s - 1)
-    ]
-    outer: list[list[np.ndarray]] = [
-        [
-            (a[k] + b[k] + p[k] - m[j][k])[:, None] + legs[j][k].log_kernel + f[j][k]
-            for k in range(s)
-        ]
-        for j in range(J)
-    ]
+    messages = _Messages(chain, legs, [[np.log(x.weights) for x in core] for core in cores], log_nu)
+    ended = (stopping or Stopping()).repeat(messages.sweep)
+    joint, outer = messages.couplings()
     errors = [
-        float(np.abs(np.exp(np.minimum(outer[j][k], 700)).sum(axis=0) - cores[j][k].weights).sum())
-        for j in range(J)
-        for k in range(s)
+        float(np.abs(np.exp(np.minimum(leg, 700)).sum(axis=0) - cloud.weights).sum())
+        for clouds, couplings in zip(cores, outer, strict=True)
+        for cloud, leg in zip(clouds, couplings, strict=True)
     ]
-    weights = [a[k] + p[k] + b[k] for k in range(s)]
-    convergence = Convergence(status, residual, max(errors), len(residuals), tuple(residuals))
-    return Barycentric(cores, [y.atoms for y in bary], weights, convergence, outer, joint)
+    ended = replace(ended, marginal_l1=max(errors))
+    return Barycentric(cores, [y.atoms for y in bary], messages.log_weights, ended, outer, joint)
+
+
+class _Messages:
+    """The potentials, in logarithms, and what they send along the graph.
+
+    f[j][k]: of core j at time k. m[j][k]: what its leg sends to the barycentre. p[k]: all that hangs on the
+    barycentre at time k, its own potential included. a[k], b[k]: what comes along the chain from before k
+    and from after it.
+    """
+
+    def __init__(
+        self,
+        chain: Kernels,
+        legs: list[Kernels],
+        log_mu: list[list[np.ndarray]],
+        log_nu: list[np.ndarray] | None,
+    ) -> None:
+        self.chain, self.legs, self.log_mu, self.log_nu = chain, legs, log_mu, log_nu
+        sizes = [len(kernel.log_kernel) for kernel in legs[0]]
+        self.f = [[w.copy() for w in core] for core in log_mu]
+        self.m = [
+            [kernel.backward(w) for kernel, w in zip(leg, core, strict=True)]
+            for leg, core in zip(legs, self.f, strict=True)
+        ]
+        self.p = [
+            np.full(m, -np.log(m)) + sum(core[k] for core in self.m) for k, m in enumerate(sizes)
+        ]
+        self.a, self.b = ([np.zeros(m) for m in sizes] for _ in range(2))
+
+    def sweep(self) -> tuple[float, float]:
+        """Update every potential once; the Hilbert residual and the L1 error before it."""
+        self._send_back()
+        residual = error = 0.0
+        for k in range(len(self.p)):
+            self._send_on(k)
+            if self.log_nu is not None:
+                move = self.log_nu[k] - self.a[k] - self.b[k] - self.p[k]
+                residual = max(residual, float(np.ptp(move)))
+                self.p[k] = self.p[k] + move
+            for j, leg in enumerate(self.legs):
+                mu = self.log_mu[j][k]
+                move = mu - (self.f[j][k] + leg[k].forward(self._outside(j, k)))
+                residual = max(residual, float(np.ptp(move)))
+                error = max(
+                    error, float((np.exp(mu) * np.abs(np.expm1(np.minimum(-move, 700)))).sum())
+                )
+                self.f[j][k] = self.f[j][k] + move
+                old, self.m[j][k] = self.m[j][k], leg[k].backward(self.f[j][k])
+                self.p[k] = self.p[k] + (self.m[j][k] - old)
+        return residual, error
+
+    def couplings(self) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
+        """Logs of the joint laws: [k] of the barycentre at times k and k + 1, [j][k] of it and core j."""
+        self._send_back()
+        for k in range(len(self.p)):
+            self._send_on(k)
+        joint = [
+            (self.a[k] + self.p[k])[:, None] + kernel.log_kernel + (self.p[k + 1] + self.b[k + 1])
+            for k, kernel in enumerate(self.chain)
+        ]
+        outer = [
+            [
+                self._outside(j, k)[:, None] + kernel.log_kernel + self.f[j][k]
+                for k, kernel in enumerate(leg)
+            ]
+            for j, leg in enumerate(self.legs)
+        ]
+        return joint, outer
+
+    @property
+    def log_weights(self) -> list[np.ndarray]:
+        """[k] (m_k,) of the barycentre's weights."""
+        return [a + p + b for a, p, b in zip(self.a, self.p, self.b, strict=True)]
+
+    def _outside(self, j: int, k: int) -> np.ndarray:
+        """All that the barycentre at time k knows but from core j."""
+        return self.a[k] + self.b[k] + self.p[k] - self.m[j][k]
+
+    def _send_back(self) -> None:
+        for k in range(len(self.chain) - 1, -1, -1):
+            self.b[k] = self.chain[k].backward(self.p[k + 1] + self.b[k + 1])
+
+    def _send_on(self, k: int) -> None:
+        if k:
+            self.a[k] = self.chain[k - 1].forward(self.a[k - 1] + self.p[k - 1])
 
 
 def barycentre_support(clouds: Sequence[Cloud], atoms: int, seed: int = 0) -> np.ndarray:
@@ -171,9 +203,3 @@ def _eps(x: Cloud, y: Cloud, eps: float | Sequence[float], unit: str, step: int)
     if unit != "absolute":
         raise UsageError("one eps per step needs eps_unit 'absolute'")
     return float(eps[min(step, len(eps) - 1)])
-
-
-def _log_kernel(x: Cloud, y: Cloud, eps: float) -> np.ndarray:
-    if not (eps > 0 and np.isfinite(eps)):
-        raise UsageError(f"eps {eps} is not above 0 and finite")
-    return squared_distances(x.atoms, y.atoms) / -eps

@@ -57,57 +57,44 @@ class AbsorbedKernel:
 
     def __init__(self, log_kernel: np.ndarray) -> None:
         self.log_kernel = log_kernel
-        self.rebuilt = 0
         self._kernel: np.ndarray | None = None
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         if self._kernel is not None:
-            answer = self._product(x - self._x, self._kernel.T)
+            answer = _product(x - self._x, self._kernel.T)
             if answer is not None:
                 return answer - self._y
-        return self._absorb_forward(x)
+        kernel, answer = _normalized(self.log_kernel + x[:, None], axis=0)
+        self._kernel, self._x, self._y = kernel, x.copy(), -answer
+        return answer
 
     def backward(self, y: np.ndarray) -> np.ndarray:
         if self._kernel is not None:
-            answer = self._product(y - self._y, self._kernel)
+            answer = _product(y - self._y, self._kernel)
             if answer is not None:
                 return answer - self._x
-        return self._absorb_backward(y)
-
-    @staticmethod
-    def _product(moved: np.ndarray, kernel: np.ndarray) -> np.ndarray | None:
-        """log(kernel @ exp(moved)), None where double precision does not reach."""
-        top = moved.max()
-        if not top - moved.min() < FAR:  # also where something is not finite
-            return None
-        sums = kernel @ np.exp(moved - top)
-        return np.log(sums) + top if sums.min() > LOST else None
-
-    def _absorb_forward(self, x: np.ndarray) -> np.ndarray:
-        kernel = self.log_kernel + x[:, None]
-        top = kernel.max(axis=0)
-        np.subtract(kernel, top, out=kernel)
-        np.exp(kernel, out=kernel)
-        sums = kernel.sum(axis=0)
-        kernel /= sums
-        answer = np.log(sums) + top
-        self._keep(kernel, x, -answer)
+        kernel, answer = _normalized(self.log_kernel + y, axis=1)
+        self._kernel, self._x, self._y = kernel, -answer, y.copy()
         return answer
 
-    def _absorb_backward(self, y: np.ndarray) -> np.ndarray:
-        kernel = self.log_kernel + y
-        top = kernel.max(axis=1)
-        np.subtract(kernel, top[:, None], out=kernel)
-        np.exp(kernel, out=kernel)
-        sums = kernel.sum(axis=1)
-        kernel /= sums[:, None]
-        answer = np.log(sums) + top
-        self._keep(kernel, -answer, y)
-        return answer
 
-    def _keep(self, kernel: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-        self._kernel, self._x, self._y = kernel, x.copy(), y.copy()
-        self.rebuilt += 1
+def _product(moved: np.ndarray, kernel: np.ndarray) -> np.ndarray | None:
+    """log(kernel @ exp(moved)), None where double precision does not reach."""
+    top = moved.max()
+    if not top - moved.min() < FAR:  # also where something is not finite
+        return None
+    sums = kernel @ np.exp(moved - top)
+    return np.log(sums) + top if sums.min() > LOST else None
+
+
+def _normalized(kernel: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """exp(kernel) with sums 1 along the axis, in the same memory, and the logarithms of the sums before."""
+    top = kernel.max(axis=axis, keepdims=True)
+    np.subtract(kernel, top, out=kernel)
+    np.exp(kernel, out=kernel)
+    sums = kernel.sum(axis=axis, keepdims=True)
+    kernel /= sums
+    return kernel, (np.log(sums) + top).ravel()
 
 
 def log_matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -68,37 +68,32 @@ def solve_path_jointly(
     which updates every potential once: O(s n^2).
     """
     check_path(clouds, eps)
-    stopping = stopping or Stopping()
-    costs = [squared_distances(x.atoms, y.atoms) for x, y in pairwise(clouds)]
-    kernels = [LogKernel(-cost / e) for cost, e in zip(costs, eps, strict=True)]
+    kernels = [
+        LogKernel(-squared_distances(x.atoms, y.atoms) / e)
+        for (x, y), e in zip(pairwise(clouds), eps, strict=True)
+    ]
     log_mu = [np.log(cloud.weights) for cloud in clouds]
-    s = len(clouds)
-    f = [np.zeros(len(cloud)) for cloud in clouds]
-    a: list[np.ndarray] = [np.zeros(len(cloud)) for cloud in clouds]
-    b: list[np.ndarray] = [np.zeros(len(cloud)) for cloud in clouds]
-    status, residual, error = "max_sweeps", np.inf, np.inf
-    residuals: list[float] = []
+    f, a, b = ([np.zeros(len(cloud)) for cloud in clouds] for _ in range(3))
     couplings: list[np.ndarray] = []
-    for _ in range(stopping.sweeps):
-        for k in range(s - 2, -1, -1):
+
+    def sweep() -> tuple[float, float]:
+        for k in range(len(kernels) - 1, -1, -1):
             b[k] = kernels[k].backward(f[k + 1] + b[k + 1])
         residual = 0.0
-        for k in range(s):
+        for k in range(len(clouds)):
             if k:
                 a[k] = kernels[k - 1].forward(a[k - 1] + f[k - 1])
             move = log_mu[k] - a[k] - b[k] - f[k]
             residual = max(residual, float(np.ptp(move)))
             f[k] = f[k] + move
-        couplings = [
-            (a[k] + f[k])[:, None] + kernels[k].log_kernel + (f[k + 1] + b[k + 1])
-            for k in range(s - 1)
+        couplings[:] = [
+            (a[k] + f[k])[:, None] + kernel.log_kernel + (f[k + 1] + b[k + 1])
+            for k, kernel in enumerate(kernels)
         ]
-        error = marginal_error(couplings, clouds)
-        residuals.append(residual)
-        if residual < stopping.hilbert or error < stopping.marginal_l1:
-            status = "converged"
-            break
-    return couplings, Convergence(status, residual, error, len(residuals), tuple(residuals))
+        return residual, marginal_error(couplings, clouds)
+
+    convergence = (stopping or Stopping()).repeat(sweep)
+    return couplings, convergence
 
 
 def marginal_error(log_couplings: Sequence[np.ndarray], clouds: Sequence[Cloud]) -> float:

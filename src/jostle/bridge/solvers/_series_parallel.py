@@ -12,14 +12,16 @@ the graph is a tree whose nodes are all constrained, and the problem is a batch 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, squared_distances
 from jostle.bridge.problem._thin import thinned
 from jostle.bridge.solvers._logs import log_matmul, log_sum_exp
-from jostle.bridge.solvers._sinkhorn import Convergence, Stopping, solve_edge
+from jostle.bridge.solvers._path import marginal_error
+from jostle.bridge.solvers._sinkhorn import Convergence, Stopping, check_eps, solve_edge
 from jostle.errors import BadData, UsageError
 
 
@@ -53,136 +55,116 @@ def solve_series_parallel(
     terminal_atoms: thin source and sink to so many atoms (k-means), which makes a sweep O(J s r n^2)
     instead of O(J s n^3).
     """
-    J = len(chains)
-    if not J or len({len(chain) for chain in chains}) != 1 or not len(chains[0]):
+    if not chains or len({len(chain) for chain in chains}) != 1 or not len(chains[0]):
         raise BadData("every core needs the same number of inner snapshots, at least one")
     stopping = stopping or Stopping()
     if terminal_atoms is not None:
         source, sink = thinned(source, terminal_atoms, seed), thinned(sink, terminal_atoms, seed)
     nodes = [[source, *chain, sink] for chain in chains]
-    steps = len(nodes[0]) - 1
-    all_eps = [[_eps(n[k], n[k + 1], eps, eps_unit) for k in range(steps)] for n in nodes]
+    each = [[_eps(x, y, eps, eps_unit) for x, y in pairwise(chain)] for chain in nodes]
     if len(source.merged) == 1 or len(sink.merged) == 1:
-        return _as_paths(nodes, all_eps, source, sink, stopping)
-    log_kernels = [
-        [squared_distances(n[k].atoms, n[k + 1].atoms) / -e[k] for k in range(steps)]
-        for n, e in zip(nodes, all_eps, strict=True)
-    ]
-    return _sweep(nodes, log_kernels, all_eps, source, sink, stopping)
+        couplings, ended = _as_paths(nodes, each, stopping)
+    else:
+        state = _Chains(nodes, each)
+        ended = stopping.repeat(state.sweep)
+        couplings = state.couplings()
+    errors = [marginal_error(*both) for both in zip(couplings, nodes, strict=True)]
+    return SeriesParallel(couplings, source, sink, replace(ended, marginal_l1=max(errors)), each)
 
 
-def _sweep(
-    nodes: list[list[Cloud]],
-    L: list[list[np.ndarray]],
-    eps: list[list[float]],
-    source: Cloud,
-    sink: Cloud,
-    stopping: Stopping,
-) -> SeriesParallel:
-    J, steps = len(nodes), len(L[0])
-    log_mu = [[np.log(cloud.weights) for cloud in chain] for chain in nodes]
-    u, w = np.log(source.weights), np.log(sink.weights)
-    f = [[log_mu[j][k].copy() for k in range(steps + 1)] for j in range(J)]  # ends unused
-    status, residual, error, sweep = "max_sweeps", np.inf, np.inf, 0
-    residuals: list[float] = []
+class _Chains:
+    """The potentials, in logarithms, of the source (u), the sink (w) and the inner nodes (f[j][k]).
 
-    def to_sink(j: int) -> list[np.ndarray]:
-        """Y[k]: (n_k, n_sink) log of all ways from node k to the sink, without node k."""
-        ways = [L[j][steps - 1]]
-        for k in range(steps - 2, -1, -1):
-            ways.append(log_matmul(L[j][k] + f[j][k + 1], ways[-1]))
+    ways[j][k]: (n_k, n_sink) log of all ways from node k of chain j to the sink, without node k.
+    """
+
+    def __init__(self, nodes: list[list[Cloud]], eps: list[list[float]]) -> None:
+        self.nodes, self.inner = nodes, range(1, len(eps[0]))
+        self.L = [
+            [
+                squared_distances(x.atoms, y.atoms) / -e
+                for x, y, e in zip(n, n[1:], each, strict=False)
+            ]
+            for n, each in zip(nodes, eps, strict=True)
+        ]
+        self.log_mu = [[np.log(cloud.weights) for cloud in chain] for chain in nodes]
+        self.u, self.w = self.log_mu[0][0], self.log_mu[0][-1]
+        self.f = [[mu.copy() for mu in chain] for chain in self.log_mu]  # ends unused
+        self.ways = [self._to_sink(j) for j in range(len(nodes))]
+
+    def sweep(self) -> tuple[float, float]:
+        """Update every potential once; the Hilbert residual and the L1 error before it."""
+        source, sink = self.nodes[0][0].weights, self.nodes[0][-1].weights
+        through = self._through()
+        moves = [(source, np.log(source) - self.u - log_sum_exp(through + self.w, axis=1))]
+        self.u = self.u + moves[-1][1]
+        moves.append((sink, np.log(sink) - self.w - log_sum_exp(through + self.u[:, None], axis=0)))
+        self.w = self.w + moves[-1][1]
+        for j, (mu, f, L) in enumerate(zip(self.log_mu, self.f, self.L, strict=True)):
+            from_sink = log_matmul(self._outside(j).T, L[0])
+            for k in self.inner:
+                move = mu[k] - f[k] - log_sum_exp(from_sink.T + self.ways[j][k], axis=1)
+                moves.append((np.exp(mu[k]), move))
+                f[k] = f[k] + move
+                if k < self.inner[-1]:
+                    from_sink = log_matmul(from_sink + f[k], L[k])
+            self.ways[j] = self._to_sink(j)
+        error = max(float((mu * np.abs(np.expm1(-move))).sum()) for mu, move in moves)
+        return max(float(np.ptp(move)) for _, move in moves), error
+
+    def couplings(self) -> list[list[np.ndarray]]:
+        """[j][k]: log of the joint law of nodes k and k + 1 of chain j."""
+        every = []
+        for j, (f, L) in enumerate(zip(self.f, self.L, strict=True)):
+            outside, ways = self._outside(j), self.ways[j]
+            found = [L[0] + log_matmul(outside, (f[1][:, None] + ways[1]).T)]
+            from_sink = log_matmul(outside.T, L[0])
+            for k in self.inner:
+                here = f[k][:, None] + L[k]
+                if k == self.inner[-1]:
+                    found.append(from_sink.T + here)
+                else:
+                    found.append(here + f[k + 1] + log_matmul(from_sink.T, ways[k + 1].T))
+                    from_sink = log_matmul(from_sink + f[k], L[k])
+            every.append(found)
+        return every
+
+    def _to_sink(self, j: int) -> list[np.ndarray]:
+        ways = [self.L[j][-1]]
+        for k in reversed(self.inner):
+            ways.append(log_matmul(self.L[j][k - 1] + self.f[j][k], ways[-1]))
         return ways[::-1]
 
-    ways = [to_sink(j) for j in range(J)]
-    A = [ways[j][0] for j in range(J)]  # (n_source, n_sink) through chain j
-    for sweep in range(1, stopping.sweeps + 1):
-        residual = error = 0.0
-        through = sum(A[1:], A[0])
-        for side in (0, 1):
-            if side == 0:
-                move = np.log(source.weights) - u - log_sum_exp(through + w, axis=1)
-                u = u + move
-                weights = source.weights
-            else:
-                move = np.log(sink.weights) - w - log_sum_exp(through + u[:, None], axis=0)
-                w = w + move
-                weights = sink.weights
-            residual = max(residual, float(np.ptp(move)))
-            error = max(error, float((weights * np.abs(np.expm1(-move))).sum()))
-        for j in range(J):
-            W = u[:, None] + (sum(A[1:], A[0]) - A[j]) + w
-            Y = ways[j] if sweep == 1 else to_sink(j)
-            Z = log_matmul(W.T, L[j][0])
-            for k in range(1, steps):
-                move = log_mu[j][k] - f[j][k] - log_sum_exp(Z.T + Y[k], axis=1)
-                residual = max(residual, float(np.ptp(move)))
-                error = max(error, float((np.exp(log_mu[j][k]) * np.abs(np.expm1(-move))).sum()))
-                f[j][k] = f[j][k] + move
-                if k < steps - 1:
-                    Z = log_matmul(Z + f[j][k], L[j][k])
-            ways[j] = to_sink(j)
-            A[j] = ways[j][0]
-        residuals.append(residual)
-        if residual < stopping.hilbert or error < stopping.marginal_l1:
-            status = "converged"
-            break
-    couplings = []
-    for j in range(J):
-        W = u[:, None] + (sum(A[1:], A[0]) - A[j]) + w
-        Y = ways[j]
-        found = [L[j][0] + log_matmul(W, (f[j][1][:, None] + Y[1]).T)]
-        Z = log_matmul(W.T, L[j][0])
-        for k in range(1, steps):
-            here = f[j][k][:, None] + L[j][k]
-            if k == steps - 1:
-                found.append(Z.T + here)
-            else:
-                found.append(here + f[j][k + 1] + log_matmul(Z.T, Y[k + 1].T))
-                Z = log_matmul(Z + f[j][k], L[j][k])
-        couplings.append(found)
-    error = _error(couplings, nodes)
-    end = Convergence(status, residual, error, sweep, tuple(residuals))
-    return SeriesParallel(couplings, source, sink, end, eps)
+    def _through(self) -> np.ndarray:
+        """(n_source, n_sink) log of the product over the chains of all ways through each."""
+        return sum((ways[0] for ways in self.ways[1:]), self.ways[0][0])
+
+    def _outside(self, j: int) -> np.ndarray:
+        """(n_source, n_sink) log of all ways between the terminals but those through chain j."""
+        return self.u[:, None] + (self._through() - self.ways[j][0]) + self.w
 
 
 def _as_paths(
-    nodes: list[list[Cloud]],
-    eps: list[list[float]],
-    source: Cloud,
-    sink: Cloud,
-    stopping: Stopping,
-) -> SeriesParallel:
+    nodes: list[list[Cloud]], eps: list[list[float]], stopping: Stopping
+) -> tuple[list[list[np.ndarray]], Convergence]:
     solved = [
-        [solve_edge(chain[k], chain[k + 1], e[k], stopping=stopping) for k in range(len(chain) - 1)]
-        for chain, e in zip(nodes, eps, strict=True)
+        [
+            solve_edge(x, y, e, stopping=stopping)
+            for (x, y), e in zip(pairwise(chain), each, strict=True)
+        ]
+        for chain, each in zip(nodes, eps, strict=True)
     ]
     ends = [edge.convergence for chain in solved for edge in chain]
     worst = max(ends, key=lambda c: (not c.converged, c.hilbert))
-    couplings = [[edge.log_coupling for edge in chain] for chain in solved]
-    error = _error(couplings, nodes)
     sweeps = max(c.sweeps for c in ends)
-    end = Convergence(worst.status, worst.hilbert, error, sweeps)
-    return SeriesParallel(couplings, source, sink, end, eps)
+    ended = Convergence(worst.status, worst.hilbert, worst.marginal_l1, sweeps)
+    return [[edge.log_coupling for edge in chain] for chain in solved], ended
 
 
 def _eps(x: Cloud, y: Cloud, eps: float, unit: str) -> float:
     if unit == "absolute":
-        found = eps
-    elif unit == "spread":
-        median = float(np.median(squared_distances(x.atoms, y.atoms)))
-        found = max(eps * (x.spread + y.spread) / 2, 0.2 * median) or 1.0
-    else:
+        return check_eps(eps)
+    if unit != "spread":
         raise UsageError(f"eps_unit {unit!r}", fix="One of spread, absolute.")
-    if not (found > 0 and np.isfinite(found)):
-        raise UsageError(f"eps {found} is not above 0 and finite")
-    return found
-
-
-def _error(couplings: list[list[np.ndarray]], nodes: list[list[Cloud]]) -> float:
-    worst = 0.0
-    for chain, clouds in zip(couplings, nodes, strict=True):
-        for k, coupling in enumerate(chain):
-            mass = np.exp(np.minimum(coupling, 700))
-            worst = max(worst, float(np.abs(mass.sum(axis=1) - clouds[k].weights).sum()))
-            worst = max(worst, float(np.abs(mass.sum(axis=0) - clouds[k + 1].weights).sum()))
-    return worst
+    median = float(np.median(squared_distances(x.atoms, y.atoms)))
+    return check_eps(max(eps * (x.spread + y.spread) / 2, 0.2 * median) or 1.0)

@@ -11,6 +11,7 @@ of n^3 operations each.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,7 +62,24 @@ class Stopping:
 
     def __post_init__(self) -> None:
         if not (self.hilbert >= 0 and self.marginal_l1 >= 0 and self.sweeps >= 1):
-            raise UsageError(f"{self} makes no sense", fix="Say positive numbers.")
+            raise UsageError(
+                f"{self} is not a valid rule for stopping", fix="Give positive numbers."
+            )
+
+    def repeat(self, sweep: Callable[[], tuple[float, float]]) -> Convergence:
+        """Do sweeps, each of which returns its Hilbert residual and L1 error, until one of them is good."""
+        residuals: list[float] = []
+        status, residual, error = "max_sweeps", np.inf, np.inf
+        while status == "max_sweeps" and len(residuals) < self.sweeps:
+            residual, error = sweep()
+            residuals.append(residual)
+            if self.reached(residual, error):
+                status = "converged"
+        return Convergence(status, residual, error, len(residuals), tuple(residuals))
+
+    def reached(self, residual: float, error: float) -> bool:
+        """Whether a sweep with this Hilbert residual and L1 error is the last one."""
+        return residual < self.hilbert or error < self.marginal_l1
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +157,13 @@ class Coupling:
         return None
 
 
+def check_eps(eps: float) -> float:
+    """The same eps. Raises UsageError where it is not above 0 and finite."""
+    if not (eps > 0 and np.isfinite(eps)):
+        raise UsageError(f"eps {eps} is not above 0 and finite")
+    return eps
+
+
 def solve_edge(
     x: Cloud,
     y: Cloud,
@@ -155,8 +180,7 @@ def solve_edge(
     as the published multi-core code has it; otherwise its square. A cloud of one atom needs no solver.
     Raises UsageError for an eps that is not above 0 and finite.
     """
-    if not (eps > 0 and np.isfinite(eps)):
-        raise UsageError(f"eps {eps} is not above 0 and finite")
+    check_eps(eps)
     cost = squared_distances(x.atoms, y.atoms)
     if euclid:
         np.sqrt(cost, out=cost)
@@ -217,7 +241,7 @@ def sinkhorn(
         residual = float(np.ptp(move))
         residuals.append(residual)
         error = float(np.abs(mu * np.expm1(np.minimum(-move, 700))).sum())
-        if residual < stopping.hilbert or error < stopping.marginal_l1:
+        if stopping.reached(residual, error):
             status = "converged"
             break
         if residual < 0.9 * best:
