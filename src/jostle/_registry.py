@@ -1,0 +1,46 @@
+"""What installed packages offer under a group of entry points, found by name, loaded when first asked for.
+
+Jostle's own methods, readers and importers are found in the same way as those of another package.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Any
+
+from jostle.errors import UnknownName, UsageError
+
+
+def names_of(group: str) -> tuple[str, ...]:
+    """The names in a group, sorted. Nothing is imported for it."""
+    return tuple(sorted({point.name for point in entry_points(group=group)}))
+
+
+def is_own(group: str, name: str) -> bool:
+    """Whether Jostle itself offers it."""
+    return any(p.value.startswith("jostle.") for p in entry_points(group=group, name=name))
+
+
+def load(group: str, name: str) -> Any:
+    """What stands behind a name of a group, imported.
+
+    Raises UnknownName for a name that no package offers, UsageError for one that two packages do, or that
+    cannot be imported.
+    """
+    points = {point.value: point for point in entry_points(group=group, name=name)}
+    kind = group.removeprefix("jostle.").replace("_", " ").removesuffix("s")
+    if not points:
+        raise UnknownName(kind, name, names_of(group))
+    if len(points) > 1:
+        raise UsageError(
+            f"several packages offer the {kind} {name!r}: {', '.join(sorted(points))}",
+            fix="Uninstall all but one of them.",
+        )
+    (point,) = points.values()
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"the {kind} {name!r} cannot be loaded from {point.value}: {error}",
+            fix="Install or repair the package that offers it.",
+        ) from error
