@@ -20,12 +20,24 @@ REQUIRED = dataclasses.MISSING
 
 @dataclass(frozen=True)
 class Positional:
-    """Marks a field that a command takes by its place: Annotated[Path, "The dataset.", Positional()]."""
+    """Marks a field that a command takes by its place: Annotated[Path, "The dataset.", Positional()].
+
+    metavar: what stands for it in the help; by default its name.
+    """
+
+    metavar: str | None = None
 
 
 @dataclass(frozen=True)
 class Short:
     """Marks a field that a command also takes by one letter: Short("-o")."""
+
+    flag: str
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Marks a field whose option is not called as the field is: Flag("--budget"), Flag("--on/--off")."""
 
     flag: str
 

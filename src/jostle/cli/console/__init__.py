@@ -2,7 +2,11 @@
 
 from jostle._report import duration as duration
 from jostle._report import percent as percent
+from jostle.cli.console._options import command_of as command_of
+from jostle.cli.console._output import note as note
 from jostle.cli.console._output import print_json as print_json
 from jostle.cli.console._output import print_table as print_table
+from jostle.cli.console._output import say as say
+from jostle.cli.console._output import show as show
 from jostle.cli.console._progress import fit_progress as fit_progress
 from jostle.cli.console._progress import progress_bar as progress_bar

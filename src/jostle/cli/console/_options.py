@@ -9,34 +9,39 @@ from typing import Annotated, Any, Optional
 import click
 import typer
 
-from jostle._options import REQUIRED, Limits, Option, Positional, Short, options_of
+from jostle._options import REQUIRED, Flag, Limits, Option, Positional, Short, options_of
 
 Parameters = list[inspect.Parameter]
 
 
 def command_of(
-    settings: type, act: Callable[..., Any], shared: Callable[..., Any] | None = None
+    settings: type | tuple[type, ...],
+    act: Callable[..., Any],
+    shared: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """A function for typer: `act(settings(...), **others)`.
 
-    settings: a frozen dataclass whose fields become options. shared: a function whose own parameters
-    (with typer annotations) the command takes besides, and which are handed to `act` by name.
+    settings: a frozen dataclass whose fields become options, or several, of which `act` takes one each; a
+    field that two of them have is one option. The docstring of the first is the help. shared: a function
+    whose own parameters (with typer annotations) the command takes besides, handed to `act` by name.
     """
-    fields = options_of(settings)
-    names = [option.name for option in fields]
-    own = [_parameter(option) for option in fields]
+    records = settings if isinstance(settings, tuple) else (settings,)
+    fields = {record: options_of(record) for record in records}
+    own = {option.name: _parameter(option) for known in fields.values() for option in known}
     others = [] if shared is None else _parameters(shared)
 
     def command(**values: Any) -> Any:
-        given = {
-            name: _value(option, values.pop(name))
-            for name, option in zip(names, fields, strict=True)
-        }
-        return act(settings(**given), **values)
+        made = [
+            record(**{option.name: _value(option, values[option.name]) for option in known})
+            for record, known in fields.items()
+        ]
+        return act(*made, **{name: v for name, v in values.items() if name not in own})
 
-    command.__doc__ = inspect.getdoc(settings)
+    command.__doc__ = inspect.getdoc(records[0])
     # Required ones first: Python wants it so, and the order of options means nothing to the command line.
-    parameters = sorted([*own, *others], key=lambda p: p.default is not inspect.Parameter.empty)
+    parameters = sorted(
+        [*own.values(), *others], key=lambda p: p.default is not inspect.Parameter.empty
+    )
     command.__signature__ = inspect.Signature(parameters)
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     return command
@@ -50,30 +55,41 @@ def _parameters(function: Callable[..., Any]) -> Parameters:
 def _parameter(option: Option) -> inspect.Parameter:
     kind: Any = list[option.kind] if option.is_many else option.kind
     required = option.default is REQUIRED
-    if option.is_optional or (option.is_many and not option.default):
+    if option.is_optional or (option.is_many and not required and not option.default):
         kind = Optional[kind]  # noqa: UP045 (made at run time)
     default: Any = option.default
     if option.is_many and not required:
         default = list(option.default) if option.default else None
-    said: dict[str, Any] = {"help": option.help}
-    for mark in option.marks:
-        if isinstance(mark, Limits):
-            said |= {"min": mark.least, "max": mark.most}
+    given: dict[str, Any] = {"help": option.help}
+    if limits := _mark(option, Limits):
+        given |= {"min": limits.least, "max": limits.most}
     if option.choices:
-        said["click_type"] = click.Choice(option.choices)
-    if any(isinstance(mark, Positional) for mark in option.marks):
-        annotation = Annotated[kind, typer.Argument(**said)]
+        given["click_type"] = click.Choice(option.choices)
+    if place := _mark(option, Positional):
+        annotation = Annotated[kind, typer.Argument(metavar=place.metavar, **given)]
     else:
-        flag = "--" + option.name.rstrip("_").replace("_", "-")
-        flags = [f"{flag}/--no-{flag[2:]}" if option.kind is bool and option.default else flag]
-        flags += [mark.flag for mark in option.marks if isinstance(mark, Short)]
-        annotation = Annotated[kind, typer.Option(*flags, **said)]
+        annotation = Annotated[kind, typer.Option(*_flags(option), **given)]
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if required else default,
         annotation=annotation,
     )
+
+
+def _flags(option: Option) -> list[str]:
+    flag, short = _mark(option, Flag), _mark(option, Short)
+    if flag is not None:
+        name = flag.flag
+    else:
+        name = "--" + option.name.rstrip("_").replace("_", "-")
+        if option.kind is bool and option.default:
+            name = f"{name}/--no-{name[2:]}"
+    return [name, short.flag] if short is not None else [name]
+
+
+def _mark(option: Option, kind: type) -> Any:
+    return next((mark for mark in option.marks if isinstance(mark, kind)), None)
 
 
 def _value(option: Option, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What commands print: durations, tables, JSON. Imports rich only when a table is drawn."""
+"""What commands print: results on stdout as lines, tables or one JSON document; notes on stderr."""
 
 from __future__ import annotations
 
@@ -8,10 +8,59 @@ from typing import Any
 
 import typer
 
+from jostle._report import Report, Table
+
+
+def say(text: object = "") -> None:
+    """A line of the result, on stdout."""
+    typer.echo(text)
+
+
+def note(text: object) -> None:
+    """A line beside the result, on stderr."""
+    typer.echo(text, err=True)
+
 
 def print_json(document: dict[str, Any]) -> None:
     """One document on stdout. JSON has no infinity and no NaN: both become null."""
     typer.echo(json.dumps(_finite(document), ensure_ascii=False))
+
+
+def show(report: Report, as_json: bool) -> None:
+    """The document of a report, or its tables and lines and where its figures are."""
+    if as_json:
+        print_json(report.document)
+        return
+    for part in report.tables:
+        if isinstance(part, Table):
+            print_table(part.columns, part.rows, part.right, part.title)
+        else:
+            say(part)
+    for path in report.figures:
+        say(path)
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[int] = (),
+    title: str = "",
+) -> None:
+    """A table on stdout; columns whose number is in `right` are aligned there."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(
+        title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold"
+    )
+    for number, name in enumerate(columns):
+        grid.add_column(name, justify="right" if number in right else "left", no_wrap=True)
+    for row in rows:
+        grid.add_row(*(Text(cell) for cell in row))
+    # Through a pipe there is no width to fit: columns keep their own.
+    console = Console(highlight=False)
+    Console(highlight=False, width=None if console.is_terminal else 200).print(grid)
 
 
 def _finite(value: Any) -> Any:
@@ -22,21 +71,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return None
     return value
-
-
-def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
-) -> None:
-    """A table on stdout; columns whose number is in `right` are aligned there."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, name in enumerate(columns):
-        table.add_column(name, justify="right" if number in right else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    # Through a pipe there is no width to fit: columns keep their own.
-    console = Console(highlight=False)
-    Console(highlight=False, width=None if console.is_terminal else 200).print(table)
