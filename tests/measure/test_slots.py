@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,9 @@ import pytest
 import wasmtime
 
 from jostle.measure import find_workloads
-from jostle.measure.slots._harness import CAPACITY, Harness, Probe
+from jostle.measure.slots._beats import CAPACITY
+from jostle.measure.slots._harness import Harness
+from jostle.measure.slots._harness_wasm import KernelInstance, Probe, kernels_on
 from jostle.measure.slots._slots import Slot, child_environment, gather
 
 COUNTING = """
@@ -24,8 +27,8 @@ COUNTING = """
 @pytest.mark.parametrize("engine", ["speed", "pulley"])
 def test_beats_rise_and_are_as_many_as_repetitions(engine: str, make_workload) -> None:
     workload = make_workload("counting", COUNTING)
-    harness = Harness(engine)
-    harness.prepare(str(workload.module), workload.digest, 1)
+    harness = Harness(kernels_on(engine))
+    harness.prepare([workload.part()])
     start_ns = time.monotonic_ns() + 2_000_000
     beats = harness.beats(3, start_ns, start_ns + 5_000_000)
     times = np.frombuffer(beats.times, "<i8") + beats.clock_offset_ns
@@ -40,8 +43,8 @@ def test_beats_rise_and_are_as_many_as_repetitions(engine: str, make_workload) -
 
 def test_every_repetition_is_run_with_its_argument() -> None:
     workload = find_workloads(["chase-s"])[0]
-    harness = Harness("speed")
-    harness.prepare(str(workload.module), workload.digest, 1 << 20)
+    harness = Harness(kernels_on("speed"))
+    harness.prepare([replace(workload, argument=1 << 20).part()])
     now_ns = time.monotonic_ns()
     beats = harness.beats(2, now_ns, now_ns + 1_000_000)
     store = wasmtime.Store()
@@ -50,18 +53,18 @@ def test_every_repetition_is_run_with_its_argument() -> None:
     ).exports(store)
     exports["setup"](store, 1 << 20)  # pyright: ignore[reportCallIssue]
     exports["run"](store, 2 * beats.count)  # pyright: ignore[reportCallIssue]
-    kernel = harness._linker.get(
-        harness._store, "kernel", "checksum"
-    )  # where its chase has come to
-    assert kernel(harness._store) == exports["checksum"](store)  # pyright: ignore[reportCallIssue]
+    (instance,) = harness.parts
+    assert isinstance(instance, KernelInstance)
+    there = instance.kernel["checksum"](instance.store)  # where its chase has come to
+    assert there == exports["checksum"](store)  # pyright: ignore[reportCallIssue]
 
 
 def test_a_fresh_instance_forgets_the_last(make_workload) -> None:
     run = COUNTING + "(if (i32.gt_u (i32.load (i32.const 0)) (i32.const 5)) (then unreachable))"
     workload = make_workload("forgetful", run)
-    harness = Harness("speed")
+    harness = Harness(kernels_on("speed"))
     for _ in range(3):
-        harness.prepare(str(workload.module), workload.digest, 1)
+        harness.prepare([workload.part()])
         assert harness.beats(5, 0, 0).count == 1
     with pytest.raises(wasmtime.Trap):
         harness.beats(5, 0, 0)

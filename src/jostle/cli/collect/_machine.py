@@ -37,7 +37,7 @@ def print_check(as_json: bool) -> None:
             f"ten), cores up to {found.slowdown_p90_ratio:.2f} times slower than usual, sleepers up "
             f"to {1000 * found.lateness_p99_seconds:.1f} ms late"
         )
-        for name, load in found.strangers:
+        for name, load in found.other_processes:
             typer.echo(f"  {name}: {load:.1%} of a core")
     if not found.quiet:
         raise typer.Exit(1)

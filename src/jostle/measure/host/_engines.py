@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -31,9 +30,10 @@ _REGALLOC_SINGLE_PASS = 1
 class EngineSetting:
     """One way to run workloads.
 
-    what: a phrase. The next three become features of the platform; None is not known. apply: of a
-    wasmtime setting. host: which program a slot is, python or what `_slot_js` starts. runs: the
-    kinds of workloads that it can run.
+    what: a phrase. The next three become features of the platform; None is not known. config: of a
+    wasmtime setting, the attributes of its configuration; private: a setter of the C API that only
+    private bindings reach, and its value. host: which program a slot is, python or what `_slot.js`
+    starts. runs: the kinds of workloads that it can run.
     """
 
     name: str
@@ -41,66 +41,39 @@ class EngineSetting:
     optimizes: bool
     interprets: bool
     checks_bounds: bool | None
-    apply: Callable[[Any], None] | None = None
+    config: tuple[tuple[str, Any], ...] | None = None
+    private: tuple[str, int] | None = None
     host: str = "python"
     runs: tuple[str, ...] = ("kernel", "wasi")
 
     @property
     def is_wasmtime(self) -> bool:
         """Whether it is a setting of wasmtime."""
-        return self.apply is not None
+        return self.config is not None
 
 
-def _speed(config: Any) -> None:
-    config.cranelift_opt_level = "speed"
-
-
-def _none(config: Any) -> None:
-    config.cranelift_opt_level = "none"
-
-
-def _checked(config: Any) -> None:
-    # Without guard pages around the memory every access is compared with its size first.
-    config.cranelift_opt_level = "speed"
-    config.memory_reservation = 0
-    config.memory_guard_size = 0
-
-
-def _pulley(config: Any) -> None:
-    config.target = "pulley64"
-
-
-def _winch(config: Any) -> None:
-    from wasmtime import _ffi
-
-    _ffi.wasmtime_config_strategy_set(config.ptr(), _STRATEGY_WINCH)
-
-
-def _single_pass(config: Any) -> None:
-    from wasmtime import _ffi
-
-    setter = _ffi.wasmtime_config_cranelift_regalloc_algorithm_set
-    setter(config.ptr(), _REGALLOC_SINGLE_PASS)
-
+_SPEED = ("cranelift_opt_level", "speed")
+# Without guard pages around the memory every access is compared with its size first.
+_CHECKED = (_SPEED, ("memory_reservation", 0), ("memory_guard_size", 0))
+_NONE = (("cranelift_opt_level", "none"),)
+_WINCH = ("wasmtime_config_strategy_set", _STRATEGY_WINCH)
+_SINGLE_PASS = ("wasmtime_config_cranelift_regalloc_algorithm_set", _REGALLOC_SINGLE_PASS)
 
 SETTINGS = {
     setting.name: setting
     for setting in (
-        EngineSetting("speed", "Cranelift, optimising", True, False, False, _speed),
-        EngineSetting("none", "Cranelift, not optimising", False, False, False, _none),
-        EngineSetting("checked", "as speed, explicit bounds checks", True, False, True, _checked),
-        EngineSetting("pulley", "the Pulley interpreter", True, True, None, _pulley),
-        EngineSetting("winch", "the Winch baseline compiler", False, False, False, _winch),
+        EngineSetting("speed", "Cranelift, optimising", True, False, False, (_SPEED,)),
+        EngineSetting("none", "Cranelift, not optimising", False, False, False, _NONE),
+        EngineSetting("checked", "as speed, explicit bounds checks", True, False, True, _CHECKED),
         EngineSetting(
-            "singlepass", "Cranelift, single-pass registers", True, False, False, _single_pass
+            "pulley", "the Pulley interpreter", True, True, None, (("target", "pulley64"),)
+        ),
+        EngineSetting("winch", "the Winch baseline compiler", False, False, False, (), _WINCH),
+        EngineSetting(
+            "singlepass", "Cranelift, single-pass registers", True, False, False, (), _SINGLE_PASS
         ),
         EngineSetting(
-            "native",
-            "gcc -O2, and command lines",
-            True,
-            False,
-            None,
-            runs=("native", "command"),
+            "native", "gcc -O2, and command lines", True, False, None, runs=("native", "command")
         ),
         EngineSetting("node", "V8's TurboFan", True, False, None, host="node", runs=("kernel",)),
         EngineSetting(
@@ -150,9 +123,15 @@ def make_engine(name: str, *, fuel: bool = False) -> wasmtime.Engine:
     config.parallel_compilation = False
     config.consume_fuel = fuel
     try:
-        if setting.apply is None:
+        if setting.config is None:
             raise UsageError(f"{name!r} is not a setting of wasmtime")
-        setting.apply(config)
+        for attribute, value in setting.config:
+            setattr(config, attribute, value)
+        if setting.private is not None:
+            from wasmtime import _ffi
+
+            setter, value = setting.private
+            getattr(_ffi, setter)(config.ptr(), value)
         return wasmtime.Engine(config)
     except (AttributeError, ImportError, TypeError, wasmtime.WasmtimeError) as error:
         raise UsageError(f"this wasmtime does not offer engine {name!r}: {error}") from error

@@ -6,11 +6,13 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jostle.errors import NotPermitted
+from jostle.errors import NotPermitted, UsageError
 from jostle.measure.host._engines import engine_setting, gcc_version, wasmtime_version
+from jostle.measure.host._proc import text_of
 from jostle.measure.host._variants import variant_of
 
 _CPUS = Path("/sys/devices/system/cpu")
@@ -30,6 +32,15 @@ def usable_cores() -> tuple[int, ...]:
         ) from None
 
 
+def chosen_cores(cores: Iterable[int] | None) -> tuple[int, ...]:
+    """These cores in order, each once; None means all that are usable. Raises UsageError, NotPermitted."""
+    usable = usable_cores()
+    chosen = usable if cores is None else tuple(sorted(set(cores)))
+    if not chosen or not set(chosen) <= set(usable):
+        raise UsageError(f"cores {chosen} are not all among those usable here, {usable}")
+    return chosen
+
+
 def machine_facts(cores: tuple[int, ...]) -> dict[str, Any]:
     """CPU, caches, memory and kernel, keyed by feature name; sizes in bytes, frequencies in hertz.
 
@@ -39,7 +50,7 @@ def machine_facts(cores: tuple[int, ...]) -> dict[str, Any]:
     listed = cpu.get("flags") or cpu.get("Features")
     extensions = set(listed.split()) if listed else None
     first = cores[0]
-    governor = _text(_CPUS / f"cpu{first}/cpufreq/scaling_governor")
+    governor = text_of(_CPUS / f"cpu{first}/cpufreq/scaling_governor")
     kilohertz = _number(_CPUS / f"cpu{first}/cpufreq/cpuinfo_max_freq")
     return {
         "architecture": platform.machine() or None,
@@ -110,7 +121,7 @@ def device_name(cores: tuple[int, ...]) -> str:
 def _cpuinfo() -> dict[str, str]:
     """The first processor's entry in /proc/cpuinfo, with what stands after all (on Arm boards)."""
     found: dict[str, str] = {}
-    for line in (_text(Path("/proc/cpuinfo")) or "").splitlines():
+    for line in (text_of("/proc/cpuinfo") or "").splitlines():
         key, colon, value = line.partition(":")
         if colon and value.strip():
             found.setdefault(key.strip(), value.strip())
@@ -127,15 +138,15 @@ def _caches(core: int) -> dict[str, int | None]:
     """Data or unified cache of each level, in bytes, and how many CPUs share the last."""
     sizes: dict[str, int | None] = {f"cache_level{level}_bytes": None for level in (1, 2, 3)}
     for index in sorted((_CPUS / f"cpu{core}/cache").glob("index*")):
-        level, size = _number(index / "level"), _text(index / "size")
+        level, size = _number(index / "level"), text_of(index / "size")
         scale = {"K": 1024, "M": 1024**2}.get((size or " ")[-1])
-        if level in (1, 2, 3) and size and scale and _text(index / "type") != "Instruction":
+        if level in (1, 2, 3) and size and scale and text_of(index / "type") != "Instruction":
             sizes[f"cache_level{level}_bytes"] = int(size[:-1]) * scale
     return sizes
 
 
 def _threads_per_core(core: int) -> int | None:
-    siblings = _text(_CPUS / f"cpu{core}/topology/thread_siblings_list")
+    siblings = text_of(_CPUS / f"cpu{core}/topology/thread_siblings_list")
     if not siblings:
         return None
     spans = [part.split("-") for part in siblings.split(",")]
@@ -149,13 +160,6 @@ def _main_memory() -> int | None:
         return None
 
 
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip() or None
-    except OSError:
-        return None
-
-
 def _number(path: Path) -> int | None:
-    text = _text(path)
+    text = text_of(path)
     return int(text) if text and text.isdigit() else None

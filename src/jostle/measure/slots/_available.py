@@ -7,7 +7,6 @@ library, may abort it.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterable, Sequence
 from functools import cache
 
@@ -15,11 +14,10 @@ from jostle.errors import UsageError
 from jostle.measure.host._engines import (
     SETTINGS,
     EngineSetting,
-    engine_setting,
     wasmtime_version,
     with_variant,
 )
-from jostle.measure.slots._slots import Slot, gather
+from jostle.measure.slots._slots import Slot
 from jostle.measure.workloads._workloads import Workload
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
@@ -30,15 +28,12 @@ CHECKSUM = 0xC066E5A2CAA60010
 _TIMEOUT_SECONDS = 60.0
 
 
-@cache
 def available_engines() -> tuple[str, ...]:
     """The engines that gave the right result here, wasmtime's usual settings first.
 
     Raises MissingExtra where wasmtime is not installed.
     """
-    wasmtime_version()
-    found = why_not(tuple(SETTINGS.values()))
-    return tuple(name for name in SETTINGS if found[name] is None)
+    return tuple(name for name, _, reason in engine_table() if reason is None)
 
 
 def engine_table() -> list[tuple[str, str, str | None]]:
@@ -55,11 +50,10 @@ def find_engines(wanted: Iterable[str] | None) -> tuple[str, ...]:
     names = {with_variant(name) for name in wanted}
     if not names:
         raise UsageError("no engine to measure on", fix=f"Choose from {', '.join(SETTINGS)}.")
+    reasons = {name: reason for name, _, reason in engine_table()}
     for name in sorted(names):
-        if engine_setting(name).name not in available_engines():
-            setting = engine_setting(name)
-            why = why_not((setting,))[setting.name]
-            raise UsageError(f"this machine does not offer engine {name!r}: {why}")
+        if (reason := reasons[name.partition("@")[0]]) is not None:
+            raise UsageError(f"this machine does not offer engine {name!r}: {reason}")
     order = list(SETTINGS)
     return tuple(sorted(names, key=lambda name: (order.index(name.partition("@")[0]), name)))
 
@@ -84,12 +78,9 @@ def _why_not(slot: Slot, setting: EngineSetting) -> str | None:
         return f"{program} is not installed"
     workload = Workload("check", _KERNEL, _ARGUMENT, 1)
     part = {**workload.part(), "kind": setting.runs[0]}
-    _ = slot.pid  # which starts it
     prepare = {"do": "prepare", "engine": setting.name, "parts": [part]}
     for what, message in (("ready", prepare), ("checksum", {"do": "checksum"})):
-        slot.send(message)
-        answers = gather([slot], time.monotonic() + _TIMEOUT_SECONDS, lambda: False)
-        answer = answers[0] if answers else {}
+        answer = slot.ask(message, _TIMEOUT_SECONDS)
         if what not in answer:
             return answer.get("failed", "it did not answer in time")
         if what == "checksum" and int(answer[what]) != CHECKSUM:

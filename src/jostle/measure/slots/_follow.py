@@ -1,23 +1,24 @@
 """In a slot: run a program of phases once, or over and over, and keep the beats of its first pass.
 
-The engine is left every 50 milliseconds at most, to look whether the parent has said stop: an
+The engine is left every 50 milliseconds at most, to look whether the parent has sent a stop: an
 interruption of some 20 microseconds.
 """
 
 from __future__ import annotations
 
-import base64
 import select
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+from jostle.measure.slots._harness import Harness
+
 _LOOK_EVERY_NS = 50_000_000
 
 
 def follow(
-    harness: Any, message: dict[str, Any], notice: Callable[[dict[str, Any]], None]
+    harness: Harness, message: dict[str, Any], notice: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
     """Beats of the first pass, in pieces, each with the phase it belongs to.
 
@@ -39,13 +40,7 @@ def follow(
                 if left is not None:
                     left -= beats.count
                 if first:
-                    pieces.append(
-                        {
-                            "phase": part,
-                            "times": base64.b64encode(beats.times).decode("ascii"),
-                            "clock_offset_ns": beats.clock_offset_ns,
-                        }
-                    )
+                    pieces.append({"phase": part, **beats.to_message()})
                 if time.monotonic_ns() >= message["until_ns"] or _is_told_to_stop():
                     done = left == 0 and part == len(message["phases"]) - 1
                     return {"pieces": pieces, "finished": done or not first}

@@ -18,24 +18,23 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from jostle.measure.host._engines import gcc_version
-from jostle.measure.slots._harness import CAPACITY, Beats
+from jostle.measure.slots._beats import CAPACITY, Beats, packed, repeated, sleep_until
+from jostle.measure.slots._process import die_with, how_it_ended
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 # No fused multiply-add, so that results are those of WebAssembly to the bit; kernels cast
 # addresses to 32 bits, which warnings would be about.
 _FLAGS = ("-O2", "-std=gnu11", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-Wl,-Bsymbolic")
-_LAST_WORDS_BYTES = 300
-_PR_SET_PDEATHSIG = 1
 
 
 def library_of(source: Path) -> Path:
-    """The kernel as a shared library, built if need be. Raises RuntimeError with gcc's words."""
+    """The kernel as a shared library, built if need be. Raises RuntimeError with gcc's message."""
     version = gcc_version()
     if version is None:
         raise RuntimeError("gcc is not installed")
@@ -62,40 +61,14 @@ def library_of(source: Path) -> Path:
     return target
 
 
-class NativeHarness:
-    """Kernels and command lines side by side as phases; see `_harness.Harness`."""
-
-    def __init__(self) -> None:
-        self._parts: list[_Library | _Command] = []
-
-    def add(self, part: dict[str, Any]) -> None:
-        """A fresh one, set up. Raises RuntimeError, OSError."""
-        self._parts.append(_Command(part) if part["kind"] == "command" else _Library(part))
-
-    def beats(
-        self, repeats: int, start_ns: int, until_ns: int, *, most: int = CAPACITY, part: int = 0
-    ) -> Beats:
-        """Sleep until start, then repeat until a repetition ends past until."""
-        one = self._parts[part]
-        while (early_ns := start_ns - time.monotonic_ns()) > 0:
-            time.sleep(early_ns * 1e-9)
-        return one.beats(repeats, until_ns, min(most, CAPACITY))
-
-    def checksum(self) -> int:
-        """Of the first part's result after one repetition."""
-        one = self._parts[0]
-        if not isinstance(one, _Library):
-            raise RuntimeError("a command line has no checksum")
-        return one.checksum()
-
-    def close(self) -> None:
-        """Let all of them and their memory go."""
-        for part in self._parts:
-            part.close()
-        self._parts = []
+def native_part(part: dict[str, Any]) -> Library | Command:
+    """A fresh one, set up. Raises RuntimeError, OSError."""
+    return Command(part) if part["kind"] == "command" else Library(part)
 
 
-class _Library:
+class Library:
+    """A kernel."""
+
     def __init__(self, part: dict[str, Any]) -> None:
         path = library_of(Path(part["module"]).with_suffix(".c"))
         # A copy of its own: the same kernel may be two phases, each with its own memory.
@@ -113,38 +86,52 @@ class _Library:
         ]
         self._library.setup(ctypes.c_uint32(part["argument"]))
 
-    def beats(self, repeats: int, until_ns: int, most: int) -> Beats:
+    def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Beats:
+        """Sleep until start, then repeat until a repetition ends past until."""
+        sleep_until(start_ns)
         count = self._library.jostle_beats(repeats, until_ns, most, self._times)
-        return Beats(bytes(self._times)[: 8 * (count + 1)], count, 0)
+        return Beats(bytes(self._times)[: 8 * (count + 1)], count)
 
     def checksum(self) -> int:
+        """Of the result after one repetition."""
         self._library.run(ctypes.c_uint32(1))
         return self._library.checksum()
 
     def close(self) -> None:
+        """Let the library and its memory go."""
         self._library.jostle_release()
         _ctypes.dlclose(self._library._handle)
 
 
-class _Command:
+class Command:
+    """A command line."""
+
     def __init__(self, part: dict[str, Any]) -> None:
         self._words = [part["module"], *part["arguments"]]
         self._nothing = os.open(os.devnull, os.O_RDWR)
         self._errors = os.memfd_create("jostle-command-errors", os.MFD_CLOEXEC)
-        self._libc = ctypes.CDLL(None)
         self._cpu_ns = 0
 
-    def beats(self, repeats: int, until_ns: int, most: int) -> Beats:
-        times, cpu = [time.monotonic_ns()], [self._cpu_ns]
-        while True:
+    def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Beats:
+        """Sleep until start, then repeat until a repetition ends past until."""
+        sleep_until(start_ns)
+        cpu = [self._cpu_ns]
+
+        def call(repeats: int) -> None:
             for _ in range(repeats):
                 self._cpu_ns += self._run()
-            times.append(time.monotonic_ns())
             cpu.append(self._cpu_ns)
-            if times[-1] >= until_ns or len(times) > most:
-                break
-        numbers = ctypes.c_int64 * len(times)
-        return Beats(bytes(numbers(*times)), len(times) - 1, 0, bytes(numbers(*cpu)))
+
+        return replace(repeated(call, repeats, until_ns, most), cpu_ns=packed(cpu))
+
+    def checksum(self) -> int:
+        """There is none."""
+        raise RuntimeError("a command line has no checksum")
+
+    def close(self) -> None:
+        """Let its files go."""
+        os.close(self._nothing)
+        os.close(self._errors)
 
     def _run(self) -> int:
         """Once; its CPU time in nanoseconds."""
@@ -161,15 +148,14 @@ class _Command:
                 os.kill(child, signal.SIGKILL)
             raise
         if status:
-            raise RuntimeError(self._why(os.waitstatus_to_exitcode(status)))
+            code = os.waitstatus_to_exitcode(status)
+            raise RuntimeError(f"it ended with {how_it_ended(code, self._errors)}")
         return int((used.ru_utime + used.ru_stime) * 1e9)
 
     def _become(self, parent: int) -> None:
         """In the child: never returns."""
         try:
-            self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != parent:
-                os._exit(1)
+            die_with(parent)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.dup2(self._nothing, 0)
@@ -181,14 +167,3 @@ class _Command:
             os.write(2, f"cannot be started: {error.strerror}".encode())
         finally:
             os._exit(127)
-
-    def _why(self, code: int) -> str:
-        end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        size = os.fstat(self._errors).st_size
-        words = os.pread(self._errors, _LAST_WORDS_BYTES, max(0, size - _LAST_WORDS_BYTES))
-        text = " ".join(words.decode("utf-8", "replace").split())
-        return f"it ended with {end}: {text}".rstrip(": ")
-
-    def close(self) -> None:
-        os.close(self._nothing)
-        os.close(self._errors)

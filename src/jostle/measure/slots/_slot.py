@@ -7,8 +7,6 @@ that is killed. With the name of another host after PARENT it becomes that (Node
 
 from __future__ import annotations
 
-import base64
-import ctypes
 import json
 import os
 import resource
@@ -16,76 +14,86 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from jostle.measure.host._engines import reason_of
 from jostle.measure.slots._follow import follow
+from jostle.measure.slots._harness import Harness
+from jostle.measure.slots._process import die_with
 
-_PR_SET_PDEATHSIG = 1
+if TYPE_CHECKING:
+    from jostle.measure.slots._harness_wasm import Probe
+
 _PROBES = 3
 _BETWEEN_PROBES_SECONDS = 0.001
 
 
 def main() -> None:
     """Serve until the input ends."""
-    _die_with(int(sys.argv[1]))
+    die_with(int(sys.argv[1]))
     if sys.argv[2:]:
         _become(sys.argv[2])
     # An interrupt at the terminal is the parent's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    harnesses: dict[str, Any] = {}
-    current: Any = None
+    harnesses: dict[str, Harness] = {}
+    current: Harness | None = None
+    probe: Probe | None = None
     for line in sys.stdin:
         message = json.loads(line)
         try:
             if message["do"] == "prepare":
                 if current is not None:
                     current.close()
-                harness = current = _harness(harnesses, message)
-                for part in message["parts"]:
-                    harness.add(part)
+                current = _harness(harnesses, message)
+                current.prepare(message["parts"])
                 answer: dict[str, Any] = {"ready": True}
             elif message["do"] == "checksum":
-                answer = {"checksum": str(current.checksum() if current else None)}
+                answer = {"checksum": str(_prepared(current).checksum())}
             elif message["do"] == "go":
-                answer = _go(current, message)
+                answer = _go(_prepared(current), message)
             elif message["do"] == "follow":
-                answer = follow(current, message, lambda notice: _say(answers, notice))
+                answer = follow(_prepared(current), message, lambda note: _send(answers, note))
             else:
-                answer = {"probe_ns": _probe(harnesses)}
+                probe = probe or _new_probe()
+                answer = {"probe_ns": _probed(probe)}
         except Exception as error:
             answer = {"failed": reason_of(error)}
-        _say(answers, answer)
+        _send(answers, answer)
 
 
-def _say(answers: TextIO, answer: dict[str, Any]) -> None:
+def _send(answers: TextIO, answer: dict[str, Any]) -> None:
     answers.write(json.dumps(answer) + "\n")
     answers.flush()
 
 
-def _harness(harnesses: dict[str, Any], message: dict[str, Any]) -> Any:
+def _prepared(harness: Harness | None) -> Harness:
+    if harness is None:
+        raise RuntimeError("nothing was prepared")
+    return harness
+
+
+def _harness(harnesses: dict[str, Harness], message: dict[str, Any]) -> Harness:
     """The harness for this engine and kind of workload, made when first asked for."""
     engine, kind = message["engine"].partition("@")[0], message["parts"][0]["kind"]
     key = engine if engine in ("native", "wasm3") else f"{engine}/{kind}"
     if key not in harnesses:
         if engine == "native":
-            from jostle.measure.slots._harness_native import NativeHarness
-
-            harnesses[key] = NativeHarness()
+            from jostle.measure.slots._harness_native import native_part as make
         elif engine == "wasm3":
-            from jostle.measure.slots._harness_python import wasm3_harness
+            from jostle.measure.slots._harness_python import kernels_on_wasm3
 
-            harnesses[key] = wasm3_harness()
+            make = kernels_on_wasm3()
         elif kind == "wasi":
-            from jostle.measure.slots._harness_python import wasi_harness
+            from jostle.measure.slots._harness_python import wasi_programs_on
 
-            harnesses[key] = wasi_harness(engine)
+            make = wasi_programs_on(engine)
         else:
-            from jostle.measure.slots._harness import Harness
+            from jostle.measure.slots._harness_wasm import kernels_on
 
-            harnesses[key] = Harness(engine)
+            make = kernels_on(engine)
+        harnesses[key] = Harness(make)
     return harnesses[key]
 
 
@@ -98,7 +106,7 @@ def _become(host: str) -> None:
     os.execvp("node", ["node", *flags, str(Path(__file__).with_name("_slot.js"))])
 
 
-def _go(harness: Any, message: dict[str, Any]) -> dict[str, Any]:
+def _go(harness: Harness, message: dict[str, Any]) -> dict[str, Any]:
     """Run one window; what it used, in seconds, beside its beats."""
     start_ns = message["start_ns"]
     before = _usage()
@@ -108,23 +116,23 @@ def _go(harness: Any, message: dict[str, Any]) -> dict[str, Any]:
     if after["run_delay_ns"] is not None and before["run_delay_ns"] is not None:
         delay = (after["run_delay_ns"] - before["run_delay_ns"]) * 1e-9
     return {
-        "times": base64.b64encode(beats.times).decode("ascii"),
-        "clock_offset_ns": beats.clock_offset_ns,
-        "cpu_ns": base64.b64encode(beats.cpu_ns).decode("ascii") if beats.cpu_ns else None,
+        **beats.to_message(),
         "run_delay_seconds": delay,
         "involuntary_switches": after["involuntary"] - before["involuntary"],
     }
 
 
-def _probe(harnesses: dict[str, Any]) -> list[int]:
-    """Nanoseconds for a fixed piece of work that keeps all of a core busy, a few times."""
-    from jostle.measure.slots._harness import Probe
+def _new_probe() -> Probe:
+    from jostle.measure.slots._harness_wasm import Probe
 
-    if "probe" not in harnesses:
-        harnesses["probe"] = Probe()
+    return Probe()
+
+
+def _probed(probe: Probe) -> list[int]:
+    """Nanoseconds for a fixed piece of work that keeps all of a core busy, a few times."""
     found = []
     for _ in range(_PROBES):
-        found.append(harnesses["probe"].run())
+        found.append(probe.run())
         time.sleep(_BETWEEN_PROBES_SECONDS)
     return found
 
@@ -137,12 +145,6 @@ def _usage() -> dict[str, Any]:
         run_delay_ns = None
     involuntary = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
     return {"run_delay_ns": run_delay_ns, "involuntary": involuntary}
-
-
-def _die_with(parent: int) -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it was gone before the wish was made
-        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -16,9 +15,7 @@ from typing import Any
 
 from jostle.errors import NotPermitted
 from jostle.measure.host._variants import Limits, Variant
-
-# Enough of a dying process's last words to say why.
-_LAST_WORDS_BYTES = 300
+from jostle.measure.slots._process import how_it_ended
 
 
 def child_environment() -> dict[str, str]:
@@ -50,6 +47,11 @@ class Slot:
             if self._variant is not None and self._variant != Variant():
                 self._limits = Limits(self._variant, self._process.pid)
         return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process that has not been found to have ended."""
+        return self._process is not None
 
     def send(self, message: dict[str, Any]) -> None:
         """Tell the slot something; a slot that has died is noticed by gather()."""
@@ -90,6 +92,13 @@ class Slot:
         except OSError:
             return 0
 
+    def ask(self, message: dict[str, Any], timeout_seconds: float) -> dict[str, Any]:
+        """Its answer, {"failed": why} or {"timeout": True}; the process is started if need be."""
+        _ = self.pid
+        self.send(message)
+        (answer,) = gather([self], time.monotonic() + timeout_seconds, lambda: False) or [{}]
+        return answer
+
     def fileno(self) -> int:
         """Where its answers come from."""
         return self._output
@@ -98,7 +107,7 @@ class Slot:
         """The answer, if all of it has come; {"failed": why} when the process has ended."""
         data = os.read(self.fileno(), 1 << 20)
         if not data:
-            return {"failed": self._last_words()}
+            return {"failed": self._how_it_ended()}
         self._received += data
         line, newline, rest = self._received.partition(b"\n")
         if not newline:
@@ -140,25 +149,20 @@ class Slot:
             os.close(child_input)
             os.close(child_output)
 
-    def _last_words(self) -> str:
-        """How the process ended, and the end of what it wrote to its standard error."""
-        process = self._process
-        code = process.wait() if process is not None else 0
-        end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        size = os.fstat(self._errors).st_size
-        words = os.pread(self._errors, _LAST_WORDS_BYTES, max(0, size - _LAST_WORDS_BYTES))
+    def _how_it_ended(self) -> str:
+        code = self._process.wait() if self._process is not None else 0
+        end = how_it_ended(code, self._errors)
         self.kill()
-        text = " ".join(words.decode("utf-8", "replace").split())
-        return f"the process ended with {end}: {text}".rstrip(": ")
+        return f"the process ended with {end}"
 
 
 def gather(
     slots: Sequence[Slot], deadline: float, stopped: Callable[[], bool]
 ) -> list[dict[str, Any]] | None:
-    """One answer from each slot: what it said, {"failed": why}, or {"timeout": True}.
+    """One answer from each slot: its message, {"failed": why}, or {"timeout": True}.
 
-    deadline: in `time.monotonic()`; slots that are silent then are killed. None when stopped() said
-    so while waiting (asked ten times a second); the silent ones are killed then too.
+    deadline: in `time.monotonic()`; slots that are silent then are killed. None when stopped() was true
+    while waiting (asked ten times a second); the silent ones are killed then too.
     """
     answers: dict[int, dict[str, Any]] = {}
     poll = select.poll()

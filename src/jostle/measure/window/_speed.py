@@ -4,7 +4,7 @@ A guest's core may share its hardware with another guest's. No load figure of th
 yet a core that issues four instructions a cycle runs at half its speed meanwhile. Some milliseconds
 of known work before and after a window show it. A window with no quiet moment at either end was
 hardly quiet inside, so that its quiet beat (see `_estimate`) would not be one. What is usual is
-known better the longer a campaign lasts: windows are judged again before they go into the dataset.
+known better the longer a campaign lasts: windows are assessed again before they go into the dataset.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from jostle.measure.slots._slots import Slot, gather
+from jostle.measure.slots._slots import Slot
 from jostle.measure.window._estimate import Tolerance
 
 # Nanoseconds of the best probe of each core at one moment.
@@ -29,7 +29,7 @@ _USUAL_QUANTILE = 0.1
 _CALIBRATION_ROUNDS = 25
 _BETWEEN_PROBES_SECONDS = 0.02
 _TIMEOUT_SECONDS = 5.0
-# A burst of a hidden neighbour is waited out so long; it is cheaper than a window in vain.
+# A burst of a hidden neighbour is waited out so long; it is cheaper than a rejected window.
 _PATIENCE_SECONDS = 0.15
 _BETWEEN_LOOKS_SECONDS = 0.02
 
@@ -47,11 +47,12 @@ class CoreSpeed:
         """
         best = {}
         for core, slot in by_core.items():
-            slot.send({"do": "probe"})
-            answers = gather([slot], time.monotonic() + _TIMEOUT_SECONDS, lambda: False)
-            if answers and "probe_ns" in answers[0]:
-                self.learn(core, answers[0]["probe_ns"])
-                best[core] = min(answers[0]["probe_ns"])
+            if not slot.is_running:
+                continue
+            probe_ns = slot.ask({"do": "probe"}, _TIMEOUT_SECONDS).get("probe_ns")
+            if probe_ns:
+                self.learn(core, probe_ns)
+                best[core] = min(probe_ns)
         return best
 
     def learn(self, core: int, probe_ns: Sequence[int]) -> None:

@@ -8,7 +8,6 @@ ends and, where cores are shared, for moving members at the phases between (see 
 from __future__ import annotations
 
 import base64
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jostle.measure.host._engines import engine_setting
+from jostle.measure.host._proc import idle_seconds
 from jostle.measure.host._variants import variant_of
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.window._estimate import Estimate, Tolerance, contamination, estimate
@@ -352,15 +352,3 @@ def _answers(
 def _sleep_until(at_ns: int) -> None:
     while (left_ns := at_ns - time.monotonic_ns()) > 0:
         time.sleep(left_ns * 1e-9)
-
-
-def idle_seconds(cores: Sequence[int]) -> float:
-    """Seconds these cores have been idle since boot, to a hundredth."""
-    wanted = {f"cpu{core}" for core in cores}
-    ticks = 0
-    with open("/proc/stat", encoding="ascii") as file:
-        for line in file:
-            name, *fields = line.split()
-            if name in wanted:
-                ticks += int(fields[3]) + int(fields[4])  # idle, and idle waiting for input
-    return ticks / os.sysconf("SC_CLK_TCK")
