@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.bridge import Bridge, Contexts, Snapshots
+from jostle.bridge import Bridge, ClockSettings, Contexts, Snapshots
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.traces import Traces, Windows
 from tests.bridge.conftest import a_trace as trace
@@ -31,7 +31,7 @@ def test_marks_make_beats_of_work() -> None:
     rows = [trace(run, cyclic(0)) for run in range(3)]
     shots = Snapshots.from_traces(
         Traces.from_traces(rows), ["events"], [0.5, 1.0, 1.5, 2.5],
-        clock="repetitions", clock_kind="beats", clock_marks=MARKS,
+        clock=ClockSettings("repetitions", "beats", MARKS),
     )  # fmt: skip
     assert shots.clock is not None
     found = [shots.clock.at(0, time)[0][0] for time in (0.5, 0.85, 1.5, 2.5, 3.5, 5.5)]

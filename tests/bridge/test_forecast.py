@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import jostle
 from jostle.bridge import (
     Bridge,
+    ClockSettings,
     Cloud,
     Contexts,
     Distribution,
@@ -250,7 +251,7 @@ def test_the_selector_tells_steps_from_drift(jitter: float | None, smooth: bool)
     if smooth:
         assert "nearest" not in chosen.methods
     else:
-        assert blend(forecast, 0) < TOGETHER
+        assert blend(forecast.snapshots.of(0), forecast.scale) < TOGETHER
         assert set(chosen.methods) == set(chosen.outer) == {"nearest"}
 
 
@@ -263,7 +264,7 @@ def test_a_blend_of_its_neighbours_is_seen() -> None:
     mixed = np.concatenate([one[:40] + 0.01, two[:40] + 0.01])
     for middle, expected in ((mixed, 1.0), (one + 0.01, 0.0)):
         shots = Snapshots.from_arrays([0.0, 1.0, 2.0], [one, middle, two], ["x"])
-        assert blend(jostle.forecast(shots), 0) == pytest.approx(expected, abs=0.01)
+        assert blend(shots.of(0), jostle.forecast(shots).scale) == pytest.approx(expected, abs=0.01)
 
 
 def test_a_work_clock_needs_no_marks(phases: Traces) -> None:
@@ -281,8 +282,7 @@ def test_a_work_clock_needs_no_marks(phases: Traces) -> None:
 
 
 def test_placed_snapshots_catch_every_phase(phases: Traces) -> None:
-    settings: dict[str, Any] = {"clock": "beats", "clock_kind": "beats"}
-    shots = Snapshots.from_traces(phases, COUNTERS, **settings)
+    shots = Snapshots.from_traces(phases, COUNTERS, clock=ClockSettings("beats", "beats"))
     chosen = place(shots, 8)
     assert chosen[0] == 0
     assert chosen[-1] == len(shots) - 1

@@ -10,9 +10,10 @@ from .forecasting._interpolate import METHODS as METHODS
 from .forecasting._interpolate import transport as transport
 from .forecasting._interpolate import wasserstein as wasserstein
 from .forecasting._phase import place as place
-from .forecasting._select import Selection as Selection
+from .forecasting._select import MethodChoice as MethodChoice
 from .forecasting._settings import Bridge as Bridge
 from .problem._clock import Clock as Clock
+from .problem._clock import ClockSettings as ClockSettings
 from .problem._clouds import Cloud as Cloud
 from .problem._clouds import scale_of as scale_of
 from .problem._clouds import squared_distances as squared_distances

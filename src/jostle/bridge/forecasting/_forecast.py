@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.forecasting import _interpolate as between
-from jostle.bridge.forecasting._cross_validation import best_eps
+from jostle.bridge.forecasting import _saved
+from jostle.bridge.forecasting._cross_validation import ATOMS, best_eps
 from jostle.bridge.forecasting._graphs import couple_cores
 from jostle.bridge.forecasting._phase import phase, place
-from jostle.bridge.forecasting._select import Selection, choose
+from jostle.bridge.forecasting._select import MethodChoice, choose
 from jostle.bridge.forecasting._settings import METHODS, Bridge
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshots
@@ -30,28 +32,33 @@ CANDIDATES = 120  # times among which snapshots are placed
 OFF_GRID = 1e-9  # of the span of time: nearer than this to a snapshot is at it
 
 
-def forecast(data: Traces | Windows | Snapshots, method: Bridge | None = None) -> Forecast:
-    """Forecasts of resource use from repeated runs of one workload, windows of the same members (each is a
-    core), or snapshots.
+def forecast(
+    data: Traces | Windows | Snapshots | str | os.PathLike[str], method: Bridge | None = None
+) -> Forecast:
+    """Forecasts of resource use from repeated runs of one workload.
 
-    Raises BadData for runs of different workloads, NotEnoughRuns for fewer than two, UnknownName.
+    data: their traces, or the folder of a dataset that has them; windows of the same members, of which each
+    is a core; or snapshots. Raises BadData for runs of different workloads, NotEnoughRuns for fewer than two,
+    UnknownName.
     """
     method = method or Bridge()
-    count = method.snapshots if isinstance(method.snapshots, int) else None
+    if isinstance(data, (str, os.PathLike)):
+        from jostle.traces import read_traces
+
+        data = read_traces(data)
+    times = method.snapshots
+    count = times if isinstance(times, int) else None
+    is_placed = count is not None and method.placement == "clock"
     if not isinstance(data, Snapshots):
-        placed = count is not None and method.placement == "clock"
         data = Snapshots.from_traces(
             data,
             method.components,
-            None if isinstance(method.snapshots, int) else method.snapshots,
-            count=max(CANDIDATES, count or 0) if placed else count,
-            clock=method.clock,
-            clock_kind=method.clock_kind,
-            clock_marks=method.clock_marks,
-            clock_period=method.clock_period,
+            None if isinstance(times, int) else times,
+            count=max(CANDIDATES, count or 0) if is_placed else count,
+            clock=method.clock_settings,
         )
     if count is not None and len(data) > count:
-        if method.placement == "clock":
+        if is_placed:
             data = data.select(place(data, count, min(data.cores)))
         else:
             even = np.linspace(0, len(data) - 1, count).round().astype(int)
@@ -79,23 +86,25 @@ class Forecast:
             at_most=method.at_most,
         )
         self._couplings: dict[tuple[int, int, str], Coupling] = {}
-        self._selections: dict[int, Selection] = {}
+        self._selections: dict[int, MethodChoice] = {}
         self._lock = threading.RLock()
-        self._eps: float | None = None
+        self._eps = None if isinstance(method.eps, str) else method.eps
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Forecast:
         """A saved forecast: gives the same answers. Raises UnreadableFile."""
-        from jostle.bridge.forecasting._saved import load
-
-        return load(path)
+        saved = _saved.load(path)
+        made = cls(saved.snapshots, saved.method, scale=saved.scale)
+        made._selections |= saved.selections
+        return made
 
     def save(self, path: str | os.PathLike[str], *, atoms: int | None = None) -> None:
         """Write it to a folder (forecast/v1). atoms: keep so many of each snapshot at most, centroids of
         k-means with their weights; then runs are no longer known, nor a clock. Raises NotPermitted."""
-        from jostle.bridge.forecasting._saved import save
-
-        save(self, path, atoms)
+        cores = sorted(self.snapshots.cores) if self.method.method == "select" else ()
+        chosen = {core: self.selection(core) for core in cores}
+        method = replace(self.method, eps=self.eps)
+        _saved.save(_saved.Saved(self.snapshots, method, self.scale, chosen), path, atoms)
 
     @property
     def scale(self) -> np.ndarray:
@@ -107,8 +116,7 @@ class Forecast:
         """The Bridge's eps; of `cv` the one found best."""
         with self._lock:
             if self._eps is None:
-                eps = self.method.eps
-                self._eps = best_eps(self) if isinstance(eps, str) else eps
+                self._eps = best_eps(self.snapshots, self.scale, self._from_neighbours)
             return self._eps
 
     @property
@@ -160,17 +168,14 @@ class Forecast:
             found = self._running(k, lam, time_seconds, core, method, seed)
         return replace(found.with_idle(idle), time_seconds=time_seconds)
 
-    def selection(self, core: int = 0) -> Selection:
+    def selection(self, core: int = 0) -> MethodChoice:
         """Which method serves which interval, and the scores that decided it."""
         with self._lock:
             if core not in self._selections:
-                self._selections[core] = choose(self, core)
+                self._selections[core] = choose(
+                    self.snapshots, self.scale, core, lambda k: self._from_others(k, core)
+                )
             return self._selections[core]
-
-    def choose(self, core: int, selection: Selection) -> None:
-        """Use this selection of methods for a core, as one that was saved."""
-        with self._lock:
-            self._selections[core] = selection
 
     def solve(self, core: int = 0) -> list[Coupling]:
         """The couplings of all intervals of a core, so that questions later take only a draw."""
@@ -201,61 +206,73 @@ class Forecast:
         return solve_edge(x, y, eps, stopping=self.method.stopping, euclid=euclid)
 
     def _clouds(self, core: int) -> list[Cloud]:
-        return [self._units.cloud(shot.cloud) for shot in self.snapshots.of(core)]
+        return [self._units.cloud_in(shot.cloud) for shot in self.snapshots.of(core)]
+
+    def _like(self, snapshots: Snapshots, **changes: Any) -> Forecast:
+        """From some of the snapshots, with few atoms, each core by itself: for comparisons."""
+        method = replace(self.method, graph="path", atoms=ATOMS, **changes)
+        return Forecast(snapshots, method, scale=self.scale)
+
+    def _from_others(self, left_out: int, core: int) -> Callable[[str], Distribution]:
+        rest = self._like(self.snapshots.without(left_out))
+        time = float(self.snapshots.times_seconds[left_out])
+        return lambda method: rest.at(time, core, method=method)
+
+    def _from_neighbours(self, left_out: int, core: int, eps: float) -> Distribution:
+        near = self.snapshots.select([left_out - 1, left_out + 1])
+        time = float(self.snapshots.times_seconds[left_out])
+        return self._like(near, method="bridge", eps=eps).at(time, core)
 
     def _running(
         self, k: int, lam: float, time: float, core: int, method: str, seed: int
     ) -> Distribution:
         """The law of the runs that still run."""
-        shots = self.snapshots.of(core)
-        warnings: list[str] = []
+        x, y = self.snapshots.of(core)[k : k + 2]
         details: dict[str, float] = {"lam": lam}
+        warnings: tuple[str, ...] = ()
         if method == "phase":
             place = [seed, core % 2**32, 2**31, round(time * 2**20) % 2**63]
             cloud, missed = phase(self.snapshots, core, time, place)
             details["missed_ratio"] = missed
             if missed:
-                warnings.append(f"{missed:.0%} of the runs are in a phase that no snapshot caught")
-            found = Distribution.of(cloud, self.components, method)
-            return replace(found, warnings=tuple(warnings), details=details)
-        busy = [shot for shot in (shots[k], shots[k + 1]) if shot.idle_ratio < 1]
-        if len(busy) == 1:  # nothing to displace to: those that run are as they were
-            found = Distribution.of(busy[0].cloud, self.components, method)
-            return replace(found, details=details)
-        if method in ("nearest", "mixture"):
-            rule = between.nearest if method == "nearest" else between.mixture
-            found = Distribution.of(
-                rule(shots[k].cloud, shots[k + 1].cloud, lam), self.components, method
-            )
-            return replace(found, details=details)
-        exact: between.Between | None = None
-        if method == "bridge":
-            coupling = self.coupling(k, core)
-            noisy = self.method.noise and self.method.cost == "squared"
-            noise = (self.scale > 0) & noisy
-            draws = -(-self.method.atoms // len(coupling.x))
-            place = [seed, core % 2**32, k, round(lam * 2**40)]
-            exact = between.bridge(coupling, lam, noise=noise, draws=draws, seed=place)
-            cloud = exact.cloud
-            if coupling.warning:
-                warnings.append(coupling.warning)
-            details |= {
-                "eps_over_median": coupling.eps_over_median,
-                "marginal_l1": coupling.convergence.marginal_l1,
-                "hilbert": coupling.convergence.hilbert,
-                "sweeps": float(coupling.convergence.sweeps),
-            }
+                warnings = (f"{missed:.0%} of the runs are in a phase that no snapshot caught",)
+        elif 1 in (x.idle_ratio, y.idle_ratio):  # nothing to displace to: those that run stay
+            cloud = x.cloud if x.idle_ratio < 1 else y.cloud
+        elif method == "nearest":
+            cloud = between.nearest(x.cloud, y.cloud, lam)
+        elif method == "mixture":
+            cloud = between.mixture(x.cloud, y.cloud, lam)
         elif method == "ot":
-            cloud = between.displace(self.coupling(k, core, "ot"), lam)
+            cloud = self._units.cloud_out(between.displace(self.coupling(k, core, "ot"), lam))
+        elif method == "spline":
+            cloud = self._units.cloud_out(self._spline(k, time, core))
         else:
-            cloud = self._spline(k, time, core)
-        atoms = self._units.out(cloud.atoms)
-        found = Distribution.of(Cloud(atoms, cloud.weights), self.components, method)
-        if exact is not None and self._units.linear:
+            return self._bridged(k, lam, core, seed)
+        found = Distribution.of(cloud, self.components, method)
+        return replace(found, warnings=warnings, details=details)
+
+    def _bridged(self, k: int, lam: float, core: int, seed: int) -> Distribution:
+        """The bridge's law, with its own moments where the units keep them."""
+        coupling = self.coupling(k, core)
+        noise = (self.scale > 0) & (self.method.noise and self.method.cost == "squared")
+        draws = -(-self.method.atoms // len(coupling.x))
+        place = [seed, core % 2**32, k, round(lam * 2**40)]
+        law = between.bridge(coupling, lam, noise=noise, draws=draws, seed=place)
+        found = Distribution.of(self._units.cloud_out(law.cloud), self.components, "bridge")
+        if self._units.linear:
             unit = 1 / self.scale
-            covariance = exact.covariance * np.outer(unit, unit)
-            found = replace(found, mean=exact.mean * unit, covariance=covariance)
-        return replace(found, warnings=tuple(warnings), details=details)
+            found = replace(
+                found, mean=law.mean * unit, covariance=law.covariance * np.outer(unit, unit)
+            )
+        details = {
+            "lam": lam,
+            "eps_over_median": coupling.eps_over_median,
+            "marginal_l1": coupling.convergence.marginal_l1,
+            "hilbert": coupling.convergence.hilbert,
+            "sweeps": float(coupling.convergence.sweeps),
+        }
+        warnings = (coupling.warning,) if coupling.warning else ()
+        return replace(found, warnings=warnings, details=details)
 
     def _spline(self, k: int, time: float, core: int) -> Cloud:
         shots, times = self.snapshots.of(core), self.snapshots.times_seconds

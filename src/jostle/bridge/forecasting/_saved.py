@@ -1,4 +1,4 @@
-"""Forecasts on disk: snapshots, clock, settings and what the selector chose (see `_tensors`).
+"""Forecasts on disk: snapshots, clock, settings and what the selector chose (see `jostle._tensors`).
 
     <folder>/forecast.json          schema, settings, components, cores
     <folder>/forecast-<hash>.safetensors
@@ -9,15 +9,14 @@ Couplings are not kept: they follow from the snapshots, to the last bit. History
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from jostle._tensors import read_document, write_document
-from jostle.bridge.forecasting._forecast import Forecast
-from jostle.bridge.forecasting._select import Selection
+from jostle.bridge.forecasting._select import MethodChoice
 from jostle.bridge.forecasting._settings import Bridge
 from jostle.bridge.problem._clock import Clock
 from jostle.bridge.problem._clouds import Cloud
@@ -28,23 +27,30 @@ from jostle.errors import JostleError, UnreadableFile, UsageError
 
 STEM, SCHEMA = "forecast", "forecast_model/v1"
 AGAIN = "Save it again: jostle forecast DATASET --at … --save FOLDER."
+CHOICE = ("methods", "outer", "candidates", "overall")  # of a MethodChoice, in the JSON
 
 
-def save(forecast: Forecast, path: str | os.PathLike[str], atoms: int | None) -> None:
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """All that a forecast is made of. method: with the number that eps came to. selections: by core."""
+
+    snapshots: Snapshots
+    method: Bridge
+    scale: np.ndarray
+    selections: Mapping[int, MethodChoice] = field(default_factory=dict)
+
+
+def save(saved: Saved, path: str | os.PathLike[str], atoms: int | None) -> None:
     """See Forecast.save."""
-    snapshots, method = forecast.snapshots, forecast.method
+    snapshots, method = saved.snapshots, saved.method
     if atoms is not None:
         if method.clock is not None or method.method == "phase":
             raise UsageError(
                 "a forecast by a clock needs every run's states",
                 fix="Save it whole, or without a clock.",
             )
-        snapshots = _smaller(forecast, atoms)
-    arrays: dict[str, np.ndarray] = {
-        "times_seconds": snapshots.times_seconds,
-        "scale": forecast.scale,
-    }
-    selections: dict[str, Any] = {}
+        snapshots = _smaller(snapshots, saved.scale, atoms)
+    arrays = {"times_seconds": snapshots.times_seconds, "scale": saved.scale}
     for core in sorted(snapshots.cores):
         shots = snapshots.of(core)
         arrays |= _ragged(f"atoms.{core}", [shot.cloud.atoms for shot in shots])
@@ -56,38 +62,27 @@ def save(forecast: Forecast, path: str | os.PathLike[str], atoms: int | None) ->
         if snapshots.clock is not None:
             arrays |= _ragged(f"clock_times.{core}", snapshots.clock.times[core])
             arrays |= _ragged(f"clock_counts.{core}", snapshots.clock.counts[core])
-        if method.method == "select":
-            chosen = forecast.selection(core)
-            arrays[f"scores.{core}"] = chosen.scores
-            selections[str(core)] = {
-                "methods": chosen.methods,
-                "outer": chosen.outer,
-                "candidates": chosen.candidates,
-                "overall": chosen.overall,
-            }
-    settings = asdict(method) | {"eps": repr(forecast.eps)}
+        if core in saved.selections:
+            arrays[f"scores.{core}"] = saved.selections[core].scores
     document = {
-        "settings": settings,
+        "settings": asdict(method) | {"eps": repr(method.eps)},
         "components": snapshots.components,
         "cores": sorted(snapshots.cores),
-        "selections": selections,
+        "selections": {
+            str(core): {name: getattr(chosen, name) for name in CHOICE}
+            for core, chosen in saved.selections.items()
+        },
     }
     # A view may have gaps or be read-only: the writer takes whole arrays in their own order only.
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     write_document(path, STEM, SCHEMA, document, whole)
 
 
-def load(path: str | os.PathLike[str]) -> Forecast:
+def load(path: str | os.PathLike[str]) -> Saved:
     """See Forecast.load."""
     document, arrays = read_document(path, STEM, SCHEMA, fix=AGAIN)
     try:
-        said = dict(document["settings"])
-        said["stopping"] = Stopping(**said["stopping"])
-        said["eps"] = float(said["eps"])
-        for name in ("components", "snapshots", "clock_marks", "log1p"):
-            if isinstance(said[name], list):
-                said[name] = tuple(said[name])
-        method = Bridge(**said)
+        method = _settings(document["settings"])
         cores = [int(core) for core in document["cores"]]
         shots = {}
         for core in cores:
@@ -106,38 +101,40 @@ def load(path: str | os.PathLike[str]) -> Forecast:
             clock = Clock(method.clock_kind, times, counts, method.clock_period)
         components = tuple(document["components"])
         snapshots = Snapshots(arrays["times_seconds"], shots, components, ends or None, clock)
-        forecast = Forecast(snapshots, method, scale=arrays["scale"])
-        for core, one in document["selections"].items():
-            forecast.choose(
-                int(core),
-                Selection(
-                    tuple(one["methods"]),
-                    tuple(one["outer"]),
-                    tuple(one["candidates"]),
-                    arrays[f"scores.{core}"],
-                    one["overall"],
-                ),
+        selections = {
+            int(core): MethodChoice(
+                *(tuple(chosen[name]) for name in CHOICE[:3]),
+                scores=arrays[f"scores.{core}"],
+                overall=chosen["overall"],
             )
+            for core, chosen in document["selections"].items()
+        }
+        return Saved(snapshots, method, arrays["scale"], selections)
     except (KeyError, TypeError, ValueError, IndexError, JostleError) as error:
         raise UnreadableFile(
             f"not a readable forecast: {error}", where=str(path), fix=AGAIN
         ) from None
-    return forecast
 
 
-def _smaller(forecast: Forecast, atoms: int) -> Snapshots:
+def _settings(document: Mapping[str, Any]) -> Bridge:
+    stopping, eps = Stopping(**document["stopping"]), float(document["eps"])
+    lists = {name: tuple(value) for name, value in document.items() if isinstance(value, list)}
+    return Bridge(**{**document, **lists, "stopping": stopping, "eps": eps})
+
+
+def _smaller(snapshots: Snapshots, scale: np.ndarray, atoms: int) -> Snapshots:
     """Snapshots of at most so many atoms, clustered in scaled units."""
     if atoms < 1:
-        raise UsageError(f"{atoms} atoms are no snapshot")
-    unit = np.where(forecast.scale > 0, forecast.scale, 1.0)
+        raise UsageError(f"a snapshot cannot have {atoms} atoms")
+    unit = np.where(scale > 0, scale, 1.0)
     cores = {}
-    for core, shots in forecast.snapshots.cores.items():
+    for core, shots in snapshots.cores.items():
         small = [thinned(shot.cloud.scaled(unit), atoms).scaled(1 / unit) for shot in shots]
         cores[core] = [
             Snapshot(cloud, np.full(len(cloud), -1), shot.idle_ratio)
             for cloud, shot in zip(small, shots, strict=True)
         ]
-    return replace(forecast.snapshots, cores=cores)
+    return replace(snapshots, cores=cores)
 
 
 def _ragged(name: str, parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:

@@ -16,24 +16,22 @@ runs of one controller, and recorded ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.bridge.forecasting import _interpolate as between
+from jostle.bridge.answers._distribution import Distribution
+from jostle.bridge.forecasting._cross_validation import ATOMS, held_out_error
+from jostle.bridge.forecasting._interpolate import METHODS
 from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.problem._snapshots import Snapshot, Snapshots
 from jostle.bridge.problem._thin import few
 from jostle.errors import NotEnoughRuns
 
-if TYPE_CHECKING:
-    from jostle.bridge.forecasting._forecast import Forecast
-
-IN_TIME = between.METHODS[:-1]
+IN_TIME = METHODS[:-1]
 LOCAL = 0.3  # how much an interval's own ends count beside all the snapshots
 EDGE = 0.05  # of the best score: what a method must win by over transport, bridge and phase
-ATOMS = 200  # of each side in a comparison
 NEIGHBOURS = 5  # the distance of a state from a snapshot is that to so many of its atoms
 FAR = 3.0  # spreads between two snapshots from which they are simply apart
 TOGETHER, BLEND = 0.2, 0.45  # below them runs step together, and nearly so
@@ -45,7 +43,7 @@ MISSED = 0.1  # of the runs in a phase that no other snapshot caught: then phase
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class MethodChoice:
     """methods: one per interval; outer: that near the interval's ends. candidates: (c,) names. scores:
     (s - 2, c) W2 in scaled units at each inner snapshot left out, NaN where a method could not be tried.
     overall: what is best on the whole."""
@@ -61,19 +59,31 @@ class Selection:
         return self.outer[k] if min(lam, 1 - lam) < OUTER else self.methods[k]
 
 
-def choose(forecast: Forecast, core: int) -> Selection:
-    """The selection for a core of a forecast; with fewer than three snapshots always `bridge`."""
-    snapshots = forecast.snapshots
-    candidates = between.METHODS if snapshots.clock is not None else between.METHODS[:-1]
+def choose(
+    snapshots: Snapshots,
+    scale: np.ndarray,
+    core: int,
+    forecast_without: Callable[[int], Callable[[str], Distribution]],
+) -> MethodChoice:
+    """The methods for a core; with fewer than three snapshots always `bridge`.
+
+    forecast_without(left_out)(method): that snapshot as it is forecast from the others.
+    """
+    candidates = METHODS if snapshots.clock is not None else IN_TIME
+    shots = snapshots.of(core)
     s = len(snapshots)
     scores = np.full((max(s - 2, 0), len(candidates)), np.nan)
     for left_out in range(1, s - 1):
-        scores[left_out - 1] = _scores(forecast, core, left_out, candidates)
+        if shots[left_out].idle_ratio < 1:
+            answer = forecast_without(left_out)
+            scores[left_out - 1] = [
+                _score(answer, name, shots[left_out], scale, left_out) for name in candidates
+            ]
     by_time = np.asarray(np.isfinite(scores[:, : len(IN_TIME)]).all(axis=1))
     if not by_time.any():
         always = ("bridge",) * (s - 1)
-        return Selection(always, always, candidates, scores, "bridge")
-    steps = _steps(forecast, core, scores[by_time])
+        return MethodChoice(always, always, candidates, scores, "bridge")
+    steps = _steps(shots, scale, scores[by_time])
     chosen, outer = [], []
     for k in range(s - 1):
         ends = np.array([i for i in (k - 1, k) if 0 <= i < len(scores) and by_time[i]], int)
@@ -92,25 +102,25 @@ def choose(forecast: Forecast, core: int) -> Selection:
         chosen.append(method)
         outer.append(near)
     overall = max(dict.fromkeys(chosen), key=chosen.count)
-    return Selection(tuple(chosen), tuple(outer), candidates, scores, overall)
+    return MethodChoice(tuple(chosen), tuple(outer), candidates, scores, overall)
 
 
-def _steps(forecast: Forecast, core: int, scores: np.ndarray) -> float:
+def _steps(shots: Sequence[Snapshot], scale: np.ndarray, scores: np.ndarray) -> float:
     """The `blend`, 1 where the scores say that runs do not step from phase to phase together."""
     near, ot, spline = (scores[:, IN_TIME.index(m)].mean() for m in ("nearest", "ot", "spline"))
     if spline < SMOOTH * ot or near > CLOSE * ot:
         return 1.0
-    return blend(forecast, core)
+    return blend(shots, scale)
 
 
-def blend(forecast: Forecast, core: int) -> float:
+def blend(shots: Sequence[Snapshot], scale: np.ndarray) -> float:
     """How much snapshots are blends of the one before and the one after: 0, every state is like those of
     one of them and all states like the same one; 1, half of them like either.
 
     Snapshots whose neighbours are far apart count more, up to FAR spreads.
     """
-    shots = [shot for shot in forecast.snapshots.of(core) if shot.idle_ratio < 1]
-    clouds = [few(shot.cloud.scaled(forecast.scale), ATOMS, k) for k, shot in enumerate(shots)]
+    running = [shot.cloud for shot in shots if shot.idle_ratio < 1]
+    clouds = [few(cloud.scaled(scale), ATOMS, k) for k, cloud in enumerate(running)]
     blends, weights = [], []
     for before, cloud, after in zip(clouds, clouds[1:], clouds[2:], strict=False):
         to_before, to_after = (_distances(cloud, other) for other in (before, after))
@@ -153,31 +163,18 @@ def _phase_wins(scores: np.ndarray, ends: np.ndarray, by_time: np.ndarray) -> bo
     return bool(worth[-1] <= worth[:-1].min() + EDGE)
 
 
-def _scores(forecast: Forecast, core: int, left_out: int, candidates: Sequence[str]) -> np.ndarray:
-    from jostle.bridge.forecasting._forecast import Forecast
-
-    snapshots = forecast.snapshots
-    # Only the neighbours that any method looks at: couplings of others are not solved anew.
-    rest = Forecast(
-        snapshots.without(left_out),
-        replace(forecast.method, graph="path", atoms=ATOMS),
-        scale=forecast.scale,
-    )
-    time = float(snapshots.times_seconds[left_out])
-    shot = snapshots.of(core)[left_out]
-    if shot.idle_ratio == 1:
-        return np.full(len(candidates), np.nan)
-    truth = few(shot.cloud.scaled(forecast.scale), ATOMS, left_out)
-    found = []
-    for method in candidates:
-        try:
-            answer = rest.at(time, core, method=method)
-        except NotEnoughRuns:  # no run's progress is known there: not a candidate
-            found.append(np.nan)
-            continue
-        if (answer.details or {}).get("missed_ratio", 0.0) > MISSED:
-            found.append(np.nan)
-            continue
-        guess = answer.running.scaled(forecast.scale)
-        found.append(between.wasserstein(few(guess, ATOMS, left_out), truth))
-    return np.array(found)
+def _score(
+    answer: Callable[[str], Distribution],
+    method: str,
+    shot: Snapshot,
+    scale: np.ndarray,
+    left_out: int,
+) -> float:
+    """The held-out error of a method at a snapshot; NaN where it could not be tried."""
+    try:
+        found = answer(method)
+    except NotEnoughRuns:  # no run's progress is known there: not a candidate
+        return np.nan
+    if (found.details or {}).get("missed_ratio", 0.0) > MISSED:
+        return np.nan
+    return held_out_error(found, shot, scale, left_out)

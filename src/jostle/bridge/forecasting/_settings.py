@@ -4,71 +4,91 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from jostle.bridge.forecasting._interpolate import METHODS as SINGLE
-from jostle.bridge.problem._clock import ClockKind
+from jostle.bridge.problem._clock import ClockKind, ClockSettings
 from jostle.bridge.solvers._sinkhorn import Stopping
 from jostle.errors import UsageError
 
 METHODS = (*SINGLE, "select")
-GRAPHS = ("path", "barycentric", "series_parallel")
+CHOICES = {
+    "method": METHODS,
+    "graph": ("path", "barycentric", "series_parallel"),
+    "eps_unit": ("spread", "median", "absolute"),
+    "placement": ("even", "clock"),
+    "cost": ("squared", "euclid"),
+    "clock_kind": ("work", "beats"),
+}
 
 
 @dataclass(frozen=True)
 class Bridge:
-    """How to forecast the distribution of resource use at any time from snapshots of it.
+    """How to forecast the distribution of resource use at any time from snapshots of it."""
 
-    method: `bridge` (entropic coupling), `ot` (exact transport), `spline`, `mixture`, `nearest`, `phase`
-    (needs a clock), or `select`: the best of them in each interval by leave-one-snapshot-out.
-    graph: how cores hang together: `path` (each core by itself), `barycentric`, `series_parallel`.
-    components: counters that make the state, None for all. snapshots: a number of times, or the times in
-    seconds; None for all sample times of the traces. placement: of a number of times, `even`, or `clock`:
-    where they catch the most phases (see `place`). clock, clock_kind: the counter of progress, `work` or
-    `beats`; clock_marks, clock_period: see `Clock`. eps, eps_unit: see `edge_eps`; `inf` is the independent
-    coupling, `cv` takes the best of four by leaving snapshots out. time_scaled: eps of an interval in
-    proportion to its length, as Brownian motion has it. noise: the bridge's own noise between snapshots.
-    cost: `squared` or `euclid`. scale: {component: factor} instead of 1 / the noise within snapshots.
-    log1p: components, like misses, that are interpolated as log(1 + rate). at_most: {component: what it
-    cannot exceed}; None: misses their requests, by name.
-    atoms: draw at least so many per forecast. barycentre_atoms: the support of the barycentre.
-    terminal_atoms: what the ends of a series-parallel graph are thinned to, None for not at all.
-    """
-
-    method: str = "bridge"
-    graph: str = "path"
-    components: tuple[str, ...] | None = None
-    placement: str = "even"
-    snapshots: int | tuple[float, ...] | None = None
-    clock: str | None = None
-    clock_kind: ClockKind = "work"
-    clock_marks: tuple[float, ...] = ()
-    clock_period: int | None = None
-    eps: float | Literal["cv"] = 0.1
-    eps_unit: str = "spread"
-    time_scaled: bool = True
-    noise: bool = True
-    cost: str = "squared"
-    scale: Mapping[str, float] | None = None
-    log1p: tuple[str, ...] = ()
-    at_most: Mapping[str, str] | None = None
-    atoms: int = 500
-    barycentre_atoms: int = 600
-    terminal_atoms: int | None = 50
-    stopping: Stopping = field(default_factory=Stopping)
-    seed: int = 0
+    method: Annotated[
+        str,
+        "bridge (entropic coupling), ot (exact transport), spline, mixture, nearest, phase (needs a clock), "
+        "or select: the best of them in each interval by leaving snapshots out.",
+    ] = "bridge"
+    graph: Annotated[
+        str, "How cores hang together: path (each by itself), barycentric or series_parallel."
+    ] = "path"
+    components: Annotated[tuple[str, ...] | None, "Counters that make the state; none: all."] = None
+    placement: Annotated[
+        str, "Of a number of snapshots: even, or clock, where they catch the most phases."
+    ] = "even"
+    snapshots: Annotated[
+        int | tuple[float, ...] | None,
+        "How many times to learn from, or these times in seconds; none: all sample times.",
+    ] = None
+    clock: Annotated[str | None, "The counter of progress, for phase and select."] = None
+    clock_kind: Annotated[ClockKind, "Whether the clock counts work or beats (phases)."] = "work"
+    clock_marks: Annotated[
+        tuple[float, ...], "What the clock has reached where each of the next phases begins."
+    ] = ()
+    clock_period: Annotated[
+        int | None, "Of beats: after how many phases the program begins anew; none: never."
+    ] = None
+    eps: Annotated[
+        float | Literal["cv"],
+        "Blur of the bridge: a number, inf (the independent coupling), or cv, the best of four by leaving "
+        "snapshots out.",
+    ] = 0.1
+    eps_unit: Annotated[
+        str,
+        "What eps is a multiple of: spread (within the snapshots), median (of the costs) or absolute.",
+    ] = "spread"
+    time_scaled: Annotated[
+        bool, "Give each interval an eps in proportion to its length, as Brownian motion has it."
+    ] = True
+    noise: Annotated[bool, "Add the bridge's own noise between snapshots."] = True
+    cost: Annotated[str, "What moving an atom costs: its distance squared, or euclid."] = "squared"
+    scale: Annotated[
+        Mapping[str, float] | None,
+        "COMPONENT=FACTOR in distances; none: 1 / the noise within snapshots.",
+    ] = None
+    log1p: Annotated[
+        tuple[str, ...], "Components, like misses, that are interpolated as log(1 + rate)."
+    ] = ()
+    at_most: Annotated[
+        Mapping[str, str] | None,
+        "COMPONENT=COMPONENT that it cannot exceed; none: misses their requests, by name.",
+    ] = None
+    atoms: Annotated[int, "Draw at least so many atoms per forecast."] = 500
+    barycentre_atoms: Annotated[int, "Support of the barycentre."] = 600
+    terminal_atoms: Annotated[
+        int | None, "What the ends of a series-parallel graph are thinned to; none: not at all."
+    ] = 50
+    stopping: Annotated[Stopping, "When the solvers stop."] = field(default_factory=Stopping)
+    seed: Annotated[int, "Of the draws."] = 0
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("method", self.method, METHODS),
-            ("graph", self.graph, GRAPHS),
-            ("eps_unit", self.eps_unit, ("spread", "median", "absolute")),
-            ("placement", self.placement, ("even", "clock")),
-            ("cost", self.cost, ("squared", "euclid")),
-            ("clock_kind", self.clock_kind, ("work", "beats")),
-        ):
-            if value not in known:
-                raise UsageError(f"{name} {value!r}", fix=f"One of {', '.join(known)}.")
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                raise UsageError(
+                    f"{name} {getattr(self, name)!r}", fix=f"One of {', '.join(known)}."
+                )
         if isinstance(self.eps, str):
             if self.eps != "cv":
                 raise UsageError(f"eps {self.eps!r}", fix="A number above 0, inf, or 'cv'.")
@@ -80,6 +100,13 @@ class Bridge:
             raise UsageError("a number of atoms must be at least 1")
         if self.method == "phase" and self.clock is None:
             raise UsageError("method 'phase' needs a clock", fix="Name the counter of progress.")
+
+    @property
+    def clock_settings(self) -> ClockSettings | None:
+        """Which counter is the clock and how it is read, None without one."""
+        if self.clock is None:
+            return None
+        return ClockSettings(self.clock, self.clock_kind, self.clock_marks, self.clock_period)
 
     @classmethod
     def paper(cls, scale: Mapping[str, float], eps: float = 0.1) -> Bridge:

@@ -24,6 +24,32 @@ ClockKind = Literal["work", "beats"]
 SLACK = 1e-7  # of a phase: sums of many parts of a mark fall short of it
 
 
+@dataclass(frozen=True)
+class ClockSettings:
+    """Which counter is a clock, and how it is read.
+
+    marks: what the counter has reached, since a run began, where its next phases begin: makes beats of a
+    counter of work that is the same in every run. period: of beats, after how many phases the program begins
+    anew. Raises UsageError.
+    """
+
+    counter: str
+    kind: ClockKind = "work"
+    marks: tuple[float, ...] = ()
+    period: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("work", "beats"):
+            raise UsageError(f"clock_kind {self.kind!r}", fix="One of work, beats.")
+        marks = np.asarray(self.marks, np.float64)
+        if not (marks > 0).all() or (np.diff(marks) <= 0).any():
+            raise UsageError("the marks of a clock must be above 0 and rise")
+        if (self.marks or self.period is not None) and self.kind != "beats":
+            raise UsageError("only a clock of kind 'beats' has marks or a period")
+        if self.period is not None and self.period < 1:
+            raise UsageError(f"a clock cannot have a period of {self.period} phases")
+
+
 @dataclass(frozen=True, eq=False)
 class Clock:
     """times[core][run], counts[core][run]: the run's cumulative count at the ends of its samples.
@@ -39,53 +65,30 @@ class Clock:
     period: int | None = None
 
     @classmethod
-    def of(
-        cls,
-        traces: Sequence[Trace],
-        row: Mapping[str, int],
-        counter: str,
-        kind: ClockKind,
-        *,
-        marks: Sequence[float] = (),
-        period: int | None = None,
-    ) -> Clock:
-        """From traces; row: the number of each run. Samples without the counter are bridged.
-
-        marks: what the counter has reached, since a run began, where its next phases begin: makes beats of
-        a counter of work that is the same in every run. Raises UsageError.
-        """
-        passed = np.asarray(marks, np.float64)
-        if len(passed) and (not (passed > 0).all() or (np.diff(passed) <= 0).any()):
-            raise UsageError("the marks of a clock must be above 0 and rise")
-        if (len(passed) or period is not None) and kind != "beats":
-            raise UsageError("only a clock of kind 'beats' has marks or a period")
-        if period is not None and period < 1:
-            raise UsageError(f"a clock's period of {period} phases")
-        if kind not in ("work", "beats"):
-            raise UsageError(f"clock_kind {kind!r}", fix="One of work, beats.")
+    def of(cls, traces: Sequence[Trace], row: Mapping[str, int], settings: ClockSettings) -> Clock:
+        """From traces; row: the number of each run. Samples without the counter are bridged."""
         cores = sorted({trace.core for trace in traces})
         nothing = np.zeros(0)
         times = {core: [nothing] * len(row) for core in cores}
         counts = {core: [nothing] * len(row) for core in cores}
         for trace in traces:
-            if counter not in trace.counters:
+            if settings.counter not in trace.counters:
                 continue
-            value = trace.counters[counter]
+            value = trace.counters[settings.counter]
             known = np.isfinite(value)
             if known.any():
                 begin = float(trace.time_seconds[0] - trace.interval_seconds[0])
                 # A sample that is missing went on at the mean rate of the others.
                 rate = value[known].sum() / trace.interval_seconds[known].sum()
-                steps = np.where(known, value, rate * trace.interval_seconds)
-                if kind == "beats" and not len(passed):
-                    steps = np.where(known, value, 0.0)
-                count = np.append(0.0, np.cumsum(steps))
-                if len(passed):
-                    count = _in_phases(count, passed)
+                only_counts_marks = settings.kind == "beats" and not settings.marks
+                missing = 0.0 if only_counts_marks else rate * trace.interval_seconds
+                count = np.append(0.0, np.cumsum(np.where(known, value, missing)))
+                if settings.marks:
+                    count = _in_phases(count, np.array(settings.marks, np.float64))
                 run = row[trace.run_id]
                 times[trace.core][run] = np.append(begin, trace.time_seconds)
                 counts[trace.core][run] = count
-        return cls(kind, times, counts, period)
+        return cls(settings.kind, times, counts, settings.period)
 
     def at(self, core: int, time_seconds: float) -> tuple[np.ndarray, np.ndarray]:
         """(R,) progress and (R,) its rate per second at a time; NaN for runs not traced then.

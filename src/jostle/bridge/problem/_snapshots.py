@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge.problem._clock import Clock, ClockKind
+from jostle.bridge.problem._clock import Clock, ClockSettings
 from jostle.bridge.problem._clouds import Cloud
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.traces import LEVELS, MARKS, Traces
@@ -92,17 +92,13 @@ class Snapshots:
         times_seconds: Sequence[float] | np.ndarray | None = None,
         *,
         count: int | None = None,
-        clock: str | None = None,
-        clock_kind: ClockKind = "work",
-        clock_marks: Sequence[float] = (),
-        clock_period: int | None = None,
+        clock: ClockSettings | None = None,
     ) -> Snapshots:
         """Repeated runs of one workload, or windows of the same members, at the same times since they began.
 
         components: counters, None for all that this host had, but the clock and marks. times_seconds: None
         for every sample's length (the median) as long as two runs go on, or with `count` so many of these,
-        evenly spread. clock: the counter that tells progress; clock_marks, clock_period: see `Clock`. Of
-        windows each core is a member.
+        evenly spread. clock: the counter that tells progress. Of windows each core is a member.
         Raises BadData for runs of different workloads, NotEnoughRuns for fewer than two runs.
         """
         if len(traces) < FEWEST_RUNS:
@@ -114,8 +110,8 @@ class Snapshots:
         if components is None:
             had = {n for t in every for n, v in t.counters.items() if np.isfinite(v).any()}
             shares = {name for name in had if name.endswith("_running_ratio")}  # of perf's turns
-            components = sorted(had - {clock} - set(MARKS) - shares)
-        for name in [*components, *([clock] if clock else [])]:
+            components = sorted(had - {clock and clock.counter} - set(MARKS) - shares)
+        for name in [*components, *([clock.counter] if clock else [])]:
             if name not in traces.counters:
                 raise UnknownName("counter", name, traces.counters)
         if not components:
@@ -131,11 +127,8 @@ class Snapshots:
             core: _snapshots_of(states[i], times, ends[core], f"core {core}", components)
             for i, core in enumerate(numbers)
         }
-        made = cls(times, cores, tuple(components), ends)
-        if clock is None:
-            return made
-        kept = Clock.of(every, row, clock, clock_kind, marks=clock_marks, period=clock_period)
-        return replace(made, clock=kept)
+        progress = None if clock is None else Clock.of(every, row, clock)
+        return cls(times, cores, tuple(components), ends, progress)
 
     def __len__(self) -> int:
         return len(self.times_seconds)

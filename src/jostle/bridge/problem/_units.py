@@ -66,23 +66,20 @@ class Units:
             return atoms
         return np.where(self.logs, np.log1p(np.maximum(atoms, 0)), atoms)
 
-    def into(self, atoms: np.ndarray) -> np.ndarray:
+    def cloud_in(self, cloud: Cloud) -> Cloud:
         """Scaled. A component of scale 0 does not count in distances, but must still be interpolated."""
-        return self.logged(atoms) * np.where(self.scale > 0, self.scale, TINY)
+        factor = np.where(self.scale > 0, self.scale, TINY)
+        return Cloud(self.logged(cloud.atoms) * factor, cloud.weights)
 
-    def cloud(self, cloud: Cloud) -> Cloud:
-        """A whole cloud, scaled."""
-        return Cloud(self.into(cloud.atoms), cloud.weights)
-
-    def out(self, atoms: np.ndarray) -> np.ndarray:
+    def cloud_out(self, cloud: Cloud) -> Cloud:
         """Back from scaled units; rates are not negative, and misses are not more than requests."""
-        atoms = atoms / np.where(self.scale > 0, self.scale, TINY)
+        atoms = cloud.atoms / np.where(self.scale > 0, self.scale, TINY)
         if self.logs.any():
             atoms = np.where(self.logs, np.expm1(np.minimum(atoms, 700)), atoms)
         atoms = np.maximum(atoms, 0)
         for low, high in self.limits:
             atoms[:, low] = np.minimum(atoms[:, low], atoms[:, high])
-        return atoms
+        return Cloud(atoms, cloud.weights)
 
 
 def paired_counters(components: Sequence[str]) -> dict[str, str]:

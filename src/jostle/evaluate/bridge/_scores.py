@@ -224,17 +224,11 @@ def trace_splits(
         by_clock = method.clock is not None and method.clock_kind == "beats"
         candidates = np.linspace(first, last, CANDIDATES) if by_clock else grid
         everything = np.union1d(np.union1d(grid, asked), candidates)
-        settings: dict[str, Any] = {
-            "clock": method.clock,
-            "clock_kind": method.clock_kind,
-            "clock_marks": method.clock_marks,
-            "clock_period": method.clock_period,
-        }
-        a = Snapshots.from_traces(
-            traces.select(ids[:half]), method.components, everything, **settings
-        )
-        b = Snapshots.from_traces(
-            traces.select(ids[half:]), method.components, everything, **settings
+        a, b = (
+            Snapshots.from_traces(
+                traces.select(part), method.components, everything, clock=method.clock_settings
+            )
+            for part in (ids[:half], ids[half:])
         )
         train = a.select(np.searchsorted(everything, grid))
         questions = []
