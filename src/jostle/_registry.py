@@ -28,7 +28,8 @@ def load(group: str, name: str) -> Any:
     cannot be imported.
     """
     points = {point.value: point for point in entry_points(group=group, name=name)}
-    kind = group.removeprefix("jostle.").replace("_", " ").removesuffix("s")
+    kind = group.removeprefix("jostle.").replace("_", " ")
+    kind = kind[:-3] + "y" if kind.endswith("ies") else kind.removesuffix("s")
     if not points:
         raise UnknownName(kind, name, names_of(group))
     if len(points) > 1:

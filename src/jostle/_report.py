@@ -6,7 +6,7 @@ Rooms that find something make a Report; the console prints it. Numbers are writ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,12 @@ class Table:
 @dataclass(frozen=True)
 class Report:
     """document: the JSON document. tables: what people read, in this order; a text is a line of its own.
-    figures: pictures that were written."""
+    figures: pictures that were written. notes: remarks beside the result, such as what was left out."""
 
     document: dict[str, Any]
     tables: Sequence[Table | str] = ()
-    figures: Sequence[Path] = field(default=())
+    figures: Sequence[Path] = ()
+    notes: Sequence[str] = ()
 
 
 def duration(seconds: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.evaluate import LinearScaling, Study, Variant
+from jostle.evaluate import Comparison, LinearScaling, NamedMethod
 from jostle.factorization import Factorization, FittedFactorization
 from jostle.models import Model, fit
 from jostle.runs import Dataset, Runs
@@ -29,9 +29,9 @@ def dataset(world: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def linear() -> Study:
+def linear() -> Comparison:
     """Quick: one method that needs no training."""
-    return Study("small", "Small", (Variant("linear", LinearScaling()),), "linear")
+    return Comparison("small", "Small", (NamedMethod("linear", LinearScaling()),), "linear")
 
 
 @pytest.fixture(scope="session")

@@ -17,14 +17,14 @@ import pytest
 
 from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile, UsageError
 from jostle.evaluate import (
-    STUDY_NAMES,
+    COMPARISON_NAMES,
     Cell,
+    Comparison,
     LinearScaling,
-    Study,
-    Variant,
+    NamedMethod,
+    comparison_named,
     observed_split,
     run_protocol,
-    study_named,
     summary_rows,
 )
 from jostle.evaluate.factorization._measures import measure_cell
@@ -36,7 +36,7 @@ def stamps(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in (folder / "cells").iterdir()}
 
 
-def test_a_study_resumes_and_widens(dataset: Path, linear: Study, tmp_path: Path) -> None:
+def test_a_study_resumes_and_widens(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
     done: list[tuple[int, int]] = []
     first = run_protocol(dataset, tmp_path, linear, observed=[0.3], replicates=2, workers=1)
     before = stamps(tmp_path)
@@ -59,7 +59,7 @@ def test_a_study_resumes_and_widens(dataset: Path, linear: Study, tmp_path: Path
     assert kept.schema.metadata == {b"schema": b"protocol/v1", b"reference": b"linear"}
 
 
-def test_a_lost_cell_comes_back_the_same(dataset: Path, linear: Study, tmp_path: Path) -> None:
+def test_a_lost_cell_comes_back_the_same(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
     first = run_protocol(dataset, tmp_path, linear, observed=[0.4], replicates=2, workers=1)
     next((tmp_path / "cells").iterdir()).unlink()
     again = run_protocol(dataset, tmp_path, linear, observed=[0.4], replicates=2, workers=1)
@@ -70,7 +70,7 @@ def test_a_lost_cell_comes_back_the_same(dataset: Path, linear: Study, tmp_path:
     assert timeless[0] == timeless[1]
 
 
-def test_a_damaged_cell_is_named(dataset: Path, linear: Study, tmp_path: Path) -> None:
+def test_a_damaged_cell_is_named(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
     run_protocol(dataset, tmp_path, linear, observed=[0.4], replicates=1, workers=1)
     path = next((tmp_path / "cells").iterdir())
     path.write_bytes(path.read_bytes()[:100])
@@ -78,7 +78,9 @@ def test_a_damaged_cell_is_named(dataset: Path, linear: Study, tmp_path: Path) -
         run_protocol(dataset, tmp_path, linear, observed=[0.4], replicates=1, workers=1)
 
 
-def test_workers_of_a_cluster_give_the_same(dataset: Path, linear: Study, tmp_path: Path) -> None:
+def test_workers_of_a_cluster_give_the_same(
+    dataset: Path, linear: Comparison, tmp_path: Path
+) -> None:
     distributed = pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")
     here = run_protocol(dataset, tmp_path / "here", linear, observed=[0.4], replicates=3, workers=1)
     done: list[int] = []
@@ -106,7 +108,7 @@ def test_workers_of_a_cluster_give_the_same(dataset: Path, linear: Study, tmp_pa
     assert names[0] == names[1]
 
 
-def test_without_a_scheduler_it_says_so(dataset: Path, linear: Study, tmp_path: Path) -> None:
+def test_without_a_scheduler_it_says_so(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")
     with pytest.raises(NotPermitted, match="no Dask scheduler answers"):
         run_protocol(
@@ -114,7 +116,7 @@ def test_without_a_scheduler_it_says_so(dataset: Path, linear: Study, tmp_path: 
         )
 
 
-def test_several_at_once_give_the_same(dataset: Path, linear: Study, tmp_path: Path) -> None:
+def test_several_at_once_give_the_same(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
     tables = [
         run_protocol(
             dataset, tmp_path / str(workers), linear, observed=[0.4], replicates=2, workers=workers
@@ -150,18 +152,21 @@ def test_a_kill_loses_only_what_was_in_flight(dataset: Path, tmp_path: Path) -> 
     for path in finished:
         assert pq.read_table(path).num_rows > 0
     before = stamps(tmp_path)
-    study = replace(study_named("baselines"), variants=(Variant("linear", LinearScaling()),))
+    study = replace(
+        comparison_named("baselines"), variants=(NamedMethod("linear", LinearScaling()),)
+    )
     run_protocol(dataset, tmp_path, study, observed=[0.4], replicates=2, workers=1)
     assert all(stamps(tmp_path)[path.name] == before[path.name] for path in finished)
 
 
 def test_a_cell_is_named_by_all_that_determines_it() -> None:
-    cell = Cell(Variant("a", Factorization(quantiles=())), 0.5, 0, 0, "row", "v1")
+    cell = Cell(NamedMethod("a", Factorization(quantiles=())), 0.5, 0, 0, "row", "v1")
     assert (
-        replace(cell, variant=Variant("b", Factorization(quantiles=()))).file_name == cell.file_name
+        replace(cell, variant=NamedMethod("b", Factorization(quantiles=()))).file_name
+        == cell.file_name
     )
     others = [
-        replace(cell, variant=Variant("a", replace(Factorization(quantiles=()), rank=9))),
+        replace(cell, variant=NamedMethod("a", replace(Factorization(quantiles=()), rank=9))),
         replace(cell, observed=0.51),
         replace(cell, replicate=1),
         replace(cell, seed=1),
@@ -171,7 +176,7 @@ def test_a_cell_is_named_by_all_that_determines_it() -> None:
     assert len({other.file_name for other in others} | {cell.file_name}) == 7
 
 
-def test_the_table_is_tidy(dataset: Path, linear: Study, tmp_path: Path) -> None:
+def test_the_table_is_tidy(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
     table = run_protocol(dataset, tmp_path, linear, observed=[0.5], replicates=1, workers=1)
     rows = table.to_pylist()
     keys = ("method", "observed", "replicate", "rule", "group", "metric", "confidence")
@@ -255,9 +260,9 @@ def test_a_name_never_observed_is_unanswered_not_an_error(world: Runs) -> None:
     assert solo["no_bound_ratio"] > 0
 
 
-@pytest.mark.parametrize("name", STUDY_NAMES)
+@pytest.mark.parametrize("name", COMPARISON_NAMES)
 def test_studies_are_well_formed(name: str) -> None:
-    study = study_named(name, Factorization(quantiles=()), baseline_steps=7)
+    study = comparison_named(name, Factorization(quantiles=()), baseline_steps=7)
     names = [variant.name for variant in study.variants]
     assert study.name == name
     assert study.reference == names[0] or study.reference in names
@@ -273,7 +278,7 @@ def test_ablations_change_one_thing() -> None:
         ("s", "types"),
         ("beta", "corun_weight"),
     ):
-        study = study_named(name)
+        study = comparison_named(name)
         reference = next(v for v in study.variants if v.name == study.reference)
         assert reference.method == replace(base, quantiles=())
         for variant in study.variants:
@@ -281,12 +286,12 @@ def test_ablations_change_one_thing() -> None:
 
 
 def test_the_study_of_quantiles_has_heads() -> None:
-    assert len(study_named("quantiles").variants[0].method.quantiles) == 8
+    assert len(comparison_named("quantiles").variants[0].method.quantiles) == 8
 
 
-def test_wrong_questions(dataset: Path, linear: Study, tmp_path: Path) -> None:
+def test_wrong_questions(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="study"):
-        study_named("nonsense")
+        comparison_named("nonsense")
     with pytest.raises(UsageError, match="observed"):
         run_protocol(dataset, tmp_path, linear, observed=[1.0])
     with pytest.raises(UsageError, match="replicate"):

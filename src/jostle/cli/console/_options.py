@@ -64,9 +64,9 @@ def _parameter(option: Option) -> inspect.Parameter:
     if limits := _mark(option, Limits):
         given |= {"min": limits.least, "max": limits.most}
     if option.choices:
-        given["click_type"] = click.Choice(option.choices)
+        given |= {"click_type": click.Choice(option.choices), "metavar": "|".join(option.choices)}
     if place := _mark(option, Positional):
-        annotation = Annotated[kind, typer.Argument(metavar=place.metavar, **given)]
+        annotation = Annotated[kind, typer.Argument(**{"metavar": place.metavar, **given})]
     else:
         annotation = Annotated[kind, typer.Option(*_flags(option), **given)]
     return inspect.Parameter(

@@ -27,7 +27,9 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def show(report: Report, as_json: bool) -> None:
-    """The document of a report, or its tables and lines and where its figures are."""
+    """The document of a report, or its tables and lines and where its figures are; its notes besides."""
+    for remark in report.notes:
+        note(remark)
     if as_json:
         print_json(report.document)
         return

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from jostle.cli.console import fit_progress, percent, print_json, print_table
-from jostle.cli.evaluate._factorization import group_of
+from jostle.cli.evaluate._studies import group_of
 
 Seeds = Annotated[int, typer.Option(help="Draws, each with a seed one higher.", min=1)]
 Seed = Annotated[int, typer.Option(help="Of the first draw.")]

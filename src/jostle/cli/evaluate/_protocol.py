@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jostle.cli.console import fit_progress, print_json, print_table
-from jostle.cli.evaluate._factorization import group_of
+from jostle.cli.evaluate._studies import group_of
 
 
 def register(app: typer.Typer) -> None:
@@ -69,10 +69,10 @@ def protocol(
     from dataclasses import replace
 
     from jostle.errors import UsageError
-    from jostle.evaluate import run_protocol, study_named, summary_rows
+    from jostle.evaluate import comparison_named, run_protocol, summary_rows
     from jostle.factorization import Factorization
 
-    chosen = study_named(
+    chosen = comparison_named(
         study, Factorization(steps=steps, members=members), baseline_steps=baseline_steps
     )
     if methods is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle import _tensors
-from jostle.evaluate.factorization._variants import Variant
+from jostle.evaluate.factorization._variants import NamedMethod
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ SCHEMA = "protocol/v1"
 class Cell:
     """One fit. data: version of the dataset. by: the split draws a `row` or a `window`."""
 
-    variant: Variant
+    variant: NamedMethod
     observed: float
     replicate: int
     seed: int
@@ -57,8 +57,8 @@ def cell_table(runs: Runs, cell: Cell, clock: Callable[[], float] = time.perf_co
     """What the cell's file holds."""
     import pyarrow as pa
 
-    from jostle.evaluate.factorization._evaluation import observed_split
     from jostle.evaluate.factorization._measures import measure_cell
+    from jostle.evaluate.factorization._splits import observed_split
 
     seed = cell.seed + cell.replicate
     split = observed_split(runs, cell.observed, seed, cell.by)

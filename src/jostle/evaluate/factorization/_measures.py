@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.bounds import Calibration, Candidates, candidates_of, coverage, margin
+from jostle.bounds import Calibration, Candidates, candidates_of
+from jostle.evaluate.study._measures import bound_measures, corun_groups, error_measures
 from jostle.models import fit
 
 if TYPE_CHECKING:
-    from jostle.evaluate.factorization._evaluation import Split
+    from jostle.evaluate.factorization._splits import Split
     from jostle.runs import Runs
 
 CONFIDENCES = (0.90, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99)
@@ -59,9 +60,10 @@ def measure_cell(
     asked = test.take(answerable)
     predicted = np.full(len(test), np.nan)
     predicted[answerable] = model.predict(asked.colocations)
-    groups = groups_of(test)
+    groups = corun_groups(test)
     for group, inside in groups.items():
-        rows += _error_rows(group, predicted[inside], test.runtime_seconds[inside])
+        errors = error_measures(predicted[inside], test.runtime_seconds[inside])
+        rows += [_row(group, f"{name}_ratio", value) for name, value in errors.items()]
     kept = _Kept(model.predictor, (validation, calibration, asked))
     by_rule = {
         "default": {
@@ -74,42 +76,12 @@ def measure_cell(
             bound = np.full(len(test), np.inf)
             bound[answerable] = found
             for group, inside in groups.items():
-                rows += _bound_rows(
-                    rule, group, confidence, bound[inside], test.runtime_seconds[inside]
-                )
+                values = bound_measures(bound[inside], test.runtime_seconds[inside])
+                rows += [
+                    _row(group, f"{name}_ratio", value, rule, confidence)
+                    for name, value in values.items()
+                ]
     return rows
-
-
-def groups_of(test: Runs) -> dict[str, np.ndarray]:
-    """Masks (n,) of the groups that have runs."""
-    degree = test.colocations.number_of_corunners
-    groups = {"solo": degree == 0, "corun": degree > 0}
-    several = np.unique(degree[degree > 0])
-    if len(several) > 1:
-        groups |= {f"corun_{d}": degree == d for d in several}
-    return {name: inside for name, inside in groups.items() if inside.any()}
-
-
-def _error_rows(group: str, predicted: np.ndarray, actual: np.ndarray) -> list[dict[str, Any]]:
-    known = np.isfinite(predicted)
-    rows = [_row(group, "unanswered_ratio", float(1 - known.mean()))]
-    if known.any():
-        error = np.abs(predicted[known] - actual[known]) / actual[known]
-        rows.append(_row(group, "mape_ratio", float(error.mean())))
-        rows.append(_row(group, "median_error_ratio", float(np.median(error))))
-    return rows
-
-
-def _bound_rows(
-    rule: str, group: str, confidence: float, bound: np.ndarray, actual: np.ndarray
-) -> list[dict[str, Any]]:
-    valid = np.isfinite(bound)
-    values = {
-        "coverage_ratio": coverage(bound, actual),
-        "margin_ratio": margin(bound[valid], actual[valid]),
-        "no_bound_ratio": float(1 - valid.mean()),
-    }
-    return [_row(group, name, value, rule, confidence) for name, value in values.items()]
 
 
 def _row(

@@ -26,7 +26,7 @@ from jostle.evaluate.factorization._elsewhere import (
     run_in_processes,
     run_on_cluster,
 )
-from jostle.evaluate.factorization._variants import Study
+from jostle.evaluate.factorization._variants import Comparison
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ Progress = Callable[[int, int, str], None]
 def run_protocol(
     dataset: str | os.PathLike[str],
     folder: str | os.PathLike[str],
-    study: Study,
+    study: Comparison,
     *,
     observed: Sequence[float],
     replicates: int = 5,
@@ -101,7 +101,7 @@ def run_protocol(
     return table
 
 
-def gather(home: Path, study: Study, cells: Sequence[Cell]) -> pa.Table:
+def gather(home: Path, study: Comparison, cells: Sequence[Cell]) -> pa.Table:
     """The finished cells of a study in one table, with the study's names for their methods.
 
     Raises UnreadableFile for a cell that is missing or damaged.

@@ -22,7 +22,7 @@ QUANTILES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 
 @dataclass(frozen=True)
-class Variant:
+class NamedMethod:
     """A method under the name that tables and figures show."""
 
     name: str
@@ -30,19 +30,19 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Study:
+class Comparison:
     """variants: in the order of the legend. reference: the name that is drawn boldest."""
 
     name: str
     title: str
-    variants: tuple[Variant, ...]
+    variants: tuple[NamedMethod, ...]
     reference: str
 
 
-def study_named(
+def comparison_named(
     name: str, method: Factorization | None = None, *, baseline_steps: int | None = None
-) -> Study:
-    """A study by its name in STUDY_NAMES.
+) -> Comparison:
+    """A study by its name in COMPARISON_NAMES.
 
     method: what the ablations start from, Factorization() by default. baseline_steps: training steps of
     the neural baselines, the paper's 20 000 by default. Raises UsageError for an unknown name.
@@ -50,24 +50,24 @@ def study_named(
     from jostle.factorization import Factorization
 
     if name not in _STUDIES:
-        raise UsageError(f"unknown study {name!r}", fix=f"One of {', '.join(STUDY_NAMES)}.")
+        raise UsageError(f"unknown study {name!r}", fix=f"One of {', '.join(COMPARISON_NAMES)}.")
     return _STUDIES[name](method or Factorization(), baseline_steps)
 
 
-def _baselines(method: Factorization, steps: int | None) -> Study:
+def _baselines(method: Factorization, steps: int | None) -> Comparison:
     from jostle.evaluate.rivals._linear import GradientBoosting, LinearScaling
     from jostle.evaluate.rivals._neural import Attention, MatrixFactorization, NeuralNetwork
 
     set_steps = {} if steps is None else {"steps": steps}
     variants = (
-        Variant("factorization", method),
-        Variant("gradient boosting", GradientBoosting()),
-        Variant("attention", Attention(**set_steps)),
-        Variant("neural network", NeuralNetwork(**set_steps)),
-        Variant("matrix factorization", MatrixFactorization(**set_steps)),
-        Variant("linear scaling", LinearScaling()),
+        NamedMethod("factorization", method),
+        NamedMethod("gradient boosting", GradientBoosting()),
+        NamedMethod("attention", Attention(**set_steps)),
+        NamedMethod("neural network", NeuralNetwork(**set_steps)),
+        NamedMethod("matrix factorization", MatrixFactorization(**set_steps)),
+        NamedMethod("linear scaling", LinearScaling()),
     )
-    return Study("baselines", "Against baselines", variants, "factorization")
+    return Comparison("baselines", "Against baselines", variants, "factorization")
 
 
 def _plain(method: Factorization) -> Factorization:
@@ -75,84 +75,89 @@ def _plain(method: Factorization) -> Factorization:
     return replace(method, quantiles=())
 
 
-def _objective(method: Factorization, _: int | None) -> Study:
+def _objective(method: Factorization, _: int | None) -> Comparison:
     plain = _plain(method)
     variants = (
-        Variant("relative error, residual", replace(plain, objective="relative", baseline=True)),
-        Variant("log-residual", replace(plain, objective="squared_log", baseline=True)),
-        Variant("log", replace(plain, objective="squared_log", baseline=False)),
-        Variant("proportional", replace(plain, objective="squared_relative", baseline=False)),
+        NamedMethod(
+            "relative error, residual", replace(plain, objective="relative", baseline=True)
+        ),
+        NamedMethod("log-residual", replace(plain, objective="squared_log", baseline=True)),
+        NamedMethod("log", replace(plain, objective="squared_log", baseline=False)),
+        NamedMethod("proportional", replace(plain, objective="squared_relative", baseline=False)),
     )
-    return Study("objective", "Training objective", variants, "relative error, residual")
+    return Comparison("objective", "Training objective", variants, "relative error, residual")
 
 
-def _features(method: Factorization, _: int | None) -> Study:
+def _features(method: Factorization, _: int | None) -> Comparison:
     plain = _plain(method)
 
     def sees(workload: bool, platform: bool) -> Factorization:
         return replace(plain, use_workload_features=workload, use_platform_features=platform)
 
     variants = (
-        Variant("both", sees(True, True)),
-        Variant("platform", sees(False, True)),
-        Variant("workload", sees(True, False)),
-        Variant("none", sees(False, False)),
+        NamedMethod("both", sees(True, True)),
+        NamedMethod("platform", sees(False, True)),
+        NamedMethod("workload", sees(True, False)),
+        NamedMethod("none", sees(False, False)),
     )
-    return Study("features", "Side information", variants, "both")
+    return Comparison("features", "Side information", variants, "both")
 
 
-def _interference(method: Factorization, _: int | None) -> Study:
+def _interference(method: Factorization, _: int | None) -> Comparison:
     from jostle.evaluate.rivals._linear import Blind
 
     plain = _plain(method)
     variants = (
-        Variant("aware", plain),
-        Variant("discard", Blind(plain, "discard")),
-        Variant("ignore", Blind(plain, "ignore")),
+        NamedMethod("aware", plain),
+        NamedMethod("discard", Blind(plain, "discard")),
+        NamedMethod("ignore", Blind(plain, "ignore")),
     )
-    return Study("interference", "Runs with co-runners", variants, "aware")
+    return Comparison("interference", "Runs with co-runners", variants, "aware")
 
 
-def _activation(method: Factorization, _: int | None) -> Study:
+def _activation(method: Factorization, _: int | None) -> Comparison:
     plain = replace(_plain(method), form="paper")
     variants = (
-        Variant("leaky ReLU", replace(plain, leak=0.1)),
-        Variant("identity", replace(plain, leak=1.0)),
+        NamedMethod("leaky ReLU", replace(plain, leak=0.1)),
+        NamedMethod("identity", replace(plain, leak=1.0)),
     )
-    return Study("activation", "Interference activation", variants, "leaky ReLU")
+    return Comparison("activation", "Interference activation", variants, "leaky ReLU")
 
 
-def _form(method: Factorization, _: int | None) -> Study:
+def _form(method: Factorization, _: int | None) -> Comparison:
     """Not in the paper, which knows its own form only."""
     plain = _plain(method)
     variants = tuple(
-        Variant(form, replace(plain, form=form)) for form in ("saturating", "product", "paper")
+        NamedMethod(form, replace(plain, form=form)) for form in ("saturating", "product", "paper")
     )
-    return Study("form", "Form of the slowdown", variants, plain.form)
+    return Comparison("form", "Form of the slowdown", variants, plain.form)
 
 
-def _quantiles(method: Factorization, _: int | None) -> Study:
+def _quantiles(method: Factorization, _: int | None) -> Comparison:
     """One model with heads serves every rule of choosing among them: each is calibrated on its own."""
     heads = replace(method, quantiles=method.quantiles or QUANTILES)
-    return Study(
-        "quantiles", "Quantile choice", (Variant("factorization", heads),), "factorization"
+    return Comparison(
+        "quantiles", "Quantile choice", (NamedMethod("factorization", heads),), "factorization"
     )
 
 
-def _sweep(symbol: str, field: str, title: str, values: tuple[float, ...]) -> Callable[..., Study]:
-    def build(method: Factorization, _: int | None) -> Study:
+def _sweep(
+    symbol: str, field: str, title: str, values: tuple[float, ...]
+) -> Callable[..., Comparison]:
+    def build(method: Factorization, _: int | None) -> Comparison:
         plain = _plain(method)
         own = getattr(plain, field)
         every = sorted({*values, own})
         variants = tuple(
-            Variant(f"{symbol} = {value:g}", replace(plain, **{field: value})) for value in every
+            NamedMethod(f"{symbol} = {value:g}", replace(plain, **{field: value}))
+            for value in every
         )
-        return Study(symbol, title, variants, f"{symbol} = {own:g}")
+        return Comparison(symbol, title, variants, f"{symbol} = {own:g}")
 
     return build
 
 
-_STUDIES: dict[str, Callable[[Any, int | None], Study]] = {
+_STUDIES: dict[str, Callable[[Any, int | None], Comparison]] = {
     "baselines": _baselines,
     "objective": _objective,
     "features": _features,
@@ -165,4 +170,4 @@ _STUDIES: dict[str, Callable[[Any, int | None], Study]] = {
     "s": _sweep("s", "types", "Interference types", (1, 2, 4, 8)),
     "beta": _sweep("beta", "corun_weight", "Weight of runs with co-runners", (0.1, 0.2, 0.5, 1.0)),
 }
-STUDY_NAMES = tuple(_STUDIES)
+COMPARISON_NAMES = tuple(_STUDIES)

@@ -1,0 +1,129 @@
+"""`jostle evaluate factorization`: one fit on one split, in full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from jostle._options import Limits, Positional
+from jostle._report import Report, Table, percent
+from jostle.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from jostle.evaluate.study._coverage import Covered
+
+LEVELS = (90, 95, 99)
+WORST_PLATFORMS = 10
+
+
+@dataclass(frozen=True)
+class FactorizationStudy:
+    """Error, coverage and margin of factorization on runs it has not seen."""
+
+    name: ClassVar[str] = "factorization"
+
+    dataset: Annotated[Path, "The dataset: a folder of runs.", Positional()]
+    splits: Annotated[
+        Path | None, "An .npz file with row numbers mf_train, mf_val, mf_test, if2_train, …"
+    ] = None
+    observed: Annotated[float | None, "Share of the runs to learn from, drawn with the seed."] = (
+        None
+    )
+    by: Annotated[
+        Literal["window", "row", "together"],
+        "With --observed: what is drawn whole; together: sets of workloads.",
+    ] = "window"
+    seed: Annotated[int, "Of the split and the training."] = 0
+    form: Annotated[str, "How co-runners slow down: paper, product or saturating."] = "saturating"
+    members: Annotated[int, "Models to average.", Limits(1)] = 1
+    steps: Annotated[int | None, "Training steps.  [default: by the number of runs]", Limits(1)] = (
+        None
+    )
+    coverage: Annotated[bool, "Also print coverage by platform and tenth of the workloads."] = False
+
+    def run(self, *, progress: Progress = no_progress) -> Report:
+        """Raises UsageError, NotEnoughRuns and what reading and fitting raise."""
+        from jostle.errors import UsageError
+        from jostle.evaluate.factorization._evaluation import evaluate_factorization
+        from jostle.evaluate.factorization._splits import file_split, observed_split
+        from jostle.evaluate.study._contract import document
+        from jostle.factorization import Factorization
+        from jostle.runs import Dataset, read_runs
+
+        if (self.splits is None) == (self.observed is None):
+            raise UsageError("say either --splits or --observed")
+        runs = read_runs(self.dataset)
+        split = (
+            file_split(runs, self.splits, self.seed)
+            if self.splits is not None
+            else observed_split(runs, self.observed or 0.0, self.seed, self.by)
+        )
+        method = Factorization(form=self.form, members=self.members, steps=self.steps)
+        found = evaluate_factorization(runs, method, split, seed=self.seed, progress=progress)
+        data = {
+            "dataset": str(self.dataset),
+            "version": Dataset(self.dataset).version(),
+            "splits": str(self.splits) if self.splits else None,
+            "observed": self.observed,
+        }
+        m = found.metrics
+        tables = [
+            _metrics_table(m),
+            f"{m['test_runs']:.0f} test runs, fitted and calibrated in {m['train_seconds']:.1f} s",
+        ]
+        return Report(
+            document(
+                self,
+                data,
+                self.seed,
+                settings={"form": self.form, "members": self.members, "steps": self.steps},
+                metrics=m,
+                coverage=[covered.to_row() for covered in found.coverage],
+            ),
+            tables + (_coverage_tables(found.coverage) if self.coverage else []),
+        )
+
+
+def _metrics_table(m: dict[str, float]) -> Table:
+    bounds = [(what, level) for level in LEVELS for what in ("coverage", "margin")]
+    rows = []
+    for group in [name[5:-6] for name in m if name.startswith("mape_")]:
+        errors = [percent(m[f"{what}_{group}_ratio"], 2) for what in ("mape", "median_error")]
+        cells = [
+            percent(m[f"{what}_{level}_{group}_ratio"], 2 if what == "coverage" else 1)
+            for what, level in bounds
+        ]
+        rows.append([group, *errors, *cells])
+    columns = ["", "MAPE", "median", *(f"{what} {level}" for what, level in bounds)]
+    return Table(columns, rows, range(1, len(columns)))
+
+
+def _coverage_tables(covered: list[Covered]) -> list[Table | str]:
+    """All pools and tenths of the workloads, the platforms that fall short the most, and how many do."""
+    from jostle.evaluate.study._coverage import COVERAGE_KINDS
+
+    levels = list(covered[0].coverage)
+    kinds = {kind: [one for one in covered if one.kind == kind] for kind in COVERAGE_KINDS}
+    first = min(levels)
+    worst = sorted(
+        kinds["platform"], key=lambda o: (o.coverage[first] - first) / o.standard_error(first)
+    )
+    named = [(one.name, one) for one in kinds["pool"]]
+    named += [(f"workloads, tenth {one.name}", one) for one in kinds["workload_decile"]]
+    named += [(one.name, one) for one in worst[:WORST_PLATFORMS]]
+    rows = []
+    for name, one in named:
+        rows.append([name, str(one.runs)])
+        for level in levels:
+            rows[-1] += [percent(one.coverage[level]), percent(one.margin[level])]
+    titles = [f"{what} {100 * level:.0f}" for level in levels for what in ("coverage", "margin")]
+    short = {level: sum(one.falls_short(level) for one in kinds["platform"]) for level in levels}
+    return [
+        Table(["", "runs", *titles], rows, range(1, 2 + len(titles))),
+        *(
+            f"at {level:.0%}, {count} of {len(kinds['platform'])} platforms are more than two standard "
+            "errors short"
+            for level, count in short.items()
+        ),
+    ]

@@ -1,0 +1,46 @@
+"""What a study is: options, and a run that finds something."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from jostle._registry import load, names_of
+from jostle._report import Report
+from jostle.progress import Progress
+
+GROUP = "jostle.studies"  # of entry points: the name of a study = where its class is
+
+
+@runtime_checkable
+class Study(Protocol):
+    """A frozen dataclass of options: every field `Annotated[type, "help", marks]` (jostle._options).
+
+    name: that of its command, `jostle evaluate NAME`, whose help is the docstring of the class.
+    """
+
+    name: ClassVar[str]
+
+    def run(self, *, progress: Progress) -> Report:
+        """What was found, as a document for programs and tables for people."""
+        ...
+
+
+def study_names() -> tuple[str, ...]:
+    """The names of all installed studies, Jostle's own and those of other packages; none is loaded."""
+    return names_of(GROUP)
+
+
+def study_named(name: str) -> type[Study]:
+    """The class of a study. Raises UnknownName, and UsageError for one that cannot be loaded."""
+    return load(GROUP, name)
+
+
+def document(study: Study, data: Any, seed: int, **found: Any) -> dict[str, Any]:
+    """The JSON document of a study: what was evaluated on what, and what was found."""
+    return {
+        "schema": "evaluate/v1",
+        "name": study.name,
+        "data": data,
+        "seed": seed,
+        **found,
+    }
