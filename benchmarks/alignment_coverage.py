@@ -56,7 +56,7 @@ def main() -> None:
 def one_seed(seed: int, given: argparse.Namespace) -> tuple[dict[str, list[float]], list[float]]:
     """({calibrated by: share covered by confidence}, margins of the bounds set by set)."""
     import jostle
-    from jostle.alignment import profile_runs
+    from jostle.alignment import solo_run_ids
     from jostle.evaluate import draw_programs, simulate_campaign
     from jostle.models import traced_runs
     from jostle.runs import split_rows
@@ -69,7 +69,7 @@ def one_seed(seed: int, given: argparse.Namespace) -> tuple[dict[str, list[float
     chosen = random.permutation(len(pairs))[: given.sets]
     sets = [pair for k in chosen for pair in {pairs[k], pairs[k][::-1]}]
     traces = simulate_campaign(programs, sets=sets)
-    runs = traced_runs(traces, profile_runs(traces))
+    runs = traced_runs(traces, solo_run_ids(traces))
     kept, tested = split_rows(runs, (1 - given.share, given.share), seed, "together")
     test = runs.take(tested)
     unit = np.unique(test.units("together"), return_inverse=True)[1].reshape(-1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from jostle.alignment import Profile
+from jostle.alignment import SoloCounters
 from jostle.evaluate import Machine, draw_programs, simulate_campaign
 from jostle.traces import Trace, Traces
 
@@ -43,11 +43,11 @@ def a_trace(
     )
 
 
-def a_profile(counts: np.ndarray, tau: float = 1.0, *, name: str = "w", slot: int = 0) -> Profile:
+def a_profile(counts: np.ndarray, tau: float = 1.0, *, name: str = "w", slot: int = 0) -> SoloCounters:
     """counts: (T, d) per period, instructions first."""
     table = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
     names = ("instructions", *(f"c{i}" for i in range(1, counts.shape[1])))
-    return Profile(name, "p", slot, tau, len(counts) * tau, names, table)
+    return SoloCounters(name, "p", slot, tau, len(counts) * tau, names, table)
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.alignment import Alignment, profile_runs, rows_of, select_counters
-from jostle.alignment._fit import offered_counters, solo_profiles
+from jostle.alignment import Alignment, solo_run_ids, aligned_rows, select_counters
+from jostle.alignment._fit import offered_counters, solo_index
 from jostle.alignment.learning._learn import LEARNERS, Learned, learn
-from jostle.alignment.learning._rows import Rows, windows_of
+from jostle.alignment.learning._rows import AlignedRows, traced_windows
 from jostle.cli import _app
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.models import Model, traced_runs
@@ -28,19 +28,19 @@ COUNTERS = ("instructions", "stall_cycles", "cache_accesses", "working_set_byte_
 
 @pytest.fixture(scope="module")
 def model(traces: Traces) -> Model:
-    runs = traced_runs(traces, profile_runs(traces))
+    runs = traced_runs(traces, solo_run_ids(traces))
     method = Alignment(traces, learner="ridge", counters=COUNTERS)
     return jostle.fit(runs, method, seed=0, calibrate_by="together")
 
 
 @pytest.fixture(scope="module")
-def rows(traces: Traces) -> Rows:
+def rows(traces: Traces) -> AlignedRows:
     offered, _ = offered_counters(traces, COUNTERS)
-    return rows_of(windows_of(traces), solo_profiles(traces, offered))
+    return aligned_rows(traced_windows(traces), solo_index(traces, offered))
 
 
-def test_rows_are_what_truly_ran(traces: Traces, rows: Rows) -> None:
-    window = next(iter(windows_of(traces).values()))
+def test_rows_are_what_truly_ran(traces: Traces, rows: AlignedRows) -> None:
+    window = next(iter(traced_windows(traces).values()))
     mine = rows.take(rows.run == 0)
     np.testing.assert_allclose(mine.count, window[0]["instructions"][: len(mine)])
     # Inside a sample instructions are taken as even, which they are not where a phase ends.
@@ -51,7 +51,7 @@ def test_rows_are_what_truly_ran(traces: Traces, rows: Rows) -> None:
 
 
 @pytest.mark.parametrize("learner", [name for name in LEARNERS if name != "network"])
-def test_numpy_answers_what_scikit_learn_fitted(rows: Rows, learner: str) -> None:
+def test_numpy_answers_what_scikit_learn_fitted(rows: AlignedRows, learner: str) -> None:
     """By the features spelled out, without the shortcuts that answering takes."""
     few = rows.take(np.arange(0, len(rows), 9))
     learned = learn(few, learner, "interacting", "slowdown", strength=1e-2)
@@ -66,7 +66,7 @@ def test_numpy_answers_what_scikit_learn_fitted(rows: Rows, learner: str) -> Non
     np.testing.assert_array_equal(again.slowdown(few.own, few.others), found)
 
 
-def test_nothing_is_answered_that_was_never_seen(rows: Rows) -> None:
+def test_nothing_is_answered_that_was_never_seen(rows: AlignedRows) -> None:
     """A weighted sum goes on straight beyond what was learned from; its answers do not."""
     learned = learn(rows, "ridge", "linear", "speed", strength=1e-2)
     slow = rows.slowdown
@@ -77,7 +77,7 @@ def test_nothing_is_answered_that_was_never_seen(rows: Rows) -> None:
     assert ((slow >= low) & (slow <= high)).mean() > 0.99
 
 
-def test_beside_nothing_the_interacting_form_slows_nothing(rows: Rows) -> None:
+def test_beside_nothing_the_interacting_form_slows_nothing(rows: AlignedRows) -> None:
     learned = learn(rows, "ridge", "interacting", "slowdown", strength=1e-2)
     np.testing.assert_allclose(learned.slowdown(rows.own, 0 * rows.others), 1.0)
 
@@ -90,7 +90,7 @@ def test_learns_a_law_that_is_in_its_form() -> None:
     one = np.ones(n, int)
     group = np.arange(n) % 10
     sets = tuple((f"a{i}", f"b{i}") for i in range(10))
-    rows = Rows(
+    rows = AlignedRows(
         ("instructions", "c"),
         sets,
         own,
@@ -109,7 +109,7 @@ def test_learns_a_law_that_is_in_its_form() -> None:
 
 def test_selection_goes_through_its_three_steps(traces: Traces) -> None:
     offered, _ = offered_counters(traces, None)
-    rows = rows_of(windows_of(traces), solo_profiles(traces, offered))
+    rows = aligned_rows(traced_windows(traces), solo_index(traces, offered))
     found = select_counters(rows, cut=0.15, most=4)
     assert found.zero == ("exceptions",)
     assert set(found.zero) | set(found.clustered) == set(offered)
@@ -132,7 +132,7 @@ def test_selection_goes_through_its_three_steps(traces: Traces) -> None:
 
 
 def test_better_than_no_interference_on_held_out_sets(traces: Traces, model: Model) -> None:
-    runs = traced_runs(traces, profile_runs(traces))
+    runs = traced_runs(traces, solo_run_ids(traces))
     runs = runs.take(runs.colocations.number_of_corunners > 0)
     predicted = model.predict(runs.colocations)
     solo = np.array(
@@ -220,7 +220,7 @@ def test_settings_that_make_no_sense(traces: Traces) -> None:
 
 
 def test_pairs_of_slots_learn_each_for_themselves(traces: Traces) -> None:
-    runs = traced_runs(traces, profile_runs(traces))
+    runs = traced_runs(traces, solo_run_ids(traces))
     paper = Alignment.paper(traces, alignment="continuous", counters=COUNTERS, strength=1e-2)
     fitted = paper.fit(runs, runs.take([]), seed=0)
     assert set(fitted.models) == {(0, 1), (1, 0)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.alignment import counts_from_readings, profile_of
+from jostle.alignment import counts_from_readings, solo_counters
 from jostle.errors import BadData, UnknownName, UsageError
 from tests.alignment.conftest import a_trace
 
@@ -24,7 +24,7 @@ def test_totals_stay_and_unequal_samples_are_divided_by_their_own_interval(
     random = np.random.default_rng(len(instructions))
     intervals = 0.01 * stretch * random.uniform(0.5, 1.5, len(instructions))
     trace = a_trace(instructions, interval=intervals.tolist(), misses=[2 * i for i in instructions])
-    profile = profile_of(trace, period_seconds=0.01)
+    profile = solo_counters(trace, period_seconds=0.01)
     assert profile.duration_seconds == pytest.approx(intervals.sum())
     assert profile.instructions == pytest.approx(sum(instructions), rel=1e-9)
     at = np.array([0.3, 0.77]) * profile.duration_seconds
@@ -40,7 +40,7 @@ def test_totals_stay_and_unequal_samples_are_divided_by_their_own_interval(
 
 
 def test_equal_samples_are_kept_as_they_are() -> None:
-    profile = profile_of(a_trace([3.0, 5.0, 2.0]))
+    profile = solo_counters(a_trace([3.0, 5.0, 2.0]))
     np.testing.assert_allclose(np.diff(profile.cumulative[:, 0]), [3, 5, 2])
     np.testing.assert_allclose(
         profile.seconds_at(np.array([0.0, 3.0, 5.5, 10.0])), [0, 0.01, 0.015, 0.03]
@@ -48,13 +48,13 @@ def test_equal_samples_are_kept_as_they_are() -> None:
 
 
 def test_a_short_last_sample_counts_for_its_own_length() -> None:
-    profile = profile_of(a_trace([4.0, 4.0, 1.0], interval=[0.01, 0.01, 0.0025]))
+    profile = solo_counters(a_trace([4.0, 4.0, 1.0], interval=[0.01, 0.01, 0.0025]))
     assert profile.duration_seconds == pytest.approx(0.0225)
     assert profile.instructions == pytest.approx(9.0)
 
 
 def test_idle_is_on_the_axis_of_time_and_leaves_that_of_instructions() -> None:
-    profile = profile_of(a_trace([4.0, 0.0, 0.0, 4.0]))
+    profile = solo_counters(a_trace([4.0, 0.0, 0.0, 4.0]))
     assert profile.idle.tolist() == [False, True, True, False]
     np.testing.assert_allclose(
         profile.seconds_at(np.array([3.0, 4.0, 5.0])), [0.0075, 0.03, 0.0325]
@@ -63,7 +63,7 @@ def test_idle_is_on_the_axis_of_time_and_leaves_that_of_instructions() -> None:
 
 
 def test_after_its_end_a_profile_begins_anew() -> None:
-    profile = profile_of(a_trace([4.0, 2.0]))
+    profile = solo_counters(a_trace([4.0, 2.0]))
     np.testing.assert_allclose(
         profile.at(profile.cumulative, np.array([0.005, 0.025, 0.045]))[:, 0], [2, 8, 14]
     )
@@ -93,15 +93,15 @@ def test_odd_traces_are_named() -> None:
         else (replace(good, counters={"instructions": np.array([4.0, 4.0, 1e30])}), "wrapped"),
     ):
         with pytest.raises(BadData, match=said):
-            profile_of(trace, [n for n in trace.counters if n != "instructions"])
+            solo_counters(trace, [n for n in trace.counters if n != "instructions"])
     with pytest.raises(UnknownName, match="mises"):
-        profile_of(good, ["mises"])
+        solo_counters(good, ["mises"])
     with pytest.raises(UsageError):
-        profile_of(good, period_seconds=0.0)
+        solo_counters(good, period_seconds=0.0)
 
 
 def test_few_nulls_are_filled_from_their_neighbours_never_with_zero() -> None:
-    profile = profile_of(a_trace([1.0] * 5, misses=[2.0, np.nan, 4.0, 4.0, 4.0]))
+    profile = solo_counters(a_trace([1.0] * 5, misses=[2.0, np.nan, 4.0, 4.0, 4.0]))
     np.testing.assert_allclose(np.diff(profile.cumulative[:, 1]), [2, 3, 4, 4, 4])
 
 

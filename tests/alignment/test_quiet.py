@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.alignment import profile_of, quiet_profile, quiet_seconds, rows_of
-from jostle.alignment.learning._rows import Profiles, windows_of
+from jostle.alignment import solo_counters, quiet_solo_counters, quiet_seconds, aligned_rows
+from jostle.alignment.learning._rows import SoloIndex, traced_windows
 from jostle.errors import BadData, UsageError
 from jostle.traces import Trace, Traces
 from tests.alignment.conftest import a_trace
@@ -47,12 +47,12 @@ BURSTS = ([(0.0, 0.6)], [(0.5, 1.1)], [(1.2, 1.9)], [(0.2, 0.5), (1.6, 2.2)])
 def test_the_quiet_stretches_of_disturbed_runs_make_a_quiet_run() -> None:
     runs = [disturbed(bursts, run_id=f"r{n}") for n, bursts in enumerate(BURSTS)]
     assert min(run.runtime_seconds for run in runs) > 2.25
-    profile = quiet_profile(runs)
+    profile = quiet_solo_counters(runs)
     assert profile.duration_seconds == pytest.approx(2.0, rel=0.02)
     assert profile.instructions == pytest.approx(RATES.sum() * 0.5, rel=2e-3)
     # What was counted on the way comes with it.
     np.testing.assert_allclose(profile.cumulative[:, 1], 2 * profile.cumulative[:, 0], rtol=2e-3)
-    quiet = profile_of(disturbed([]))
+    quiet = solo_counters(disturbed([]))
     at = np.linspace(0.1, 1.9, 7)
     found, expected = (p.at(p.cumulative, at)[:, 0] for p in (profile, quiet))
     np.testing.assert_allclose(found, expected, rtol=0.03)
@@ -61,10 +61,10 @@ def test_the_quiet_stretches_of_disturbed_runs_make_a_quiet_run() -> None:
 
 def test_one_run_stands_for_itself_and_equal_runs_for_each_other() -> None:
     run = disturbed([(0.3, 0.9)])
-    alone = profile_of(run, ["misses"])
-    np.testing.assert_array_equal(quiet_profile([run], ["misses"]).cumulative, alone.cumulative)
+    alone = solo_counters(run, ["misses"])
+    np.testing.assert_array_equal(quiet_solo_counters([run], ["misses"]).cumulative, alone.cumulative)
     assert quiet_seconds([run], 0.01) == run.runtime_seconds
-    same = quiet_profile([run, replace(run, run_id="again")], ["misses"])
+    same = quiet_solo_counters([run, replace(run, run_id="again")], ["misses"])
     np.testing.assert_allclose(same.cumulative, alone.cumulative, rtol=1e-9)
 
 
@@ -84,7 +84,7 @@ def test_a_quiet_run_is_within_what_was_measured(repeats: list[list[float]]) -> 
 
 def test_idle_stretches_stay() -> None:
     idle = a_trace([4.0] * 20 + [0.0] * 20 + [4.0] * 20)
-    found = quiet_profile([idle, replace(idle, run_id="x"), replace(idle, run_id="y")])
+    found = quiet_solo_counters([idle, replace(idle, run_id="x"), replace(idle, run_id="y")])
     assert found.idle.sum() == pytest.approx(20, abs=1)
     assert found.duration_seconds == pytest.approx(0.6)
 
@@ -99,12 +99,12 @@ def test_runs_that_are_no_repeats_are_named() -> None:
         ([run, replace(run, runtime_seconds=np.nan)], BadData, "had not ended"),
     ):
         with pytest.raises(error, match=said):
-            quiet_profile(runs)
+            quiet_solo_counters(runs)
 
 
 def test_of_three_windows_the_disturbed_one_is_not_learned_from() -> None:
     alone = [disturbed([], workload=name, run_id=f"s{name}") for name in "ab"]
-    profiles = Profiles([profile_of(run) for run in alone])
+    profiles = SoloIndex([solo_counters(run) for run in alone])
 
     def window(number: int, bursts: list[tuple[float, float]]) -> list[Trace]:
         facts = {"window_id": f"w{number}"}
@@ -115,10 +115,10 @@ def test_of_three_windows_the_disturbed_one_is_not_learned_from() -> None:
 
     windows = [window(0, []), window(1, [(0.0, 9.0)]), window(2, [(0.5, 1.0)])]
     traces = Traces.from_traces([run for one in windows for run in one])
-    rows = rows_of(windows_of(traces), profiles)
+    rows = aligned_rows(traced_windows(traces), profiles)
     assert rows.slowdown.max() < 1.05
-    every = rows_of(windows_of(traces), profiles, quiet=False)
+    every = aligned_rows(traced_windows(traces), profiles, quiet=False)
     assert every.slowdown.max() > 1.9
     assert len(rows) < 0.5 * len(every)
     two = Traces.from_traces([run for one in windows[:2] for run in one])
-    assert rows_of(windows_of(two), profiles).slowdown.max() > 1.9
+    assert aligned_rows(traced_windows(two), profiles).slowdown.max() > 1.9

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.alignment import ALIGNMENTS, Profile, roll
+from jostle.alignment import ALIGNMENTS, SoloCounters, roll
 from jostle.errors import UsageError
 from tests.alignment.conftest import a_profile
 
@@ -18,7 +18,7 @@ def law(i: int, own: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def by_small_steps(
-    profiles: list[Profile], loop: list[bool], step: float = 1e-2
+    profiles: list[SoloCounters], loop: list[bool], step: float = 1e-2
 ) -> list[float | None]:
     """Everyone goes on by its rate of this moment; ends of each."""
     place = [0.0] * len(profiles)
@@ -42,7 +42,7 @@ def by_small_steps(
     return ends
 
 
-def some(seed: int, lengths: tuple[int, ...]) -> list[Profile]:
+def some(seed: int, lengths: tuple[int, ...]) -> list[SoloCounters]:
     random = np.random.default_rng(seed)
     return [
         a_profile(

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment.learning._select import Selection
+from jostle.alignment.learning._select import CounterSelection
 from jostle.errors import MissingExtra
 
 
-def draw_selection(selection: Selection, folder: str | os.PathLike[str]) -> list[Path]:
+def draw_selection(selection: CounterSelection, folder: str | os.PathLike[str]) -> list[Path]:
     """`counters-tree` and `counters-prefix` as PNG and SVG in the folder. Raises MissingExtra."""
     try:
         import matplotlib

@@ -1,216 +1,133 @@
-"""From traces to a fitted model: profiles, rows, counters, learners."""
+"""From traces to a fitted model: solo counters, rows, choice of counters, learners."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.alignment._fitted import FittedAlignment, slot_columns
-from jostle.alignment._settings import AUTO, Alignment, Progress
-from jostle.alignment.learning._learn import CANDIDATES, Learned, choose, learn
-from jostle.alignment.learning._network import Network
-from jostle.alignment.learning._rows import Profiles, Rows, rows_of, windows_of
-from jostle.alignment.learning._select import CUTS, Selection, select_counters
-from jostle.alignment.solo._counters import INSTRUCTIONS, Profile
-from jostle.alignment.solo._names import NOT_OF_THE_PROGRAM
-from jostle.alignment.solo._quiet import quiet_profile
-from jostle.errors import BadData, NotEnoughRuns
-from jostle.traces import MARKS
+from jostle.alignment._fitted import FittedAlignment, SlotPair
+from jostle.alignment._settings import AUTO, AlignmentSettings
+from jostle.alignment.learning._kinds import CANDIDATES, Kind
+from jostle.alignment.learning._learn import Learned, choose, learn
+from jostle.alignment.learning._rows import AlignedRows
+from jostle.alignment.learning._select import CUTS, CounterSelection, select_counters
+from jostle.alignment.learning._windows import aligned_rows, traced_windows
+from jostle.alignment.solo._index import UNSTEADY, SoloIndex, unsteady_workloads
+from jostle.alignment.solo._names import offered_counters
+from jostle.errors import NotEnoughRuns
+from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from jostle.traces import Trace, Traces
+    from jostle.traces import Trace
 
-
-UNSTEADY = 1.25
+MOST_SLOTS = 8  # that are told apart as features
 
 
 def fit(
-    method: Alignment, runs: Any, validation: Any, seed: int, progress: Progress | None
+    settings: AlignmentSettings, runs: Any, validation: Any, seed: int, progress: Progress | None
 ) -> FittedAlignment:
     """See Alignment.fit."""
-    said = progress or (lambda done, total, loss: None)
-    traces = method.traces
-    offered, notes = offered_counters(traces, method.counters)
-    quiet = method.repeats == "quiet"
-    profiles = solo_profiles(traces, offered, method.period_seconds, quiet=quiet)
-    tries: list[Selection] = []
-    said(1, 4, float("nan"))
+    report = progress or no_progress
+    traces = settings.traces
+    quiet = settings.repeats == "quiet"
+    offered, notes = offered_counters(traces, settings.counters)
+    solos = SoloIndex.from_traces(traces, offered, settings.period_seconds, quiet=quiet)
+    report(1, 4, np.nan)
     known = set(traces.run_ids)
-    wanted = [run_id for run_id in _ids(runs) if run_id in known]
-    windows = windows_of(traces, wanted)
+    windows = traced_windows(traces, known.intersection(_ids(runs)))
     if not windows:
         raise NotEnoughRuns(
             "none of the runs to learn from was traced beside others",
             fix="Trace windows of several workloads (jostle trace), each with one window_id.",
         )
-    loop = method.corunners == "loop"
-    unsteady = unsteady_of(traces, profiles) if quiet else ()
+    unsteady = unsteady_workloads(traces, solos) if quiet else ()
     if unsteady:
         notes.append(
-            f"not learned from as targets, because their usual run alone takes over "
+            f"not learned from, except as co-runners, because their usual run alone takes over "
             f"{UNSTEADY - 1:.0%} longer than their quiet one: {', '.join(unsteady)}"
         )
-    rows = rows_of(windows, profiles, method.alignment, loop=loop, quiet=quiet, leave_out=unsteady)
-    said(2, 4, float("nan"))
-    selection: Selection | None = None
-    chosen = wide = offered
-    if method.counters is None:
-        watched = windows_of(traces, [r for r in _ids(validation) if r in known])
-        held = {k: v for k, v in watched.items() if k not in windows}
-        checked = (
-            rows_of(held, profiles, method.alignment, loop=loop, quiet=quiet) if held else None
+
+    def rows_of(some: dict[str, list[Trace]], leave_out: Sequence[str] = ()) -> AlignedRows:
+        loop = settings.corunners == "loop"
+        return aligned_rows(
+            some, solos, settings.alignment, loop=loop, quiet=quiet, leave_out=leave_out
         )
-        tries = _selections(method, rows, checked, seed)
-        selection = min(tries, key=lambda one: float(np.nanmin(one.errors)))
-        chosen = selection.chosen
+
+    rows = rows_of(windows, unsteady)
+    report(2, 4, np.nan)
+    selection: CounterSelection | None = None
+    tried: list[CounterSelection] = []
+    choices = [offered]
+    if settings.counters is None:
+        watched = traced_windows(traces, known.intersection(_ids(validation)))
+        held_out = {name: runs for name, runs in watched.items() if name not in windows}
+        tried = _selections(settings, rows, rows_of(held_out) if held_out else None, seed)
+        selection = min(tried, key=lambda one: float(np.nanmin(one.errors)))
         # A network may tell by itself what matters: it is also offered all that the finest cut keeps apart.
-        wide = tries[-1].ranked[: method.most_counters]
-    said(3, 4, float("nan"))
-    kinds = [method.resolved("ridge")] if method.learner != AUTO else list(CANDIDATES)
-    offers = [
-        (*kind, tuple(rows.counters.index(n) for n in names))
-        for kind in kinds
-        for names in ({chosen: 0, wide: 0} if kind[0] == "network" else (chosen,))
-    ]
-    *kind, columns = offers[choose(rows, offers, seed)]
-    if method.learner == AUTO:
-        notes.append(f"the learner that errs least on workloads left out is {kind[0]}")
-    rows = rows.columns(columns)
-    chosen = rows.counters
-    if selection is not None and chosen != selection.chosen:
-        selection = replace(tries[-1], chosen=chosen)
-    models, slots = learn_slots(method, (kind[0], kind[1], kind[2]), rows, seed)
-    said(4, 4, float("nan"))
+        choices = [selection.chosen, tried[-1].ranked[: settings.most_counters]]
+    report(3, 4, np.nan)
+    kind, counters = choose(rows, _offers(settings, choices), seed)
+    if settings.learner == AUTO:
+        notes.append(f"the learner that errs least on workloads left out is {kind.learner}")
+    if selection is not None and counters != selection.chosen:
+        selection = replace(tried[-1], chosen=counters)
+    models, slots = _by_slots(settings, kind, rows.with_counters(counters), seed)
+    report(4, 4, np.nan)
     return FittedAlignment(
-        [_narrowed(p, chosen) for p in profiles.all],
+        [solo.narrowed(counters) for solo in solos.all],
         models,
         slots,
-        method.alignment,
-        method.corunners,
+        settings.alignment,
+        settings.corunners,
         tuple(notes),
         selection,
     )
 
 
-def _selections(method: Alignment, rows: Rows, checked: Rows | None, seed: int) -> list[Selection]:
+def _selections(
+    settings: AlignmentSettings, rows: AlignedRows, validation: AlignedRows | None, seed: int
+) -> list[CounterSelection]:
     """One per cut of the tree, the coarsest first."""
-    _, form, target = method.resolved("ridge")
-    if form == "network":  # judged by the form that is nearest to it and quick to fit
+    _, form, target = settings.kind("ridge")
+    if form == "network":  # assessed by the form that is nearest to it and quick to fit
         form, target = "interacting", "slowdown"
-    cuts = CUTS if method.cut is None else (method.cut,)
-    most = method.most_counters
+    cuts = CUTS if settings.cut is None else (settings.cut,)
+    most = settings.most_counters
     return [
-        select_counters(rows, checked, cut=cut, form=form, target=target, most=most, seed=seed)
+        select_counters(rows, validation, cut=cut, form=form, target=target, most=most, seed=seed)
         for cut in cuts
     ]
 
 
-def learn_slots(
-    method: Alignment, kind: tuple[str, str, str], rows: Rows, seed: int
-) -> tuple[dict[tuple[int, int] | None, Learned | Network], tuple[int, ...]]:
+def _offers(
+    settings: AlignmentSettings, choices: Sequence[tuple[str, ...]]
+) -> list[tuple[Kind, tuple[str, ...]]]:
+    """What is chosen among: a weighted sum only of the first choice of counters, a network of any."""
+    kinds = CANDIDATES if settings.learner == AUTO else (settings.kind(),)
+    return [
+        (kind, counters)
+        for kind in kinds
+        for counters in (dict.fromkeys(choices) if kind.learner == "network" else choices[:1])
+    ]
+
+
+def _by_slots(
+    settings: AlignmentSettings, kind: Kind, rows: AlignedRows, seed: int
+) -> tuple[dict[SlotPair | None, Learned], tuple[int, ...]]:
     """({ordered slots, or None for all: learned}, slots that are told apart as features)."""
 
-    def one(some: Rows) -> Learned | Network:
-        return learn(some, *kind, strength=method.strength, seed=seed)
+    def one(some: AlignedRows) -> Learned:
+        return learn(some, *kind, strength=settings.strength, seed=seed)
 
-    if method.slots == "pair":
-        pairs = np.unique(np.stack([rows.slot, rows.other], axis=1), axis=0)
-        return {
-            (int(a), int(b)): one(rows.take((rows.slot == a) & (rows.other == b))) for a, b in pairs
-        }, ()
-    slots = tuple(int(s) for s in np.unique(rows.slot))
-    told = slots[1:] if len(slots) <= 8 else ()
-    marks = slot_columns(rows.slot, told)
-    wider = replace(
-        rows,
-        counters=(*rows.counters, *(f"slot {s}" for s in told)),
-        own=np.concatenate([rows.own, marks], axis=1),
-        others=np.concatenate([rows.others, np.zeros_like(marks)], axis=1),
-    )
-    return {None: one(wider)}, told
-
-
-def offered_counters(
-    traces: Traces, wanted: tuple[str, ...] | None
-) -> tuple[tuple[str, ...], list[str]]:
-    """(counters that every run alone has, instructions first; notes on those left out), without those that
-    are not of the program where none are asked for by name."""
-    solo = [trace for trace in traces if trace.solo]
-    if not solo:
-        raise NotEnoughRuns("no workload was traced alone", fix="Trace every workload alone.")
-    if wanted is not None:
-        return (INSTRUCTIONS, *(n for n in wanted if n != INSTRUCTIONS)), []
-    count: Counter[str] = Counter()
-    for trace in solo:
-        count.update(
-            n
-            for n, v in trace.counters.items()
-            if n not in NOT_OF_THE_PROGRAM and n not in MARKS and np.isnan(v).mean() <= 0.5
-        )
-    if not count[INSTRUCTIONS]:
-        raise BadData(
-            "no trace counts instructions", fix="Record the counter 'instructions': it is the axis."
-        )
-    notes = [
-        f"counter {name} was left out: {len(solo) - n} of {len(solo)} runs alone do not have it"
-        for name, n in sorted(count.items())
-        if n < len(solo) and name != INSTRUCTIONS
-    ]
-    rest = sorted(n for n, c in count.items() if c == len(solo) and n != INSTRUCTIONS)
-    return (INSTRUCTIONS, *rest), notes
-
-
-def solo_profiles(
-    traces: Traces,
-    counters: tuple[str, ...],
-    period_seconds: float | None = None,
-    *,
-    quiet: bool = True,
-) -> Profiles:
-    """One profile per workload, platform and slot: of the quiet stretches of all its runs alone, or of the
-    first one in the order of run_ids."""
-    groups = solo_runs(traces, quiet)
-    if period_seconds is None:
-        every = [np.median(t.interval_seconds) for runs in groups.values() for t in runs]
-        period_seconds = float(np.median(every))
-    return Profiles(
-        [quiet_profile(groups[key], counters, period_seconds) for key in sorted(groups)]
-    )
-
-
-def unsteady_of(traces: Traces, profiles: Profiles) -> tuple[str, ...]:
-    """Workloads traced alone three times or more whose usual run takes over a quarter longer than their
-    quiet run time: what others do to them cannot be told from what happens to them alone."""
-    found = set()
-    for (name, platform, slot), runs in solo_runs(traces).items():
-        usual = np.median([run.runtime_seconds for run in runs])
-        quiet = profiles.of(name, platform, slot).duration_seconds
-        if len(runs) >= 3 and usual > UNSTEADY * quiet:
-            found.add(name)
-    return tuple(sorted(found))
-
-
-def profile_runs(traces: Traces, *, quiet: bool = True) -> set[str]:
-    """run_ids whose traces become profiles: they are inputs of the method, so nothing may be calibrated on
-    them."""
-    return {run.run_id for runs in solo_runs(traces, quiet).values() for run in runs}
-
-
-def solo_runs(traces: Traces, quiet: bool = True) -> dict[tuple[str, str, int], list[Trace]]:
-    """{(workload, platform, core): runs alone in the order of run_ids, only the first unless quiet}."""
-    found: dict[tuple[str, str, int], list[Trace]] = {}
-    for trace in sorted((t for t in traces if t.solo), key=lambda t: t.run_id):
-        found.setdefault((trace.workload, trace.platform, trace.core), []).append(trace)
-    return found if quiet else {key: runs[:1] for key, runs in found.items()}
-
-
-def _narrowed(profile: Profile, counters: tuple[str, ...]) -> Profile:
-    at = [profile.counters.index(name) for name in counters]
-    table = np.ascontiguousarray(profile.cumulative[:, at])
-    return replace(profile, counters=counters, cumulative=table)
+    if settings.slots == "pair":
+        pairs = np.unique(np.stack([rows.slot, rows.other], axis=1), axis=0).tolist()
+        return {(a, b): one(rows.take((rows.slot == a) & (rows.other == b))) for a, b in pairs}, ()
+    slots = tuple(np.unique(rows.slot).tolist())
+    features = slots[1:] if len(slots) <= MOST_SLOTS else ()
+    return {None: one(rows.with_slots(features))}, features
 
 
 def _ids(runs: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Rolling forward: from solo profiles and a learned slowdown to when each workload ends.
+"""Rolling forward: from counters alone and a learned slowdown to when each workload ends.
 
 Source: Saeed et al., MLCAD 2021, Algorithm 1, lines 22 to 44, for any number of workloads: who is left
 when one ends goes on beside those that are left; a workload may begin anew until the others have ended.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.alignment._solve import Lane, Slowdown, solve
-from jostle.alignment.solo._counters import Profile
+from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._samples import aligned
 from jostle.errors import UsageError
 
@@ -30,14 +30,14 @@ class Roll:
     edges: np.ndarray
     place: np.ndarray
 
-    def instructions(self, number: int, profile: Profile, edges: np.ndarray) -> np.ndarray:
+    def instructions(self, number: int, solo: SoloCounters, edges: np.ndarray) -> np.ndarray:
         """(len(edges) - 1,) instructions that one workload executes between these times."""
         place = np.interp(edges, self.edges, self.place[:, number])
-        return np.diff(profile.at(profile.cumulative[:, :1], place)[:, 0])
+        return np.diff(solo.at(solo.cumulative[:, :1], place)[:, 0])
 
 
 def roll(
-    profiles: Sequence[Profile],
+    solos: Sequence[SoloCounters],
     slowdown: Slowdown,
     *,
     loop: Sequence[bool] | None = None,
@@ -53,20 +53,19 @@ def roll(
     `section` go period by period as printed, with a fixed point in each but in `printed` itself. Raises
     UsageError.
     """
-    k = len(profiles)
+    k = len(solos)
     loops = np.zeros(k, bool) if loop is None else np.asarray(loop, bool)
     if not k or len(loops) != k or loops.all():
         raise UsageError("there must be workloads, and at least one that does not loop")
-    tau = profiles[0].period_seconds
-    if any(abs(p.period_seconds - tau) > 1e-9 * tau for p in profiles):
-        raise UsageError("profiles of different periods cannot be rolled together")
-    tables = [p.cumulative for p in profiles] if tables is None else tables
+    tau = solos[0].period_seconds
+    if any(abs(p.period_seconds - tau) > 1e-9 * tau for p in solos):
+        raise UsageError("solo counters of different periods cannot be rolled together")
+    tables = [p.cumulative for p in solos] if tables is None else tables
     seen = [None] * k if own is None else own
     lanes = [
-        Lane(p, t, bool(once), s)
-        for p, t, once, s in zip(profiles, tables, loops, seen, strict=True)
+        Lane(p, t, bool(once), s) for p, t, once, s in zip(solos, tables, loops, seen, strict=True)
     ]
-    duration = np.array([p.duration_seconds for p in profiles])
+    duration = np.array([p.duration_seconds for p in solos])
     ends = np.full(k, np.nan)
     place, now = np.zeros(k), 0.0
     edges, places = [np.zeros(1)], [np.zeros((1, k))]
@@ -118,18 +117,18 @@ def _period(
     alignment: str,
 ) -> tuple[float, list[np.ndarray], list[np.ndarray]]:
     """One period as the paper has it: aligned samples where each is, instructions executed from there."""
-    tau = lanes[0].profile.period_seconds
+    tau = lanes[0].solo.period_seconds
     end = place + tau
     # The printed form is aligned to what the period before executed; here, to one period alone.
     for _ in range(FIXED_POINT_ROUNDS):
         rates = [
             aligned(
                 alignment,
-                lane.profile,
+                lane.solo,
                 place[n : n + 1],
                 end[n : n + 1],
-                count=lane.profile.at(lane.profile.work[:, None], end[n : n + 1])[0]
-                - lane.profile.at(lane.profile.work[:, None], place[n : n + 1])[0],
+                count=lane.solo.at(lane.solo.work[:, None], end[n : n + 1])[0]
+                - lane.solo.at(lane.solo.work[:, None], place[n : n + 1])[0],
                 table=lane.table,
             )
             for n, lane in enumerate(lanes)
@@ -157,20 +156,20 @@ def _period(
 
 def _advance(lane: Lane, place: float, instructions: float) -> float:
     """The place after so many instructions from `place` on; an idle sample passes as fast as alone."""
-    profile, tau = lane.profile, lane.profile.period_seconds
+    solo, tau = lane.solo, lane.solo.period_seconds
     lap = np.floor(place / lane.duration * (1 + 1e-15)) if lane.loop else 0.0
     inside = place - lap * lane.duration
-    index = min(int(inside / tau * (1 + 1e-12)), profile.periods - 1)
-    if profile.idle[index]:
+    index = min(int(inside / tau * (1 + 1e-12)), solo.periods - 1)
+    if solo.idle[index]:
         return place + tau
-    work = profile.work
+    work = solo.work
     begin = work[index] + (inside / tau - index) * (work[index + 1] - work[index])
-    whole = float(np.interp(lane.duration, profile.edges, work))
+    whole = float(np.interp(lane.duration, solo.edges, work))
     reached = begin + instructions
     if not lane.loop:
-        # Past the end at the last rate, so that the moment of the end can be told.
+        # Past the end at the last rate, so that the moment of the end is known.
         beyond = max(reached - whole, 0.0) / ((work[-1] - work[-2]) / tau)
-        return float(min(np.interp(reached, work, profile.edges), lane.duration)) + beyond
+        return float(min(np.interp(reached, work, solo.edges), lane.duration)) + beyond
     rounds = np.floor(reached / whole)
-    inside = float(np.interp(reached - rounds * whole, work, profile.edges))
+    inside = float(np.interp(reached - rounds * whole, work, solo.edges))
     return (lap + rounds) * lane.duration + inside

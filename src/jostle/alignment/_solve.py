@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jostle.alignment.solo._counters import Profile
+from jostle.alignment.solo._counters import SoloCounters
 
 # (slot's place, own rates (s, d), sum of the others' rates (s, d)) -> (s,) slowdown
 Slowdown = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
@@ -34,18 +34,18 @@ class Lane:
     """
 
     def __init__(
-        self, profile: Profile, table: np.ndarray, loop: bool, own: np.ndarray | None = None
+        self, solo: SoloCounters, table: np.ndarray, loop: bool, own: np.ndarray | None = None
     ) -> None:
-        self.profile, self.table, self.loop = profile, table, loop
-        self.duration = profile.duration_seconds
-        self.samples = profile.periods
-        self.rates = np.diff(table, axis=0) / profile.period_seconds
+        self.solo, self.table, self.loop = solo, table, loop
+        self.duration = solo.duration_seconds
+        self.samples = solo.periods
+        self.rates = np.diff(table, axis=0) / solo.period_seconds
         self.own = self.rates if own is None else own
-        self.idle = profile.idle if profile.idle.any() else None
+        self.idle = solo.idle if solo.idle.any() else None
 
     def ahead(self, place: float, most: int) -> tuple[np.ndarray, np.ndarray]:
         """(edges (s + 1,) from place on, sample (s,) between them), s at most `most`; to the end at most."""
-        tau = self.profile.period_seconds
+        tau = self.solo.period_seconds
         rounds = np.floor(place / self.duration * (1 + 1e-15)) if self.loop else 0.0
         inside = place - rounds * self.duration
         first = min(int(inside / tau * (1 + 1e-12)), self.samples - 1)
@@ -72,7 +72,7 @@ def solve(
     length: int,
 ) -> tuple[float, list[np.ndarray], list[np.ndarray], int]:
     """(until, edges of each on its own axis, times of those edges, rounds); final up to the time `until`."""
-    tau = lanes[0].profile.period_seconds
+    tau = lanes[0].solo.period_seconds
     edges, samples, own, times = [], [], [], []
     for lane, at, v in zip(lanes, place, speed, strict=True):
         edge, sample = lane.ahead(float(at), max(2, int(np.ceil(length * v)) + 1))
@@ -159,7 +159,7 @@ def _others(
             continue
         place = np.interp(times[n][begin:], times[k], edges[k])
         length = np.diff(place)
-        counted = lane.profile.at(lane.table, place)
+        counted = lane.solo.at(lane.table, place)
         rates = counted[1:] - counted[:-1]
         rates /= np.maximum(length, 1e-12)[:, None]
         # Past what was guessed of it, it stands still: nothing there is final, any rates will do.

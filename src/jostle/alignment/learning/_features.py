@@ -1,12 +1,12 @@
-"""What a learner sees of a period: the paper's plain features, or how they act on each other.
+"""What a weighted sum sees of a period: the paper's plain features, or how they act on each other.
 
 `linear` is the paper's row X = [i_j, f_j, i_k, f_k] (Algorithm 1, line 16).
 
-`interacting` holds what contention means whatever the machine: time is lost in proportion to what the target
-itself does per second (each of its rates), by a factor that depends on the others' rates and on how the
-total of each rate exceeds the target's own. The factor's shape is learned: a sum of hinges. With nothing
-beside it every feature is 0, so that a workload beside an idle one is as fast as alone, without being
-taught.
+`interacting` holds what contention means whatever the machine: time is lost in proportion to what the
+workload itself does per second (each of its rates), by a factor that depends on the others' rates and on how
+the total of each rate exceeds the workload's own. The factor's shape is learned: a sum of hinges. With
+nothing beside it every feature is 0, so that a workload beside an idle one is as fast as alone, without
+being taught.
 """
 
 from __future__ import annotations
@@ -17,16 +17,12 @@ import numpy as np
 
 from jostle.errors import UsageError
 
-FORMS = (
-    "linear",
-    "interacting",
-    "network",
-)  # `network` takes the rates as they are: see `_network`
+FORMS = ("linear", "interacting")
 KNOTS = (0.0, 0.15, 0.35, 0.7, 1.2)
 
 
 @dataclass(frozen=True)
-class Features:
+class ContentionFeatures:
     """form: of FORMS. scale: (d,) what each rate is divided by."""
 
     form: str
@@ -35,10 +31,6 @@ class Features:
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise UsageError(f"unknown form {self.form!r}", fix=f"One of {', '.join(FORMS)}.")
-
-    def names(self, counters: tuple[str, ...]) -> list[str]:
-        """Of the columns of the linear form."""
-        return [f"own {c}" for c in counters] + [f"others' {c}" for c in counters]
 
     def of(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n, f) features of (n, d) rates."""
@@ -60,9 +52,7 @@ def pressures(own: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def scale_of(own: np.ndarray) -> np.ndarray:
     """(d,) a high value of each rate that is not an outlier; 1 for one that is always 0."""
-    high = np.quantile(np.abs(own), 0.99, axis=0) if len(own) else np.zeros(own.shape[1])
-    return np.where(
-        high > 0,
-        high,
-        np.where(np.abs(own).max(axis=0, initial=0) > 0, np.abs(own).max(axis=0, initial=0), 1.0),
-    )
+    size = np.abs(own)
+    high = np.quantile(size, 0.99, axis=0) if len(own) else np.zeros(own.shape[1])
+    largest = size.max(axis=0, initial=0)
+    return np.where(high > 0, high, np.where(largest > 0, largest, 1.0))

@@ -2,18 +2,17 @@
 
     slowdown = 1 + exp(u_1) + exp(u_2),    (u_1, u_2) = S [z, z'] + W3 tanh(W2 tanh(W1 [z, z']))
 
-z and z' are the rates of the target and of the others, each as it is and as its logarithm. Time that is
+z and z' are the rates of the workload and of the others, each as it is and as its logarithm. Time that is
 lost is a product of powers of rates where memory is slow to answer (misses times what a miss costs times how
 full the bus is), so its logarithm is nearly a sum; two such terms and a bend are what a cache and a bus need.
-Without anyone beside it a workload is exactly as fast as alone. The first layer takes target and others
-apart, so that what it makes of each sample of a run alone is computed once (`parts`).
+Without anyone beside it a workload is exactly as fast as alone. The first layer takes workload and others
+apart, so that what it makes of each sample of a run alone is computed once (`own_part`, `others_part`).
 
 Several networks that begin differently are averaged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +45,7 @@ class Network:
         return len(self.weights[0]), self.weights[0].shape[2] + TERMS
 
     def own_part(self, own: np.ndarray) -> np.ndarray:
-        """(n, E, h + TERMS) what the first layer and the straight part make of the target's (n, d) rates."""
+        """(n, E, h + TERMS) what the first layer and the straight part make of the own (n, d) rates."""
         return self._part(own, 0) + np.concatenate([self.biases[0], self.biases[2]], axis=1)
 
     def others_part(self, others: np.ndarray) -> np.ndarray:
@@ -75,15 +74,15 @@ class Network:
         return np.where((others > 0).any(axis=1), found, 1.0)
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
         arrays = {"scale": self.scale, "mean": self.mean, "spread": self.spread}
         arrays |= {f"weight_{i}": np.ascontiguousarray(w) for i, w in enumerate(self.weights)}
         arrays |= {f"bias_{i}": np.ascontiguousarray(b) for i, b in enumerate(self.biases)}
         return arrays, {"form": "network", "strength": self.decay, "limits": list(self.limits)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], said: dict[str, Any]) -> Network:
-        low, high = said["limits"]
+    def from_arrays(cls, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Network:
+        low, high = metadata["limits"]
         return cls(
             arrays["scale"],
             arrays["mean"],
@@ -91,7 +90,7 @@ class Network:
             tuple(arrays[f"weight_{i}"] for i in range(4)),  # type: ignore[arg-type]
             tuple(arrays[f"bias_{i}"] for i in range(3)),  # type: ignore[arg-type]
             (float(low), float(high)),
-            float(said["strength"]),
+            float(metadata["strength"]),
         )
 
 
@@ -99,6 +98,17 @@ def bent(rates: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """(n, 2 d) rates in units of their scale, and their logarithms."""
     rates = np.maximum(rates / scale, 0.0)
     return np.concatenate([rates, np.log(rates + SMALLEST)], axis=1)
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """networks: that are averaged. hidden: widths of the two hidden layers. decay: of the weights, in each
+    step as a part of it."""
+
+    networks: int = 1
+    hidden: tuple[int, int] = (32, 32)
+    epochs: int = 60
+    decay: float = 1e-1
 
 
 def train(
@@ -109,15 +119,12 @@ def train(
     limits: tuple[float, float],
     *,
     weight: np.ndarray | None = None,
-    decay: float = 1e-1,
-    networks: int = 1,
-    hidden: Sequence[int] = (32, 32),
-    epochs: int = 60,
+    options: TrainingOptions | None = None,
     seed: int = 0,
 ) -> Network:
-    """Fit to (n,) measured slowdowns of (n, d) rates: steps of Adam on the squared relative error, whose
-    size falls along a cosine. weight: (n,) of each, around 1. decay: of the weights, in each step as a
-    part of it."""
+    """Fit to (n,) measured slowdowns of (n, d) rates, by the squared relative error. weight: (n,) of each,
+    around 1."""
+    options = options or TrainingOptions()
     random = np.random.default_rng(seed)
     z = np.concatenate([bent(own, scale), bent(others, scale)], axis=1)
     mean, spread = z.mean(axis=0), z.std(axis=0)
@@ -125,49 +132,64 @@ def train(
     z = ((z - mean) / spread).astype(np.float32)
     y = slowdown.astype(np.float32)
     counts = np.ones_like(y) if weight is None else weight.astype(np.float32)
-    n, f = z.shape
-    first, second = hidden
+    w, b = _beginning(random, z.shape[1], slowdown, options)
+    _descend(random, (z, y, counts), w, b, options)
+    w0, w1, w2, w3, b0, b1, b2 = (p.astype(np.float64) for p in w + b)
+    return Network(scale, mean, spread, (w0, w1, w2, w3), (b0, b1, b2), limits, options.decay)
+
+
+def _beginning(
+    random: np.random.Generator, features: int, slowdown: np.ndarray, options: TrainingOptions
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """(weights, biases) drawn at random, around the mean slowdown."""
+    first, second = options.hidden
 
     def drawn(rows: int, columns: int, size: float = 1.0) -> np.ndarray:
-        found = random.normal(size=(networks, rows, columns)) * size / np.sqrt(rows)
+        found = random.normal(size=(options.networks, rows, columns)) * size / np.sqrt(rows)
         return found.astype(np.float32)
 
-    def zeros(columns: int) -> np.ndarray:
-        return np.zeros((networks, columns), np.float32)
-
-    w = [drawn(f, first), drawn(first, second), drawn(f, TERMS, 0.1), drawn(second, TERMS, 0.3)]
-    b = [zeros(first), zeros(second), zeros(TERMS)]
+    w = [
+        drawn(features, first),
+        drawn(first, second),
+        drawn(features, TERMS, 0.1),
+        drawn(second, TERMS, 0.3),
+    ]
+    b = [np.zeros((options.networks, size), np.float32) for size in (first, second, TERMS)]
     typical = max(float(np.mean(np.maximum(slowdown - 1, 0.0))), 1e-3)
     b[2][:] = np.log(typical / TERMS)
     b[2][:, 1] -= 1.0
-    moments = [[np.zeros_like(p), np.zeros_like(p)] for p in w + b]
+    return w, b
+
+
+def _descend(
+    random: np.random.Generator,
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray],
+    w: list[np.ndarray],
+    b: list[np.ndarray],
+    options: TrainingOptions,
+) -> None:
+    """Change the weights and biases in place, by steps of Adam whose size falls along a cosine. rows:
+    features (n, f), slowdowns (n,) and their weights (n,)."""
+    n = len(rows[0])
+    moments = [(np.zeros_like(p), np.zeros_like(p)) for p in w + b]
     steps = max(1, n // BATCH)
-    number, total = 0, epochs * steps
-    for _ in range(epochs):
-        order = np.stack([random.permutation(n) for _ in range(networks)])
+    number, total = 0, options.epochs * steps
+    for _ in range(options.epochs):
+        order = np.stack([random.permutation(n) for _ in range(options.networks)])
         for k in range(steps):
             at = order[:, k * BATCH : (k + 1) * BATCH]
-            gradients = _gradients(z[at], y[at], counts[at], w, b)
+            z, y, weight = (column[at] for column in rows)
+            gradients = _gradients(z, y, weight, w, b)
             number += 1
             size = LAST_STEP + 0.5 * (FIRST_STEP - LAST_STEP) * (1 + np.cos(np.pi * number / total))
+            rate = size * np.sqrt(1 - 0.999**number) / (1 - 0.9**number)
             for place, (parameter, gradient) in enumerate(zip(w + b, gradients, strict=True)):
                 one, two = moments[place]
                 one += 0.1 * (gradient - one)
                 two += 0.001 * (gradient * gradient - two)
-                rate = size * np.sqrt(1 - 0.999**number) / (1 - 0.9**number)
                 if place < len(w):
-                    parameter *= 1 - size * decay
+                    parameter *= 1 - size * options.decay
                 parameter -= np.float32(rate) * one / (np.sqrt(two) + 1e-8)
-    wide = [p.astype(np.float64) for p in w + b]
-    return Network(
-        scale,
-        mean,
-        spread,
-        (wide[0], wide[1], wide[2], wide[3]),
-        (wide[4], wide[5], wide[6]),
-        limits,
-        decay,
-    )
 
 
 def _gradients(

@@ -3,29 +3,30 @@
 Source: Saeed et al., MLCAD 2021, Sec. IV-A: drop what is always zero; cluster by Spearman's rank
 correlation, cut at distance 0.4 and keep one of each cluster; order by permutation importance under ridge
 and take the prefix with the least error. Instructions are always kept. A counter stands for two columns,
-the target's and the others'.
+the workload's own and the others'.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jostle.alignment.learning._learn import folds_of, learn, per_sample_error, thinned
-from jostle.alignment.learning._rows import Rows
+from jostle.alignment.learning._learn import folds_of, learn, per_sample_error
+from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._counters import INSTRUCTIONS
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
 
 CUT = 0.4
 CUTS = (0.4, 0.15, 0.02)  # the paper's, and finer ones for hosts that count few things
 MOST_ROWS = 4_000
-CHECKS = 2  # folds of workloads left out that a prefix is judged on
+CHECKS = 2  # folds of workloads left out that a prefix is assessed on
 
 
 @dataclass(frozen=True)
-class Selection:
+class CounterSelection:
     """What each step did.
 
     counters: all that were offered. zero: those always zero or constant-zero on both sides. clusters: of
@@ -55,22 +56,17 @@ class Selection:
         }
 
 
-def columns_of(rows: Rows, counters: tuple[str, ...]) -> Rows:
-    """The same rows with only these counters, in this order."""
-    return rows.columns([rows.counters.index(name) for name in counters])
-
-
 def select_counters(
-    rows: Rows,
-    validation: Rows | None = None,
+    rows: AlignedRows,
+    validation: AlignedRows | None = None,
     *,
     cut: float = CUT,
     most: int | None = None,
     form: str = "interacting",
     target: str = "slowdown",
     seed: int = 0,
-) -> Selection:
-    """The three steps. A prefix is judged on workloads left out, and on `validation`, rows of sets that
+) -> CounterSelection:
+    """The three steps. A prefix is assessed on workloads left out, and on `validation`, rows of sets that
     are not in `rows`, where there are any.
 
     most: the longest prefix allowed, instructions included. Raises UsageError for a cut outside [0, 1],
@@ -78,72 +74,61 @@ def select_counters(
     """
     if not 0 <= cut <= 1:
         raise UsageError(f"the cut {cut} is not between 0 and 1")
-    try:
-        from scipy.cluster.hierarchy import fcluster, linkage
-        from scipy.spatial.distance import squareform
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "alignment") from None
-    rows = thinned(rows, MOST_ROWS)
+    rows = rows.thinned(MOST_ROWS)
     checks = [(rows.take(train), rows.take(test)) for train, test in folds_of(rows, seed)[:CHECKS]]
     if validation is not None and len(validation):
-        checks.append((rows, thinned(validation, MOST_ROWS)))
+        checks.append((rows, validation.thinned(MOST_ROWS)))
     checks = [(train, test) for train, test in checks if len(train) > 1 and len(test)]
     if not checks:
         raise NotEnoughRuns(
             f"{len(rows)} periods of windows are too few to choose counters by",
             fix="Trace more windows, or say which counters to learn from.",
         )
-    names = rows.counters
     silent = (np.abs(rows.own).max(axis=0) == 0) & (np.abs(rows.others).max(axis=0) == 0)
-    zero = tuple(n for n, s in zip(names, silent, strict=True) if s)
-    left = tuple(n for n, s in zip(names, silent, strict=True) if not s)
-    distance = distances(columns_of(rows, left).own)
-    if len(left) > 1:
-        tree = linkage(squareform(distance, checks=False), "average")
-        label = fcluster(tree, cut, "distance")
-    else:
-        tree, label = np.zeros((0, 4)), np.ones(len(left), np.int64)
-    clusters = tuple(
-        tuple(n for n, c in zip(left, label, strict=True) if c == number)
-        for number in sorted(set(label.tolist()), key=lambda c: int(np.argmax(label == c)))
+    zero, left = (
+        tuple(n for n, s in zip(rows.counters, silent, strict=True) if s == is_zero)
+        for is_zero in (True, False)
     )
+    distance = distances(rows.with_counters(left).own)
+    tree, clusters = _clusters(left, distance, cut)
     kept = tuple(_middle(cluster, left, distance) for cluster in clusters)
-    importance = _importance(columns_of(rows, kept), target, seed)
-    rest = [n for n in kept if n != INSTRUCTIONS]
-    ranked = (INSTRUCTIONS, *sorted(rest, key=lambda n: (-importance[n], n)))
-    errors = []
-    for size in range(1, len(ranked) + 1):
-        if most is not None and size > most:
-            errors.append(np.nan)
-            continue
-        some = ranked[:size]
-        found = 0.0
+    importance = _importance(rows.with_counters(kept), target, seed)
+    rest = sorted((n for n in kept if n != INSTRUCTIONS), key=lambda n: (-importance[n], n))
+    ranked = (INSTRUCTIONS, *rest)
+
+    def error(counters: Sequence[str]) -> float:
+        total = 0.0
         for train, test in checks:
-            learned = learn(
-                columns_of(train, some), "ridge", form, target, strength=1e-2, seed=seed, rounds=0
-            )
-            found += per_sample_error(learned, columns_of(test, some))
-        errors.append(found / len(checks))
-    best = int(np.nanargmin(errors)) + 1
-    return Selection(
-        names,
-        zero,
-        left,
-        tree,
-        cut,
-        clusters,
-        kept,
-        importance,
-        ranked,
-        np.array(errors),
-        ranked[:best],
+            some = train.with_counters(counters)
+            learned = learn(some, "ridge", form, target, strength=1e-2, seed=seed, rounds=0)
+            total += per_sample_error(learned, test.with_counters(counters))
+        return total / len(checks)
+
+    errors = np.full(len(ranked), np.nan)
+    for size in range(1, min(len(ranked), most or len(ranked)) + 1):
+        errors[size - 1] = error(ranked[:size])
+    return CounterSelection(
+        counters=rows.counters,
+        zero=zero,
+        clustered=left,
+        linkage=tree,
+        cut=cut,
+        clusters=clusters,
+        kept=kept,
+        importance=importance,
+        ranked=ranked,
+        errors=errors,
+        chosen=ranked[: int(np.nanargmin(errors)) + 1],
     )
 
 
 def distances(values: np.ndarray) -> np.ndarray:
     """(m, m) 1 - |Spearman's correlation| between the columns of (n, m); a constant column is far from
     all."""
-    from scipy.stats import rankdata
+    try:
+        from scipy.stats import rankdata
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "alignment") from None
 
     ranks = np.stack([rankdata(column) for column in values.T], axis=1)
     ranks -= ranks.mean(axis=0)
@@ -154,6 +139,22 @@ def distances(values: np.ndarray) -> np.ndarray:
     return np.clip((found + found.T) / 2, 0.0, 1.0)
 
 
+def _clusters(
+    names: tuple[str, ...], distance: np.ndarray, cut: float
+) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
+    """(SciPy's tree, clusters in the order of their first counters)."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(names) == 1:
+        return np.zeros((0, 4)), (names,)
+    tree = linkage(squareform(distance, checks=False), "average")
+    clusters: dict[int, list[str]] = {}
+    for name, label in zip(names, fcluster(tree, cut, "distance").tolist(), strict=True):
+        clusters.setdefault(label, []).append(name)
+    return tree, tuple(tuple(cluster) for cluster in clusters.values())
+
+
 def _middle(cluster: tuple[str, ...], names: tuple[str, ...], distance: np.ndarray) -> str:
     """The one nearest to the others; instructions where they are among them."""
     if INSTRUCTIONS in cluster:
@@ -162,7 +163,7 @@ def _middle(cluster: tuple[str, ...], names: tuple[str, ...], distance: np.ndarr
     return cluster[int(np.argmin(distance[np.ix_(at, at)].sum(axis=1)))]
 
 
-def _importance(rows: Rows, target: str, seed: int) -> dict[str, float]:
+def _importance(rows: AlignedRows, target: str, seed: int) -> dict[str, float]:
     """Of each counter, both its columns together, on the paper's plain features."""
     from sklearn.inspection import permutation_importance
     from sklearn.linear_model import Ridge

@@ -1,4 +1,4 @@
-"""A workload alone, as a function of its own time: how much of everything it had counted by then.
+"""A workload alone: how much of everything it had counted, as a function of its own time.
 
 Source: Saeed et al., MLCAD 2021, Sec. III: instructions do not depend on who runs beside, so that they are
 the axis on which a run alone and a run beside others are laid over each other. Here samples of any length
@@ -8,7 +8,7 @@ become counts at the edges of equal periods, linear in between, so that totals s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,13 +23,12 @@ INSTRUCTIONS = "instructions"
 # No core executes more than this; a count above it is a counter that wrapped around.
 MOST_PER_SECOND = 1e12
 MOST_GAP = 0.5  # of a sample: what may be missing between two
-MOST_NULL = (
-    0.5  # share of a counter's samples that may be null and are filled from their neighbours
-)
+# Share of a counter's samples that may be null and are filled from their neighbours.
+MOST_NULL = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Profile:
+class SoloCounters:
     """One workload alone on one slot, in T equal periods.
 
     counters: d names, instructions first. cumulative: (T + 1, d) counted by the edge of each period; the last
@@ -71,6 +70,12 @@ class Profile:
         """Of the whole run."""
         return float(self.at(self.cumulative[:, :1], np.array([self.duration_seconds]))[0, 0])
 
+    def narrowed(self, counters: tuple[str, ...]) -> SoloCounters:
+        """Only these counters, in this order."""
+        at = [self.counters.index(name) for name in counters]
+        table = np.ascontiguousarray(self.cumulative[:, at])
+        return replace(self, counters=counters, cumulative=table)
+
     def at(self, table: np.ndarray, seconds: np.ndarray) -> np.ndarray:
         """(s, k) a table (T + 1, k) at these seconds of the run alone; runs that loop go on after their
         end."""
@@ -100,27 +105,32 @@ class Profile:
         return rounds * self.duration_seconds + np.minimum(inside, self.duration_seconds)
 
 
-def profile_of(
+def solo_counters(
     trace: Trace,
     counters: Sequence[str] = (),
     period_seconds: float | None = None,
     slot: int | None = None,
-) -> Profile:
-    """The profile of a trace of a whole run alone.
+) -> SoloCounters:
+    """The solo counters of a trace of a whole run alone.
 
     counters: beside the instructions; by default all that the trace has. period_seconds: by default the
     median interval. Unequal samples are divided by their own intervals. Null samples of a counter are filled
     from their neighbours where at least half are known. Raises BadData for a trace that is not of a whole run
     alone, has gaps, no or impossible counts, UnknownName for a counter it does not have.
     """
-    where = f"the trace of {trace.run_id}"
-    if not trace.solo:
-        raise BadData("it ran beside others", where=where, fix="Give the trace of a run alone.")
+    require_solo(trace)
     period = float(np.median(trace.interval_seconds)) if period_seconds is None else period_seconds
     names = counters_of([trace], counters)
     times, counted = track_of(trace, names)
     place = trace.core if slot is None else slot
     return gridded(times, counted, trace, names, period, place)
+
+
+def require_solo(trace: Trace) -> None:
+    """Raises BadData for a run beside others."""
+    if not trace.solo:
+        where = f"the trace of {trace.run_id}"
+        raise BadData("it ran beside others", where=where, fix="Give the trace of a run alone.")
 
 
 def counters_of(traces: Sequence[Trace], counters: Sequence[str] = ()) -> tuple[str, ...]:
@@ -173,8 +183,8 @@ def gridded(
     names: tuple[str, ...],
     period: float,
     slot: int,
-) -> Profile:
-    """The profile of the trace's workload, from what was counted by when."""
+) -> SoloCounters:
+    """The solo counters of the trace's workload, from what was counted by when."""
     if not (np.isfinite(period) and period > 0):
         raise UsageError(f"period_seconds {period} is not above 0")
     duration = float(times[-1])
@@ -183,7 +193,7 @@ def gridded(
     table = np.stack([np.interp(edges, times, column) for column in counted.T], axis=1)
     last = edges[-1] - edges[-2]
     table[-1] = table[-2] + (table[-1] - table[-2]) * (period / last)
-    return Profile(trace.workload, trace.platform, slot, period, duration, names, table)
+    return SoloCounters(trace.workload, trace.platform, slot, period, duration, names, table)
 
 
 def edges_of(trace: Trace, where: str) -> np.ndarray:
@@ -226,9 +236,8 @@ def _rates(trace: Trace, name: str, where: str) -> np.ndarray:
             where=where,
             fix="Counts only rise: see counts_from_readings.",
         )
-    if not np.isfinite(rate).all() or rate.max() > MOST_PER_SECOND * (
-        1 if name == INSTRUCTIONS else 1e6
-    ):
+    most = MOST_PER_SECOND * (1 if name == INSTRUCTIONS else 1e6)
+    if not np.isfinite(rate).all() or rate.max() > most:
         worst = int(np.argmax(rate))
         raise BadData(
             f"counter {name!r} rises by {trace[name][worst]:.4g} in "

@@ -1,5 +1,5 @@
-"""The events of the paper (Table III) by their names in Linux perf, and what is nearest to them on any
-host; and which counters are not of the program.
+"""Which counters there are to learn from, and the events of the paper (Table III) by their names in Linux
+perf, with what is nearest to them on any host.
 
 The paper's machine is an NXP S32V234: Cortex-A53 cores, whose events perf lists by name
 (tools/perf/pmu-events, cortex-a53; common events of ARMv8), and the MMDC memory controller, whose driver
@@ -9,7 +9,19 @@ of them is required.
 
 from __future__ import annotations
 
-# What the machine did to a program, or how it is told, rather than what the program does: no counters to
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.alignment.solo._counters import INSTRUCTIONS, MOST_NULL
+from jostle.errors import BadData, NotEnoughRuns
+from jostle.traces import MARKS
+
+if TYPE_CHECKING:
+    from jostle.traces import Traces
+
+# What the machine did to a program, or how it was recorded, rather than what the program does: no counters to
 # learn from, unless they are asked for by name. Levels are no counts.
 NOT_OF_THE_PROGRAM = frozenset(
     (
@@ -51,3 +63,34 @@ PAPER_EVENTS: tuple[tuple[str, str, str | None], ...] = (
         "stalled-cycles-backend",
     ),
 )
+
+
+def offered_counters(
+    traces: Traces, wanted: tuple[str, ...] | None
+) -> tuple[tuple[str, ...], list[str]]:
+    """(counters that every run alone has, instructions first; notes on those left out), without those that
+    are not of the program where none are asked for by name."""
+    solo = [trace for trace in traces if trace.solo]
+    if not solo:
+        raise NotEnoughRuns("no workload was traced alone", fix="Trace every workload alone.")
+    if wanted is not None:
+        return (INSTRUCTIONS, *(name for name in wanted if name != INSTRUCTIONS)), []
+    count = Counter(
+        name
+        for trace in solo
+        for name, values in trace.counters.items()
+        if name not in NOT_OF_THE_PROGRAM
+        and name not in MARKS
+        and np.isnan(values).mean() <= MOST_NULL
+    )
+    if not count[INSTRUCTIONS]:
+        raise BadData(
+            "no trace counts instructions", fix="Record the counter 'instructions': it is the axis."
+        )
+    notes = [
+        f"counter {name} was left out: {len(solo) - n} of {len(solo)} runs alone do not have it"
+        for name, n in sorted(count.items())
+        if n < len(solo) and name != INSTRUCTIONS
+    ]
+    rest = sorted(n for n, c in count.items() if c == len(solo) and n != INSTRUCTIONS)
+    return (INSTRUCTIONS, *rest), notes

@@ -16,72 +16,66 @@ import numpy as np
 
 from jostle.alignment.solo._counters import (
     INSTRUCTIONS,
-    Profile,
+    SoloCounters,
     counters_of,
     gridded,
-    profile_of,
+    require_solo,
+    solo_counters,
     track_of,
 )
 from jostle.errors import BadData, UsageError
 
 if TYPE_CHECKING:
-    from jostle.alignment.learning._rows import Rows
     from jostle.traces import Trace
 
 QUIET_QUANTILE = 0.15
 SEGMENT_PERIODS = 10  # long enough that the edges of samples do not matter, shorter than a burst
 MOST_DIFFERENCE = 0.02  # between the instructions of two runs of one program
-KEPT_SHARE = 1 / 3  # of the repeats of a stretch that is learned from
 
 Track = tuple[np.ndarray, np.ndarray]
 
 
-def quiet_profile(
+def quiet_solo_counters(
     traces: Sequence[Trace],
     counters: Sequence[str] = (),
     period_seconds: float | None = None,
     slot: int | None = None,
-) -> Profile:
-    """The profile of one program from all its runs alone. Arguments and errors as of `profile_of`;
-    also raises BadData where two of them executed more than 2% apart."""
+) -> SoloCounters:
+    """The solo counters of one program from all its runs alone. Arguments and errors as of
+    `solo_counters`; also raises BadData where two of them executed more than 2% apart."""
     if not traces:
-        raise UsageError("a profile needs at least one trace")
+        raise UsageError("solo counters need at least one trace")
     if len(traces) == 1:
-        return profile_of(traces[0], counters, period_seconds, slot)
+        return solo_counters(traces[0], counters, period_seconds, slot)
     for trace in traces:
-        if not trace.solo:
-            where = f"the trace of {trace.run_id}"
-            raise BadData("it ran beside others", where=where, fix="Give the trace of a run alone.")
+        require_solo(trace)
     if period_seconds is None:
         period_seconds = float(np.median([np.median(t.interval_seconds) for t in traces]))
     names = counters_of(traces, counters)
     times, counted = quiet_track(
         [track_of(trace, names) for trace in traces],
         SEGMENT_PERIODS * period_seconds,
-        where=f"the runs of {traces[0].workload!r} alone",
+        f"the runs of {traces[0].workload!r} alone",
     )
     place = traces[0].core if slot is None else slot
     return gridded(times, counted, traces[0], names, period_seconds, place)
 
 
-def quiet_seconds(
-    traces: Sequence[Trace], period_seconds: float, *, quantile: float = QUIET_QUANTILE
-) -> float:
+def quiet_seconds(traces: Sequence[Trace], period_seconds: float) -> float:
     """How long the program takes, alone or beside others, by the quiet stretches of its repeats; one
     repeat counts as it is."""
     if len(traces) == 1:
         return float(traces[0].runtime_seconds)
     tracks = [track_of(trace, (INSTRUCTIONS,)) for trace in traces]
     where = f"the runs of {traces[0].workload!r}"
-    times, _ = quiet_track(tracks, SEGMENT_PERIODS * period_seconds, quantile, where)
+    times, _ = quiet_track(tracks, SEGMENT_PERIODS * period_seconds, where)
     return float(times[-1])
 
 
 def quiet_track(
     tracks: Sequence[Track],
     segment_seconds: float,
-    quantile: float = QUIET_QUANTILE,
-    where: str | None = None,
+    where: str,
 ) -> Track:
     """((n + 1,) seconds, (n + 1, d) counted by then), instructions first, from those of R repeats."""
     totals = np.array([counted[-1, 0] for _, counted in tracks])
@@ -99,7 +93,7 @@ def quiet_track(
     marks[0], marks[-1] = 0.0, 1.0
     reached = np.stack([_times_at(t, c[:, 0], marks) for t, c in tracks])
     order = np.argsort(np.diff(reached, axis=1), axis=0, kind="stable")
-    taken = order[round(quantile * (len(tracks) - 1))]
+    taken = order[round(QUIET_QUANTILE * (len(tracks) - 1))]
     found_times, found = [np.zeros(1)], [np.zeros((1, counted.shape[1]))]
     now, done = 0.0, np.zeros(counted.shape[1])
     for k, repeat in enumerate(taken.tolist()):
@@ -124,28 +118,3 @@ def _times_at(times: np.ndarray, counted: np.ndarray, marks: np.ndarray) -> np.n
     found = times[at - 1] + part * (times[at] - times[at - 1])
     found[0], found[-1] = 0.0, times[-1]
     return found
-
-
-def quiet_rows(rows: Rows, same: np.ndarray, segment_seconds: float) -> Rows:
-    """Of repeats, each stretch only from those that passed it quickly; as it was where there are less than
-    three.
-
-    same: (runs,) equal for all runs of the same workload beside the same others, by the number of
-    the run.
-    """
-    of = same[rows.run]
-    segment = (rows.begin_seconds / segment_seconds).astype(np.int64)
-    key = of * (segment.max(initial=0) + 1) + segment
-    # One cell for each stretch of each repeat: how much longer than alone it took there.
-    cells, cell = np.unique(np.stack([key, rows.run]), axis=1, return_inverse=True)
-    cell = cell.reshape(-1)
-    spent = np.bincount(cell, rows.period_seconds)
-    slow = spent / np.bincount(cell, rows.count / rows.own[:, 0])
-    order = np.lexsort((cells[1], slow, cells[0]))
-    first = np.r_[True, np.diff(cells[0][order]) > 0]
-    start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - start
-    repeats = np.bincount(cells[0])[cells[0]]
-    kept = (repeats < 3) | (rank < np.maximum(1, np.ceil(KEPT_SHARE * repeats)))
-    return rows.take(np.flatnonzero(kept[cell]))

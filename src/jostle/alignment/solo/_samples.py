@@ -5,12 +5,11 @@ at what rates did (does) the workload alone count over the stretch that it execu
 others?
 
 - `section`: the mean over exactly that stretch, from where the period begins to where it ends.
-- `continuous`: the printed blend, repaired: sample beta weighs gamma and sample beta + 1 weighs 1 -
-gamma, where
-  gamma is the part of sample beta + 1 that is still to come at the end of the period. That is the mean over
-  the last tau seconds of the run alone before that point, and it has no jumps.
+- `continuous`: the printed blend, repaired: sample beta weighs gamma and sample beta + 1 weighs 1 - gamma,
+  where gamma is the part of sample beta + 1 that is still to come at the end of the period. That is the mean
+  over the last tau seconds of the run alone before that point, and it has no jumps.
 - `swapped`: the same with the weights as printed on lines 8 and 9, which jump at every boundary of samples.
-- `printed`: line for line: also the target is one period's count rather than all counted so far (Algorithm 1,
+- `printed`: line for line: also looks up one period's count rather than all counted so far (Algorithm 1,
   lines 14 and 34), and gamma lacks the sum before the sample (Algorithm 2, line 3).
 
 Where sample beta is asked before the first sample, the first stands in, as in Algorithm 1 for s = 1.
@@ -20,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.alignment.solo._counters import Profile
+from jostle.alignment.solo._counters import SoloCounters
 from jostle.errors import UsageError
 
 ALIGNMENTS = ("section", "continuous", "swapped", "printed")
@@ -28,7 +27,7 @@ ALIGNMENTS = ("section", "continuous", "swapped", "printed")
 
 def aligned(
     kind: str,
-    profile: Profile,
+    solo: SoloCounters,
     begin_seconds: np.ndarray,
     end_seconds: np.ndarray,
     *,
@@ -40,26 +39,26 @@ def aligned(
     count: (s,) instructions of one period, which `printed` needs. table: (T + 1, k) running counts, by
     default those of all counters. Raises UsageError for an unknown kind.
     """
-    table = profile.cumulative if table is None else table
-    tau = profile.period_seconds
+    table = solo.cumulative if table is None else table
+    tau = solo.period_seconds
     if kind == "section":
         length = np.maximum(end_seconds - begin_seconds, 1e-9 * tau)
         begin = end_seconds - length
-        return (profile.at(table, end_seconds) - profile.at(table, begin)) / length[:, None]
+        return (solo.at(table, end_seconds) - solo.at(table, begin)) / length[:, None]
     if kind == "continuous":
         end = np.maximum(end_seconds, tau)
-        return (profile.at(table, end) - profile.at(table, end - tau)) / tau
+        return (solo.at(table, end) - solo.at(table, end - tau)) / tau
     if kind not in ALIGNMENTS:
         raise UsageError(f"unknown alignment {kind!r}", fix=f"One of {', '.join(ALIGNMENTS)}.")
     if kind == "swapped":
-        place = np.mod(end_seconds, profile.duration_seconds) / tau
-        beta = np.clip(place.astype(np.int64), 0, profile.periods - 1)
+        place = np.mod(end_seconds, solo.duration_seconds) / tau
+        beta = np.clip(place.astype(np.int64), 0, solo.periods - 1)
         gamma = 1.0 - (place - beta)
     else:
         if count is None:
             raise UsageError("the printed alignment needs the count of one period")
-        work = profile.work
-        beta = np.clip(np.searchsorted(work, count, "right") - 1, 0, profile.periods - 1)
+        work = solo.work
+        beta = np.clip(np.searchsorted(work, count, "right") - 1, 0, solo.periods - 1)
         following = work[beta + 1] - work[beta]
         gamma = (following - count) / following
     first = table[np.maximum(beta, 1)] - table[np.maximum(beta, 1) - 1]

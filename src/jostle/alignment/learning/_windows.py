@@ -1,0 +1,214 @@
+"""From windows of traced runs to aligned rows: each period laid over the runs alone of all who ran in it.
+
+Source: Saeed et al., MLCAD 2021, Algorithm 1, lines 8 to 17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.alignment.learning._rows import AlignedRows, quiet_rows
+from jostle.alignment.solo._counters import INSTRUCTIONS, SoloCounters, edges_of
+from jostle.alignment.solo._index import SoloIndex
+from jostle.alignment.solo._quiet import SEGMENT_PERIODS
+from jostle.alignment.solo._samples import aligned
+from jostle.errors import BadData, UnknownName
+
+if TYPE_CHECKING:
+    from jostle.traces import Trace, Traces
+
+SHORTEST_STRETCH = 0.5  # of a period alone that a period beside others is laid over
+
+
+def traced_windows(
+    traces: Traces, run_ids: Collection[str] | None = None
+) -> dict[str, list[Trace]]:
+    """{window_id: its runs, in the order of their slots}; only windows that hold one of run_ids.
+
+    Raises BadData for a run beside others without a window, or whose window lacks a traced co-runner.
+    """
+    windows: dict[str, list[Trace]] = {}
+    for trace in traces:
+        if not trace.solo:
+            if trace.window_id is None:
+                raise BadData(
+                    "it ran beside others, but no window says with whom",
+                    where=f"the trace of {trace.run_id}",
+                    fix="Give runs that were traced together one window_id.",
+                )
+            windows.setdefault(trace.window_id, []).append(trace)
+    wanted = None if run_ids is None else set(run_ids)
+    found = {}
+    for name, runs in windows.items():
+        runs.sort(key=lambda run: (run.core, run.run_id))
+        if wanted is not None and wanted.isdisjoint(run.run_id for run in runs):
+            continue
+        if len(runs) != 1 + len(runs[0].corunners):
+            raise BadData(
+                f"{len(runs)} traced runs, but {runs[0].workload!r} ran beside {len(runs[0].corunners)}",
+                where=f"window {name}",
+                fix="Trace all that run in a window.",
+            )
+        found[name] = runs
+    return found
+
+
+def slots_of(runs: Sequence[Trace]) -> list[int]:
+    """Their cores where those differ, else 0 for all: who ran where is then unknown, so it is no feature."""
+    cores = [run.core for run in runs]
+    return cores if len(set(cores)) == len(cores) else [0] * len(runs)
+
+
+def aligned_rows(
+    windows: Mapping[str, Sequence[Trace]],
+    solos: SoloIndex,
+    alignment: str = "section",
+    *,
+    loop: bool = False,
+    quiet: bool = True,
+    leave_out: Collection[str] = (),
+) -> AlignedRows:
+    """The periods in which all members of a window still ran.
+
+    Periods in which less was done than alone in half a period are joined to the next. The rows of a period
+    that touches an idle stretch of any member, or in which nothing was executed, are left out: there the
+    instructions do not tell how far the workload is. Where the samples of two members do not end
+    together, the co-runner's progress is taken at the other's times. loop: runs began anew where they ended
+    before their window. quiet: of three or more windows of the same workloads, each stretch only from
+    those that passed it quickly. leave_out: workloads without rows of their own. Raises BadData where a run
+    executed over 2% more instructions than alone: it is not the same program.
+    """
+    parts: list[AlignedRows] = []
+    groups: dict[tuple[str, ...], int] = {}
+    repeats: dict[tuple[int, str], int] = {}
+    same: list[int] = []
+    for runs in windows.values():
+        key = (runs[0].platform, *sorted(run.workload for run in runs))
+        group = groups.setdefault(key, len(groups))
+        tracks = _tracks(runs, solos, loop)
+        for place, run in enumerate(runs):
+            number = len(same)
+            same.append(repeats.setdefault((group, run.workload), len(repeats)))
+            if run.workload not in leave_out:
+                times = _shared_times(tracks, place)
+                if len(times) >= 2:
+                    parts.append(_rows_of_one(tracks, place, times, alignment, group, number))
+    if not parts:
+        raise BadData("no window has a period in which all of its runs ran", where="the traces")
+    rows = replace(AlignedRows.concatenate(parts), sets=tuple(key[1:] for key in groups))
+    if not quiet or not len(rows):
+        return rows
+    return quiet_rows(rows, np.array(same), SEGMENT_PERIODS * solos.all[0].period_seconds)
+
+
+@dataclass(frozen=True)
+class _Track:
+    """A member of a window: what it counts alone, and (s + 1,) instructions executed by its edges."""
+
+    solo: SoloCounters
+    slot: int
+    edges_seconds: np.ndarray
+    executed: np.ndarray
+
+
+def _tracks(runs: Sequence[Trace], solos: SoloIndex, loop: bool) -> list[_Track]:
+    slots = slots_of(runs)
+    alone = [solos.of(r.workload, r.platform, slot) for r, slot in zip(runs, slots, strict=True)]
+    return [
+        _Track(solo, slot, *_executed(run, solo, loop))
+        for run, slot, solo in zip(runs, slots, alone, strict=True)
+    ]
+
+
+def _executed(run: Trace, solo: SoloCounters, loop: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(edges, instructions executed by then)."""
+    where = f"the trace of {run.run_id}"
+    edges = edges_of(run, where)
+    if INSTRUCTIONS not in run.counters:
+        raise UnknownName("counter", INSTRUCTIONS, sorted(run.counters), where=where)
+    count = run[INSTRUCTIONS]
+    if np.isnan(count).any():
+        raise BadData(f"{np.isnan(count).sum()} samples have no instructions", where=where)
+    executed = np.concatenate([[0.0], np.cumsum(count)])
+    over = executed[-1] / solo.instructions
+    if over > 1.02 and not loop:
+        raise BadData(
+            f"it executed {over:.3g} times the instructions of {solo.workload!r} alone",
+            where=where,
+            fix="Trace the same program with the same input alone and beside others; where runs repeat until "
+            "their window ends, say so with corunners='loop'.",
+        )
+    return edges, executed
+
+
+def _shared_times(tracks: Sequence[_Track], place: int) -> np.ndarray:
+    """Edges of one member's periods in which all others still ran, short stretches joined."""
+    track = tracks[place]
+    edges = track.edges_seconds
+    whole = edges <= min(one.edges_seconds[-1] for one in tracks)
+    # A last sample that is much shorter than the others says little.
+    whole[1:] &= np.diff(edges) >= 0.5 * np.median(np.diff(edges))
+    n = len(edges) if whole.all() else int(np.argmin(whole))
+    return edges[_joined(track.solo, track.executed[:n])]
+
+
+def _joined(solo: SoloCounters, executed: np.ndarray) -> list[int]:
+    """Which edges are left when periods in which less was done than alone in half a period are joined to
+    those after them.
+
+    Inside a sample of the run alone instructions are taken as even. Where it holds the end of a phase
+    with few instructions, a period beside others may seem to pass next to none of it, and the next one
+    too much: together they are right.
+    """
+    at = solo.seconds_at(executed)
+    kept, last, least = [0], float(at[0]), SHORTEST_STRETCH * solo.period_seconds
+    for k, now in enumerate(at.tolist()):
+        if now - last >= least:
+            kept.append(k)
+            last = now
+    return kept
+
+
+def _rows_of_one(
+    tracks: Sequence[_Track],
+    place: int,
+    times: np.ndarray,
+    alignment: str,
+    group: int,
+    number: int,
+) -> AlignedRows:
+    """The rows of one member, between these times."""
+    mine = tracks[place]
+    count = np.diff(np.interp(times, mine.edges_seconds, mine.executed))
+    clear = count > 0
+    rates, begins = [], []
+    for track in tracks:
+        solo = track.solo
+        at = solo.seconds_at(np.interp(times, track.edges_seconds, track.executed))
+        idle = np.concatenate([[0.0], np.cumsum(solo.idle)])[:, None]
+        clear &= np.diff(solo.at(idle, at)[:, 0]) <= 1e-9
+        clear &= np.diff(at) > 0
+        executed = np.diff(solo.at(solo.cumulative[:, :1], at)[:, 0])
+        rates.append(aligned(alignment, solo, at[:-1], at[1:], count=executed))
+        begins.append(at[:-1])
+    own = rates[place]
+    clear &= own[:, 0] > 0
+    others = np.sum([rate for k, rate in enumerate(rates) if k != place], axis=0)
+    n = int(clear.sum())
+    return AlignedRows(
+        counters=mine.solo.counters,
+        sets=(),
+        own=own[clear],
+        others=others[clear],
+        count=count[clear],
+        period_seconds=np.diff(times)[clear],
+        slot=np.full(n, mine.slot),
+        other=np.full(n, next(one.slot for k, one in enumerate(tracks) if k != place)),
+        group=np.full(n, group),
+        run=np.full(n, number),
+        begin_seconds=begins[place][clear],
+    )

@@ -1,0 +1,90 @@
+"""What is known of every workload alone: solo counters by workload, platform and slot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.alignment.solo._counters import SoloCounters
+from jostle.alignment.solo._quiet import quiet_solo_counters
+from jostle.errors import UnknownName
+
+if TYPE_CHECKING:
+    from jostle.traces import Trace, Traces
+
+UNSTEADY = 1.25
+
+
+class SoloIndex:
+    """Solo counters by workload, platform and slot; a slot without any takes those of another slot."""
+
+    def __init__(self, solos: Sequence[SoloCounters]) -> None:
+        self.all = tuple(solos)
+        self._by_name: dict[tuple[str, str], dict[int, SoloCounters]] = {}
+        for solo in solos:
+            home = self._by_name.setdefault((solo.platform, solo.workload), {})
+            home.setdefault(solo.slot, solo)
+
+    @classmethod
+    def from_traces(
+        cls,
+        traces: Traces,
+        counters: tuple[str, ...],
+        period_seconds: float | None = None,
+        *,
+        quiet: bool = True,
+    ) -> SoloIndex:
+        """One entry per workload, platform and slot: of the quiet stretches of all its runs alone, or of
+        the first one in the order of run_ids. period_seconds: by default the `sampling_period`."""
+        groups = solo_runs(traces, quiet=quiet)
+        if period_seconds is None:
+            period_seconds = sampling_period(traces, quiet=quiet)
+        return cls(
+            [quiet_solo_counters(groups[key], counters, period_seconds) for key in sorted(groups)]
+        )
+
+    def of(self, workload: str, platform: str, slot: int) -> SoloCounters:
+        """Raises UnknownName where the workload has no trace alone on the platform."""
+        home = self._by_name.get((platform, workload))
+        if home is None:
+            known = sorted(name for place, name in self._by_name if place == platform)
+            kind = f"workload with a trace alone on {platform!r}:"
+            raise UnknownName(kind, workload, known)
+        return home.get(slot) or next(iter(home.values()))
+
+    def slotted(self, workload: str, platform: str) -> bool:
+        """Whether it was traced alone on more than one slot."""
+        return len(self._by_name.get((platform, workload), ())) > 1
+
+
+def solo_runs(traces: Traces, *, quiet: bool = True) -> dict[tuple[str, str, int], list[Trace]]:
+    """{(workload, platform, core): runs alone in the order of run_ids, only the first unless quiet}."""
+    found: dict[tuple[str, str, int], list[Trace]] = {}
+    for trace in sorted((t for t in traces if t.solo), key=lambda t: t.run_id):
+        found.setdefault((trace.workload, trace.platform, trace.core), []).append(trace)
+    return found if quiet else {key: runs[:1] for key, runs in found.items()}
+
+
+def solo_run_ids(traces: Traces, *, quiet: bool = True) -> set[str]:
+    """run_ids of the runs alone that the method takes as inputs, so that nothing may be calibrated on
+    them."""
+    return {run.run_id for runs in solo_runs(traces, quiet=quiet).values() for run in runs}
+
+
+def sampling_period(traces: Traces, *, quiet: bool = True) -> float:
+    """Seconds: the median, over the runs alone, of the median interval between samples."""
+    runs = [run for group in solo_runs(traces, quiet=quiet).values() for run in group]
+    return float(np.median([np.median(run.interval_seconds) for run in runs]))
+
+
+def unsteady_workloads(traces: Traces, solos: SoloIndex) -> tuple[str, ...]:
+    """Workloads traced alone three times or more whose usual run takes over a quarter longer than their
+    quiet run time: what others do to them cannot be told from what happens to them alone."""
+    found = set()
+    for (name, platform, slot), runs in solo_runs(traces).items():
+        usual = np.median([run.runtime_seconds for run in runs])
+        if len(runs) >= 3 and usual > UNSTEADY * solos.of(name, platform, slot).duration_seconds:
+            found.add(name)
+    return tuple(sorted(found))
