@@ -20,10 +20,14 @@ def main() -> None:
     parser.add_argument("--periods", type=int, default=100_000)
     given = parser.parse_args()
     one_core()
-    from jostle.alignment import FittedAlignment, solo_counters, aligned_rows
-    from jostle.alignment._fit import solo_index
-    from jostle.alignment.learning._learn import learn
-    from jostle.alignment.learning._rows import traced_windows
+    from jostle.alignment import (
+        FittedAlignment,
+        SoloIndex,
+        aligned_rows,
+        learn,
+        solo_counters,
+        traced_windows,
+    )
     from jostle.evaluate import Job, Machine, draw_programs, simulate, simulate_campaign
     from jostle.evaluate.alignment._simulated import trace_of
 
@@ -31,24 +35,24 @@ def main() -> None:
     programs = draw_programs(12, 1, seconds=0.5)
     sets = [(a, b) for a in range(10) for b in range(10) if (a + b) % 3 == 0]
     traces = simulate_campaign(programs, sets=sets)
-    rows = aligned_rows(traced_windows(traces), solo_index(traces, counters))
+    rows = aligned_rows(traced_windows(traces), SoloIndex.from_traces(traces, counters))
     learner = "network" if given.form == "network" else "ridge"
     target = "speed" if given.form == "linear" else "slowdown"
     learned = learn(rows, learner, given.form, target, strength=1e-2)
     for samples in (5_000, given.periods):
         pair = draw_programs(12, 1, seconds=samples * 1e-3)[10:]
-        profiles = []
+        solos = []
         for core, program in enumerate(pair):
             (history,) = simulate(Machine(), [Job(program, core)])
             trace = trace_of(history, 1e-3, run_id=program.name, counters=counters)
-            profiles.append(solo_counters(trace, counters))
-        model = FittedAlignment(profiles, {None: learned})
+            solos.append(solo_counters(trace, counters))
+        model = FittedAlignment(SoloIndex(solos), {None: learned})
         best = float("inf")
         for _ in range(5):
             began = time.process_time()
-            model.roll(profiles)
+            model.roll(solos)
             best = min(best, time.process_time() - began)
-        sizes = " and ".join(str(profile.periods) for profile in profiles)
+        sizes = " and ".join(str(solo.periods) for solo in solos)
         print(f"{given.form}: a pair of {sizes} samples: {1e3 * best:.1f} ms CPU")
 
 

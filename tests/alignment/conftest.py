@@ -43,7 +43,7 @@ def a_trace(
     )
 
 
-def a_profile(counts: np.ndarray, tau: float = 1.0, *, name: str = "w", slot: int = 0) -> SoloCounters:
+def a_solo(counts: np.ndarray, tau: float = 1.0, *, name: str = "w", slot: int = 0) -> SoloCounters:
     """counts: (T, d) per period, instructions first."""
     table = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
     names = ("instructions", *(f"c{i}" for i in range(1, counts.shape[1])))

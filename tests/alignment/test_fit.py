@@ -13,10 +13,19 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.alignment import Alignment, solo_run_ids, aligned_rows, select_counters
-from jostle.alignment._fit import offered_counters, solo_index
-from jostle.alignment.learning._learn import LEARNERS, Learned, learn
-from jostle.alignment.learning._rows import AlignedRows, traced_windows
+from jostle.alignment import (
+    AlignedRows,
+    Alignment,
+    SoloIndex,
+    aligned_rows,
+    select_counters,
+    solo_run_ids,
+    traced_windows,
+)
+from jostle.alignment.learning._kinds import LEARNERS
+from jostle.alignment.learning._learn import learn
+from jostle.alignment.learning._linear import LinearModel
+from jostle.alignment.solo._names import offered_counters
 from jostle.cli import _app
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.models import Model, traced_runs
@@ -36,7 +45,7 @@ def model(traces: Traces) -> Model:
 @pytest.fixture(scope="module")
 def rows(traces: Traces) -> AlignedRows:
     offered, _ = offered_counters(traces, COUNTERS)
-    return aligned_rows(traced_windows(traces), solo_index(traces, offered))
+    return aligned_rows(traced_windows(traces), SoloIndex.from_traces(traces, offered))
 
 
 def test_rows_are_what_truly_ran(traces: Traces, rows: AlignedRows) -> None:
@@ -55,14 +64,14 @@ def test_numpy_answers_what_scikit_learn_fitted(rows: AlignedRows, learner: str)
     """By the features spelled out, without the shortcuts that answering takes."""
     few = rows.take(np.arange(0, len(rows), 9))
     learned = learn(few, learner, "interacting", "slowdown", strength=1e-2)
-    assert isinstance(learned, Learned)
+    assert isinstance(learned, LinearModel)
     x = (learned.features.of(few.own, few.others) - learned.mean) / learned.spread
     raw = x @ learned.weights + learned.bias
     expected = np.clip(1 + raw * learned.output[1] + learned.output[0], *learned.limits)
     found = learned.slowdown(few.own, few.others)
     np.testing.assert_allclose(found, expected, rtol=1e-8)
     arrays, said = learned.to_arrays()
-    again = Learned.from_arrays(arrays, json.loads(json.dumps(said)))
+    again = LinearModel.from_arrays(arrays, json.loads(json.dumps(said)))
     np.testing.assert_array_equal(again.slowdown(few.own, few.others), found)
 
 
@@ -109,7 +118,7 @@ def test_learns_a_law_that_is_in_its_form() -> None:
 
 def test_selection_goes_through_its_three_steps(traces: Traces) -> None:
     offered, _ = offered_counters(traces, None)
-    rows = aligned_rows(traced_windows(traces), solo_index(traces, offered))
+    rows = aligned_rows(traced_windows(traces), SoloIndex.from_traces(traces, offered))
     found = select_counters(rows, cut=0.15, most=4)
     assert found.zero == ("exceptions",)
     assert set(found.zero) | set(found.clustered) == set(offered)

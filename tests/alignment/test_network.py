@@ -6,12 +6,11 @@ import json
 
 import numpy as np
 
-from jostle.alignment import roll
-from jostle.alignment._fitted import FittedAlignment
+from jostle.alignment import FittedAlignment, SoloIndex, roll
 from jostle.alignment.learning import _network
 from jostle.alignment.learning._learn import learned_from_arrays
-from jostle.alignment.learning._network import Network, train
-from tests.alignment.conftest import a_profile
+from jostle.alignment.learning._network import Network, TrainingOptions, train
+from tests.alignment.conftest import a_solo
 
 
 def drawn(n: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -56,7 +55,8 @@ def test_gradients_are_those_of_the_loss() -> None:
 
 def fitted(limits: tuple[float, float] = (0.9, 9.0)) -> Network:
     own, others, slow = drawn(4000)
-    return train(own, others, slow, np.ones(3), limits, epochs=12, networks=2)
+    options = TrainingOptions(epochs=12, networks=2)
+    return train(own, others, slow, np.ones(3), limits, options=options)
 
 
 def test_learns_a_memory_that_queues_and_stays_within_what_was_seen() -> None:
@@ -78,13 +78,13 @@ def test_learns_a_memory_that_queues_and_stays_within_what_was_seen() -> None:
 def test_by_its_parts_a_pair_takes_as_long_as_by_its_rates() -> None:
     random = np.random.default_rng(2)
     network = fitted()
-    profiles = [
-        a_profile(np.repeat(np.exp(random.uniform(-2, 0, (9, 3))), 6, axis=0), name=name)
+    solos = [
+        a_solo(np.repeat(np.exp(random.uniform(-2, 0, (9, 3))), 6, axis=0), name=name)
         for name in "ab"
     ]
-    model = FittedAlignment(profiles, {None: network})
+    model = FittedAlignment(SoloIndex(solos), {None: network})
     for loop in (None, [False, True]):
-        parts = model.roll(profiles, loop=loop).end_seconds
-        plain = roll(profiles, lambda _, own, others: network.slowdown(own, others), loop=loop)
+        parts = model.roll(solos, loop=loop).end_seconds
+        plain = roll(solos, lambda _, own, others: network.slowdown(own, others), loop=loop)
         # Where a stretch spans two samples the mean of parts is not the part of the mean.
         np.testing.assert_allclose(parts, plain.end_seconds, rtol=2e-3)

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.alignment import solo_counters, quiet_solo_counters, quiet_seconds, aligned_rows
-from jostle.alignment.learning._rows import SoloIndex, traced_windows
+from jostle.alignment import (
+    SoloIndex,
+    aligned_rows,
+    quiet_seconds,
+    quiet_solo_counters,
+    solo_counters,
+    traced_windows,
+)
 from jostle.errors import BadData, UsageError
 from jostle.traces import Trace, Traces
 from tests.alignment.conftest import a_trace
@@ -47,22 +53,24 @@ BURSTS = ([(0.0, 0.6)], [(0.5, 1.1)], [(1.2, 1.9)], [(0.2, 0.5), (1.6, 2.2)])
 def test_the_quiet_stretches_of_disturbed_runs_make_a_quiet_run() -> None:
     runs = [disturbed(bursts, run_id=f"r{n}") for n, bursts in enumerate(BURSTS)]
     assert min(run.runtime_seconds for run in runs) > 2.25
-    profile = quiet_solo_counters(runs)
-    assert profile.duration_seconds == pytest.approx(2.0, rel=0.02)
-    assert profile.instructions == pytest.approx(RATES.sum() * 0.5, rel=2e-3)
+    solo = quiet_solo_counters(runs)
+    assert solo.duration_seconds == pytest.approx(2.0, rel=0.02)
+    assert solo.instructions == pytest.approx(RATES.sum() * 0.5, rel=2e-3)
     # What was counted on the way comes with it.
-    np.testing.assert_allclose(profile.cumulative[:, 1], 2 * profile.cumulative[:, 0], rtol=2e-3)
+    np.testing.assert_allclose(solo.cumulative[:, 1], 2 * solo.cumulative[:, 0], rtol=2e-3)
     quiet = solo_counters(disturbed([]))
     at = np.linspace(0.1, 1.9, 7)
-    found, expected = (p.at(p.cumulative, at)[:, 0] for p in (profile, quiet))
+    found, expected = (p.at(p.cumulative, at)[:, 0] for p in (solo, quiet))
     np.testing.assert_allclose(found, expected, rtol=0.03)
-    assert quiet_seconds(runs, 0.01) == pytest.approx(profile.duration_seconds)
+    assert quiet_seconds(runs, 0.01) == pytest.approx(solo.duration_seconds)
 
 
 def test_one_run_stands_for_itself_and_equal_runs_for_each_other() -> None:
     run = disturbed([(0.3, 0.9)])
     alone = solo_counters(run, ["misses"])
-    np.testing.assert_array_equal(quiet_solo_counters([run], ["misses"]).cumulative, alone.cumulative)
+    np.testing.assert_array_equal(
+        quiet_solo_counters([run], ["misses"]).cumulative, alone.cumulative
+    )
     assert quiet_seconds([run], 0.01) == run.runtime_seconds
     same = quiet_solo_counters([run, replace(run, run_id="again")], ["misses"])
     np.testing.assert_allclose(same.cumulative, alone.cumulative, rtol=1e-9)
@@ -104,7 +112,7 @@ def test_runs_that_are_no_repeats_are_named() -> None:
 
 def test_of_three_windows_the_disturbed_one_is_not_learned_from() -> None:
     alone = [disturbed([], workload=name, run_id=f"s{name}") for name in "ab"]
-    profiles = SoloIndex([solo_counters(run) for run in alone])
+    solos = SoloIndex([solo_counters(run) for run in alone])
 
     def window(number: int, bursts: list[tuple[float, float]]) -> list[Trace]:
         facts = {"window_id": f"w{number}"}
@@ -115,10 +123,10 @@ def test_of_three_windows_the_disturbed_one_is_not_learned_from() -> None:
 
     windows = [window(0, []), window(1, [(0.0, 9.0)]), window(2, [(0.5, 1.0)])]
     traces = Traces.from_traces([run for one in windows for run in one])
-    rows = aligned_rows(traced_windows(traces), profiles)
+    rows = aligned_rows(traced_windows(traces), solos)
     assert rows.slowdown.max() < 1.05
-    every = aligned_rows(traced_windows(traces), profiles, quiet=False)
+    every = aligned_rows(traced_windows(traces), solos, quiet=False)
     assert every.slowdown.max() > 1.9
     assert len(rows) < 0.5 * len(every)
     two = Traces.from_traces([run for one in windows[:2] for run in one])
-    assert aligned_rows(traced_windows(two), profiles).slowdown.max() > 1.9
+    assert aligned_rows(traced_windows(two), solos).slowdown.max() > 1.9

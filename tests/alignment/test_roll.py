@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jostle.alignment import ALIGNMENTS, SoloCounters, roll
 from jostle.errors import UsageError
-from tests.alignment.conftest import a_profile
+from tests.alignment.conftest import a_solo
 
 
 def law(i: int, own: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -18,19 +18,19 @@ def law(i: int, own: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def by_small_steps(
-    profiles: list[SoloCounters], loop: list[bool], step: float = 1e-2
+    solos: list[SoloCounters], loop: list[bool], step: float = 1e-2
 ) -> list[float | None]:
     """Everyone goes on by its rate of this moment; ends of each."""
-    place = [0.0] * len(profiles)
-    ends: list[float | None] = [None] * len(profiles)
+    place = [0.0] * len(solos)
+    ends: list[float | None] = [None] * len(solos)
     now = 0.0
     while any(e is None and not again for e, again in zip(ends, loop, strict=True)):
         rates = []
-        for p, at, end in zip(profiles, place, ends, strict=True):
+        for p, at, end in zip(solos, place, ends, strict=True):
             sample = min(int((at % p.duration_seconds) / p.period_seconds), p.periods - 1)
             steps = np.diff(p.cumulative, axis=0) / p.period_seconds
             rates.append(np.zeros(steps.shape[1]) if end is not None else steps[sample])
-        for i, p in enumerate(profiles):
+        for i, p in enumerate(solos):
             if ends[i] is not None:
                 continue
             others = np.sum([r for k, r in enumerate(rates) if k != i], axis=0)
@@ -45,9 +45,7 @@ def by_small_steps(
 def some(seed: int, lengths: tuple[int, ...]) -> list[SoloCounters]:
     random = np.random.default_rng(seed)
     return [
-        a_profile(
-            np.stack([random.uniform(1, 5, n), random.uniform(0, 1, n)], axis=1), name=f"w{n}"
-        )
+        a_solo(np.stack([random.uniform(1, 5, n), random.uniform(0, 1, n)], axis=1), name=f"w{n}")
         for n in lengths
     ]
 
@@ -63,25 +61,25 @@ def some(seed: int, lengths: tuple[int, ...]) -> list[SoloCounters]:
     ],
 )
 def test_as_in_small_steps(seed: int, lengths: tuple[int, ...], loop: tuple[bool, ...]) -> None:
-    profiles = some(seed, lengths)
-    expected = by_small_steps(profiles, list(loop))
-    found = roll(profiles, law, loop=loop).end_seconds
+    solos = some(seed, lengths)
+    expected = by_small_steps(solos, list(loop))
+    found = roll(solos, law, loop=loop).end_seconds
     for e, f in zip(expected, found, strict=True):
         assert (e is None and np.isnan(f)) or f == pytest.approx(e, rel=0.01)
 
 
 def test_alone_and_with_no_interference_run_times_are_those_alone() -> None:
-    profiles = some(0, (5, 8))
-    free = roll(profiles, lambda i, own, others: np.ones(len(own)))
+    solos = some(0, (5, 8))
+    free = roll(solos, lambda i, own, others: np.ones(len(own)))
     np.testing.assert_allclose(free.end_seconds, [5.0, 8.0])
-    np.testing.assert_allclose(roll(profiles[:1], law).end_seconds, [5.0])
+    np.testing.assert_allclose(roll(solos[:1], law).end_seconds, [5.0])
 
 
 @given(st.floats(1.0, 4.0), st.floats(1.0, 4.0), st.integers(2, 30), st.integers(2, 30))
 @settings(max_examples=40, deadline=None)
 def test_constant_slowdowns_have_a_closed_form(a: float, b: float, n: int, m: int) -> None:
-    profiles = [a_profile(np.ones((n, 1))), a_profile(np.ones((m, 1)))]
-    found = roll(profiles, lambda i, own, others: np.full(len(own), (a, b)[i])).end_seconds
+    solos = [a_solo(np.ones((n, 1))), a_solo(np.ones((m, 1)))]
+    found = roll(solos, lambda i, own, others: np.full(len(own), (a, b)[i])).end_seconds
     first, second = (a * n, b * m)
     expected = [first, first + (m - first / b)]
     if second < first:
@@ -90,40 +88,40 @@ def test_constant_slowdowns_have_a_closed_form(a: float, b: float, n: int, m: in
 
 
 def test_all_instructions_are_executed_once() -> None:
-    profiles = some(1, (9, 14))
-    rolled = roll(profiles, law)
-    for i, profile in enumerate(profiles):
+    solos = some(1, (9, 14))
+    rolled = roll(solos, law)
+    for i, solo in enumerate(solos):
         edges = np.append(np.arange(0.0, rolled.end_seconds[i], 1.0), rolled.end_seconds[i])
-        executed = rolled.instructions(i, profile, edges)
-        assert executed.sum() == pytest.approx(profile.instructions)
+        executed = rolled.instructions(i, solo, edges)
+        assert executed.sum() == pytest.approx(solo.instructions)
         assert (executed > 0).all()
 
 
 def test_idle_lasts_as_long_as_alone() -> None:
-    idle = a_profile(np.array([[2.0, 1.0], [0.0, 0.0], [0.0, 0.0], [2.0, 1.0]]))
-    other = a_profile(np.ones((40, 2)))
+    idle = a_solo(np.array([[2.0, 1.0], [0.0, 0.0], [0.0, 0.0], [2.0, 1.0]]))
+    other = a_solo(np.ones((40, 2)))
     slow = roll([idle, other], lambda i, own, others: np.full(len(own), 2.0)).end_seconds[0]
     assert slow == pytest.approx(2 * 2 + 2)
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
 def test_every_alignment_is_right_where_nothing_changes(alignment: str) -> None:
-    profiles = [
-        a_profile(np.tile([[3.0, 1.0]], (20, 1))),
-        a_profile(np.tile([[2.0, 0.5]], (40, 1))),
+    solos = [
+        a_solo(np.tile([[3.0, 1.0]], (20, 1))),
+        a_solo(np.tile([[2.0, 0.5]], (40, 1))),
     ]
-    found = roll(profiles, law, alignment=alignment).end_seconds
+    found = roll(solos, law, alignment=alignment).end_seconds
     slow = 1 + 0.5 * 0.5 / 1.5
     assert found[0] == pytest.approx(20 * slow, rel=1e-6)
 
 
 def test_continuous_and_section_agree_on_what_changes_slowly() -> None:
     time = np.linspace(0, 3, 60)
-    profiles = [
-        a_profile(np.stack([3 + np.sin(time), 0.5 + 0.3 * np.cos(time)], axis=1)),
-        a_profile(np.stack([3 + np.cos(time), 0.5 + 0.3 * np.sin(time)], axis=1)),
+    solos = [
+        a_solo(np.stack([3 + np.sin(time), 0.5 + 0.3 * np.cos(time)], axis=1)),
+        a_solo(np.stack([3 + np.cos(time), 0.5 + 0.3 * np.sin(time)], axis=1)),
     ]
-    ends = [roll(profiles, law, alignment=kind).end_seconds for kind in ("section", "continuous")]
+    ends = [roll(solos, law, alignment=kind).end_seconds for kind in ("section", "continuous")]
     np.testing.assert_allclose(ends[0], ends[1], rtol=0.01)
 
 
@@ -134,4 +132,4 @@ def test_odd_questions() -> None:
     with pytest.raises(UsageError, match="loop"):
         roll([one], law, loop=[True])
     with pytest.raises(UsageError, match="periods"):
-        roll([one, a_profile(np.ones((3, 2)), 0.5)], law)
+        roll([one, a_solo(np.ones((3, 2)), 0.5)], law)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jostle.alignment import aligned
 from jostle.errors import UsageError
-from tests.alignment.conftest import a_profile
+from tests.alignment.conftest import a_solo
 
 tables = st.integers(2, 12).flatmap(
     lambda t: st.lists(st.tuples(st.floats(0.5, 9), st.floats(0, 9)), min_size=t, max_size=t)
@@ -39,14 +39,14 @@ def test_continuous_and_swapped_are_the_blend_written_out(
     rows: list[tuple[float, float]], part: float
 ) -> None:
     buffer = np.array(rows)
-    profile = a_profile(buffer)
+    solo = a_solo(buffer)
     a = part * buffer[:, 0].sum()
-    end = profile.seconds_at(np.array([a]))
+    end = solo.seconds_at(np.array([a]))
     # On a boundary the two sides of a jump are both right.
     if abs(end[0] - round(end[0])) < 1e-6:
         return
     for kind in ("continuous", "swapped"):
-        found = aligned(kind, profile, end, end)[0]
+        found = aligned(kind, solo, end, end)[0]
         expected = by_hand(buffer, a, printed=False, swapped=kind == "swapped")
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
@@ -56,37 +56,37 @@ def test_continuous_and_swapped_are_the_blend_written_out(
 def test_printed_is_line_for_line(rows: list[tuple[float, float]], part: float) -> None:
     buffer = np.array(rows)
     a = part * buffer[0, 0]
-    found = aligned("printed", a_profile(buffer), np.zeros(1), np.ones(1), count=np.array([a]))[0]
+    found = aligned("printed", a_solo(buffer), np.zeros(1), np.ones(1), count=np.array([a]))[0]
     np.testing.assert_allclose(
         found, by_hand(buffer, a, printed=True, swapped=True), rtol=1e-9, atol=1e-9
     )
 
 
 def test_continuous_has_no_jumps_and_meets_the_sample_at_its_boundary() -> None:
-    profile = a_profile(np.array([[4.0, 1.0], [2.0, 7.0], [8.0, 3.0]]))
+    solo = a_solo(np.array([[4.0, 1.0], [2.0, 7.0], [8.0, 3.0]]))
     end = np.linspace(1.0, 3.0, 20001)
-    found = aligned("continuous", profile, end, end)
+    found = aligned("continuous", solo, end, end)
     assert np.abs(np.diff(found, axis=0)).max() < 2e-3
-    np.testing.assert_allclose(aligned("continuous", profile, end, np.array([2.0]))[0], [2.0, 7.0])
-    jumps = np.abs(np.diff(aligned("swapped", profile, end, end), axis=0)).max()
+    np.testing.assert_allclose(aligned("continuous", solo, end, np.array([2.0]))[0], [2.0, 7.0])
+    jumps = np.abs(np.diff(aligned("swapped", solo, end, end), axis=0)).max()
     assert jumps > 1.0
 
 
 @given(tables, st.integers(1, 20))
 @settings(deadline=None)
 def test_sections_add_up_to_all_that_was_counted(rows: list[tuple[float, float]], n: int) -> None:
-    profile = a_profile(np.array(rows))
+    solo = a_solo(np.array(rows))
     edges = np.sort(np.random.default_rng(n).uniform(0, len(rows), n + 1))
-    found = aligned("section", profile, edges[:-1], edges[1:])
-    total = profile.at(profile.cumulative, edges[[0, -1]])
+    found = aligned("section", solo, edges[:-1], edges[1:])
+    total = solo.at(solo.cumulative, edges[[0, -1]])
     np.testing.assert_allclose(
         (found * np.diff(edges)[:, None]).sum(axis=0), total[1] - total[0], atol=1e-6
     )
 
 
 def test_unknown_names() -> None:
-    profile = a_profile(np.ones((2, 1)))
+    solo = a_solo(np.ones((2, 1)))
     with pytest.raises(UsageError, match="section"):
-        aligned("sideways", profile, np.zeros(1), np.ones(1))
+        aligned("sideways", solo, np.zeros(1), np.ones(1))
     with pytest.raises(UsageError, match="count"):
-        aligned("printed", profile, np.zeros(1), np.ones(1))
+        aligned("printed", solo, np.zeros(1), np.ones(1))

@@ -77,7 +77,7 @@ def fit(
     models, slots = _by_slots(settings, kind, rows.with_counters(counters), seed)
     report(4, 4, np.nan)
     return FittedAlignment(
-        [solo.narrowed(counters) for solo in solos.all],
+        SoloIndex([solo.narrowed(counters) for solo in solos.all]),
         models,
         slots,
         settings.alignment,

@@ -19,11 +19,11 @@ class AlignmentSettings:
     traces: Annotated[Any, "Of every workload alone, and of windows to learn from."]
     learner: Annotated[
         Literal["auto", "ridge", "lasso", "elastic_net", "linear_svr", "network"],
-        "What learns; auto takes the one that errs least on workloads left out, with its usual form and target.",
+        "What learns; auto takes ridge or the network, whichever errs less on workloads left out.",
     ] = "auto"
     form: Annotated[
         Literal["auto", "linear", "interacting", "network"],
-        "The features: linear as in the paper, interacting (products of own rates and others' pressure), network.",
+        "The features: linear as in the paper, interacting (own rates times others' pressure), or network.",
     ] = "auto"
     target: Annotated[
         Literal["auto", "instructions", "slowdown", "speed"],
@@ -35,7 +35,7 @@ class AlignmentSettings:
     ] = "section"
     slots: Annotated[
         Literal["pooled", "pair"],
-        "One model for all slots with the slot as a feature, or as in the paper one per ordered pair of slots.",
+        "One model with the slot as a feature, or as in the paper one per ordered pair of slots.",
     ] = "pooled"
     counters: Annotated[
         tuple[str, ...] | None,
@@ -57,7 +57,7 @@ class AlignmentSettings:
     ] = None
     repeats: Annotated[
         Literal["quiet", "all"],
-        "Of workloads and windows traced several times, the quiet stretches, or all windows and the first solo run.",
+        "Of what was traced several times, the quiet stretches, or all windows and the first solo run.",
     ] = "quiet"
 
     def __post_init__(self) -> None:

@@ -158,7 +158,7 @@ def _alignment(
 ) -> tuple[Alignment, Runs]:
     """The method on the traces of the dataset, and the runs that were traced beside others."""
     import jostle
-    from jostle.alignment import profile_runs
+    from jostle.alignment import solo_run_ids
     from jostle.models import traced_runs
     from jostle.traces import all_without_waiting, read_traces
 
@@ -166,5 +166,5 @@ def _alignment(
     if own_cores:
         traces = all_without_waiting(traces)
     # What a profile was made of is an input: nothing can be calibrated on it.
-    runs = traced_runs(traces, profile_runs(traces))
+    runs = traced_runs(traces, solo_run_ids(traces))
     return jostle.Alignment(traces, learner=learner, corunners=corunners), runs

@@ -26,7 +26,7 @@ from jostle.evaluate.alignment._truth import (
 )
 
 if TYPE_CHECKING:
-    from jostle.alignment import Alignment, FittedAlignment, Rows, Selection
+    from jostle.alignment import AlignedRows, Alignment, CounterSelection, FittedAlignment
     from jostle.runs import Runs
     from jostle.traces import Trace, Traces
 
@@ -79,7 +79,7 @@ class AlignmentEvaluation:
     tested: tuple[Tested, ...]
     learners: dict[str, dict[int, float]]
     curves: tuple[Curve, ...]
-    selection: Selection | None
+    selection: CounterSelection | None
     folds: tuple[tuple[str, ...], ...]
     unsteady: tuple[str, ...] = ()
 
@@ -114,13 +114,11 @@ def evaluate_alignment(
     the four alignments under one learner, and the paper's learners. Raises NotEnoughRuns where a fold has no
     window to test or to learn from."""
     from jostle.alignment import Alignment as Method
-    from jostle.alignment._fit import solo_profiles
-    from jostle.alignment.learning._rows import rows_of, windows_of
-    from jostle.alignment.solo._counters import INSTRUCTIONS
+    from jostle.alignment import aligned_rows, sampling_period, traced_windows
 
     method = method or Method(traces)
     quiet = method.repeats == "quiet"
-    windows = windows_of(traces)
+    windows = traced_windows(traces)
     names = {run.workload for runs in windows.values() for run in runs}
     chosen = workload_folds(sorted(names), held, folds, seed)
     loop = method.corunners == "loop"
@@ -138,7 +136,7 @@ def evaluate_alignment(
         if progress is not None:
             progress(done, total, float("nan"))
 
-    period = solo_profiles(traces, (INSTRUCTIONS,), method.period_seconds).all[0].period_seconds
+    period = method.period_seconds or sampling_period(traces)
     alone = _alone(traces, period)
     sets = measured(windows, period)
     known: list[Member] = []
@@ -180,12 +178,12 @@ def evaluate_alignment(
             known += one.members
         test_windows, train_windows = _windows(test), _windows(train)
         for prefix, model in methods.items():
-            rows = rows_of(test_windows, model.profiles, model.alignment, loop=loop, quiet=quiet)
+            rows = aligned_rows(test_windows, model.solos, model.alignment, loop=loop, quiet=quiet)
             error = float(np.abs(model.instructions(rows) - rows.count).sum() / rows.count.sum())
             samples.setdefault(prefix, []).append(error)
         if compare:
             both = [
-                rows_of(w, fitted.profiles, "section", loop=loop, quiet=quiet)
+                aligned_rows(w, fitted.solos, "section", loop=loop, quiet=quiet)
                 for w in (train_windows, test_windows)
             ]
             for learner, by_slot in _learners(both[0], both[1], seed).items():
@@ -221,7 +219,7 @@ def _windows(sets: Sequence[Measured]) -> dict[str, Sequence[Trace]]:
 
 def _alone(traces: Traces, period_seconds: float) -> list[Member]:
     """Every workload alone, by core."""
-    from jostle.alignment._fit import solo_runs
+    from jostle.alignment import solo_runs
 
     groups = solo_runs(traces)
     return [member(groups[key], key[2], period_seconds) for key in sorted(groups)]
@@ -239,7 +237,7 @@ def _train_runs(traces: Traces, train: Sequence[Measured], seed: int) -> tuple[R
 
 
 def _solo_seconds(one: Member, fitted: FittedAlignment) -> float:
-    return fitted.profiles.of(one.workload, one.platform, one.slot).duration_seconds
+    return fitted.solos.of(one.workload, one.platform, one.slot).duration_seconds
 
 
 def _interference(one: Measured, fitted: FittedAlignment) -> float:
@@ -254,13 +252,13 @@ def _mean_slowdown(train: Sequence[Measured], fitted: FittedAlignment) -> float:
 
 def _predicted(one: Measured, fitted: FittedAlignment, loop: bool) -> list[float]:
     slots = [m.slot for m in one.members]
-    profiles = [fitted.profiles.of(m.workload, m.platform, m.slot) for m in one.members]
+    solos = [fitted.solos.of(m.workload, m.platform, m.slot) for m in one.members]
     if not loop:
-        return fitted.roll(profiles, slots=slots).end_seconds.tolist()
+        return fitted.roll(solos, slots=slots).end_seconds.tolist()
     found = []
-    for target in range(len(profiles)):
-        others = [i != target for i in range(len(profiles))]
-        found.append(float(fitted.roll(profiles, slots=slots, loop=others).end_seconds[target]))
+    for target in range(len(solos)):
+        others = [i != target for i in range(len(solos))]
+        found.append(float(fitted.roll(solos, slots=slots, loop=others).end_seconds[target]))
     return found
 
 
@@ -322,13 +320,13 @@ def _factorization(
     return dict(zip(asked.table.column("run_id").to_pylist(), seconds.tolist(), strict=True))
 
 
-def _learners(train: Rows, test: Rows, seed: int) -> dict[str, dict[int, float]]:
+def _learners(train: AlignedRows, test: AlignedRows, seed: int) -> dict[str, dict[int, float]]:
     """{learner: {slot of the target: error per sample}}, the paper's features and target, slot by slot."""
-    from jostle.alignment.learning._learn import learn, per_sample_error, thinned
+    from jostle.alignment import learn, per_sample_error
 
     found: dict[str, dict[int, float]] = {}
     for slot in np.unique(test.slot).tolist():
-        mine = thinned(train.take(train.slot == slot), LEARNER_ROWS)
+        mine = train.take(train.slot == slot).thinned(LEARNER_ROWS)
         theirs = test.take(test.slot == slot)
         if len(mine) < 2:
             continue
@@ -340,19 +338,17 @@ def _learners(train: Rows, test: Rows, seed: int) -> dict[str, dict[int, float]]
 
 def _curves(one: Measured, fitted: FittedAlignment, loop: bool) -> list[Curve]:
     slots = [m.slot for m in one.members]
-    profiles = [fitted.profiles.of(m.workload, m.platform, m.slot) for m in one.members]
+    solos = [fitted.solos.of(m.workload, m.platform, m.slot) for m in one.members]
     found = []
     for i, (slot, run) in enumerate(zip(slots, one.quietest, strict=True)):
         looping = [loop and k != i for k in range(len(slots))]
-        rolled = fitted.roll(profiles, slots=slots, loop=looping)
-        tau = profiles[i].period_seconds
+        rolled = fitted.roll(solos, slots=slots, loop=looping)
+        tau = solos[i].period_seconds
         n = min(CURVE_PERIODS, len(run))
         edges = np.arange(n + 1) * tau
         counted = np.concatenate([[0.0], np.cumsum(run["instructions"])])
         times = np.concatenate([[0.0], run.time_seconds])
-        solo = profiles[i].at(
-            profiles[i].cumulative[:, :1], np.minimum(edges, profiles[i].duration_seconds)
-        )
+        solo = solos[i].at(solos[i].cumulative[:, :1], np.minimum(edges, solos[i].duration_seconds))
         found.append(
             Curve(
                 run.workload,
@@ -360,7 +356,7 @@ def _curves(one: Measured, fitted: FittedAlignment, loop: bool) -> list[Curve]:
                 slot,
                 tau,
                 np.diff(np.interp(edges, times, counted)),
-                rolled.instructions(i, profiles[i], edges),
+                rolled.instructions(i, solos[i], edges),
                 np.diff(solo[:, 0]),
             )
         )

@@ -61,7 +61,7 @@ class Measured:
 
 def measured(windows: Mapping[str, Sequence[Trace]], period_seconds: float) -> list[Measured]:
     """Windows of {window_id: runs}, by set."""
-    from jostle.alignment.learning._rows import slots_of
+    from jostle.alignment import slots_of
 
     sets: dict[tuple, dict[str, Sequence[Trace]]] = {}
     for name, runs in windows.items():

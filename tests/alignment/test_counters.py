@@ -1,4 +1,4 @@
-"""From a trace to a profile: totals stay, odd traces are named."""
+"""From a trace to solo counters: totals stay, odd traces are named."""
 
 from __future__ import annotations
 
@@ -24,52 +24,45 @@ def test_totals_stay_and_unequal_samples_are_divided_by_their_own_interval(
     random = np.random.default_rng(len(instructions))
     intervals = 0.01 * stretch * random.uniform(0.5, 1.5, len(instructions))
     trace = a_trace(instructions, interval=intervals.tolist(), misses=[2 * i for i in instructions])
-    profile = solo_counters(trace, period_seconds=0.01)
-    assert profile.duration_seconds == pytest.approx(intervals.sum())
-    assert profile.instructions == pytest.approx(sum(instructions), rel=1e-9)
-    at = np.array([0.3, 0.77]) * profile.duration_seconds
+    solo = solo_counters(trace, period_seconds=0.01)
+    assert solo.duration_seconds == pytest.approx(intervals.sum())
+    assert solo.instructions == pytest.approx(sum(instructions), rel=1e-9)
+    at = np.array([0.3, 0.77]) * solo.duration_seconds
     expected = np.interp(at, np.r_[0, trace.time_seconds], np.r_[0, np.cumsum(instructions)])
-    # Between edges of periods a profile is a straight line, so it is off by at most one sample.
-    assert (
-        np.abs(profile.at(profile.cumulative, at)[:, 0] - expected).max()
-        <= 2 * max(instructions) + 1
-    )
+    # Between edges of periods counts are a straight line, so it is off by at most one sample.
+    assert np.abs(solo.at(solo.cumulative, at)[:, 0] - expected).max() <= 2 * max(instructions) + 1
     np.testing.assert_allclose(
-        profile.cumulative[:, 1], 2 * profile.cumulative[:, 0], rtol=1e-9, atol=1e-12
+        solo.cumulative[:, 1], 2 * solo.cumulative[:, 0], rtol=1e-9, atol=1e-12
     )
 
 
 def test_equal_samples_are_kept_as_they_are() -> None:
-    profile = solo_counters(a_trace([3.0, 5.0, 2.0]))
-    np.testing.assert_allclose(np.diff(profile.cumulative[:, 0]), [3, 5, 2])
+    solo = solo_counters(a_trace([3.0, 5.0, 2.0]))
+    np.testing.assert_allclose(np.diff(solo.cumulative[:, 0]), [3, 5, 2])
     np.testing.assert_allclose(
-        profile.seconds_at(np.array([0.0, 3.0, 5.5, 10.0])), [0, 0.01, 0.015, 0.03]
+        solo.seconds_at(np.array([0.0, 3.0, 5.5, 10.0])), [0, 0.01, 0.015, 0.03]
     )
 
 
 def test_a_short_last_sample_counts_for_its_own_length() -> None:
-    profile = solo_counters(a_trace([4.0, 4.0, 1.0], interval=[0.01, 0.01, 0.0025]))
-    assert profile.duration_seconds == pytest.approx(0.0225)
-    assert profile.instructions == pytest.approx(9.0)
+    solo = solo_counters(a_trace([4.0, 4.0, 1.0], interval=[0.01, 0.01, 0.0025]))
+    assert solo.duration_seconds == pytest.approx(0.0225)
+    assert solo.instructions == pytest.approx(9.0)
 
 
 def test_idle_is_on_the_axis_of_time_and_leaves_that_of_instructions() -> None:
-    profile = solo_counters(a_trace([4.0, 0.0, 0.0, 4.0]))
-    assert profile.idle.tolist() == [False, True, True, False]
-    np.testing.assert_allclose(
-        profile.seconds_at(np.array([3.0, 4.0, 5.0])), [0.0075, 0.03, 0.0325]
-    )
-    assert np.all(np.diff(profile.work) > 0)
+    solo = solo_counters(a_trace([4.0, 0.0, 0.0, 4.0]))
+    assert solo.idle.tolist() == [False, True, True, False]
+    np.testing.assert_allclose(solo.seconds_at(np.array([3.0, 4.0, 5.0])), [0.0075, 0.03, 0.0325])
+    assert np.all(np.diff(solo.work) > 0)
 
 
-def test_after_its_end_a_profile_begins_anew() -> None:
-    profile = solo_counters(a_trace([4.0, 2.0]))
+def test_after_its_end_a_run_begins_anew() -> None:
+    solo = solo_counters(a_trace([4.0, 2.0]))
     np.testing.assert_allclose(
-        profile.at(profile.cumulative, np.array([0.005, 0.025, 0.045]))[:, 0], [2, 8, 14]
+        solo.at(solo.cumulative, np.array([0.005, 0.025, 0.045]))[:, 0], [2, 8, 14]
     )
-    np.testing.assert_allclose(
-        profile.seconds_at(np.array([2.0, 8.0, 14.0])), [0.005, 0.025, 0.045]
-    )
+    np.testing.assert_allclose(solo.seconds_at(np.array([2.0, 8.0, 14.0])), [0.005, 0.025, 0.045])
 
 
 def test_odd_traces_are_named() -> None:
@@ -101,8 +94,8 @@ def test_odd_traces_are_named() -> None:
 
 
 def test_few_nulls_are_filled_from_their_neighbours_never_with_zero() -> None:
-    profile = solo_counters(a_trace([1.0] * 5, misses=[2.0, np.nan, 4.0, 4.0, 4.0]))
-    np.testing.assert_allclose(np.diff(profile.cumulative[:, 1]), [2, 3, 4, 4, 4])
+    solo = solo_counters(a_trace([1.0] * 5, misses=[2.0, np.nan, 4.0, 4.0, 4.0]))
+    np.testing.assert_allclose(np.diff(solo.cumulative[:, 1]), [2, 3, 4, 4, 4])
 
 
 def test_readings_that_wrap_around_or_fall() -> None:
