@@ -2,197 +2,192 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jostle.cli.console import progress_bar
+from jostle._options import Flag, Limits, Positional, Short
+from jostle.cli.collect._summaries import print_fleet, print_plan, print_summary
+from jostle.cli.console import command_of, progress_bar
+from jostle.cli.console._fields import Cores, Device, Json
 
 if TYPE_CHECKING:
-    from jostle.measure import Summary, Workload
+    from jostle.measure import Tolerance, Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureCommand:
+    """Measure runtimes on this machine: workloads alone, and side by side in random sets.
+
+    Every window is on disk before the next begins. Interrupted at any moment, the same command goes
+    on where it stopped; with more --solo or --sets it adds what is new. What disturbs this machine is
+    told by --check before, with exit code 1.
+    """
+
+    output: Annotated[Path | None, "The dataset: a folder, made if need be.", Short("-o")] = None
+    budget: Annotated[float | None, "Seconds after which no window is begun.", Limits(0)] = None
+    attempts: Annotated[int, "Times a contaminated window is measured at most.", Limits(1)] = 3
+    timeout: Annotated[float, "Seconds a set-up or a repetition may take.", Limits(0.1)] = 10.0
+    native_mix: Annotated[bool, "Count the instructions of command lines too (valgrind, slow)."] = (
+        False
+    )
+    scheduler: Annotated[
+        str | None,
+        "Measure on all workers of this Dask scheduler (tcp://HOST:PORT) instead of here.",
+    ] = None
+    keep_apart: Annotated[bool, "With --scheduler: machines that are alike are platforms each."] = (
+        False
+    )
+    listing: Annotated[bool, "Print the plan and measure nothing.", Flag("--list")] = False
+    engines: Annotated[bool, "List the engines, which work here and why not."] = False
+    check: Annotated[bool, "Say whether this machine is quiet enough to measure."] = False
+    json_: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is measured: the settings of a campaign."""
+
+    words: Annotated[
+        tuple[str, ...], "A command line to measure as a workload.", Positional("-- COMMAND…")
+    ] = ()
+    workload: Annotated[
+        tuple[str, ...],
+        "A workload, a pattern such as 'chase-*', or a .wasm file with its arguments; may be "
+        "repeated.  [default: all shipped, or none beside a command]",
+        Short("-w"),
+    ] = ()
+    command: Annotated[
+        tuple[str, ...], "One more command line, quoted; may be repeated.", Short("-c")
+    ] = ()
+    engine: Annotated[
+        tuple[str, ...] | None,
+        "An engine, with a variant or without (speed@nice=10); may be repeated; --engines "
+        "lists them.  [default: all that work here]",
+        Short("-e"),
+    ] = None
+    solo: Annotated[int, "Windows of each workload alone on each engine.", Limits(0)] = 2
+    sets: Annotated[int, "Random sets of workloads side by side, in all.", Limits(0)] = 60
+    smallest: Annotated[int, "Fewest members of a set.", Limits(2)] = 2
+    largest: Annotated[int, "Most members of a set.", Limits(2)] = 4
+    window: Annotated[float, "Seconds that count in one window.", Limits(0.02, 60)] = 0.25
+    seed: Annotated[int, "Of the sets drawn and the order."] = 0
+    device: Device = None
+    core: Cores = None
+
+    def settings(self) -> dict[str, Any]:
+        """As the arguments of a Campaign."""
+        return {
+            "workloads": self._workloads(),
+            "engines": self.engine,
+            "solo_repeats": self.solo,
+            "sets": self.sets,
+            "set_sizes": (self.smallest, self.largest),
+            "window_seconds": self.window,
+            "seed": self.seed,
+            "device": self.device,
+            "cores": self.core,
+        }
+
+    def _workloads(self) -> list[str | Workload] | None:
+        """What was asked for; None for everything that is shipped."""
+        import shlex
+
+        from jostle.errors import UsageError
+        from jostle.measure import command_workload
+
+        lines = [list(self.words)] if self.words else []
+        for text in self.command:
+            try:
+                lines.append(shlex.split(text))
+            except ValueError as error:
+                raise UsageError(f"cannot be split into words: {error}", where=text) from None
+        return [*self.workload, *map(command_workload, lines)] or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quiet:
+    """How much other processes may disturb a window."""
+
+    foreign_load: Annotated[
+        float,
+        "Share of the cores that other processes may take in a window on cores of its own.",
+        Limits(0),
+    ] = 0.15
+    shared_load: Annotated[
+        float, "The same where members share cores; below it wall time counts.", Limits(0)
+    ] = 0.05
+    slowdown: Annotated[
+        float, "How much slower than usual a core may be beside a window.", Limits(1)
+    ] = 1.25
+    accept_all: Annotated[bool, "Reject no window for being disturbed."] = False
+
+    def tolerance(self) -> Tolerance:
+        from jostle.measure import Tolerance
+
+        if self.accept_all:
+            return Tolerance.anything()
+        return Tolerance(
+            wall_load_ratio=self.shared_load,
+            foreign_load_ratio=self.foreign_load,
+            slowdown_ratio=self.slowdown,
+        )
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("measure")(measure)
+    app.command("measure")(command_of((MeasureCommand, Plan, Quiet), measure))
 
 
-def measure(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="-- COMMAND…", help="A command line to measure as a workload."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The dataset: a folder, made if need be.")
-    ] = None,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--workload",
-            "-w",
-            help="A workload, a pattern such as 'chase-*', or a .wasm file with its arguments; may be "
-            "repeated.  [default: all shipped, or none beside a command]",
-        ),
-    ] = None,
-    command: Annotated[
-        list[str] | None,
-        typer.Option("--command", "-c", help="One more command line, quoted; may be repeated."),
-    ] = None,
-    engine: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--engine",
-            "-e",
-            help="An engine, with a variant or without (speed@nice=10); may be repeated; --engines "
-            "lists them.  [default: all that work here]",
-        ),
-    ] = None,
-    solo: Annotated[
-        int, typer.Option(help="Windows of each workload alone on each engine.", min=0)
-    ] = 2,
-    sets: Annotated[
-        int, typer.Option(help="Random sets of workloads side by side, in all.", min=0)
-    ] = 60,
-    smallest: Annotated[int, typer.Option(help="Fewest members of a set.", min=2)] = 2,
-    largest: Annotated[int, typer.Option(help="Most members of a set.", min=2)] = 4,
-    window: Annotated[
-        float, typer.Option(help="Seconds that count in one window.", min=0.02, max=60)
-    ] = 0.25,
-    budget: Annotated[
-        float | None, typer.Option(help="Seconds after which no window is begun.", min=0)
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the sets drawn and the order.")] = 0,
-    device: Annotated[
-        str | None,
-        typer.Option(help="What platforms are called after the engine.  [default: from the CPU]"),
-    ] = None,
-    core: Annotated[
-        list[int] | None,
-        typer.Option(help="A core to use; may be repeated.  [default: all allowed]"),
-    ] = None,
-    attempts: Annotated[
-        int, typer.Option(help="Times a contaminated window is measured at most.", min=1)
-    ] = 3,
-    timeout: Annotated[
-        float,
-        typer.Option(help="Seconds a set-up or a repetition may take.", min=0.1),
-    ] = 10.0,
-    foreign_load: Annotated[
-        float,
-        typer.Option(
-            help="Share of the cores that strangers may take in a window on cores of its own.",
-            min=0,
-        ),
-    ] = 0.15,
-    shared_load: Annotated[
-        float,
-        typer.Option(help="The same where members share cores; below it wall time counts.", min=0),
-    ] = 0.05,
-    slowdown: Annotated[
-        float,
-        typer.Option(help="How much slower than usual a core may be beside a window.", min=1),
-    ] = 1.25,
-    accept_all: Annotated[
-        bool, typer.Option("--accept-all", help="Reject no window for being disturbed.")
-    ] = False,
-    native_mix: Annotated[
-        bool,
-        typer.Option(
-            "--native-mix", help="Count the instructions of command lines too (valgrind, slow)."
-        ),
-    ] = False,
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print the summary as one JSON document.")
-    ] = False,
-    listing: Annotated[
-        bool, typer.Option("--list", help="Print the plan and measure nothing.")
-    ] = False,
-    engines: Annotated[
-        bool, typer.Option("--engines", help="List the engines, which work here and why not.")
-    ] = False,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            help="Measure on all workers of this Dask scheduler (tcp://HOST:PORT) instead of here."
-        ),
-    ] = None,
-    keep_apart: Annotated[
-        bool,
-        typer.Option(
-            "--keep-apart", help="With --scheduler: machines that are alike are platforms each."
-        ),
-    ] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Say whether this machine is quiet enough to measure.")
-    ] = False,
-) -> None:
-    """Measure runtimes on this machine: workloads alone, and side by side in random sets.
-
-    Every window is on disk before the next begins. Interrupted at any moment, the same command goes
-    on where it stopped; with more --solo or --sets it adds what is new. What disturbs it first is
-    told by --check, with exit code 1.
-    """
+def measure(asked: MeasureCommand, plan: Plan, quiet: Quiet) -> None:
+    """Measure here, or on the workers of a scheduler; or say what would be measured, and on what."""
     from jostle.errors import UsageError
-    from jostle.measure import Campaign, Interrupted, Tolerance
-    from jostle.measure import measure as run
+    from jostle.measure import Campaign
 
-    if engines or check:
+    if asked.engines or asked.check:
         from jostle.cli.collect._machine import print_check, print_engines
 
-        (print_engines if engines else print_check)(json_)
+        (print_engines if asked.engines else print_check)(asked.json_)
         return
-    if output is None:
-        raise UsageError("where to?", fix="Name a dataset with --output FOLDER.")
-    settings = {
-        "workloads": _workloads(workload, words, command),
-        "engines": engine,
-        "solo_repeats": solo,
-        "sets": sets,
-        "set_sizes": (smallest, largest),
-        "window_seconds": window,
-        "seed": seed,
-        "device": device,
-        "cores": core,
-    }
-    tolerance = (
-        Tolerance.anything()
-        if accept_all
-        else Tolerance(
-            wall_load_ratio=shared_load, foreign_load_ratio=foreign_load, slowdown_ratio=slowdown
-        )
-    )
+    if asked.output is None:
+        raise UsageError("no dataset to measure into", fix="Name one with --output FOLDER.")
     options = {
-        "time_budget_seconds": budget,
-        "attempts": attempts,
-        "timeout_seconds": timeout,
-        "tolerance": tolerance,
+        "time_budget_seconds": asked.budget,
+        "attempts": asked.attempts,
+        "timeout_seconds": asked.timeout,
+        "tolerance": quiet.tolerance(),
+        "native_mix": asked.native_mix,
     }
-    if scheduler is not None:
-        if listing:
+    if asked.scheduler is not None:
+        if asked.listing:
             raise UsageError("--list shows this machine's plan; workers make their own")
-        options |= {"keep_apart": keep_apart, "native_mix": native_mix}
-        _measure_fleet(scheduler, output, settings, options, json_)
+        options["keep_apart"] = asked.keep_apart
+        _on_fleet(asked.scheduler, asked.output, plan, options, asked.json_)
         return
-    campaign = Campaign(**settings)
-    if listing:
-        _print_plan(campaign, json_)
-        return
+    campaign = Campaign(**plan.settings())
+    if asked.listing:
+        print_plan(campaign, asked.json_)
+    else:
+        _on_this_machine(campaign, asked.output, options, asked.json_)
+
+
+def _on_this_machine(campaign: Any, output: Path, options: dict[str, Any], as_json: bool) -> None:
+    from jostle.measure import Interrupted
+    from jostle.measure import measure as run
+
     try:
         with progress_bar() as report:
-            summary = run(campaign, output, **options, native_mix=native_mix, progress=report)
+            summary = run(campaign, output, **options, progress=report)
     except Interrupted as interrupted:
-        _print_summary(interrupted.summary, json_)
+        print_summary(interrupted.summary, as_json)
         raise typer.Exit(130) from None
-    _print_summary(summary, json_)
+    print_summary(summary, as_json)
 
 
-def _measure_fleet(
-    scheduler: str,
-    output: Path,
-    settings: dict[str, Any],
-    options: dict[str, Any],
-    as_json: bool,
+def _on_fleet(
+    scheduler: str, output: Path, plan: Plan, options: dict[str, Any], as_json: bool
 ) -> None:
     """Measure on the workers of a scheduler; exit code 1 when windows remain."""
     from jostle.measure import FleetInterrupted, measure_fleet
@@ -200,108 +195,9 @@ def _measure_fleet(
     interrupted = False
     try:
         with progress_bar() as report:
-            summary = measure_fleet(scheduler, output, settings, **options, progress=report)
+            summary = measure_fleet(scheduler, output, plan.settings(), **options, progress=report)
     except FleetInterrupted as stopped:
         summary, interrupted = stopped.summary, True
-    for said in summary.refused:
-        typer.echo(f"warning: {said}", err=True)
-    if as_json:
-        import json
-
-        typer.echo(json.dumps(summary.to_json()))
-    else:
-        for one in summary.campaigns:
-            typer.echo(", ".join(one.platforms))
-            _print_summary(one, False)
-        who = ", ".join(summary.workers) or "nobody"
-        typer.echo(f"measured by {who}; {summary.lost} windows were given to another worker")
+    print_fleet(summary, as_json)
     if interrupted or not summary.finished:
         raise typer.Exit(130 if interrupted else 1)
-
-
-def _workloads(
-    named: list[str] | None, words: list[str] | None, commands: list[str] | None
-) -> list[str | Workload] | None:
-    """What was asked for; None for everything that is shipped."""
-    import shlex
-
-    from jostle.errors import UsageError
-    from jostle.measure import command_workload
-
-    lines = [words] if words else []
-    for text in commands or []:
-        try:
-            lines.append(shlex.split(text))
-        except ValueError as error:
-            raise UsageError(f"cannot be split into words: {error}", where=text) from None
-    found: list[str | Workload] = [*(named or []), *map(command_workload, lines)]
-    return found or None
-
-
-def _print_plan(campaign: Any, as_json: bool) -> None:
-    """The windows of a campaign, in the order they would be measured."""
-    plan = campaign.plan()
-    if as_json:
-        import json
-
-        windows = [
-            {
-                "platform": campaign.platform(planned.engine),
-                "members": [member.name for member in planned.members],
-            }
-            for planned in plan
-        ]
-        document = {"schema": "measure-plan/v1", "campaign": campaign.identity, "windows": windows}
-        typer.echo(json.dumps(document))
-        return
-    for planned in plan:
-        members = " + ".join(member.name for member in planned.members)
-        typer.echo(f"{campaign.platform(planned.engine)}  {members}")
-
-
-def _print_summary(summary: Summary, as_json: bool) -> None:
-    """The result on standard output, warnings for people on standard error."""
-    median, high = _repeatability(summary)
-    for warning in summary.warnings:
-        typer.echo(f"warning: {warning}", err=True)
-    if as_json:
-        import json
-
-        document = {
-            **summary.to_json(),
-            "repeatability_median_ratio": median,
-            "repeatability_p90_ratio": high,
-        }
-        typer.echo(json.dumps(document))
-        return
-    done = summary.already + summary.ok + summary.failed + summary.timeout
-    typer.echo(
-        f"{summary.dataset}: {done} of {summary.planned} windows, campaign {summary.campaign}"
-    )
-    typer.echo(
-        f"this time {summary.ok} ok, {summary.failed} failed, {summary.timeout} timed out, "
-        f"{summary.contaminated} contaminated in {summary.elapsed_seconds:.0f} s"
-    )
-    if median is not None and high is not None:
-        typer.echo(f"repeats agree within {median:.2%} (median), {high:.2%} (nine of ten)")
-    if summary.given_up:
-        typer.echo(
-            f"{summary.given_up} were disturbed every time; more --attempts tries them again"
-        )
-    if summary.remaining:
-        typer.echo(f"{summary.remaining} remain; the same command goes on with them")
-
-
-def _repeatability(summary: Summary) -> tuple[float | None, float | None]:
-    """Median and p90 of |log ratio| between repeats of this campaign; None without repeats."""
-    from jostle.runs import Dataset, summarise
-
-    dataset = Dataset(summary.dataset)
-    if not dataset.exists:
-        return None, None
-    import pyarrow.dataset
-
-    runs = dataset.read()
-    ours = runs.table.filter(pyarrow.dataset.field("campaign") == summary.campaign)
-    found = summarise(type(runs)(ours, runs.workload_features, runs.platform_features))
-    return found.repeatability_median_ratio, found.repeatability_p90_ratio

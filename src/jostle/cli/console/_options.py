@@ -37,7 +37,9 @@ def command_of(
         ]
         return act(*made, **{name: v for name, v in values.items() if name not in own})
 
-    command.__doc__ = inspect.getdoc(records[0])
+    # A line of the help is as wide as the terminal, not as the source: only paragraphs are kept.
+    text = inspect.getdoc(records[0]) or ""
+    command.__doc__ = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
     # Required ones first: Python wants it so, and the order of options means nothing to the command line.
     parameters = sorted(
         [*own.values(), *others], key=lambda p: p.default is not inspect.Parameter.empty

@@ -47,17 +47,26 @@ def print_table(
     rows: Sequence[Sequence[str]],
     right: Sequence[int] = (),
     title: str = "",
+    wrapped: Sequence[int] = (),
 ) -> None:
-    """A table on stdout; columns whose number is in `right` are aligned there."""
+    """A table on stdout. right, wrapped: numbers of the columns that are aligned there, and of those that
+    may break into lines where a terminal is narrow. Without any heading there is no line of headings.
+    """
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
     grid = Grid(
-        title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold"
+        title=title or None,
+        title_justify="left",
+        show_header=any(columns),
+        box=None,
+        pad_edge=False,
+        header_style="bold",
     )
     for number, name in enumerate(columns):
-        grid.add_column(name, justify="right" if number in right else "left", no_wrap=True)
+        side = "right" if number in right else "left"
+        grid.add_column(name, justify=side, no_wrap=number not in wrapped)
     for row in rows:
         grid.add_row(*(Text(cell) for cell in row))
     # Through a pipe there is no width to fit: columns keep their own.

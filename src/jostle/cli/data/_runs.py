@@ -2,72 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jostle._options import Positional
+from jostle.cli.console import command_of, note, print_json, print_table, say
+from jostle.cli.console._fields import Json
+
 if TYPE_CHECKING:
     from jostle.runs import RunsSummary
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunsCommand:
+    """Summarise a dataset: counts, coverage, repeatability, suspicious values."""
+
+    dataset: Annotated[Path, "The dataset: a folder.", Positional()]
+    json_: Json = False
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("runs")(runs)
+    app.command("runs")(command_of(RunsCommand, runs))
 
 
-def runs(
-    dataset: Annotated[Path, typer.Argument(help="The dataset: a folder.")],
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print the summary as one JSON document.")
-    ] = False,
-) -> None:
-    """Summarise a dataset: counts, coverage, repeatability, suspicious values."""
+def runs(asked: RunsCommand) -> None:
+    """Print the summary, and what unfinished writers left."""
     from jostle.runs import Dataset, summarise
 
-    found = Dataset(dataset)
+    found = Dataset(asked.dataset)
     summary = summarise(found.read())
-    if json_:
-        import json
-
-        document = {
-            **summary.to_json(),
-            "dataset": str(dataset),
-            "version": found.version(),
-            "leftovers": [str(file) for file in found.leftovers()],
-        }
-        typer.echo(json.dumps(document))
+    if asked.json_:
+        print_json(
+            {
+                **summary.to_json(),
+                "dataset": str(asked.dataset),
+                "version": found.version(),
+                "leftovers": [str(file) for file in found.leftovers()],
+            }
+        )
         return
-    _print(summary, dataset)
+    _print(summary, asked.dataset)
     if left := found.leftovers():
-        typer.echo(
+        note(
             f"{len(left)} unfinished files of writers that are at work or were killed, passed "
-            f"over; the first is {left[0]}",
-            err=True,
+            f"over; the first is {left[0]}"
         )
 
 
 def _print(summary: RunsSummary, dataset: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    table = Table(title=str(dataset), title_justify="left", show_header=False, box=None)
-    for name, value in _lines(summary):
-        table.add_row(name, value)
-    console.print(table)
-    suspicious = {kind: s for kind, s in summary.suspicious.items() if s.count}
-    if not suspicious:
-        return
-    console.print()
-    table = Table(title="Worth a look", title_justify="left", box=None, pad_edge=False)
-    for title in ("what", "runs", "for example", "may mean"):
-        table.add_column(title, justify="right" if title == "runs" else "left")
-    for kind, found in suspicious.items():
-        table.add_row(
-            kind.replace("_", " "), str(found.count), ", ".join(found.run_ids[:2]), found.meaning
-        )
-    console.print(table)
+    print_table(("", ""), _lines(summary), title=str(dataset), wrapped=(1,))
+    suspicious = [
+        (kind.replace("_", " "), str(found.count), ", ".join(found.run_ids[:2]), found.meaning)
+        for kind, found in summary.suspicious.items()
+        if found.count
+    ]
+    if suspicious:
+        say()
+        columns = ("what", "runs", "for example", "may mean")
+        print_table(columns, suspicious, right=(1,), title="Worth a look", wrapped=(2, 3))
 
 
 def _lines(summary: RunsSummary) -> list[tuple[str, str]]:
