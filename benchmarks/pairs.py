@@ -30,14 +30,14 @@ def main() -> None:
     one_core()
 
     from jostle.evaluate import evaluate_pairs, pair_methods
-    from jostle.runs import import_gavel
+    from jostle.runs import GavelImport
 
     every = given.methods.split(",") if given.methods else None
     methods = pair_methods("slowdown", ["slowdown"] if given.quick else every or METHODS)
     columns = ("MAPE %", "± draws", *GPUS, "coverage 90 %", "± s.e.", "margin %", "CPU s")
     print("campaign", "observed", "on", "method", *columns, sep=" | ")
     for campaign in ("oracle", "simulation"):
-        runs = import_gavel(folder, campaign=campaign).runs
+        runs = GavelImport(folder, campaign=campaign).read().runs
         tests = [(share, None) for share in (0.5, 0.1)]
         tests += [(share, gpu) for share in (0.2, 0.05) for gpu in GPUS]
         for share, gpu in tests:

@@ -112,9 +112,9 @@ def main() -> None:
     from jostle.evaluate import file_split
     from jostle.factorization import fit_baseline
     from jostle.factorization._features import encode_features
-    from jostle.runs import import_pitot
+    from jostle.runs import PitotImport
 
-    runs = import_pitot(folder).ok()
+    runs = PitotImport(folder).read().runs.ok()
     split = file_split(runs, folder / "splits" / "0.5_0.npz", given.seed)
     began = time.perf_counter()
     method = jostle.Factorization(steps=given.our_steps)

@@ -12,7 +12,7 @@ from jostle.bag import Bag
 from jostle.bag._mix import group_of_opcode, instruction_mix
 from jostle.measure.counting._native_mix import NativeMix, class_of, parse_callgrind
 from jostle.measure.wasm._opcodes import COUNTED
-from jostle.runs import Dataset, Runs, import_table
+from jostle.runs import CsvImport, Dataset, Runs
 
 RECORDED = Path(__file__).parent / "callgrind.out.txt"
 
@@ -122,15 +122,15 @@ def test_a_recording_of_callgrind_becomes_features_of_a_bag(tmp_path: Path) -> N
     (tmp_path / "features.csv").write_text("\n".join([header, *rows]) + "\n")
     lines = ["app,gpu,beside,s", "a,g,,1", "b,g,,2", "a,g,b,2", "b,g,a,4", "a,g,a,3", "b,g,b,5"]
     (tmp_path / "runs.csv").write_text("\n".join(lines) + "\n")
-    imported = import_table(
+    imported = CsvImport(
         tmp_path / "runs.csv",
         workload="app",
         runtime="s",
         unit="s",
         platform="gpu",
-        corunners=["beside"],
+        corunners=("beside",),
         workload_features=tmp_path / "features.csv",
-    )
+    ).read()
     imported.write(tmp_path / "data")
     runs = Dataset(tmp_path / "data").read()
     fitted = Bag(learner="tree", groups=("mix",)).fit(runs, runs.take([]))

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.errors import JostleError
-from jostle.runs import import_gavel, import_magus, import_pairs
+from jostle.runs import GavelImport, MagusImport, PairsImport
 from tests.runs.test_import_pairs import GAVEL, HEAD, PAIRS, TRACE, magus
 
 TEXT = json.dumps(GAVEL, indent=4)
@@ -20,7 +20,7 @@ MB = 1 << 20
 
 def message(importer: Any, path: Path) -> str:
     with pytest.raises(JostleError) as caught:
-        importer(path)
+        importer(path).read()
     assert caught.value.exit_code == 4
     return str(caught.value)
 
@@ -57,7 +57,7 @@ def message(importer: Any, path: Path) -> str:
 def test_gavel(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "oracle_throughputs.json"
     path.write_bytes(content)
-    said = message(import_gavel, path)
+    said = message(GavelImport, path)
     assert "oracle_throughputs.json" in said
     assert reason in said
     assert len(said) < 2000
@@ -91,9 +91,9 @@ def test_pairs(tmp_path: Path, content: bytes, reason: str | None) -> None:
     path = tmp_path / "pairs.csv"
     path.write_bytes(content)
     if reason is None:  # a number that is zero in double precision says that nothing was measured
-        assert import_pairs(path).skipped == 1
+        assert PairsImport(path).read().skipped == 1
         return
-    said = message(import_pairs, path)
+    said = message(PairsImport, path)
     assert "pairs.csv" in said
     assert reason in said
     assert len(said) < 2000
@@ -130,7 +130,7 @@ def test_magus(tmp_path: Path, file: str, old: str, new: str, reason: str) -> No
     text = (tmp_path / file).read_text()
     assert old in text
     (tmp_path / file).write_text(text.replace(old, new, 1))
-    said = message(import_magus, tmp_path)
+    said = message(MagusImport, tmp_path)
     assert Path(file).name in said
     assert reason in said
     assert len(said) < 2000
@@ -161,18 +161,18 @@ def test_damage_is_an_error_or_harmless(
     """Whatever is changed, the answer is runs or an error with an exit code, never a traceback."""
     magus(tmp_path)
     files = {
-        tmp_path / "oracle_throughputs.json": (TEXT.encode(), import_gavel),
-        tmp_path / "table.csv": (PAIRS.encode(), import_pairs),
-        tmp_path / "traces" / "a_trace.csv": (TRACE.encode(), lambda path: import_magus(tmp_path)),
+        tmp_path / "oracle_throughputs.json": (TEXT.encode(), GavelImport),
+        tmp_path / "table.csv": (PAIRS.encode(), PairsImport),
+        tmp_path / "traces" / "a_trace.csv": (TRACE.encode(), lambda path: MagusImport(tmp_path)),
         tmp_path / "metrics" / "a_metrics.csv": (
             (tmp_path / "metrics" / "a_metrics.csv").read_bytes(),
-            lambda path: import_magus(tmp_path),
+            lambda path: MagusImport(tmp_path),
         ),
     }
     for path, (content, importer) in files.items():
         path.write_bytes(damaged(content, changes))
         try:
-            runs = importer(path).runs
+            runs = importer(path).read().runs
         except JostleError as error:
             assert path.name in str(error)  # noqa: PT017
         else:

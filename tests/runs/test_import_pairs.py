@@ -16,11 +16,11 @@ from jostle.cli.data import _import
 from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs import (
     Dataset,
+    GavelImport,
+    MagusImport,
     Origin,
+    PairsImport,
     Runs,
-    import_gavel,
-    import_magus,
-    import_pairs,
     read_runs,
 )
 
@@ -41,7 +41,7 @@ def table(folder: Path, text: str) -> Path:
 
 
 def test_units_names_and_zeros(tmp_path: Path) -> None:
-    found = import_pairs(table(tmp_path, PAIRS), published="lab", licence="MIT")
+    found = PairsImport(table(tmp_path, PAIRS), published="lab", licence="MIT").read()
     assert found.skipped == 1
     rows = {
         (*found.runs.colocations.row(i), str(found.runs.table.column("campaign")[i])): s
@@ -59,7 +59,7 @@ def test_units_names_and_zeros(tmp_path: Path) -> None:
 
 
 def test_both_sides_of_a_pair_share_a_window(tmp_path: Path) -> None:
-    runs = import_pairs(table(tmp_path, PAIRS), dataset="one").runs
+    runs = PairsImport(table(tmp_path, PAIRS), dataset="one").read().runs
     assert set(runs.table.column("campaign").to_pylist()) == {"one"}
     beside = np.flatnonzero(runs.colocations.number_of_corunners == 1)
     assert len(set(runs.window[beside])) == 1
@@ -82,9 +82,9 @@ def test_both_sides_of_a_pair_share_a_window(tmp_path: Path) -> None:
 def test_bad_rows_are_named(tmp_path: Path, row: str, reason: str) -> None:
     path = table(tmp_path, PAIRS + row + "\n")
     with pytest.raises(BadRows, match=r"pairs\.csv") as caught:
-        import_pairs(path)
+        PairsImport(path).read()
     assert reason in str(caught.value)
-    kept = import_pairs(path, drop_bad=True)
+    kept = PairsImport(path, drop_bad=True).read()
     assert kept.bad[0][0] == 6
     assert kept.rejected is not None
     assert kept.rejected.column("row").to_pylist() == [6]
@@ -93,17 +93,17 @@ def test_bad_rows_are_named(tmp_path: Path, row: str, reason: str) -> None:
 
 def test_what_is_no_table_of_pairs(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="corun"):
-        import_pairs(table(tmp_path, "platform,target,corunner,unit,solo\ngpu,a,b,s,1\n"))
+        PairsImport(table(tmp_path, "platform,target,corunner,unit,solo\ngpu,a,b,s,1\n")).read()
     with pytest.raises(UnknownName, match="dataset"):
-        import_pairs(table(tmp_path, PAIRS), dataset="three")
+        PairsImport(table(tmp_path, PAIRS), dataset="three").read()
     with pytest.raises(BadData, match="no row holds a measurement"):
-        import_pairs(table(tmp_path, HEAD + "one,gpu,a,,b,,t,ms,0,0,\n"))
+        PairsImport(table(tmp_path, HEAD + "one,gpu,a,,b,,t,ms,0,0,\n")).read()
     with pytest.raises(UnreadableFile, match="empty"):
-        import_pairs(table(tmp_path, ""))
+        PairsImport(table(tmp_path, "")).read()
 
 
 def test_origins_survive_a_dataset(tmp_path: Path) -> None:
-    found = import_pairs(table(tmp_path, PAIRS), published="lab", licence="MIT")
+    found = PairsImport(table(tmp_path, PAIRS), published="lab", licence="MIT").read()
     found.write(tmp_path / "dataset")
     other = Runs.from_columns(workload=["a"], platform=["gpu"], runtime_seconds=[1.0])
     Dataset(tmp_path / "dataset").write(other)
@@ -125,7 +125,7 @@ def gavel(folder: Path, content: Any, name: str = "oracle_throughputs.json") -> 
 
 
 def test_gavel(tmp_path: Path) -> None:
-    found = import_gavel(gavel(tmp_path, GAVEL))
+    found = GavelImport(gavel(tmp_path, GAVEL)).read()
     assert found.skipped == 1
     got = {
         found.runs.colocations.row(i): s for i, s in enumerate(found.runs.runtime_seconds.tolist())
@@ -153,7 +153,7 @@ def test_gavel_simulation_keeps_one_gpu(tmp_path: Path) -> None:
         },
         "k80_unconsolidated": {"('A3C', 1)": {"null": 10.0}},
     }
-    found = import_gavel(gavel(tmp_path, content, "simulation_throughputs.json"))
+    found = GavelImport(gavel(tmp_path, content, "simulation_throughputs.json")).read()
     assert found.runs.runtime_seconds.tolist() == [0.1, 0.25]
 
 
@@ -170,21 +170,21 @@ def test_gavel_names_the_line(tmp_path: Path, value: Any, reason: str) -> None:
     content = json.loads(json.dumps(GAVEL))
     content["k80"]["LM (batch size 5)"]["A3C"] = value
     with pytest.raises(BadRows, match=reason):
-        import_gavel(gavel(tmp_path, content))
+        GavelImport(gavel(tmp_path, content)).read()
 
 
 def test_gavel_files(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="has no"):
-        import_gavel(tmp_path)
+        GavelImport(tmp_path).read()
     gavel(tmp_path, GAVEL)
     gavel(tmp_path, GAVEL, "simulation_throughputs.json")
     with pytest.raises(UsageError, match="say --campaign"):
-        import_gavel(tmp_path)
+        GavelImport(tmp_path).read()
     with pytest.raises(UnknownName):
-        import_gavel(tmp_path, campaign="other")
+        GavelImport(tmp_path, campaign="other").read()
     (tmp_path / "oracle_throughputs.json").write_text('{"k80":\n{"a": }}')
     with pytest.raises(UnreadableFile, match=r"oracle_throughputs\.json: line 2"):
-        import_gavel(tmp_path, campaign="oracle")
+        GavelImport(tmp_path, campaign="oracle").read()
 
 
 def run(*arguments: Any) -> Any:
@@ -234,7 +234,7 @@ def magus(folder: Path, trace: str = TRACE, occupancy: str = "0.5") -> Path:
 
 
 def test_magus_features(tmp_path: Path) -> None:
-    names, features = import_magus(magus(tmp_path)).runs.features_of("workload")
+    names, features = MagusImport(magus(tmp_path)).read().runs.features_of("workload")
     assert features is not None
     assert names == ("a", "b")
     first, second = features.to_pylist()
@@ -249,13 +249,13 @@ def test_magus_features(tmp_path: Path) -> None:
 
 def test_magus_names_the_line(tmp_path: Path) -> None:
     with pytest.raises(BadRows, match=r"a_trace\.csv: line 5: Duration 'x'"):
-        import_magus(magus(tmp_path, TRACE.replace("1500", "x")))
+        MagusImport(magus(tmp_path, TRACE.replace("1500", "x"))).read()
     with pytest.raises(BadRows, match=r"a_trace\.csv: line 3: units"):
-        import_magus(magus(tmp_path, TRACE.replace("ms,us", "ms,years")))
+        MagusImport(magus(tmp_path, TRACE.replace("ms,us", "ms,years"))).read()
     with pytest.raises(BadRows, match=r"a_metrics\.csv: line 12: Avg"):
-        import_magus(magus(tmp_path, occupancy="much"))
+        MagusImport(magus(tmp_path, occupancy="much")).read()
     with pytest.raises(UnreadableFile, match=r"no pairs\.csv"):
-        import_magus(tmp_path / "traces")
+        MagusImport(tmp_path / "traces").read()
 
 
 @pytest.mark.data
@@ -263,8 +263,8 @@ def test_magus_names_the_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("campaign", "name"), [("oracle", "oracle"), ("simulation", "sim")])
 def test_gavel_agrees_with_the_derived_table(campaign: str, name: str) -> None:
     """pairs.csv was derived from the same files by another program, rounded to six digits."""
-    own = import_gavel(DATA / "gavel", campaign=campaign).runs
-    other = import_pairs(DATA / "gavel" / "pairs.csv", dataset=f"gavel_{name}").runs
+    own = GavelImport(DATA / "gavel", campaign=campaign).read().runs
+    other = PairsImport(DATA / "gavel" / "pairs.csv", dataset=f"gavel_{name}").read().runs
 
     def pairs(runs: Runs) -> dict[Any, float]:
         c = runs.colocations
@@ -283,7 +283,7 @@ def test_gavel_agrees_with_the_derived_table(campaign: str, name: str) -> None:
 @pytest.mark.data
 @pytest.mark.skipif(not (DATA / "magus13").is_dir(), reason="the Magus files are not at hand")
 def test_published_magus() -> None:
-    runs = import_magus(DATA / "magus13").runs
+    runs = MagusImport(DATA / "magus13").read().runs
     assert len(runs) == 650
     assert len(np.unique(runs.units("together"))) == 13 + 78
     _, features = runs.features_of("workload")

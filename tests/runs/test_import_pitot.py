@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadData, BadRows, UnreadableFile
-from jostle.runs import add_runs, import_pitot, leave_out_platform, split_rows
+from jostle.runs import PitotImport, add_runs, leave_out_platform, split_rows
 
 MAIN: dict[str, Any] = {
     "t": np.array([1e6, 2.5e3], np.float32),
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_rows_names_and_units(folder: Callable[..., Path]) -> None:
-    runs = import_pitot(folder())
+    runs = PitotImport(folder()).read().runs
     assert len(runs) == 10
     assert runs.colocations.row(0) == ("suite/mini/z", "iwasm-a:hc-1", ())
     assert runs.colocations.row(4) == ("python:sum.py", "iwasm-a:hc-1", ("suite/mini/z",))
@@ -71,13 +71,13 @@ def test_rows_names_and_units(folder: Callable[..., Path]) -> None:
 
 
 def test_windows_are_runs_that_were_measured_together(folder: Callable[..., Path]) -> None:
-    windows = import_pitot(folder()).table.column("window_id").to_pylist()[2:]
+    windows = PitotImport(folder()).read().runs.table.column("window_id").to_pylist()[2:]
     said = [int(window.split(":")[1]) for window in windows]
     assert said == [0, 0, 2, 3, 3, 5, 5, 0]
 
 
 def test_features(folder: Callable[..., Path]) -> None:
-    runs = import_pitot(folder())
+    runs = PitotImport(folder()).read().runs
     assert runs.workload_features is not None
     assert runs.platform_features is not None
     assert sorted(runs.workload_features.to_pylist(), key=lambda row: row["workload"]) == [
@@ -106,13 +106,13 @@ def test_features(folder: Callable[..., Path]) -> None:
 
 def test_bad_values_are_named(folder: Callable[..., Path]) -> None:
     with pytest.raises(BadRows, match=r"data\.npz.*(?s:.)*row 1: .*NaN"):
-        import_pitot(folder({**MAIN, "t": np.array([1.0, np.nan])}))
+        PitotImport(folder({**MAIN, "t": np.array([1.0, np.nan])})).read()
     with pytest.raises(BadRows, match=r"if2\.npz.*(?s:.)*row 0: .*not above 0"):
-        import_pitot(folder(two=pairs([(0, 0, 1, -1.0)])))
+        PitotImport(folder(two=pairs([(0, 0, 1, -1.0)]))).read()
     with pytest.raises(BadRows, match=r"if2\.npz"):
-        import_pitot(folder(two=pairs([(0, 0, 3, 1.0)])))
+        PitotImport(folder(two=pairs([(0, 0, 3, 1.0)]))).read()
     with pytest.raises(BadData, match=r"data\.npz.*'i_platform'"):
-        import_pitot(folder({k: v for k, v in MAIN.items() if k != "i_platform"}))
+        PitotImport(folder({k: v for k, v in MAIN.items() if k != "i_platform"})).read()
 
 
 def test_damaged_files_are_named(folder: Callable[..., Path]) -> None:
@@ -121,18 +121,18 @@ def test_damaged_files_are_named(folder: Callable[..., Path]) -> None:
     for length in (0, 10, len(whole) // 2, len(whole) - 5):
         (path / "if2.npz").write_bytes(whole[:length])
         with pytest.raises(UnreadableFile, match=r"if2\.npz"):
-            import_pitot(path)
+            PitotImport(path).read()
     with pytest.raises(UnreadableFile, match="no Pitot"):
-        import_pitot(path.parent)
+        PitotImport(path.parent).read()
     with pytest.raises(UnreadableFile, match="no such folder"):
-        import_pitot(path / "nowhere")
+        PitotImport(path / "nowhere").read()
 
 
 def test_the_years_are_not_mixed(folder: Callable[..., Path]) -> None:
     path = folder()
     np.savez(path / "two_way.npz", data=np.zeros(1))
     with pytest.raises(BadData, match="both"):
-        import_pitot(path)
+        PitotImport(path).read()
 
 
 def test_2023_cells_that_were_not_measured(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_2023_cells_that_were_not_measured(tmp_path: Path) -> None:
         if_interferer=np.array([[1], [0]]),
         if_data=np.array([5e5, 6e5]),
     )
-    runs = import_pitot(tmp_path)
+    runs = PitotImport(tmp_path).read().runs
     assert runs.runtime_seconds.tolist() == [1.0, 2.0, 3.0, 0.5, 0.6]
     assert runs.table.column("source_row").to_pylist() == [0, 4, 5, 0, 1]
     assert runs.window[3] == runs.window[4]
@@ -168,7 +168,7 @@ def test_2023_cells_that_were_not_measured(tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_real_2024(pitot_folder: Path, tmp_path: Path) -> None:
-    runs = import_pitot(pitot_folder)
+    runs = PitotImport(pitot_folder).read().runs
     asked = runs.colocations
     assert np.bincount(asked.number_of_corunners).tolist() == [53_637, 98_957]
     assert (len(asked.workload_names), len(asked.platform_names)) == (249, 231)
@@ -202,7 +202,7 @@ def test_real_2024(pitot_folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_real_2023(pitot_folder: Path) -> None:
-    runs = import_pitot(pitot_folder / "2023")
+    runs = PitotImport(pitot_folder / "2023").read().runs
     assert np.bincount(runs.colocations.number_of_corunners).tolist() == [2_800, 9_439, 7_189]
     assert runs.runtime_seconds[0] == pytest.approx(0.05269327590039)
     assert set(runs.table.column("campaign").to_pylist()) == {"pitot-2023"}
@@ -221,7 +221,7 @@ def test_sets_of_three(folder: Callable[..., Path]) -> None:
         "t": np.arange(1.0, 7.0),
     }
     np.savez(path / "if3.npz", **arrays)
-    runs = import_pitot(path)
+    runs = PitotImport(path).read().runs
     assert len(runs) == 16
     assert runs.colocations.row(10)[2] == ("mi/toast_s", "mi/toast_s")
     windows = runs.table.column("window_id").to_pylist()[10:]

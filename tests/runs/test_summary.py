@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.runs import Runs, import_pitot, summarise
+from jostle.runs import PitotImport, Runs, summarise
 
 
 def test_counts_and_coverage() -> None:
@@ -106,7 +106,7 @@ def test_no_runs_and_one() -> None:
 
 @pytest.mark.data
 def test_real_runs(pitot_folder: Path) -> None:
-    runs = import_pitot(pitot_folder)
+    runs = PitotImport(pitot_folder).read().runs
     start = time.process_time()
     summary = summarise(runs)
     assert time.process_time() - start < 3  # 0.6 s on an idle core

@@ -16,4 +16,6 @@ from .profiles._profiles import read_profiles as read_profiles
 from .profiles._profiles import write_profiles as write_profiles
 from .profiles._tasks import Profile as Profile
 from .profiles._tasks import tasks_from_rows as tasks_from_rows
+from .readers._importers import PerfImport as PerfImport
+from .readers._importers import ProfileImport as ProfileImport
 from .readers._perf_stat import read_perf_stat as read_perf_stat

@@ -12,21 +12,21 @@ from __future__ import annotations
 import ast
 import json
 import math
-import os
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 
+from jostle._options import Positional
 from jostle.errors import BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs._origins import Origin
-from jostle.runs.importers._pairs import Measured, runs_of
-from jostle.runs.importers._reading import require_text
-from jostle.runs.importers._table import Imported
+from jostle.runs.importers._foreign import require_text
+from jostle.runs.importers._imported import Imported
+from jostle.runs.importers._pairs import Measurement, runs_of
 
 CAMPAIGNS = {"oracle": "oracle_throughputs.json", "simulation": "simulation_throughputs.json"}
 SOURCE = "Gavel (OSDI 2020), github.com/stanford-futuredata/gavel"
@@ -35,41 +35,55 @@ _BATCH = re.compile(r" \(batch size (\d+)\)$")
 _ELSEWHERE = "_unconsolidated"
 
 
-def import_gavel(path: str | os.PathLike[str], *, campaign: str | None = None) -> Imported:
-    """The runs of one campaign, as seconds per step; the campaign's name is `gavel-oracle` or
-    `gavel-simulation`.
+@dataclass(frozen=True)
+class GavelImport:
+    """Import the published throughputs of Gavel: training jobs in pairs on three GPUs.
 
-    path: one of the two files, or their folder; then `campaign` says which (`oracle`, `simulation`) where
-    both are there. Workload features: `family` and `batch_size` (null where the name gives none).
-    Raises UnreadableFile, UsageError, UnknownName, and BadRows naming the lines.
+    A run is the time of one step. Its two campaigns go into two datasets.
     """
-    file, campaign = _file(Path(path), campaign)
-    text, content = _read(file)
-    found = _Found(f"gavel-{campaign}", text)
-    for place, what, value in _entries(content, found):
-        found.take(place, what, value)
-    if found.bad:
-        lines = "".join(f"\n  line {line}: {reason}" for line, reason in found.bad[:20])
-        raise BadRows(
-            f"{len(found.bad)} entries cannot be used:{lines}",
-            rows=found.bad,
-            where=str(file),
-            fix="Nothing was written. Fetch the file again.",
+
+    name: ClassVar[str] = "gavel"
+    path: Annotated[
+        Path,
+        "oracle_throughputs.json, simulation_throughputs.json, or their folder.",
+        Positional(),
+    ]
+    campaign: Annotated[str | None, "Which of the two: oracle or simulation."] = None
+
+    def read(self) -> Imported:
+        """The runs of one campaign, as seconds per step; the campaign's name is `gavel-oracle` or
+        `gavel-simulation`.
+
+        Workload features: `family` and `batch_size` (null where the name gives none).
+        Raises UnreadableFile, UsageError, UnknownName, and BadRows naming the lines.
+        """
+        file, campaign = _file(Path(self.path), self.campaign)
+        text, content = _read(file)
+        found = _Found(f"gavel-{campaign}", text)
+        for place, what, value in _entries(content, found):
+            found.take(place, what, value)
+        if found.bad:
+            lines = "".join(f"\n  line {line}: {reason}" for line, reason in found.bad[:20])
+            raise BadRows(
+                f"{len(found.bad)} entries cannot be used:{lines}",
+                rows=found.bad,
+                where=str(file),
+                fix="Nothing was written. Fetch the file again.",
+            )
+        if not found.measured:
+            raise UnreadableFile("the file holds no measurement", where=str(file))
+        names = sorted({n for m in found.measured for n in (m.target, *m.corunners)})
+        sizes = [_BATCH.search(name) for name in names]
+        features = pa.table(
+            {
+                "workload": names,
+                "family": [_BATCH.sub("", name) for name in names],
+                "batch_size": pa.array([int(s[1]) if s else None for s in sizes], pa.int64()),
+            }
         )
-    if not found.measured:
-        raise UnreadableFile("the file holds no measurement", where=str(file))
-    names = sorted({n for m in found.measured for n in (m.target, *m.corunners)})
-    sizes = [_BATCH.search(name) for name in names]
-    features = pa.table(
-        {
-            "workload": names,
-            "family": [_BATCH.sub("", name) for name in names],
-            "batch_size": pa.array([int(s[1]) if s else None for s in sizes], pa.int64()),
-        }
-    )
-    origin = Origin(found.campaign, SOURCE, LICENCE)
-    runs = runs_of(found.measured, [origin], features, where=str(file))
-    return Imported(runs, str(file), skipped=found.skipped)
+        origin = Origin(found.campaign, SOURCE, LICENCE)
+        runs = runs_of(found.measured, [origin], features, where=str(file))
+        return Imported(runs, str(file), skipped=found.skipped, apart="gavel-")
 
 
 def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
@@ -168,33 +182,35 @@ class _Found:
     text: str
 
     def __post_init__(self) -> None:
-        self.measured: list[Measured] = []
+        self.measured: list[Measurement] = []
         self.bad: list[tuple[int, str]] = []
         self.skipped = 0
 
-    def say(self, reason: str, *keys: str) -> None:
+    def reject(self, reason: str, *keys: str) -> None:
         self.bad.append((_line(self.text, keys), reason))
 
     def take(self, place: tuple[str, str, str], names: tuple[str, str | None], value: Any) -> None:
-        """One entry: a throughput alone, or a pair of which the first is the target's."""
+        """One entry: a throughput alone, or a pair of which the first is the workload's."""
         platform, (target, beside) = place[0], names
         numbers = [value] if beside is None else value
         if not isinstance(numbers, list) or len(numbers) != (1 if beside is None else 2):
-            self.say(f"{target} beside {beside} has {_short(value)}, not two throughputs", *place)
+            self.reject(
+                f"{target} beside {beside} has {_short(value)}, not two throughputs", *place
+            )
             return
         if any(isinstance(x, bool) or not isinstance(x, (int, float)) for x in numbers):
-            self.say(f"{_short(value)} is not a throughput in steps per second", *place)
+            self.reject(f"{_short(value)} is not a throughput in steps per second", *place)
         elif not all(0 <= x <= sys.float_info.max for x in numbers):
-            self.say(f"throughput {_short(value)} is negative or not finite", *place)
+            self.reject(f"throughput {_short(value)} is negative or not finite", *place)
         elif numbers[0] == 0:
             self.skipped += 1
         elif not math.isfinite(1 / numbers[0]):
-            self.say(f"a step at throughput {_short(value)} would never end", *place)
+            self.reject(f"a step at throughput {_short(value)} would never end", *place)
         else:
             others = () if beside is None else (beside,)
             run_id = f"{self.campaign}:{platform}:{target}|{beside or 'alone'}"
             self.measured.append(
-                Measured(
+                Measurement(
                     self.campaign, platform, target, others, 1 / numbers[0], "throughput", run_id
                 )
             )
@@ -205,31 +221,31 @@ def _entries(
 ) -> Iterator[tuple[tuple[str, str, str], tuple[str, str | None], Any]]:
     """(keys in the file, (target, what ran beside it or None), value) of every entry on one GPU."""
     if not isinstance(content, dict):
-        found.say("the file is not an object of GPUs")
+        found.reject("the file is not an object of GPUs")
         return
     for platform, jobs in content.items():
         if platform.endswith(_ELSEWHERE):
             continue
         if not _is_name(platform):
-            found.say(f"{platform!r} cannot name a GPU", platform)
+            found.reject(f"{platform!r} cannot name a GPU", platform)
             continue
         if not isinstance(jobs, dict):
-            found.say(f"GPU {platform!r} holds no jobs", platform)
+            found.reject(f"GPU {platform!r} holds no jobs", platform)
             continue
         for job, others in jobs.items():
             target, gpus = _job(job)
             if not _is_name(target):
-                found.say(f"{job!r} on {platform} cannot name a job", platform, job)
+                found.reject(f"{job!r} on {platform} cannot name a job", platform, job)
                 continue
             if gpus != 1:
                 continue
             if not isinstance(others, dict):
-                found.say(f"job {job!r} on {platform} holds no throughputs", platform, job)
+                found.reject(f"job {job!r} on {platform} holds no throughputs", platform, job)
                 continue
             for other, value in others.items():
                 beside, width = (None, 1) if other == "null" else _job(other)
                 if beside is not None and not _is_name(beside):
-                    found.say(f"{other!r} cannot name a job", platform, job, other)
+                    found.reject(f"{other!r} cannot name a job", platform, job, other)
                 elif width == 1:
                     yield (platform, job, other), (target, beside), value
 
@@ -254,10 +270,10 @@ def _is_name(name: str) -> bool:
 def _short(value: Any) -> str:
     """A value for a message, cut where it is long."""
     try:
-        said = repr(value)
+        text = repr(value)
     except ValueError:  # an integer of thousands of digits
         return "a number of thousands of digits"
-    return said if len(said) <= 60 else said[:60] + "…"
+    return text if len(text) <= 60 else text[:60] + "…"
 
 
 def _line(text: str, keys: tuple[str, ...]) -> int:

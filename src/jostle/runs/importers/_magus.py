@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import pyarrow as pa
 
+from jostle._options import Positional
 from jostle.errors import BadRows, UnreadableFile
 from jostle.runs._runs import Runs
-from jostle.runs.importers._pairs import import_pairs
-from jostle.runs.importers._reading import require_text
-from jostle.runs.importers._table import Imported
+from jostle.runs.importers._foreign import require_text
+from jostle.runs.importers._imported import Imported
+from jostle.runs.importers._pairs import PairsImport
 
 SOURCE = "Magus, github.com/leimingyu/magus"
 LICENCE = "MIT"
@@ -49,41 +50,44 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _BYTES = {"B": 1.0, "KB": 1024.0, "MB": 1024.0**2, "GB": 1024.0**3}
 
 
-def import_magus(folder: str | os.PathLike[str]) -> Imported:
-    """The runs in the folder, both campaigns, with features of every profiled workload.
+@dataclass(frozen=True)
+class MagusImport:
+    """Import the published measurements of Magus: CUDA programs in pairs on one GPU, profiled alone."""
 
-    Workload features: `gpu_seconds` (kernels and transfers alone), `kernel_seconds`, `transfer_bytes`,
-    `kernels`, `dram_bytes`, `instructions`, the instruction mix `mix_..._ratio` (shares of the
-    instructions per thread, summing to 1), `occupancy_ratio`, `instructions_per_cycle`,
-    `multiprocessors_active_ratio`; null for what was not profiled. None where neither folder is there.
-    Raises UnreadableFile, BadData or BadRows naming the file and its line.
-    """
-    path = Path(folder)
-    if not (path / "pairs.csv").is_file():
-        raise UnreadableFile("the folder has no pairs.csv", where=str(path))
-    found = import_pairs(path / "pairs.csv", published=SOURCE, licence=LICENCE)
-    names = found.runs.colocations.workload_names
-    features: dict[str, dict[str, float]] = {name: {} for name in names}
-    for file in sorted((path / "traces").glob("*_trace.csv")):
-        features.get(_workload(file, "_trace", names), {}).update(_trace(file))
-    for file in sorted((path / "metrics").glob("*_metrics.csv")):
-        features.get(_workload(file, "_metrics", names), {}).update(_metrics(file))
-    columns = sorted({column for row in features.values() for column in row})
-    if not columns:
-        return found
-    table = pa.table(
-        {"workload": list(names)}
-        | {
-            column: pa.array([features[name].get(column) for name in names], pa.float64())
-            for column in columns
-        }
-    )
-    return replace(found, runs=Runs(found.runs.table, table, where=str(path)))
+    name: ClassVar[str] = "magus"
+    folder: Annotated[Path, "Where pairs.csv, metrics/ and traces/ are.", Positional()]
 
+    def read(self) -> Imported:
+        """The runs in the folder, both campaigns, with features of every profiled workload.
 
-def _workload(file: Path, ending: str, names: tuple[str, ...]) -> str:
-    stem = file.stem.removesuffix(ending)
-    return _ALIASES.get(stem, stem)
+        Workload features: `gpu_seconds` (kernels and transfers alone), `kernel_seconds`, `transfer_bytes`,
+        `kernels`, `dram_bytes`, `instructions`, the instruction mix `mix_..._ratio` (shares of the
+        instructions per thread, summing to 1), `occupancy_ratio`, `instructions_per_cycle`,
+        `multiprocessors_active_ratio`; null for what was not profiled. None where neither folder is there.
+        Raises UnreadableFile, BadData or BadRows naming the file and its line.
+        """
+        path = Path(self.folder)
+        if not (path / "pairs.csv").is_file():
+            raise UnreadableFile("the folder has no pairs.csv", where=str(path))
+        found = PairsImport(path / "pairs.csv", published=SOURCE, licence=LICENCE).read()
+        names = found.runs.colocations.workload_names
+        features: dict[str, dict[str, float]] = {name: {} for name in names}
+        for kind, read in (("trace", _trace), ("metrics", _metrics)):
+            folder = path / ("traces" if kind == "trace" else kind)
+            for file in sorted(folder.glob(f"*_{kind}.csv")):
+                stem = file.stem.removesuffix(f"_{kind}")
+                features.get(_ALIASES.get(stem, stem), {}).update(read(file))
+        columns = sorted({column for row in features.values() for column in row})
+        if not columns:
+            return found
+        table = pa.table(
+            {"workload": list(names)}
+            | {
+                column: pa.array([features[name].get(column) for name in names], pa.float64())
+                for column in columns
+            }
+        )
+        return replace(found, runs=Runs(found.runs.table, table, where=str(path)))
 
 
 def _trace(file: Path) -> dict[str, float]:

@@ -15,18 +15,20 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from jostle._options import Positional
 from jostle.errors import BadData, UnknownName, UsageError
 from jostle.runs._origins import Origin, with_origins
 from jostle.runs._runs import Runs, columns_table
 from jostle.runs._schema import conform
 from jostle.runs._windows import windows_of
-from jostle.runs.importers._reading import Source, read_csv
-from jostle.runs.importers._table import UNITS, Imported, bad_rows, rejected_rows, source_bytes
+from jostle.runs.importers._foreign import ForeignTable, read_csv, source_bytes
+from jostle.runs.importers._imported import Imported, rejected_rows
+from jostle.runs.importers._table import UNITS
 
 REQUIRED = ("platform", "target", "corunner", "unit", "solo", "corun")
 OPTIONAL = ("dataset", "target_cfg", "corunner_cfg", "metric", "slowdown")
@@ -35,7 +37,7 @@ _TOLERANCE = 0.02  # by how much a published slowdown may differ from that of it
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """One measurement. seconds: runtime, or seconds per step. place: where it stood, for run_ids."""
 
     campaign: str
@@ -47,68 +49,73 @@ class Measured:
     place: str
 
 
-def import_pairs(
-    source: str | os.PathLike[str] | BinaryIO,
-    *,
-    dataset: str | None = None,
-    separator: str = ";",
-    published: str | None = None,
-    licence: str | None = None,
-    drop_bad: bool = False,
-) -> Imported:
-    """Runs, alone and side by side, from a CSV file of pairs; see the module's text for its columns.
+@dataclass(frozen=True)
+class PairsImport:
+    """Import a CSV file with columns platform, target, corunner, unit, solo, corun.
 
-    source: a file, `-` for standard input, or an open binary file. dataset: take only rows whose column
-    `dataset` says this. separator: parts several co-runners in one cell. published, licence: who published
-    it and under which licence, kept in the dataset's metadata.
-    Each distinct solo value of a target becomes a run alone; both sides of a pair get one window.
-
-    Raises UsageError, UnreadableFile, UnknownName for a missing column or dataset, and BadRows naming the
-    lines of bad rows unless drop_bad sets them aside.
+    Units are times (s, ms, us, ns, min) or throughputs (steps/s). Zeros are not measurements.
     """
-    if not separator:
-        raise UsageError("the separator of co-runners is empty")
-    content, where = source_bytes(source)
-    read = read_csv(content, where, [*REQUIRED, *OPTIONAL])
-    for name in REQUIRED:
-        if name not in read.table.column_names:
-            raise UnknownName("column", name, read.table.column_names, where=where)
-    rows = _chosen(read, dataset)
-    stem = hashlib.sha256(content).hexdigest()[:12]
-    bad: list[tuple[int, str]] = list(read.ragged)
-    solo: dict[tuple[str, str, str, float], Measured] = {}
-    corun: list[Measured] = []
-    skipped = 0
-    for line, row in rows:
-        try:
-            found = _row(row, f"{stem}:{line}", separator)
-        except ValueError as error:
-            bad.append((line, str(error)))
-            continue
-        if found is None:
-            skipped += 1
-            continue
-        alone, beside = found
-        key = (alone.campaign, alone.platform, alone.target, alone.seconds)
-        solo.setdefault(key, alone)
-        corun.append(beside)
-    bad.sort()
-    if bad and not (drop_bad and corun):
-        raise bad_rows(bad, read)
-    if not corun:
-        raise BadData(f"no row holds a measurement ({skipped} hold zeros or nothing)", where=where)
-    every = [*solo.values(), *corun]
-    origins = [
-        Origin(campaign, published or where, licence)
-        for campaign in sorted({run.campaign for run in every})
+
+    name: ClassVar[str] = "pairs-csv"
+    file: Annotated[
+        str | os.PathLike[str] | BinaryIO,
+        "A CSV file of pairs; - reads standard input.",
+        Positional(),
     ]
-    runs = runs_of(every, origins, where=where)
-    rejected = rejected_rows(read, bad) if bad else None
-    return Imported(runs, where, bad, rejected, skipped)
+    dataset: Annotated[str | None, "Only rows whose column 'dataset' says this."] = None
+    separator: Annotated[str, "What parts several co-runners in one cell."] = ";"
+    published: Annotated[str | None, "Who published it, and where."] = None
+    licence: Annotated[str | None, "Under which licence."] = None
+    drop_bad: Annotated[
+        bool, "Set bad rows aside in rejected/ with the reason, and take the others."
+    ] = False
+
+    def __post_init__(self) -> None:
+        if not self.separator:
+            raise UsageError("the separator of co-runners is empty")
+
+    def read(self) -> Imported:
+        """Each distinct solo value of a target becomes a run alone; both sides of a pair get one window.
+
+        Raises UnreadableFile, UnknownName for a missing column or dataset, and BadRows naming the
+        lines of bad rows unless drop_bad sets them aside.
+        """
+        content, where = source_bytes(self.file)
+        foreign = read_csv(content, where, [*REQUIRED, *OPTIONAL])
+        foreign.require(REQUIRED)
+        stem = hashlib.sha256(content).hexdigest()[:12]
+        bad: list[tuple[int, str]] = list(foreign.ragged)
+        solo: dict[tuple[str, str, str, float], Measurement] = {}
+        corun: list[Measurement] = []
+        skipped = 0
+        for line, row in _chosen(foreign, self.dataset):
+            try:
+                found = _row(row, f"{stem}:{line}", self.separator)
+            except ValueError as error:
+                bad.append((line, str(error)))
+                continue
+            if found is None:
+                skipped += 1
+                continue
+            alone, beside = found
+            key = (alone.campaign, alone.platform, alone.target, alone.seconds)
+            solo.setdefault(key, alone)
+            corun.append(beside)
+        bad.sort()
+        rejected = rejected_rows(foreign, bad, self.drop_bad and bool(corun))
+        if not corun:
+            text = f"no row holds a measurement ({skipped} hold zeros or nothing)"
+            raise BadData(text, where=where)
+        every = [*solo.values(), *corun]
+        origins = [
+            Origin(campaign, self.published or where, self.licence)
+            for campaign in sorted({run.campaign for run in every})
+        ]
+        return Imported(runs_of(every, origins, where=where), where, bad, rejected, skipped)
 
 
 def runs_of(
-    measured: Sequence[Measured],
+    measured: Sequence[Measurement],
     origins: Sequence[Origin],
     workload_features: pa.Table | None = None,
     *,
@@ -144,20 +151,19 @@ def runs_of(
     return Runs(conform(with_origins(table, origins), where), workload_features, where=where)
 
 
-def _chosen(read: Source, dataset: str | None) -> list[tuple[int, dict[str, Any]]]:
+def _chosen(foreign: ForeignTable, dataset: str | None) -> list[tuple[int, dict[str, Any]]]:
     """(line, row) of the rows asked for."""
-    rows = list(zip(read.numbers.tolist(), read.table.to_pylist(), strict=True))
+    rows = list(zip(foreign.numbers.tolist(), foreign.table.to_pylist(), strict=True))
     if dataset is None:
         return rows
-    if "dataset" not in read.table.column_names:
-        raise UnknownName("column", "dataset", read.table.column_names, where=read.where)
+    foreign.require(["dataset"])
     known = sorted({str(row["dataset"]).strip() for _, row in rows})
     if dataset not in known:
-        raise UnknownName("dataset", dataset, known, where=read.where)
+        raise UnknownName("dataset", dataset, known, where=foreign.where)
     return [(line, row) for line, row in rows if str(row["dataset"]).strip() == dataset]
 
 
-def _row(row: dict[str, Any], place: str, separator: str) -> tuple[Measured, Measured] | None:
+def _row(row: dict[str, Any], place: str, separator: str) -> tuple[Measurement, Measurement] | None:
     """(alone, beside), or None where nothing was measured. Raises ValueError with the reason."""
     text = {name: (row.get(name) or "").strip() for name in (*REQUIRED, *OPTIONAL)}
     names = [text["target"], *(name.strip() for name in text["corunner"].split(separator))]
@@ -174,18 +180,18 @@ def _row(row: dict[str, Any], place: str, separator: str) -> tuple[Measured, Mea
     if not solo or not corun:
         return None
     if text["slowdown"]:
-        said = _number(text["slowdown"], "slowdown")
+        given = _number(text["slowdown"], "slowdown")
         found = solo / corun if rate else corun / solo
-        if abs(found / said - 1) > _TOLERANCE if said else True:
+        if not given or abs(found / given - 1) > _TOLERANCE:
             raise ValueError(
-                f"slowdown is {said:g}, but solo and corun make it {found:.4g}: a wrong unit?"
+                f"slowdown is {given:g}, but solo and corun make it {found:.4g}: a wrong unit?"
             )
     seconds = [seconds_of(value, text["unit"]) for value in (solo, corun)]
     common = (text["dataset"], text["platform"], target)
     metric = text["metric"] or ("throughput" if rate else "time")
     return (
-        Measured(*common, (), seconds[0], metric, f"{place}:solo"),
-        Measured(*common, tuple(beside), seconds[1], metric, place),
+        Measurement(*common, (), seconds[0], metric, f"{place}:solo"),
+        Measurement(*common, tuple(beside), seconds[1], metric, place),
     )
 
 

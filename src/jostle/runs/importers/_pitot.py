@@ -8,18 +8,20 @@ for each: those rows get one window.
 
 from __future__ import annotations
 
-import os
 import re
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from jostle._options import Positional
 from jostle.errors import BadData, BadRows, UnreadableFile
 from jostle.runs._runs import Runs
 from jostle.runs._windows import windows_of
+from jostle.runs.importers._imported import Imported
 
 _SIZE = re.compile(r"_(?:l|m|s|sm)$")  # toast_sm is how the 2023 files spell toast_s
 _SIZE_FOLDER = re.compile(r"/(?:mini|small|medium|large|extralarge)/")
@@ -30,76 +32,82 @@ _FILES_2023 = ("two_way.npz", "three_way.npz")
 _CPUFREQ = "cpufreq"
 
 
-def import_pitot(folder: str | os.PathLike[str]) -> Runs:
-    """The runs in a folder of published files: `data.npz`, `if2.npz` ... (2024, campaign
-    `pitot-2024`) or `two_way.npz`, `three_way.npz` (2023, campaign `pitot-2023`).
+@dataclass(frozen=True)
+class PitotImport:
+    """Import the published Pitot measurements: WebAssembly programs on small computers."""
 
-    Free columns: `source_file` and `source_row` (row number within it). Workload features: raw
-    opcode counts `opcode_x04` ..., and the texts `suite` and `program` (the name without its
-    size). Platform features: the published columns, and the texts `device` and, in 2024, `runtime`.
-    Raises UnreadableFile, BadData or BadRows naming the file.
-    """
-    path = Path(folder)
-    if not path.is_dir():
-        raise UnreadableFile("there is no such folder", where=str(path))
-    is_2024 = (path / "data.npz").exists()
-    files_2023 = [path / name for name in _FILES_2023 if (path / name).exists()]
-    if is_2024 and files_2023:
-        raise BadData(
-            "the folder holds files of both the 2024 and the 2023 campaign",
-            where=str(path),
-            fix="They name workloads and platforms differently: import them from two folders.",
-        )
-    if is_2024:
-        return _import_2024(path)
-    if files_2023:
-        return _import_2023(files_2023)
-    raise UnreadableFile(
-        "the folder holds no Pitot measurements",
-        where=str(path),
-        fix="Expected data.npz (2024), or two_way.npz or three_way.npz (2023).",
-    )
+    name: ClassVar[str] = "pitot"
+    folder: Annotated[
+        Path, "Where data.npz and if2.npz are, or the 2023 two_way.npz.", Positional()
+    ]
+
+    def read(self) -> Imported:
+        """The runs in a folder of published files: `data.npz`, `if2.npz` ... (2024, campaign
+        `pitot-2024`) or `two_way.npz`, `three_way.npz` (2023, campaign `pitot-2023`).
+
+        Free columns: `source_file` and `source_row` (row number within it). Workload features: raw
+        opcode counts `opcode_x04` ..., and the texts `suite` and `program` (the name without its
+        size). Platform features: the published columns, and the texts `device` and, in 2024, `runtime`.
+        Raises UnreadableFile, BadData or BadRows naming the file.
+        """
+        path = Path(self.folder)
+        if not path.is_dir():
+            raise UnreadableFile("there is no such folder", where=str(path))
+        is_2024 = (path / "data.npz").exists()
+        files_2023 = [path / name for name in _FILES_2023 if (path / name).exists()]
+        if is_2024 and files_2023:
+            raise BadData(
+                "the folder holds files of both the 2024 and the 2023 campaign",
+                where=str(path),
+                fix="They name workloads and platforms differently: import them from two folders.",
+            )
+        if not is_2024 and not files_2023:
+            raise UnreadableFile(
+                "the folder holds no Pitot measurements",
+                where=str(path),
+                fix="Expected data.npz (2024), or two_way.npz or three_way.npz (2023).",
+            )
+        runs = _read_2024(path) if is_2024 else _read_2023(files_2023)
+        return Imported(runs, str(self.folder), apart="pitot-")
 
 
-def _import_2024(path: Path) -> Runs:
+def _read_2024(path: Path) -> Runs:
     main = _load(path / "data.npz")
-    workloads, platforms = _texts(main["n_workload"]), _texts(main["n_platform"])
+    names = _texts(main["n_workload"]), _texts(main["n_platform"])
     # Published as log1p of counts in single precision, which is exact enough to round back.
     counts = np.rint(np.expm1(main["d_workload"].astype(np.float64)))
-    workload_features = _workload_table(workloads, _texts(main["f_workload"]), counts)
-    platform_features = _platform_table(platforms, _texts(main["f_platform"]), main["d_platform"])
+    workload_features = _workload_table(names[0], _texts(main["f_workload"]), counts)
+    platform_features = _platform_table(names[1], _texts(main["f_platform"]), main["d_platform"])
     parts = []
     for file in [path / "data.npz", *(path / name for name in _FILES_2024)]:
         if not file.exists():
             continue
         arrays = main if file.name == "data.npz" else _load(file)
         beside = sorted(key for key in arrays if key.startswith("i_interference"))
-        table = _runs_table(
+        published = _Published(
             file,
-            file.name,
-            "pitot-2024",
-            (workloads, platforms),
+            *names,
             arrays["i_workload"],
             arrays["i_platform"],
-            np.stack([arrays[key] for key in beside], axis=1) if beside else None,
             arrays["t"],
+            np.stack([arrays[key] for key in beside], axis=1) if beside else None,
         )
+        table = published.table(file.name, "pitot-2024")
         parts.append(Runs(table, workload_features, platform_features, where=str(file)))
     return _joined(parts)
 
 
-def _import_2023(files: list[Path]) -> Runs:
+def _read_2023(files: list[Path]) -> Runs:
     parts: list[Runs] = []
     for file in files:
         arrays = _load(file)
-        workloads, platforms = _texts(arrays["module"]), _texts(arrays["platform"])
+        names = workloads, platforms = _texts(arrays["module"]), _texts(arrays["platform"])
         opcodes = [f"x{int(number):02X}" for number in arrays["module_features"].reshape(-1)]
         workload_features = _workload_table(workloads, opcodes, arrays["module_data"])
         named = [f"uarch={name}" for name in _texts(arrays["platform_features"])] + [_CPUFREQ]
         width = arrays["platform_data"].shape[1]
         named += [f"unnamed_{column}" for column in range(len(named), width)]
         platform_features = _platform_table(platforms, named[:width], arrays["platform_data"])
-        names = (workloads, platforms)
         tables = []
         if not parts:  # both files repeat the same runs alone
             alone = arrays["data"]
@@ -107,24 +115,17 @@ def _import_2023(files: list[Path]) -> Runs:
                 raise BadData(f"data has shape {alone.shape}", where=str(file))
             row, column = np.nonzero(np.nan_to_num(alone) > 0)  # the others were not measured
             at = row * len(workloads) + column
-            source = f"{file.name}/data"
-            tables.append(
-                _runs_table(
-                    file, source, "pitot-2023", names, column, row, None, alone[row, column], at
-                )
-            )
-        tables.append(
-            _runs_table(
-                file,
-                file.name,
-                "pitot-2023",
-                names,
-                arrays["if_module"],
-                arrays["if_platform"],
-                arrays["if_interferer"],
-                arrays["if_data"],
-            )
+            published = _Published(file, *names, column, row, alone[row, column], row_number=at)
+            tables.append(published.table(f"{file.name}/data", "pitot-2023"))
+        published = _Published(
+            file,
+            *names,
+            arrays["if_module"],
+            arrays["if_platform"],
+            arrays["if_data"],
+            arrays["if_interferer"],
         )
+        tables.append(published.table(file.name, "pitot-2023"))
         parts += [Runs(t, workload_features, platform_features, where=str(file)) for t in tables]
     return _joined(parts)
 
@@ -170,59 +171,68 @@ def _texts(array: np.ndarray) -> list[str]:
     return [str(value) for value in array.reshape(-1)]
 
 
-def _runs_table(
-    file: Path,
-    source: str,
-    campaign: str,
-    names: tuple[list[str], list[str]],
-    workload: np.ndarray,
-    platform: np.ndarray,
-    beside: np.ndarray | None,
-    microseconds: np.ndarray,
-    source_row: np.ndarray | None = None,
-) -> pa.Table:
-    """workload, platform, microseconds: (n,). beside: (n, k) indices, or None for runs alone."""
-    n = len(microseconds)
-    beside = np.zeros((n, 0), np.int64) if beside is None else beside
-    for title, codes, limit in [
-        ("workload", workload, len(names[0])),
-        ("platform", platform, len(names[1])),
-        ("co-runner", beside, len(names[0])),
-    ]:
+@dataclass(frozen=True)
+class _Published:
+    """n rows as they were published. workload, platform, microseconds: (n,). beside: (n, k) indices, or None
+    for runs alone. row_number: (n,) where they stood, None where in this order."""
+
+    file: Path
+    workload_names: list[str]
+    platform_names: list[str]
+    workload: np.ndarray
+    platform: np.ndarray
+    microseconds: np.ndarray
+    beside: np.ndarray | None = None
+    row_number: np.ndarray | None = None
+
+    def table(self, source: str, campaign: str) -> pa.Table:
+        """`runs/v1`. source: the file and the array in it, for run_ids. Raises BadData, BadRows."""
+        n = len(self.microseconds)
+        beside = np.zeros((n, 0), np.int64) if self.beside is None else self.beside
+        self._check("workload", self.workload, len(self.workload_names))
+        self._check("platform", self.platform, len(self.platform_names))
+        self._check("co-runner", beside, len(self.workload_names))
+        rows = np.arange(n) if self.row_number is None else self.row_number
+        # Names in order, so that sorted codes are sorted names.
+        order = np.argsort(np.array(self.workload_names, object), kind="stable")
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        members = np.sort(rank[beside], axis=1)
+        seconds = np.asarray(self.microseconds, np.float64) / 1e6
+        place = np.asarray(self.platform, np.int64)
+        window = windows_of(place, rank[self.workload], members, seconds)
+        run_id = pa.array([f"{source}:{row}" for row in rows.tolist()], pa.string())
+        workloads = pa.array(self.workload_names, pa.string())
+        flat = workloads.take(pa.array(order[members].reshape(-1)))
+        offsets = pa.array(np.arange(n + 1) * members.shape[1], pa.int32())
+        return pa.table(
+            {
+                "workload": workloads.take(pa.array(self.workload)),
+                "platform": pa.array(self.platform_names, pa.string()).take(
+                    pa.array(self.platform)
+                ),
+                "corunners": pa.ListArray.from_arrays(offsets, flat),
+                "runtime_seconds": pa.array(seconds, from_pandas=False),
+                "measured_at": pa.nulls(n, pa.timestamp("us", tz="UTC")),
+                "campaign": pa.repeat(campaign, n),
+                "window_id": run_id.take(pa.array(window)),
+                "run_id": run_id,
+                "status": pa.repeat("ok", n),
+                "reason": pa.nulls(n, pa.string()),
+                "source_file": pa.repeat(source, n),
+                "source_row": pa.array(rows, pa.int64()),
+            }
+        )
+
+    def _check(self, title: str, codes: np.ndarray, limit: int) -> None:
+        n, where = len(self.microseconds), str(self.file)
         if len(codes) != n:
-            raise BadData(f"{n} times but {len(codes)} {title} indices", where=str(file))
+            raise BadData(f"{n} times but {len(codes)} {title} indices", where=where)
         wrong = (codes < 0) | (codes >= limit)
         at = np.flatnonzero(wrong.any(axis=1) if wrong.ndim > 1 else wrong)
         if len(at):
             bad = [(int(row), f"the {title} index is outside 0..{limit - 1}") for row in at[:20]]
-            raise BadRows(f"{len(at)} bad rows, first row {at[0]}", rows=bad, where=str(file))
-    rows = np.arange(n) if source_row is None else source_row
-    # Names in order, so that sorted codes are sorted names.
-    order = np.argsort(np.array(names[0], object), kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    members = np.sort(rank[beside], axis=1)
-    seconds = np.asarray(microseconds, np.float64) / 1e6
-    window = windows_of(np.asarray(platform, np.int64), rank[workload], members, seconds)
-    run_id = pa.array([f"{source}:{row}" for row in rows.tolist()], pa.string())
-    flat = pa.array(names[0], pa.string()).take(pa.array(order[members].reshape(-1)))
-    offsets = pa.array(np.arange(n + 1) * members.shape[1], pa.int32())
-    return pa.table(
-        {
-            "workload": pa.array(names[0], pa.string()).take(pa.array(workload)),
-            "platform": pa.array(names[1], pa.string()).take(pa.array(platform)),
-            "corunners": pa.ListArray.from_arrays(offsets, flat),
-            "runtime_seconds": pa.array(seconds, from_pandas=False),
-            "measured_at": pa.nulls(n, pa.timestamp("us", tz="UTC")),
-            "campaign": pa.repeat(campaign, n),
-            "window_id": run_id.take(pa.array(window)),
-            "run_id": run_id,
-            "status": pa.repeat("ok", n),
-            "reason": pa.nulls(n, pa.string()),
-            "source_file": pa.repeat(source, n),
-            "source_row": pa.array(rows, pa.int64()),
-        }
-    )
+            raise BadRows(f"{len(at)} bad rows, first row {at[0]}", rows=bad, where=where)
 
 
 def _workload_table(names: list[str], opcodes: list[str], counts: Any) -> pa.Table:

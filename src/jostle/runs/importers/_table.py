@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
-from jostle.runs._check import SHOWN, find_bad_rows
+from jostle._options import Positional
+from jostle.errors import BadData, UsageError
+from jostle.runs._check import find_bad_rows
 from jostle.runs._runs import Runs, columns_table
 from jostle.runs._schema import COLUMNS, conform, conform_features
-from jostle.runs.importers._reading import Source, read_csv, read_parquet
-from jostle.runs.store._adding import add_runs
+from jostle.runs.importers._foreign import ForeignTable, read_csv, read_parquet, source_bytes
+from jostle.runs.importers._imported import Imported, rejected_rows
 
 # (multiplier, divisor): dividing by a power of ten rounds better than multiplying by its inverse.
 UNITS = {"s": (1, 1), "ms": (1, 1e3), "us": (1, 1e6), "ns": (1, 1e9), "min": (60, 1)}
@@ -31,43 +31,43 @@ _TEXTS = [name for name, (kind, _, _) in COLUMNS.items() if pa.types.is_string(k
 
 
 @dataclass(frozen=True)
-class Imported:
-    """What an import found.
+class _Table(ABC):
+    """Runs from a table in which each row is one run.
 
-    runs: the good rows. source: the file's name. bad: (row, reason) of the others; row is a line
-    of the file, counting the header, for CSV, and the row from 0 for Parquet. rejected: the bad
-    rows as a table with columns `row` and `reason` first, or None. skipped: rows that hold no
-    measurement (a zero where a rate should be, a pair that did not fit into memory).
+    file: a path, `-` for standard input, or an open binary file. Columns called as a column of runs/v1
+    (`status`, `reason`, `measured_at` ...) fill it, and others that no option names are kept. Spaces
+    around names do not count.
+
+    A run_id, where no column gives it, is made of a hash of the file and the row, so that the
+    same file is known again.
     """
 
-    runs: Runs
-    source: str
-    bad: list[tuple[int, str]] = field(default_factory=list)
-    rejected: pa.Table | None = None
-    skipped: int = 0
-
-    def write(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Add to the dataset in folder `path`; returns the files written, rejected rows first.
-
-        Raises what :func:`add_runs` raises; then nothing is written.
-        """
-        return add_runs(path, self.runs, self.source, self.rejected)
-
-
-@dataclass(frozen=True)
-class _Named:
-    """What the caller said about the columns; see import_table."""
-
-    workload: str
-    runtime: str
-    unit: str
-    platform: str | None
-    platform_name: str | None
-    corunners: tuple[str, ...]
-    separator: str
-    window: str | None
-    run_id: str | None
-    campaign: str | None
+    file: Annotated[str | os.PathLike[str] | BinaryIO, "The file.", Positional()]
+    workload: Annotated[str, "Column of the workload's name."]
+    runtime: Annotated[str, "Column of the measured runtime."]
+    unit: Annotated[str, "Unit of the runtime: s, ms, us, ns or min."]
+    platform: Annotated[str | None, "Column of the platform's name."] = None
+    platform_name: Annotated[str | None, "The platform of all rows, instead of a column."] = None
+    corunners: Annotated[
+        tuple[str, ...], "Column of co-runners' names; may be repeated, one column for each."
+    ] = ()
+    separator: Annotated[str, "What parts several co-runners in one cell."] = ";"
+    window: Annotated[str | None, "Column that is equal in rows that were measured together."] = (
+        None
+    )
+    run_id: Annotated[str | None, "Column of a unique name; made from file and row by default."] = (
+        None
+    )
+    campaign: Annotated[str | None, "A name for what measured these runs."] = None
+    workload_features: Annotated[
+        Path | None, "CSV or Parquet file with a column 'workload' and features."
+    ] = None
+    platform_features: Annotated[
+        Path | None, "CSV or Parquet file with a column 'platform' and features."
+    ] = None
+    drop_bad: Annotated[
+        bool, "Set bad rows aside in rejected/ with the reason, and take the others."
+    ] = False
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -77,160 +77,131 @@ class _Named:
         if not self.separator:
             raise UsageError("the separator of co-runners is empty")
 
-    def columns(self) -> list[str]:
+    @abstractmethod
+    def _read(self, content: bytes, where: str) -> ForeignTable: ...
+
+    @property
+    def _columns(self) -> list[str]:
+        """The columns that options name."""
         one = [self.workload, self.platform, self.runtime, self.window, self.run_id]
         return [*(name for name in one if name is not None), *self.corunners]
 
-
-def import_table(
-    source: str | os.PathLike[str] | BinaryIO,
-    *,
-    workload: str,
-    runtime: str,
-    unit: str,
-    platform: str | None = None,
-    platform_name: str | None = None,
-    corunners: Sequence[str] = (),
-    separator: str = ";",
-    window: str | None = None,
-    run_id: str | None = None,
-    campaign: str | None = None,
-    workload_features: str | os.PathLike[str] | None = None,
-    platform_features: str | os.PathLike[str] | None = None,
-    format: str | None = None,
-    delimiter: str = ",",
-    drop_bad: bool = False,
-) -> Imported:
-    """Runs from a table in which each row is one run.
-
-    source: a file, `-` for standard input, or an open binary file. format: `csv` or `parquet`;
-    None goes by the file's name. workload, runtime, platform, window, run_id: names of columns.
-    unit: of the runtime, one of s, ms, us, ns, min. platform_name: one platform for all rows,
-    instead of a column. corunners: columns that hold names parted by `separator`, or lists.
-    campaign: one name for all rows. Other columns are kept; those called as a column of runs/v1
-    (`status`, `reason`, `measured_at` ...) fill it. Spaces around names do not count.
-    Feature files are CSV or Parquet with a column `workload` or `platform`.
-
-    A run_id, where no column gives it, is made of a hash of the file and the row, so that the
-    same file is known again. Raises UsageError, UnreadableFile, UnknownName for a missing column,
-    and BadRows with the bad rows unless drop_bad sets them aside.
-    """
-    named = _Named(
-        workload,
-        runtime,
-        unit,
-        platform,
-        platform_name,
-        tuple(corunners),
-        separator,
-        window,
-        run_id,
-        campaign,
-    )
-    content, where = source_bytes(source)
-    read = _read(content, where, format, named.columns(), delimiter)
-    features = [
-        _features(file, key, column)
-        for file, key, column in (
-            (workload_features, "workload", workload),
-            (platform_features, "platform", platform),
+    def read(self) -> Imported:
+        """Raises UnreadableFile, UnknownName for a missing column, and BadRows with the bad rows unless
+        drop_bad sets them aside."""
+        content, where = source_bytes(self.file)
+        foreign = self._read(content, where)
+        foreign.require(self._columns)
+        features = (
+            _features(self.workload_features, "workload", self.workload),
+            _features(self.platform_features, "platform", self.platform),
         )
+        table, unreadable = self._mapped(foreign, hashlib.sha256(content).hexdigest()[:12])
+        table = conform(table, where)
+        findings = find_bad_rows(table, *features, foreign.row_name)
+        for row, reason in unreadable:
+            findings.add(np.array([row]), reason)
+        rows = findings.rows
+        bad = sorted(
+            [
+                *zip(foreign.numbers[rows].tolist(), findings.reasons(rows), strict=True),
+                *foreign.ragged,
+            ]
+        )
+        good = np.ones(table.num_rows, bool)
+        good[rows] = False
+        rejected = rejected_rows(foreign, bad, self.drop_bad and bool(good.any()))
+        if not good.any():
+            raise BadData("the table has no rows", where=where)
+        runs = Runs(table.filter(pa.array(good)), *features, where=where)
+        return Imported(runs, where, bad, rejected)
+
+    def _mapped(
+        self, foreign: ForeignTable, content: str
+    ) -> tuple[pa.Table, list[tuple[int, str]]]:
+        """(table with the columns of runs/v1, (row, reason) of cells that could not be read).
+
+        content: a hash of the file, from which run_ids are made.
+        """
+        table, n = foreign.table, foreign.table.num_rows
+        seconds, bad = _seconds(table.column(self.runtime), *UNITS[self.unit])
+        columns: dict[str, Any] = {
+            "workload": _names(table.column(self.workload)),
+            "platform": pa.array([self.platform_name] * n, pa.string())
+            if self.platform is None
+            else _names(table.column(self.platform)),
+            "corunners": _lists([table.column(c) for c in self.corunners], n, self.separator),
+            "runtime_seconds": seconds,
+            "run_id": pa.array(
+                [f"{content}:{row}" for row in foreign.numbers.tolist()], pa.string()
+            ),
+        }
+        free = [name for name in table.column_names if name not in self._columns]
+        for name in ("measured_at", "campaign", "run_id", "window_id", "status", "reason"):
+            if name in free:
+                columns[name] = table.column(name)
+                free.remove(name)
+        if "measured_at" in columns and pa.types.is_string(columns["measured_at"].type):
+            columns["measured_at"], unreadable = _times(columns["measured_at"])
+            bad += unreadable
+        for name, column in (("run_id", self.run_id), ("window_id", self.window)):
+            if column is not None:
+                columns[name] = _names(table.column(column))
+        if self.campaign is not None:
+            columns["campaign"] = self.campaign
+        for name in free:
+            columns[f"source_{name}" if name in COLUMNS else name] = table.column(name)
+        return columns_table(**columns), bad
+
+
+@dataclass(frozen=True)
+class CsvImport(_Table):
+    """Import a CSV file in which each row is one run.
+
+    Columns that no option names are kept. Bad rows are named, and then nothing is written.
+    """
+
+    name: ClassVar[str] = "csv"
+    file: Annotated[
+        str | os.PathLike[str] | BinaryIO,
+        "A CSV file with a header; - reads standard input.",
+        Positional(),
     ]
-    table, own = _mapped(read, named, hashlib.sha256(content).hexdigest()[:12])
-    table = conform(table, where)
+    delimiter: Annotated[str, "What parts the cells."] = ","
 
-    def row_name(row: int) -> str:
-        return f"{read.unit} {read.numbers[row]}"
-
-    findings = find_bad_rows(table, features[0], features[1], row_name)
-    for row, reason in own:
-        findings.add(np.array([row]), reason)
-    reasons = findings.reasons(findings.rows)
-    bad = [(int(read.numbers[row]), r) for row, r in zip(findings.rows, reasons, strict=True)]
-    bad = sorted([*bad, *read.ragged])
-    good = np.ones(table.num_rows, bool)
-    good[findings.rows] = False
-    if bad and not (drop_bad and good.any()):
-        raise bad_rows(bad, read)
-    if not good.any():
-        raise BadData("the table has no rows", where=where)
-    runs = Runs(table.filter(pa.array(good)), *features, where=where)
-    return Imported(runs, where, bad, rejected_rows(read, bad) if bad else None)
-
-
-def source_bytes(source: Any) -> tuple[bytes, str]:
-    if hasattr(source, "read"):
-        return source.read(), str(getattr(source, "name", "<stream>"))
-    if source == "-":
-        return sys.stdin.buffer.read(), "<stdin>"
-    try:
-        return Path(source).read_bytes(), str(source)
-    except OSError as error:
-        raise UnreadableFile(
-            f"cannot be read: {error.strerror}", where=str(source), fix="Check the name."
-        ) from None
-
-
-def _read(
-    content: bytes, where: str, format: str | None, texts: Sequence[str], delimiter: str
-) -> Source:
-    format = format or ("parquet" if where.endswith((".parquet", ".pq")) else "csv")
-    if format not in ("csv", "parquet"):
-        raise UsageError(f"unknown format {format!r}", fix="Use csv or parquet.")
-    if format == "parquet":
-        read = read_parquet(content, where)
-    else:
+    def _read(self, content: bytes, where: str) -> ForeignTable:
         # Names are text, also 007; so is the runtime, for a bad cell to be a bad row and no more.
-        read = read_csv(content, where, [*texts, *_TEXTS], delimiter)
-    for name in texts:
-        if name not in read.table.column_names:
-            raise UnknownName("column", name, read.table.column_names, where=where)
-    return read
+        return read_csv(content, where, [*self._columns, *_TEXTS], self.delimiter)
 
 
-def _features(file: Any, key: str, column: str | None) -> pa.Table | None:
+@dataclass(frozen=True)
+class ParquetImport(_Table):
+    """Import a Parquet file in which each row is one run; co-runners may be lists.
+
+    Columns that no option names are kept. Bad rows are named, and then nothing is written.
+    """
+
+    name: ClassVar[str] = "parquet"
+    file: Annotated[
+        str | os.PathLike[str] | BinaryIO,
+        "A Parquet file; - reads standard input.",
+        Positional(),
+    ]
+
+    def _read(self, content: bytes, where: str) -> ForeignTable:
+        return read_parquet(content, where)
+
+
+def _features(file: Path | None, key: str, column: str | None) -> pa.Table | None:
     if file is None:
         return None
     content, where = source_bytes(file)
-    table = _read(content, where, None, [], ",").table
+    is_parquet = where.endswith((".parquet", ".pq"))
+    found = read_parquet(content, where) if is_parquet else read_csv(content, where, _TEXTS)
+    table = found.table
     if key not in table.column_names and column in table.column_names:
         table = table.rename_columns([key if n == column else n for n in table.column_names])
     return conform_features(table, key, where)
-
-
-def _mapped(read: Source, named: _Named, content: str) -> tuple[pa.Table, list[tuple[int, str]]]:
-    """(table with the columns of runs/v1, (row, reason) of cells that could not be read).
-
-    content: a hash of the file, from which run_ids are made.
-    """
-    table, n = read.table, read.table.num_rows
-    seconds, bad = _seconds(table.column(named.runtime), *UNITS[named.unit])
-    columns: dict[str, Any] = {
-        "workload": _names(table.column(named.workload)),
-        "platform": pa.array([named.platform_name] * n, pa.string())
-        if named.platform is None
-        else _names(table.column(named.platform)),
-        "corunners": _lists([table.column(c) for c in named.corunners], n, named.separator),
-        "runtime_seconds": seconds,
-        "run_id": pa.array([f"{content}:{row}" for row in read.numbers.tolist()], pa.string()),
-    }
-    free = [name for name in table.column_names if name not in named.columns()]
-    for name in ("measured_at", "campaign", "run_id", "window_id", "status", "reason"):
-        if name in free:
-            columns[name] = table.column(name)
-            free.remove(name)
-    if "measured_at" in columns and pa.types.is_string(columns["measured_at"].type):
-        columns["measured_at"], unread = _times(columns["measured_at"])
-        bad += unread
-    if named.run_id is not None:
-        columns["run_id"] = _names(table.column(named.run_id))
-    if named.window is not None:
-        columns["window_id"] = _names(table.column(named.window))
-    if named.campaign is not None:
-        columns["campaign"] = named.campaign
-    for name in free:
-        columns[f"source_{name}" if name in COLUMNS else name] = table.column(name)
-    return columns_table(**columns), bad
 
 
 def _names(column: Any) -> pa.Array:
@@ -287,42 +258,6 @@ def _times(column: Any) -> tuple[pa.Array, list[tuple[int, str]]]:
                 time = datetime.fromisoformat(cell)
                 time = time if time.tzinfo else time.replace(tzinfo=UTC)
             except ValueError:
-                bad.append((row, f"measured_at {cell!r} is not a time"))
+                bad.append((row, f"measured_at {cell!r} is not a valid time"))
         times.append(time)
     return pa.array(times, pa.timestamp("us", tz="UTC")), bad
-
-
-def bad_rows(bad: list[tuple[int, str]], read: Source) -> BadRows:
-    total = read.table.num_rows + len(read.ragged)
-    lines = [f"\n  {read.unit} {row}: {reason}" for row, reason in bad[:SHOWN]]
-    if len(bad) > SHOWN:
-        lines.append(f"\n  and {len(bad) - SHOWN} more")
-    return BadRows(
-        f"{len(bad)} of {total} rows cannot be used:{''.join(lines)}",
-        rows=bad,
-        where=read.where,
-        fix="Nothing was written. Correct them, or set them aside with --drop-bad.",
-    )
-
-
-def rejected_rows(read: Source, bad: list[tuple[int, str]]) -> pa.Table:
-    """One row for each bad row of the source: its number, all reasons, and its cells as text."""
-    reasons = dict(bad)
-    at = {int(number): row for row, number in enumerate(read.numbers.tolist())}
-    index = pa.array([at.get(row) for row in reasons], pa.int64())
-    columns: dict[str, Any] = {
-        "row": list(reasons),
-        "reason": list(reasons.values()),
-    }
-    for name in read.table.column_names:
-        cells = read.table.column(name).take(index).to_pylist()
-        texts = [
-            cell
-            if cell is None or isinstance(cell, str)
-            else ";".join(map(str, cell))
-            if isinstance(cell, list)
-            else str(cell)
-            for cell in cells
-        ]
-        columns[f"source_{name}" if name in columns else name] = pa.array(texts, pa.string())
-    return pa.table(columns)

@@ -23,22 +23,27 @@ from jostle.runs.store._dataset import Dataset
 pc: Any = pyarrow.compute
 
 
-_APART = ("pitot-", "gavel-")  # sources whose campaigns must not meet in one dataset
-
-
 def add_runs(
-    path: str | os.PathLike[str], runs: Runs, source: str, rejected: pa.Table | None = None
+    path: str | os.PathLike[str],
+    runs: Runs,
+    source: str,
+    rejected: pa.Table | None = None,
+    apart: str | None = None,
 ) -> list[Path]:
     """Write runs into the dataset in folder `path`; returns the files written.
 
     source: what the runs come from, for errors and for the name of `rejected/<name>-<hash>.csv`,
-    where rows that were not taken are kept. Raises BadRows where run_ids are in the dataset already
-    or a name is in no feature table, and BadData where features or the type of a free column
-    disagree with what is there; then nothing is written.
+    where rows that were not taken are kept. apart: how the names of campaigns begin of which the dataset
+    may hold no other. Raises BadRows where run_ids are in the dataset already or a name is in no feature
+    table, and BadData where features or the type of a free column disagree with what is there, or for
+    another campaign; then nothing is written.
     """
     dataset = Dataset(path)
     if dataset.exists:
-        _require_fits(dataset.read(), runs, str(dataset.path), source)
+        there = dataset.read()
+        if apart is not None:
+            _require_one_campaign(there, runs, str(dataset.path), apart)
+        _require_fits(there, runs, str(dataset.path), source)
     if rejected is None:
         return dataset.write(runs)
     # Rejected rows first: were they lost in a crash, a second import could not bring them.
@@ -79,20 +84,15 @@ def _require_fits(old: Runs, new: Runs, place: str, source: str) -> None:
             )
 
 
-def refuse_mixing(path: str | os.PathLike[str], runs: Runs) -> None:
-    """Raises BadData where the dataset holds another published campaign of the same source (two years
-    of Pitot, the two conditions of Gavel): the same names would pass for the same thing."""
-    dataset = Dataset(path)
-    if not dataset.exists:
-        return
-    mine = set(pc.unique(runs.table.column("campaign")).to_pylist())
-    there = set(pc.unique(dataset.read().table.column("campaign")).to_pylist())
-    apart = tuple(start for start in _APART if any((name or "").startswith(start) for name in mine))
+def _require_one_campaign(old: Runs, new: Runs, place: str, apart: str) -> None:
+    """Two years of Pitot, or the two conditions of Gavel: the same names would pass for the same thing."""
+    mine = set(pc.unique(new.table.column("campaign")).to_pylist())
+    there = set(pc.unique(old.table.column("campaign")).to_pylist())
     other = sorted(name for name in there - mine if name and name.startswith(apart))
     if other:
         raise BadData(
             f"the dataset holds {other[0]} and this is {', '.join(sorted(mine))}",
-            where=str(path),
+            where=place,
             fix="They mean different things by the same names: import into two datasets.",
         )
 

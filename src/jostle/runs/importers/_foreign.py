@@ -1,25 +1,29 @@
-"""Reading foreign CSV and Parquet with the place of every row, so that errors can name it."""
+"""Foreign CSV and Parquet read with the place of every row, so that errors can name it."""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from jostle.errors import BadData, UnreadableFile
+from jostle.errors import BadData, UnknownName, UnreadableFile
 
 SHOWN_TEXT = 200  # of a bad line, in messages
 
 
 @dataclass(frozen=True)
-class Source:
+class ForeignTable:
     """table: n rows. numbers: (n,) int64, where each row stands: line of a CSV file counting from
     1 at the header, or row of a Parquet file counting from 0; `unit` says which. ragged: (line,
     reason) of lines with the wrong number of cells, which are not in the table.
@@ -31,8 +35,35 @@ class Source:
     unit: str
     ragged: list[tuple[int, str]] = field(default_factory=list)
 
+    def require(self, names: Sequence[str]) -> None:
+        """Raises UnknownName for the first of these columns that is not there."""
+        for name in names:
+            if name not in self.table.column_names:
+                raise UnknownName("column", name, self.table.column_names, where=self.where)
 
-def read_parquet(content: bytes, where: str) -> Source:
+    def row_name(self, row: int) -> str:
+        """Where a row of the table stands in the file."""
+        return f"{self.unit} {self.numbers[row]}"
+
+
+def source_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
+    """(content, name for errors) of a file, of `-` for standard input, or of an open binary file.
+
+    Raises UnreadableFile.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return source.read(), str(getattr(source, "name", "<stream>"))
+    if source == "-":
+        return sys.stdin.buffer.read(), "<stdin>"
+    try:
+        return Path(source).read_bytes(), str(source)
+    except OSError as error:
+        raise UnreadableFile(
+            f"cannot be read: {error.strerror}", where=str(source), fix="Check the name."
+        ) from None
+
+
+def read_parquet(content: bytes, where: str) -> ForeignTable:
     """Raises UnreadableFile."""
     try:
         table = pyarrow.parquet.read_table(pa.BufferReader(content))
@@ -41,10 +72,14 @@ def read_parquet(content: bytes, where: str) -> Source:
             f"not a readable Parquet file: {_first_line(error)}", where=where
         ) from None
     _require_distinct(table.column_names, where)
-    return Source(table.replace_schema_metadata(None), np.arange(table.num_rows), where, "row")
+    return ForeignTable(
+        table.replace_schema_metadata(None), np.arange(table.num_rows), where, "row"
+    )
 
 
-def read_csv(content: bytes, where: str, texts: Sequence[str] = (), delimiter: str = ",") -> Source:
+def read_csv(
+    content: bytes, where: str, texts: Sequence[str] = (), delimiter: str = ","
+) -> ForeignTable:
     """The columns in `texts` are text; the types of others are inferred from all rows.
 
     Raises UnreadableFile or BadData.
@@ -78,11 +113,11 @@ def read_csv(content: bytes, where: str, texts: Sequence[str] = (), delimiter: s
     _require_distinct(table.column_names, where)
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
     if lines == table.num_rows + 1 and not wrong:
-        return Source(table, np.arange(table.num_rows) + 2, where, "line")
+        return ForeignTable(table, np.arange(table.num_rows) + 2, where, "line")
     return _located(table, content, where, delimiter)
 
 
-def _located(table: pa.Table, content: bytes, where: str, delimiter: str) -> Source:
+def _located(table: pa.Table, content: bytes, where: str, delimiter: str) -> ForeignTable:
     """With blank lines, line breaks inside cells or ragged lines, lines have to be counted."""
     reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=delimiter)
     width, before = table.num_columns, 0
@@ -109,7 +144,7 @@ def _located(table: pa.Table, content: bytes, where: str, delimiter: str) -> Sou
             where=where,
             fix="Quote cells evenly.",
         )
-    return Source(table, np.array(good, np.int64), where, "line", ragged)
+    return ForeignTable(table, np.array(good, np.int64), where, "line", ragged)
 
 
 def _odd_line(content: bytes) -> int | None:
@@ -136,7 +171,7 @@ def require_text(content: bytes, where: str) -> str:
 
 
 def _require_distinct(names: list[str], where: str) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise BadData(f"the column {twice[0]!r} is there more than once", where=where)
 

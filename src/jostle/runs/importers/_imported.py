@@ -1,0 +1,79 @@
+"""What an import of runs found: the good rows, the bad ones with their reasons, and how to keep them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from jostle.errors import BadRows
+from jostle.runs._check import SHOWN
+from jostle.runs._runs import Runs
+from jostle.runs.importers._foreign import ForeignTable
+from jostle.runs.store._adding import add_runs
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import found.
+
+    runs: the good rows. source: the file's name. bad: (row, reason) of the others; row is a line
+    of the file, counting the header, for CSV, and the row from 0 for Parquet. rejected: the bad
+    rows as a table with columns `row` and `reason` first, or None. skipped: rows that hold no
+    measurement (a zero where a rate should be, a pair that did not fit into memory). apart: how the names
+    of campaigns begin that mean different things by the same names, so that no dataset may hold two.
+    """
+
+    runs: Runs
+    source: str
+    bad: list[tuple[int, str]] = field(default_factory=list)
+    rejected: pa.Table | None = None
+    skipped: int = 0
+    apart: str | None = None
+
+    def write(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Add to the dataset in folder `path`; returns the files written, rejected rows first.
+
+        Raises what :func:`add_runs` raises; then nothing is written.
+        """
+        return add_runs(path, self.runs, self.source, self.rejected, self.apart)
+
+
+def rejected_rows(
+    foreign: ForeignTable, bad: Sequence[tuple[int, str]], may_reject: bool
+) -> pa.Table | None:
+    """One row for each bad row of the table: its number, all reasons, and its cells as text.
+
+    None where none is bad. Raises BadRows that names them unless they may be rejected.
+    """
+    if not bad:
+        return None
+    if not may_reject:
+        total = foreign.table.num_rows + len(foreign.ragged)
+        lines = [f"\n  {foreign.unit} {row}: {reason}" for row, reason in bad[:SHOWN]]
+        if len(bad) > SHOWN:
+            lines.append(f"\n  and {len(bad) - SHOWN} more")
+        raise BadRows(
+            f"{len(bad)} of {total} rows cannot be used:{''.join(lines)}",
+            rows=list(bad),
+            where=foreign.where,
+            fix="Nothing was written. Correct them, or set them aside with --drop-bad.",
+        )
+    reasons = dict(bad)
+    at = {int(number): row for row, number in enumerate(foreign.numbers.tolist())}
+    index = pa.array([at.get(row) for row in reasons], pa.int64())
+    columns: dict[str, Any] = {"row": list(reasons), "reason": list(reasons.values())}
+    for name in foreign.table.column_names:
+        texts = [_text(cell) for cell in foreign.table.column(name).take(index).to_pylist()]
+        columns[f"source_{name}" if name in columns else name] = pa.array(texts, pa.string())
+    return pa.table(columns)
+
+
+def _text(cell: Any) -> str | None:
+    if cell is None or isinstance(cell, str):
+        return cell
+    return ";".join(map(str, cell)) if isinstance(cell, list) else str(cell)

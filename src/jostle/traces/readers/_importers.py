@@ -1,0 +1,67 @@
+"""Recordings of other tools as importers: the options of `jostle import perf` and `jostle import profile`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from jostle._options import Positional, Short
+from jostle.traces.counters._counters import Traces
+from jostle.traces.profiles._profiles import read_profile
+from jostle.traces.profiles._tasks import Profile
+from jostle.traces.readers._perf_stat import read_perf_stat
+
+
+@dataclass(frozen=True)
+class PerfImport:
+    """Counter samples of one run from `perf stat -I`, into the dataset's traces."""
+
+    name: ClassVar[str] = "perf"
+    file: Annotated[Path, "What perf stat -I wrote, with -x, or -j.", Positional()]
+    workload: Annotated[str, "The workload's name."]
+    platform: Annotated[str, "The platform's name."]
+    beside: Annotated[tuple[str, ...], "A co-runner; may be repeated.", Short("-b")] = ()
+    window: Annotated[str | None, "What runs traced together share."] = None
+    run_id: Annotated[str | None, "The run's name; the file's by default."] = None
+    runtime: Annotated[float | None, "Seconds of the whole run, where it had ended."] = None
+    separator: Annotated[str, "What perf was given with -x."] = ","
+
+    def read(self) -> Traces:
+        """Raises UnreadableFile, BadData naming the line that cannot be read."""
+        return read_perf_stat(
+            self.file,
+            workload=self.workload,
+            platform=self.platform,
+            corunners=self.beside,
+            run_id=self.run_id,
+            window_id=self.window,
+            runtime_seconds=self.runtime,
+            separator=self.separator,
+        )
+
+
+@dataclass(frozen=True)
+class ProfileImport:
+    """Add what one run did on the accelerator, task by task."""
+
+    name: ClassVar[str] = "profile"
+    file: Annotated[
+        Path, "Nsight Systems SQLite, Kineto JSON(.gz), nvprof or rocprof CSV.", Positional()
+    ]
+    workload: Annotated[str | None, "What ran; the file's name by default."] = None
+    run_id: Annotated[str | None, "A name for this run; the workload by default."] = None
+    gpu: Annotated[str | None, "The device, where the file does not say: V100, A100, …"] = None
+    format: Annotated[str | None, "nsys, kineto, nvprof or rocprof, instead of a look inside."] = (
+        None
+    )
+
+    def read(self) -> Profile:
+        """Raises UnreadableFile, BadData for a file without tasks, UnknownName for a GPU."""
+        return read_profile(
+            self.file,
+            workload=self.workload,
+            run_id=self.run_id,
+            gpu=self.gpu,
+            format=self.format,
+        )
