@@ -151,7 +151,7 @@ def test_barycentric_prescribed_is_a_composition_of_edges() -> None:
     support = [random.normal(size=(5, 2)) * 0.5 for _ in range(2)]
     nu = [random.dirichlet(np.full(5, 4.0)) for _ in range(2)]
     solved = solve_barycentric(
-        cores, support, [0.3], eps_unit="absolute", prescribed=nu, stopping=TIGHT
+        cores, support, 0.3, eps_unit="absolute", prescribed=nu, stopping=TIGHT
     )
     bary = [Cloud.of(atoms, weights) for atoms, weights in zip(support, nu, strict=True)]
     left = solve_edge(cores[0][0], bary[0], 0.3, stopping=TIGHT).matrix

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class Distribution:
     atoms: (m, d), weights: (m,), sum 1; idle runs, which have ended, are one atom at 0 among them, of
     weight `idle_ratio`. mean: (d,) and covariance: (d, d) are those of the whole forecast, of which the
     atoms may be a sample. method: what made it. warnings: what a reader must know. details: numbers of
-    the solver (eps_over_median, marginal_l1, hilbert, dependence, lam), NaN where they do not apply.
+    the solver (lam, eps_over_median, marginal_l1, hilbert, sweeps, missed_ratio) where they apply.
     """
 
     components: tuple[str, ...]
@@ -33,7 +33,7 @@ class Distribution:
     time_seconds: float = float("nan")
     idle_ratio: float = 0.0
     warnings: tuple[str, ...] = ()
-    details: Mapping[str, float] | None = None
+    details: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(

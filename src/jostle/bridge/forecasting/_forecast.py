@@ -19,7 +19,7 @@ from jostle.bridge.forecasting._phase import phase, place
 from jostle.bridge.forecasting._select import MethodChoice, choose
 from jostle.bridge.forecasting._settings import METHODS, Bridge
 from jostle.bridge.problem._clouds import Cloud
-from jostle.bridge.problem._snapshots import Snapshots
+from jostle.bridge.problem._snapshots import Snapshots, evenly
 from jostle.bridge.problem._units import Units
 from jostle.bridge.solvers._path import edge_eps
 from jostle.bridge.solvers._sinkhorn import Coupling, solve_edge
@@ -58,11 +58,8 @@ def forecast(
             clock=method.clock_settings,
         )
     if count is not None and len(data) > count:
-        if is_placed:
-            data = data.select(place(data, count, min(data.cores)))
-        else:
-            even = np.linspace(0, len(data) - 1, count).round().astype(int)
-            data = data.select(np.unique(even))
+        chosen = place(data, count, min(data.cores)) if is_placed else evenly(len(data), count)
+        data = data.select(chosen)
     return Forecast(data, method)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.problem._clouds import Cloud, median_cost
 from jostle.bridge.problem._snapshots import Snapshots
 from jostle.bridge.solvers._barycentric import barycentre_support, solve_barycentric
 from jostle.bridge.solvers._path import edge_eps
@@ -54,12 +54,11 @@ def couple_cores(
         nodes = [solved.source, *inner[j], solved.sink]
         for k, log_coupling in enumerate(solved.couplings[j]):
             x, y = nodes[k], nodes[k + 1]
-            median = float(np.median(squared_distances(x.atoms, y.atoms)))
             chosen = solved.eps[j][k]
             # What an edge has beyond the wanted eps is for the solver to converge, not the program's noise.
             own = eps if unit == "absolute" else min(edge_eps(x, y, eps, unit), chosen)
             found[core, k] = Coupling(
-                x, y, log_coupling, chosen, median, solved.convergence, noise_eps=own
+                x, y, log_coupling, chosen, median_cost(x, y), solved.convergence, noise_eps=own
             )
     return found
 
@@ -72,14 +71,12 @@ def _barycentric(
         barycentre_support([core[k] for core in cores], method.barycentre_atoms, method.seed + k)
         for k in range(s)
     ]
-    each = [eps] * (s - 1) if unit == "absolute" else eps
-    solved = solve_barycentric(cores, support, each, eps_unit=unit, stopping=method.stopping)
+    solved = solve_barycentric(cores, support, eps, eps_unit=unit, stopping=method.stopping)
     found: Solved = {}
     for j, core in enumerate(numbers):
         for k in range(s - 1):
             x, y = cores[j][k], cores[j][k + 1]
-            median = float(np.median(squared_distances(x.atoms, y.atoms)))
             joint = solved.core_coupling(j, k)
             # eps 0: the law between two snapshots of a core is no Brownian bridge, so it has no noise.
-            found[core, k] = Coupling(x, y, joint, 0.0, median, solved.convergence)
+            found[core, k] = Coupling(x, y, joint, 0.0, median_cost(x, y), solved.convergence)
     return found

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, squared_distances
-from jostle.bridge.solvers._sinkhorn import Convergence, Coupling
+from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
+from jostle.bridge.solvers._sinkhorn import EXACT, Convergence, Coupling
 from jostle.errors import MissingExtra
 
 METHODS = ("nearest", "mixture", "ot", "bridge", "spline", "phase")
@@ -75,8 +75,7 @@ def transport(x: Cloud, y: Cloud) -> Coupling:
 def product(x: Cloud, y: Cloud) -> Coupling:
     """The independent coupling, the limit of large eps, without that limit's boundless noise."""
     joint = np.log(x.weights)[:, None] + np.log(y.weights)
-    median = float(np.median(squared_distances(x.atoms, y.atoms)))
-    return Coupling(x, y, joint, 0.0, median, Convergence("converged", 0.0, 0.0, 0))
+    return Coupling(x, y, joint, 0.0, median_cost(x, y), EXACT)
 
 
 def displace(coupling: Coupling, lam: float) -> Cloud:

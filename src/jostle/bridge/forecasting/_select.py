@@ -175,6 +175,6 @@ def _score(
         found = answer(method)
     except NotEnoughRuns:  # no run's progress is known there: not a candidate
         return np.nan
-    if (found.details or {}).get("missed_ratio", 0.0) > MISSED:
+    if found.details.get("missed_ratio", 0.0) > MISSED:
         return np.nan
     return held_out_error(found, shot, scale, left_out)

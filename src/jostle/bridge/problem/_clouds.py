@@ -114,6 +114,11 @@ def scale_of(clouds: Sequence[Cloud]) -> np.ndarray:
     return np.divide(1.0, unit, out=np.zeros_like(unit), where=unit > 0)
 
 
+def median_cost(x: Cloud, y: Cloud) -> float:
+    """The median of the squared distances between their atoms."""
+    return float(np.median(squared_distances(x.atoms, y.atoms)))
+
+
 def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(n, m) squared Euclidean distances, by differences: exact for near points far out."""
     found = np.zeros((len(x), len(y)))

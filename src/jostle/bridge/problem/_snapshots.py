@@ -165,6 +165,11 @@ class Snapshots:
         return float(np.clip(ended, low, high))
 
 
+def evenly(total: int, count: int) -> np.ndarray:
+    """The numbers of `count` out of `total`, evenly spread, the first and the last among them."""
+    return np.unique(np.linspace(0, total - 1, min(count, total)).round().astype(int))
+
+
 def _checked_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
     found = np.asarray(times, np.float64)
     if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
@@ -224,8 +229,7 @@ def _times(
         return _checked_times(grid)
     if count < 1:
         raise UsageError(f"{count} snapshots")
-    chosen = np.linspace(0, len(grid) - 1, min(count, len(grid))).round().astype(int)
-    return _checked_times(grid[np.unique(chosen)])
+    return _checked_times(grid[evenly(len(grid), count)])
 
 
 def _rates(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class Barycentric:
 def solve_barycentric(
     cores: Sequence[Sequence[Cloud]],
     support: Sequence[np.ndarray],
-    eps: float | Sequence[float] = 0.1,
+    eps: float = 0.1,
     *,
     eps_unit: str = "spread",
     prescribed: Sequence[np.ndarray] | None = None,
@@ -67,9 +68,8 @@ def solve_barycentric(
 ) -> Barycentric:
     """cores: [core][time] clouds; support: per time the barycentre's atoms (m, d).
 
-    eps: one number in `eps_unit` for every edge, or with `absolute` also one per time step, the legs at
-    time k having that of step min(k, s - 2). prescribed: per time the barycentre's weights (m,), or None
-    for the latent mode. reference: exact log-sum-exp. A sweep updates all J s (with `prescribed`
+    eps: of every edge, in `eps_unit` (see `edge_eps`). prescribed: per time the barycentre's weights (m,),
+    or None for the latent mode. reference: exact log-sum-exp. A sweep updates all J s (with `prescribed`
     (J + 1) s) potentials once: 2 s J n m + 2 s m^2 operations.
     """
     J, s = len(cores), len(support)
@@ -77,14 +77,13 @@ def solve_barycentric(
         raise BadData(f"{J} cores with {[len(core) for core in cores]} snapshots, {s} supports")
     bary = [Cloud.of(atoms) for atoms in support]
 
-    def kernel(x: Cloud, y: Cloud, step: int) -> AbsorbedKernel | LogKernel:
-        log_kernel = squared_distances(x.atoms, y.atoms) / -check_eps(
-            _eps(x, y, eps, eps_unit, step)
-        )
+    def kernel(x: Cloud, y: Cloud) -> AbsorbedKernel | LogKernel:
+        of_edge = check_eps(edge_eps(x, y, eps, eps_unit))
+        log_kernel = squared_distances(x.atoms, y.atoms) / -of_edge
         return LogKernel(log_kernel) if reference else AbsorbedKernel(log_kernel)
 
-    chain = [kernel(bary[k], bary[k + 1], k) for k in range(s - 1)]
-    legs = [[kernel(bary[k], x, k) for k, x in enumerate(core)] for core in cores]
+    chain = [kernel(x, y) for x, y in pairwise(bary)]
+    legs = [[kernel(y, x) for y, x in zip(bary, core, strict=True)] for core in cores]
     log_nu = None if prescribed is None else [np.log(np.asarray(w, float)) for w in prescribed]
     messages = _Messages(chain, legs, [[np.log(x.weights) for x in core] for core in cores], log_nu)
     ended = (stopping or Stopping()).repeat(messages.sweep)
@@ -195,11 +194,3 @@ def barycentre_support(clouds: Sequence[Cloud], atoms: int, seed: int = 0) -> np
     random = np.random.default_rng(seed)
     drawn = [c.atoms[random.choice(len(c), atoms, p=c.weights)] for c in clouds]
     return np.unique(np.mean(drawn, axis=0), axis=0)
-
-
-def _eps(x: Cloud, y: Cloud, eps: float | Sequence[float], unit: str, step: int) -> float:
-    if isinstance(eps, (int, float)):
-        return edge_eps(x, y, float(eps), unit)
-    if unit != "absolute":
-        raise UsageError("one eps per step needs eps_unit 'absolute'")
-    return float(eps[min(step, len(eps) - 1)])

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
 from jostle.bridge.solvers._logs import LogKernel
 from jostle.bridge.solvers._sinkhorn import Convergence, Coupling, Stopping, solve_edge
 from jostle.errors import BadData, UsageError
@@ -32,7 +32,7 @@ def edge_eps(x: Cloud, y: Cloud, eps: float, unit: str = "spread") -> float:
     if unit == "spread":
         found = eps * (x.spread + y.spread) / 2
     elif unit == "median":
-        found = eps * float(np.median(squared_distances(x.atoms, y.atoms)))
+        found = eps * median_cost(x, y)
     else:
         raise UsageError(f"eps_unit {unit!r}", fix="One of spread, median, absolute.")
     return found if found > 0 else 1.0

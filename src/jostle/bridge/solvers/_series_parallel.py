@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
 from jostle.bridge.problem._thin import thinned
 from jostle.bridge.solvers._logs import log_matmul, log_sum_exp
 from jostle.bridge.solvers._path import marginal_error
@@ -166,5 +166,4 @@ def _eps(x: Cloud, y: Cloud, eps: float, unit: str) -> float:
         return check_eps(eps)
     if unit != "spread":
         raise UsageError(f"eps_unit {unit!r}", fix="One of spread, absolute.")
-    median = float(np.median(squared_distances(x.atoms, y.atoms)))
-    return check_eps(max(eps * (x.spread + y.spread) / 2, 0.2 * median) or 1.0)
+    return check_eps(max(eps * (x.spread + y.spread) / 2, 0.2 * median_cost(x, y)) or 1.0)

@@ -51,6 +51,9 @@ class Convergence:
         return self.status == "converged"
 
 
+EXACT = Convergence("converged", 0.0, 0.0, 0)  # of a coupling that no solver was needed for
+
+
 @dataclass(frozen=True)
 class Stopping:
     """When a solver stops: Hilbert residual under `hilbert`, or L1 marginal error under `marginal_l1`
@@ -188,7 +191,7 @@ def solve_edge(
     log_mu, log_nu = np.log(x.weights), np.log(y.weights)
     if len(x) == 1 or len(y) == 1:
         product = log_mu[:, None] + log_nu
-        return Coupling(x, y, product, eps, median, Convergence("converged", 0.0, 0.0, 0))
+        return Coupling(x, y, product, eps, median, EXACT)
     log_kernel = _log_kernel(x, y, cost, eps, squared=not euclid)
     kernel = LogKernel(log_kernel) if reference else AbsorbedKernel(log_kernel)
     f, g, convergence = sinkhorn(

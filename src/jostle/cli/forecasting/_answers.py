@@ -55,7 +55,7 @@ def said(found: Distribution, limits: Mapping[str, float], atoms: int | None) ->
         "covariance": found.covariance.tolist(),
         "limits_per_second": dict(limits) or None,
         "exceedance_ratio": found.exceedance_ratio(limits) if limits else None,
-        "details": dict(found.details or {}),
+        "details": dict(found.details),
         "warnings": list(found.warnings),
     }
     if atoms is not None:

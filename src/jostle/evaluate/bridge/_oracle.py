@@ -114,7 +114,7 @@ def barycentric_error(
     worst = 0.0
     for reference in (False, True):
         solved = solve_barycentric(
-            cores, support, [eps] * (s - 1), eps_unit="absolute", prescribed=weights,
+            cores, support, eps, eps_unit="absolute", prescribed=weights,
             stopping=TIGHT, reference=reference,
         )  # fmt: skip
         for k in range(s):
