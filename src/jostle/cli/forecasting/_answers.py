@@ -1,4 +1,4 @@
-"""What `jostle forecast` says: tables for people, documents for programs."""
+"""What `jostle forecast` says: tables, or documents for programs."""
 
 from __future__ import annotations
 
@@ -34,16 +34,18 @@ def print_totals(totals: Sequence[Total], capacities: Mapping[str, float]) -> No
     for time, total, over, both in totals:
         rows += _lines(total, time)
         for name, found in over.items():
-            said = f"{found.ratio:.4f}"
+            text = f"{found.ratio:.4f}"
             if found.high_ratio - found.low_ratio > 1e-4:
-                said += f" ({found.low_ratio:.4f} to {found.high_ratio:.4f})"
-            rows.append(["", f"P({name} > {capacities[name]:g})", said, *[""] * 5])
+                text += f" ({found.low_ratio:.4f} to {found.high_ratio:.4f})"
+            rows.append(["", f"P({name} > {capacities[name]:g})", text, *[""] * 5])
         if both is not None:
             rows.append(["", "P(any of them)", f"{both:.4f}", *[""] * 5])
     _table(rows)
 
 
-def said(found: Distribution, limits: Mapping[str, float], atoms: int | None) -> dict[str, Any]:
+def answer_document(
+    found: Distribution, limits: Mapping[str, float], atoms: int | None
+) -> dict[str, Any]:
     """An answer as a document; atoms: also as so many of them."""
     document = {
         "time_seconds": found.time_seconds,
@@ -64,7 +66,7 @@ def said(found: Distribution, limits: Mapping[str, float], atoms: int | None) ->
     return document
 
 
-def said_total(
+def total_document(
     time: float,
     total: Distribution,
     over: Mapping[str, Exceedance],

@@ -1,12 +1,15 @@
-"""What `jostle forecast` is asked about: traces or saved forecasts, by workload, platform and company."""
+"""What `jostle forecast` is asked about: traces or saved forecasts, by workload, platform and co-runners."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from jostle._options import Flag, Short
 
 if TYPE_CHECKING:
     from jostle.bridge import Bridge, Contexts, Forecast
@@ -22,13 +25,28 @@ Period = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Which traced runs are asked about; beside: None for any one set of co-runners."""
+
+    workload: Annotated[
+        tuple[str, ...], "What runs; repeat for several.  [default: the only one]", Short("-w")
+    ] = ()
+    platform: Annotated[str | None, "Where.  [default: the only one]", Short("-p")] = None
+    beside: Annotated[
+        tuple[str, ...] | None,
+        "A co-runner; repeat for more.  [default: any one set]",
+        Short("-b"),
+    ] = None
+    windows: Annotated[
+        bool,
+        "Members traced side by side are the cores of one run.",
+        Flag("--windows/--no-windows"),
+    ] = False
+
+
 def fitted_ones(
-    datasets: Sequence[Path],
-    workloads: Sequence[str] | None,
-    platform: str | None,
-    beside: list[str] | None,
-    windows: bool,
-    settings: Bridge,
+    datasets: Sequence[Path], chosen: Chosen, settings: Bridge
 ) -> list[tuple[str, Forecast]]:
     """(name, forecast) of every workload asked for, in the order of the folders and then of the names."""
     import jostle
@@ -40,13 +58,11 @@ def fitted_ones(
     for folder in datasets:
         is_saved = (folder / "forecast.json").is_file()
         read[folder] = Forecast.load(folder) if is_saved else read_traces(folder)
-    known = {
-        name
-        for one in read.values()
-        if not isinstance(one, Forecast)
-        for name in one.traced.column("workload").to_pylist()
+    names = {
+        folder: _workloads(one) for folder, one in read.items() if not isinstance(one, Forecast)
     }
-    for name in workloads or ():
+    known = set().union(*names.values())
+    for name in chosen.workload:
         if name not in known:
             raise UnknownName("workload", name, sorted(known))
     fitted: list[tuple[str, Forecast]] = []
@@ -56,56 +72,49 @@ def fitted_ones(
         if isinstance(one, Forecast):
             fitted.append((folder.name, one))
             continue
-        here = set(one.traced.column("workload").to_pylist())
-        asked = [name for name in workloads or () if name in here] if workloads else [None]
-        for name in asked:
+        for name in (
+            [n for n in chosen.workload if n in names[folder]] if chosen.workload else [None]
+        ):
             if (folder, name) not in made:
-                chosen = _chosen(one, name, platform, beside, windows)
-                made[folder, name] = jostle.forecast(chosen, settings)
+                made[folder, name] = jostle.forecast(_select(one, name, chosen), settings)
             fitted.append((name or folder.resolve().name, made[folder, name]))
     return fitted
 
 
-def _chosen(
-    traces: Traces,
-    workload: str | None,
-    platform: str | None,
-    beside: list[str] | None,
-    windows: bool,
-) -> Traces | Windows:
+def _workloads(traces: Traces) -> set[str]:
+    return set(traces.traced.column("workload").to_pylist())
+
+
+def _select(traces: Traces, workload: str | None, chosen: Chosen) -> Traces | Windows:
     """Only the runs asked for. Raises UnknownName, BadData where none is left."""
     from jostle.errors import BadData, UnknownName
     from jostle.traces import Windows
 
     rows = traces.traced.to_pylist()
-    if platform is not None:
+    if chosen.platform is not None:
         known = sorted({row["platform"] for row in rows})
-        if platform not in known:
-            raise UnknownName("platform", platform, known)
-        rows = [row for row in rows if row["platform"] == platform]
-    if workload is not None and not windows:
-        rows = [row for row in rows if row["workload"] == workload]
-    company = sorted(beside) if beside is not None else None
-    if company is not None or (windows and workload is not None):
-        kept = []
-        for row in rows:
-            others = sorted(row["corunners"] or [])
-            if windows:  # a window is kept whole: by all its members
-                everyone = sorted([*others, row["workload"]])
-                if workload is not None and workload not in everyone:
-                    continue
-                first = [workload] if workload is not None else []
-                if company is not None and everyone != sorted([*first, *company]):
-                    continue
-            elif others != company:
-                continue
-            kept.append(row)
-        rows = kept
+        if chosen.platform not in known:
+            raise UnknownName("platform", chosen.platform, known)
+        rows = [row for row in rows if row["platform"] == chosen.platform]
+    rows = [row for row in rows if _fits(row, workload, chosen)]
     if not rows:
-        raise BadData("no traced run is of that workload, platform and company")
+        raise BadData("no traced run is of that workload and platform beside those co-runners")
     if len(rows) < len(traces):
         traces = traces.select([row["run_id"] for row in rows])
-    return Windows.of(traces) if windows else traces
+    return Windows.of(traces) if chosen.windows else traces
+
+
+def _fits(row: dict[str, Any], workload: str | None, chosen: Chosen) -> bool:
+    """Whether a run is asked about; of windows, whether its whole window is: by all its members."""
+    others = sorted(row["corunners"] or [])
+    beside = None if chosen.beside is None else sorted(chosen.beside)
+    if not chosen.windows:
+        return workload in (None, row["workload"]) and beside in (None, others)
+    members = sorted([*others, row["workload"]])
+    first = [] if workload is None else [workload]
+    return all(name in members for name in first) and (
+        beside is None or members == sorted([*first, *beside])
+    )
 
 
 def contexts_of(values: Sequence[float], fitted: Sequence[tuple[str, Forecast]]) -> Contexts:
