@@ -88,7 +88,7 @@ def record(folder: Path, name: str, recording: Recording, runs: int) -> None:
 def evaluate(folder: Path, recording: Recording, given: argparse.Namespace) -> None:
     from jostle.bridge import Bridge
     from jostle.cli.console import print_table
-    from jostle.evaluate import score, score_rows, trace_splits
+    from jostle.evaluate import score, score_table, trace_splits
     from jostle.traces import Windows, read_traces
 
     traces = read_traces(folder)
@@ -114,10 +114,9 @@ def evaluate(folder: Path, recording: Recording, given: argparse.Namespace) -> N
             seed=given.seed,
         )  # fmt: skip
         scores = score(folder.name, splits)
-        print(f"\n{folder.name}, {way}: {len(runs)} runs, {given.snapshots} snapshots, "
-              f"{scores.asked - scores.leaks} questions")  # fmt: skip
-        columns, rows = score_rows(scores)
-        print_table(columns, rows, right=range(1, len(columns)))
+        print(f"\n{folder.name}, {way}: {len(runs)} runs, {given.snapshots} snapshots")
+        table = score_table(scores)
+        print_table(table.columns, table.rows, table.right, table.title)
 
 
 if __name__ == "__main__":

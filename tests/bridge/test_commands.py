@@ -11,9 +11,15 @@ import pytest
 
 from jostle.bridge import Bridge, Snapshots
 from jostle.cli._app import run
-from jostle.evaluate import leaks_of_design, published_splits, score, trace_splits
+from jostle.evaluate import (
+    ForecastSplit,
+    HeldOutTime,
+    leaks_of_design,
+    published_splits,
+    score,
+    trace_splits,
+)
 from jostle.evaluate.bridge._data import COUNTERS
-from jostle.evaluate.bridge._scores import Question, Split
 from jostle.traces import Traces, write_traces
 
 SMALL = ["--component", "instructions", "--component", "llc-misses", "--snapshots", "5"]
@@ -87,19 +93,18 @@ def test_evaluate_refuses_unknown_data(name: str) -> None:
 def test_a_leak_is_left_out(phases: Traces) -> None:
     split = trace_splits(phases, 5, method=Bridge(components=COUNTERS), splits=1, times=6)[0]
     shot = split.forecast.snapshots.of(0)[1].cloud
-    leak = Question(0.3, 0, shot, shot, leaks=True)
-    found = score("leaky", [Split(split.forecast, [*split.questions, leak])])
+    leak = HeldOutTime(0.3, 0, shot, shot, leaks=True)
+    found = score("leaky", [ForecastSplit(split.forecast, [*split.held_out, leak])])
     assert found.leaks == 1
-    assert len(found.w2["oracle"]) == len(split.questions)
+    assert len(found.errors["oracle"]) == len(split.held_out)
     assert found.paired("ot") == (0.0, 0.0)
 
 
 def test_splits_share_no_run(phases: Traces) -> None:
     """The oracle is A's, the truth is B's: no state of the one is among the other's."""
-    for question in trace_splits(phases, 5, method=Bridge(components=COUNTERS), splits=2, times=4)[
-        1
-    ].questions:
-        a, b = question.oracle.atoms[:, 0], question.truth.atoms[:, 0]
+    split = trace_splits(phases, 5, method=Bridge(components=COUNTERS), splits=2, times=4)[1]
+    for held_out in split.held_out:
+        a, b = held_out.oracle.atoms[:, 0], held_out.truth.atoms[:, 0]
         assert not np.intersect1d(a, b).size
 
 
@@ -113,7 +118,7 @@ def _published() -> Path:
 def test_the_published_design_leaks_eight_of_twenty_five() -> None:
     assert [len(leaks_of_design(_published(), k)) for k in range(5)] == [0, 5, 10, 6, 8]
     split = published_splits(_published(), 4, splits=1)[0]
-    assert sum(not question.leaks for question in split.questions) == 14
+    assert sum(not held_out.leaks for held_out in split.held_out) == 14
 
 
 def test_from_arrays_checks() -> None:

@@ -8,6 +8,7 @@ right picture. Both are traces like any recorded ones, with the clock as a count
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -20,6 +21,13 @@ COUNTERS = ("instructions", "llc-requests", "llc-misses")
 UNITS = np.array([2e9, 5e6, 1e6])  # typical rates per second
 PAPER_SCALE = {"instructions": 1e-8, "llc-requests": 1e-6, "llc-misses": 1e-5}  # counts per 10 ms
 CYCLES = 5
+LENGTH_SECONDS, INTERVAL_SECONDS = 3.0, 0.01  # of made runs and their samples
+PHASES = 6
+NOISE, MEMORY = (
+    0.15,
+    0.8,
+)  # of made samples: the deviation of their log, and what stays of it in the next one
+Folder = str | os.PathLike[str]
 
 
 def phase_program(
@@ -27,9 +35,7 @@ def phase_program(
     *,
     jitter: float,
     seed: int = 0,
-    phases: int = 6,
-    length_seconds: float = 3.0,
-    interval_seconds: float = 0.01,
+    length_seconds: float = LENGTH_SECONDS,
     cores: int = 1,
 ) -> Traces:
     """Repeated runs of one phase program. jitter: standard deviation of the log of a phase's length.
@@ -38,79 +44,66 @@ def phase_program(
     more runs have the same first ones.
     """
     program = np.random.default_rng([seed, 1])
-    means = program.gamma(2.0, 0.5, size=(cores, phases, 3)) + 0.1
-    lengths = program.dirichlet(np.full(phases, 20.0)) * length_seconds
+    means = program.gamma(2.0, 0.5, size=(cores, PHASES, 3)) + 0.1
+    lengths = program.dirichlet(np.full(PHASES, 20.0)) * length_seconds
     traces = []
     for run in range(runs):
         random = np.random.default_rng([seed, 2, run])
-        own = lengths * np.exp(jitter * random.standard_normal(phases))
+        own = lengths * np.exp(jitter * random.standard_normal(PHASES))
         ends = np.cumsum(own)
-        n = int(np.ceil(ends[-1] / interval_seconds))
-        time = interval_seconds * np.arange(1, n + 1)
-        index = np.minimum(np.searchsorted(ends, time), phases - 1)
+        n = int(np.ceil(ends[-1] / INTERVAL_SECONDS))
+        time = INTERVAL_SECONDS * np.arange(1, n + 1)
+        index = np.minimum(np.searchsorted(ends, time), PHASES - 1)
         before = np.append(0, index[:-1])
         beats = index - before
         # A sample in which a mark falls has parts of two phases.
-        part = ((ends[before] - (time - interval_seconds)) / interval_seconds)[:, None]
+        part = ((ends[before] - (time - INTERVAL_SECONDS)) / INTERVAL_SECONDS)[:, None]
         part = np.where((before == index)[:, None], 1.0, part)
         for core in range(cores):
-            effect = np.exp(0.10 * random.standard_normal((phases, 3)))
-            noise = _autoregressive(random, n, 0.15, 0.8)
+            effect = np.exp(0.10 * random.standard_normal((PHASES, 3)))
+            noise = _autoregressive(random, n)
             use = means[core] * effect
             level = (part * use[before] + (1 - part) * use[index]) * np.exp(noise) * UNITS
-            traces.append(_trace(run, core, time, interval_seconds, level, beats, ends[-1]))
+            traces.append(_trace(run, core, time, level, beats, ends[-1]))
     return Traces.from_traces(traces)
 
 
 def drift(
-    runs: int,
-    *,
-    seed: int = 0,
-    length_seconds: float = 3.0,
-    interval_seconds: float = 0.01,
-    cores: int = 1,
+    runs: int, *, seed: int = 0, length_seconds: float = LENGTH_SECONDS, cores: int = 1
 ) -> Traces:
     """Repeated runs whose rates move smoothly: a slow wave per counter, 10% per run, 15% noise."""
     program = np.random.default_rng([seed, 3])
     waves = program.uniform(0.6, 1.6, size=(cores, 3))
     offsets = program.uniform(0, 2 * np.pi, size=(cores, 3))
     traces = []
-    n = round(length_seconds / interval_seconds)
-    time = interval_seconds * np.arange(1, n + 1)
+    n = round(length_seconds / INTERVAL_SECONDS)
+    time = INTERVAL_SECONDS * np.arange(1, n + 1)
     for run in range(runs):
         random = np.random.default_rng([seed, 4, run])
         for core in range(cores):
             turn = 2 * np.pi * time[:, None] / length_seconds * waves[core] + offsets[core]
             effect = np.exp(0.10 * random.standard_normal(3))
-            noise = _autoregressive(random, n, 0.15, 0.8)
+            noise = _autoregressive(random, n)
             level = (1 + 0.6 * np.sin(turn)) * effect * np.exp(noise) * UNITS
             beats = np.zeros(n)
-            traces.append(_trace(run, core, time, interval_seconds, level, beats, length_seconds))
+            traces.append(_trace(run, core, time, level, beats, length_seconds))
     return Traces.from_traces(traces)
 
 
-def _autoregressive(
-    random: np.random.Generator, n: int, deviation: float, memory: float
-) -> np.ndarray:
+def _autoregressive(random: np.random.Generator, n: int) -> np.ndarray:
     """(n, 3) stationary AR(1) noise."""
-    shocks = random.standard_normal((n, 3)) * deviation * np.sqrt(1 - memory**2)
+    shocks = random.standard_normal((n, 3)) * NOISE * np.sqrt(1 - MEMORY**2)
     noise = np.empty((n, 3))
-    noise[0] = random.standard_normal(3) * deviation
+    noise[0] = random.standard_normal(3) * NOISE
     for t in range(1, n):
-        noise[t] = memory * noise[t - 1] + shocks[t]
+        noise[t] = MEMORY * noise[t - 1] + shocks[t]
     return noise
 
 
 def _trace(
-    run: int,
-    core: int,
-    time: np.ndarray,
-    interval: float,
-    rates: np.ndarray,
-    beats: np.ndarray,
-    end: float,
+    run: int, core: int, time: np.ndarray, rates: np.ndarray, beats: np.ndarray, end: float
 ) -> Trace:
-    counters = {name: rates[:, i] * interval for i, name in enumerate(COUNTERS)}
+    counters = {name: rates[:, i] * INTERVAL_SECONDS for i, name in enumerate(COUNTERS)}
     return Trace(
         run_id=f"run-{run:05d}",
         core=core,
@@ -120,14 +113,12 @@ def _trace(
         window_id=None,
         runtime_seconds=float(max(end, time[-1])),
         time_seconds=time,
-        interval_seconds=np.full(len(time), interval),
+        interval_seconds=np.full(len(time), INTERVAL_SECONDS),
         counters=counters | {"beats": beats.astype(np.float64)},
     )
 
 
-def read_published(
-    folder: str | os.PathLike[str], between: int
-) -> tuple[np.ndarray, list[np.ndarray], list[str]]:
+def read_published(folder: Folder, between: int) -> tuple[np.ndarray, list[np.ndarray], list[str]]:
     """The published snapshots with `between` of them inside each control cycle.
 
     Returns times in cycles (s,), the clouds (500, 3) in counts per 10 ms, and a fingerprint of each cloud's
@@ -151,6 +142,4 @@ def read_published(
 
 def fingerprint(atoms: np.ndarray) -> str:
     """The same for the same numbers in the same order."""
-    import hashlib
-
     return hashlib.sha256(np.ascontiguousarray(atoms, np.float64).tobytes()).hexdigest()[:16]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from jostle.bridge import (
     solve_series_parallel,
 )
 from jostle.evaluate.bridge._data import COUNTERS, PAPER_SCALE, drift, read_published
-from jostle.evaluate.study._drawing import plotting, save
+from jostle.evaluate.study._drawing import legend_above, plotting, save
 from jostle.traces import LEVELS
 
+GRID_SECONDS = np.linspace(0.01, 2.99, 7)  # snapshots of made traces
 BANDS = ((0.05, 0.95, 0.15), (0.25, 0.75, 0.3))
 
 
@@ -74,15 +75,12 @@ def draw_forecast(
         plot.set_ylim(bottom=0)
     for last_row in axes[-1]:
         last_row.set_xlabel("seconds since the run began")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.tight_layout()
-    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(labels))
+    legend_above(figure)
     return save(figure, folder, name)
 
 
 def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> list[Path]:
     """Figure 6 (the path, on the published snapshots or made ones) and 10 (both multi-core graphs)."""
-    plt = plotting()
     stop = Stopping(hilbert=1e-12, marginal_l1=0.0, sweeps=400)
     if published is not None:
         _, arrays, _ = read_published(published, 4)
@@ -92,30 +90,22 @@ def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> l
     else:
         alike = "eps 0.1 on every edge"
         clouds = _cores(1, 12, 200, seed)[0]
-    figure, axis = plt.subplots(figsize=(4.2, 3.0))
-    for number, (label, eps, unit) in enumerate(
-        ((alike, 0.1, "absolute"), ("eps 0.1 spread", 0.1, "spread"))
-    ):
-        histories = [
-            solve_edge(x, y, edge_eps(x, y, eps, unit), stopping=stop).convergence.residuals
+    by_edge = {
+        label: [
+            solve_edge(x, y, edge_eps(x, y, 0.1, unit), stopping=stop).convergence.residuals
             for x, y in pairwise(clouds)
         ]
-        _residuals(axis, histories, label, f"C{number}")
-    axis.set_ylabel("Hilbert residual, worst edge")
-    axis.set_xlabel("sweep")
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        for label, unit in ((alike, "absolute"), ("eps 0.1 spread", "spread"))
+    }
+    figure = _residuals(by_edge, "Hilbert residual, worst edge")
     drawn = save(figure, folder, "figure-6-convergence-path")
     cores = _cores(4, 7, 150, seed)
     support = [barycentre_support([core[k] for core in cores], 200, seed) for k in range(7)]
     inner = [core[1:-1] for core in cores]
     barycentric = solve_barycentric(cores, support, stopping=stop).convergence
     series = solve_series_parallel(inner, cores[0][0], cores[0][-1], stopping=stop).convergence
-    figure, axis = plt.subplots(figsize=(4.2, 3.0))
-    _residuals(axis, [barycentric.residuals], "barycentric", "C0")
-    _residuals(axis, [series.residuals], "series-parallel", "C1")
-    axis.set_ylabel("Hilbert residual")
-    axis.set_xlabel("sweep")
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    graphs = {"barycentric": [barycentric.residuals], "series-parallel": [series.residuals]}
+    figure = _residuals(graphs, "Hilbert residual")
     return drawn + save(figure, folder, "figure-10-convergence-multicore")
 
 
@@ -134,21 +124,18 @@ def draw_predicted(folder: Path, *, published: Any = None, seed: int = 0) -> lis
         ]
     else:
         made = drift(400, seed=seed)
-        seen, unseen = (made.select(part) for part in (made.run_ids[:200], made.run_ids[200:]))
-        asked = np.array([0.75, 1.25, 1.75, 2.25])
-        forecast = Forecast(
-            Snapshots.from_traces(seen, COUNTERS, np.linspace(0.01, 2.99, 7)), Bridge()
-        )
-        measured = Snapshots.from_traces(unseen, COUNTERS, asked).of(0)
+        train, test = (made.select(part) for part in (made.run_ids[:200], made.run_ids[200:]))
+        moments = np.array([0.75, 1.25, 1.75, 2.25])
+        forecast = Forecast(Snapshots.from_traces(train, COUNTERS, GRID_SECONDS), Bridge())
+        measured = Snapshots.from_traces(test, COUNTERS, moments).of(0)
         rows = [
             (f"{at:.2f} s", forecast.at(float(at)).cloud, shot.cloud)
-            for at, shot in zip(asked, measured, strict=True)
+            for at, shot in zip(moments, measured, strict=True)
         ]
     drawn = save(_histograms(rows, COUNTERS), folder, "figure-7-predicted-path")
     traces = drift(200, seed=seed, cores=4)
-    grid = np.linspace(0.01, 2.99, 7)
-    at = float((grid[2] + grid[3]) / 2)
-    shots = Snapshots.from_traces(traces, COUNTERS, np.union1d(grid, [at]))
+    at = float((GRID_SECONDS[2] + GRID_SECONDS[3]) / 2)
+    shots = Snapshots.from_traces(traces, COUNTERS, np.union1d(GRID_SECONDS, [at]))
     k = int(np.searchsorted(shots.times_seconds, at))
     for graph in ("barycentric", "series_parallel"):
         forecast = Forecast(shots.without(k), Bridge(graph=graph))
@@ -171,33 +158,33 @@ def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[s
         for column, axis in enumerate(line):
             both = np.concatenate([guess.atoms[:, column], truth.atoms[:, column]])
             bins = np.linspace(both.min(), both.max() + 1e-9, 31)
-            settings = {"bins": bins, "density": True}
-            a, b = truth, guess
-            axis.hist(
-                a.atoms[:, column], weights=a.weights, color="0.75", label="measured", **settings
-            )
-            axis.hist(
-                b.atoms[:, column], weights=b.weights, histtype="step", color="C0",
-                label="predicted", **settings,
-            )  # fmt: skip
+            for cloud, look in (
+                (truth, {"color": "0.75", "label": "measured"}),
+                (guess, {"color": "C0", "label": "predicted", "histtype": "step"}),
+            ):
+                values = cloud.atoms[:, column]
+                axis.hist(values, bins, weights=cloud.weights, density=True, **look)
             axis.set_yticks([])
             axis.xaxis.set_major_locator(MaxNLocator(4))
             axis.xaxis.set_major_formatter(EngFormatter(sep=" "))
         line[0].set_ylabel(label)
     for axis, component in zip(axes[-1], components, strict=True):
         axis.set_xlabel(component)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.tight_layout()
-    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    legend_above(figure)
     return figure
 
 
-def _residuals(axis: Any, histories: Sequence[Sequence[float]], label: str, colour: str) -> None:
-    longest = max((len(history) for history in histories), default=0)
-    worst = [
-        max((h[i] if i < len(h) else 0.0) for h in histories if len(h)) for i in range(longest)
-    ]
-    axis.semilogy(range(1, longest + 1), np.maximum(worst, 1e-16), label=label, color=colour)
+def _residuals(histories: Mapping[str, Sequence[Sequence[float]]], label: str) -> Any:
+    """A curve for each entry: the worst residual of any of its histories, sweep by sweep."""
+    figure, axis = plotting().subplots(figsize=(4.2, 3.0))
+    for number, (name, each) in enumerate(histories.items()):
+        worst = [max(residuals) for residuals in zip_longest(*each, fillvalue=0.0)]
+        sweeps = range(1, len(worst) + 1)
+        axis.semilogy(sweeps, np.maximum(worst, 1e-16), label=name, color=f"C{number}")
+    axis.set_ylabel(label)
+    axis.set_xlabel("sweep")
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    return figure
 
 
 def _cores(cores: int, s: int, n: int, seed: int) -> list[list[Cloud]]:

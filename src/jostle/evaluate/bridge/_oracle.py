@@ -7,7 +7,7 @@ other until its marginals are right, and summed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -79,12 +79,8 @@ def path_error(random: np.random.Generator, s: int, eps: float) -> float:
     tensor = tensor_sinkhorn([len(c) for c in clouds], edges, marginals)
     by_edges = solve_path(clouds, [eps] * (s - 1), stopping=TIGHT)
     jointly, _ = solve_path_jointly(clouds, [eps] * (s - 1), stopping=TIGHT)
-    worst = 0.0
-    for k in range(s - 1):
-        truth = pair(tensor, k, k + 1)
-        worst = max(worst, _gap(np.exp(by_edges[k].log_coupling), truth))
-        worst = max(worst, _gap(np.exp(jointly[k]), truth))
-    return worst
+    laws = [(k, k + 1, edge.log_coupling) for k, edge in enumerate(by_edges)]
+    return _largest_gap(tensor, laws + [(k, k + 1, log) for k, log in enumerate(jointly)])
 
 
 def barycentric_error(
@@ -95,67 +91,55 @@ def barycentric_error(
     support = [random.normal(size=(m, 2)) * 0.5 for _ in range(s)]
     cores = [[random_cloud(random, 3) for _ in range(s)] for _ in range(J)]
     weights = [random.dirichlet(np.full(m, 4.0)) for _ in range(s)] if prescribed else None
-    node = {(-1, k): k for k in range(s)} | {
-        (j, k): s + j * s + k for j in range(J) for k in range(s)
-    }
     bary = [Cloud.of(atoms) for atoms in support]
-    edges: list[Edge] = [
-        (node[-1, k], node[-1, k + 1], -cost(bary[k], bary[k + 1]) / eps) for k in range(s - 1)
-    ]
-    edges += [
-        (node[-1, k], node[j, k], -cost(bary[k], cores[j][k]) / eps)
-        for j in range(J)
-        for k in range(s)
-    ]
-    marginals = {node[j, k]: cores[j][k].weights for j in range(J) for k in range(s)}
-    if weights is not None:
-        marginals |= {node[-1, k]: weights[k] for k in range(s)}
+
+    def node(j: int, k: int) -> int:  # after those of the barycentre, 0 to s - 1
+        return s + j * s + k
+
+    places = list(product(range(J), range(s)))
+    edges = [(k, k + 1, -cost(x, y) / eps) for k, (x, y) in enumerate(pairwise(bary))]
+    edges += [(k, node(j, k), -cost(bary[k], cores[j][k]) / eps) for j, k in places]
+    marginals = {node(j, k): cores[j][k].weights for j, k in places}
+    marginals |= dict(enumerate(weights or ()))
     tensor = tensor_sinkhorn([m] * s + [3] * (J * s), edges, marginals)
-    worst = 0.0
+    laws: list[Edge] = []
     for reference in (False, True):
         solved = solve_barycentric(
             cores, support, eps, eps_unit="absolute", prescribed=weights,
             stopping=TIGHT, reference=reference,
         )  # fmt: skip
-        for k in range(s):
-            for j in range(J):
-                truth = pair(tensor, node[-1, k], node[j, k])
-                worst = max(worst, _gap(np.exp(solved.leg(j, k)), truth))
-        for k in range(s - 1):
-            truth = pair(tensor, k, k + 1)
-            worst = max(worst, _gap(np.exp(solved.barycentre_coupling(k)), truth))
-            for j in range(J):
-                truth = pair(tensor, node[j, k], node[j, k + 1])
-                worst = max(worst, _gap(np.exp(solved.core_coupling(j, k)), truth))
-    return worst
+        laws += [(k, node(j, k), solved.leg(j, k)) for j, k in places]
+        laws += [(k, k + 1, solved.barycentre_coupling(k)) for k in range(s - 1)]
+        laws += [
+            (node(j, k), node(j, k + 1), solved.core_coupling(j, k)) for j, k in places if k < s - 1
+        ]
+    return _largest_gap(tensor, laws)
 
 
 def series_parallel_error(random: np.random.Generator, J: int, s: int, eps: float) -> float:
     """The same for the series-parallel bridge: all couplings of all chains."""
     source, sink = random_cloud(random, 3), random_cloud(random, 4)
     chains = [[random_cloud(random, 3) for _ in range(s - 2)] for _ in range(J)]
-    inner = {(j, k): 2 + j * (s - 2) + k for j in range(J) for k in range(s - 2)}
-    numbers = [[0, *(inner[j, k] for k in range(s - 2)), 1] for j in range(J)]
-    nodes = [[source, *chain, sink] for chain in chains]
-    edges = [
-        (number[k], number[k + 1], -cost(node[k], node[k + 1]) / eps)
-        for number, node in zip(numbers, nodes, strict=True)
-        for k in range(s - 1)
-    ]
     flat = [source, sink, *(cloud for chain in chains for cloud in chain)]
+    # The numbers of each chain's nodes in `flat`, from source to sink.
+    numbers = [[0, *range(2 + j * (s - 2), 2 + (j + 1) * (s - 2)), 1] for j in range(J)]
+    edges = [
+        (a, b, -cost(flat[a], flat[b]) / eps) for number in numbers for a, b in pairwise(number)
+    ]
     marginals = {i: cloud.weights for i, cloud in enumerate(flat)}
     tensor = tensor_sinkhorn([len(cloud) for cloud in flat], edges, marginals)
     solved = solve_series_parallel(chains, source, sink, eps, eps_unit="absolute", stopping=TIGHT)
-    worst = 0.0
-    for j in range(J):
-        for k in range(s - 1):
-            truth = pair(tensor, numbers[j][k], numbers[j][k + 1])
-            worst = max(worst, _gap(np.exp(solved.couplings[j][k]), truth))
-    return worst
+    laws = [
+        (a, b, log)
+        for number, couplings in zip(numbers, solved.couplings, strict=True)
+        for (a, b), log in zip(pairwise(number), couplings, strict=True)
+    ]
+    return _largest_gap(tensor, laws)
 
 
-def _gap(found: np.ndarray, truth: np.ndarray) -> float:
-    return float(np.abs(found - truth).max())
+def _largest_gap(tensor: np.ndarray, laws: Sequence[Edge]) -> float:
+    """Of joint laws (node, node, log) from those of the tensor."""
+    return max(float(np.abs(np.exp(log) - pair(tensor, i, j)).max()) for i, j, log in laws)
 
 
 def brute_force_errors(

@@ -1,7 +1,7 @@
 """What a forecast must beat: simple ways to say what a workload uses between two snapshots.
 
 Each takes the training snapshots and a time, and gives a cloud in the snapshots' units. Those that are
-methods of the bridge room themselves (nearest, mixture, exact transport, spline) are asked there.
+methods of the bridge room themselves (nearest, mixture, exact transport, spline) are called there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jostle.bridge import Cloud, Distribution, Forecast, Snapshots, few
+from jostle.bridge import Cloud, Distribution, Forecast, Snapshot, Snapshots, few
 
 POOL = 500  # atoms of a pooled baseline
 
@@ -32,16 +32,17 @@ def same_phase(forecast: Forecast, core: int, time: float, period: float) -> Clo
     return few(Cloud.of(np.concatenate(clouds)), POOL, 0) if clouds else None
 
 
-def _interval(snapshots: Snapshots, core: int, time: float) -> tuple[Cloud, Cloud, float]:
+def _around(snapshots: Snapshots, core: int, time: float) -> tuple[Snapshot, Snapshot, float]:
+    """The snapshots before and after, and the share of the time between them that has passed."""
     times, shots = snapshots.times_seconds, snapshots.of(core)
     k = int(np.clip(np.searchsorted(times, time, side="right") - 1, 0, len(times) - 2))
-    lam = float((time - times[k]) / (times[k + 1] - times[k]))
-    return shots[k].cloud, shots[k + 1].cloud, lam
+    return shots[k], shots[k + 1], float((time - times[k]) / (times[k + 1] - times[k]))
 
 
 def independent(snapshots: Snapshots, core: int, time: float) -> Cloud:
     """Displacement under the product of the two snapshots: each atom paired at random."""
-    x, y, lam = _interval(snapshots, core, time)
+    before, after, lam = _around(snapshots, core, time)
+    x, y = before.cloud, after.cloud
     random = np.random.default_rng(0)
     size = max(len(x), len(y))
     i, j = random.choice(len(x), size, p=x.weights), random.choice(len(y), size, p=y.weights)
@@ -50,18 +51,17 @@ def independent(snapshots: Snapshots, core: int, time: float) -> Cloud:
 
 def run_paired(snapshots: Snapshots, core: int, time: float) -> Cloud | None:
     """Each run on the line between its own two states; None where runs are not known."""
-    times, shots = snapshots.times_seconds, snapshots.of(core)
-    k = int(np.clip(np.searchsorted(times, time, side="right") - 1, 0, len(times) - 2))
-    lam = float((time - times[k]) / (times[k + 1] - times[k]))
-    _, i, j = np.intersect1d(shots[k].runs, shots[k + 1].runs, return_indices=True)
+    before, after, lam = _around(snapshots, core, time)
+    _, i, j = np.intersect1d(before.runs, after.runs, return_indices=True)
     if len(i) < 2:
         return None
-    return Cloud.of((1 - lam) * shots[k].cloud.atoms[i] + lam * shots[k + 1].cloud.atoms[j])
+    return Cloud.of((1 - lam) * before.cloud.atoms[i] + lam * after.cloud.atoms[j])
 
 
 def gaussian(snapshots: Snapshots, core: int, time: float) -> Cloud:
     """The Gaussians of the two snapshots, interpolated by the Bures geodesic: x moved by its linear map."""
-    x, y, lam = _interval(snapshots, core, time)
+    before, after, lam = _around(snapshots, core, time)
+    x, y = before.cloud, after.cloud
     unit = np.sqrt(np.maximum(np.diag(x.covariance) + np.diag(y.covariance), 1e-300))
     a = x.covariance / np.outer(unit, unit) + 1e-9 * np.eye(len(unit))
     b = y.covariance / np.outer(unit, unit) + 1e-9 * np.eye(len(unit))
@@ -84,8 +84,8 @@ def _root(matrix: np.ndarray) -> np.ndarray:
 
 def quantile(snapshots: Snapshots, core: int, time: float) -> Cloud:
     """Every component's quantiles interpolated by itself, joined by the ranks of the nearer snapshot."""
-    x, y, lam = _interval(snapshots, core, time)
-    near, far, share = (x, y, lam) if lam < 0.5 else (y, x, 1 - lam)
+    x, y, lam = _around(snapshots, core, time)
+    near, far, share = (x.cloud, y.cloud, lam) if lam < 0.5 else (y.cloud, x.cloud, 1 - lam)
     atoms = np.empty_like(near.atoms)
     for column in range(atoms.shape[1]):
         rank = near.atoms[:, column].argsort(kind="stable").argsort(kind="stable")

@@ -35,6 +35,14 @@ def plotting() -> Any:
     return plt
 
 
+def legend_above(figure: Any) -> None:
+    """One legend for all plots, in a row above them."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.tight_layout()
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    figure.legend(handles, labels, ncols=len(labels), **place)
+
+
 def save(figure: Any, folder: Path, name: str) -> list[Path]:
     """PNG and SVG under folder/figures."""
     home = folder / "figures"
