@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from jostle._options import Flag, Limits
 from jostle._report import Report, Table
 from jostle.errors import UsageError
+from jostle.evaluate.study._contract import document
 from jostle.progress import Progress
 
 MADE = ("phases-1-7", "phases-5-7", "phases-15-7", "drift-7")
@@ -99,16 +100,15 @@ class BridgeStudy:
         if self.figures is not None:
             for draw in (draw_convergence, draw_predicted):
                 drawn += draw(self.figures, published=self.published, seed=self.seed)
-        document = {
-            "schema": "evaluate/v1",
-            "name": self.name,
-            "data": list(self.data),
-            "seed": self.seed,
-            "metrics": metrics,
-            "scores": [score_document(one) for one in scores],
+        found = document(
+            self,
+            list(self.data),
+            self.seed,
+            metrics=metrics,
+            scores=[score_document(one) for one in scores],
             **papers,
-            "figures": [str(path) for path in drawn],
-        }
+            figures=[str(path) for path in drawn],
+        )
         shown: list[Table | str] = [score_table(one) for one in scores]
         plain = [[k, f"{v:.3g}"] for k, v in metrics.items() if not k.startswith("w2_")]
         shown.append(Table(["metric", "value"], plain, right=(1,)))
@@ -116,7 +116,7 @@ class BridgeStudy:
             shown += _second(papers["table_2"])
         if "table_3" in papers:
             shown.append(_third(papers["table_3"]))
-        return Report(document, shown, drawn)
+        return Report(found, shown, drawn)
 
     def _splits(self, name: str) -> tuple[str, Any]:
         """(name, splits) of one of the data sets."""
