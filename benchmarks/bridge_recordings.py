@@ -72,15 +72,15 @@ def main() -> None:
 
 def record(folder: Path, name: str, recording: Recording, runs: int) -> None:
     """Nothing where the folder holds traces already."""
-    from jostle.measure import trace
+    from jostle.measure import TraceOptions, trace
     from jostle.traces import write_traces
 
     if (folder / "traced_runs").is_dir():
         return
     found = trace(
         [f"{name}={recording.program}"] * recording.members,
-        runs=runs,
-        progress=lambda done, total: print(f"{name}: window {done + 1} of {total}", flush=True),
+        TraceOptions(runs=runs),
+        progress=lambda done, total, _: print(f"{name}: window {done + 1} of {total}", flush=True),
     )
     write_traces(folder, found)
 

@@ -11,7 +11,7 @@ import pytest
 from jostle.measure import Tolerance
 from jostle.measure.window._estimate import beats_done, contamination, estimate
 from jostle.measure.window._placement import balanced_groups, phases
-from jostle.measure.window._window import worst_status
+from jostle.measure.window._results import worst_status
 
 MILLISECOND = 1_000_000
 BEGIN, END = 50 * MILLISECOND, 300 * MILLISECOND

@@ -19,6 +19,7 @@ from jostle.errors import BadData, NotPermitted, UnreadableFile, UsageError
 from jostle.measure import (
     Campaign,
     Tolerance,
+    TraceOptions,
     Workload,
     available_engines,
     check_machine,
@@ -29,7 +30,7 @@ from jostle.measure import (
     module_workload,
     trace,
 )
-from jostle.measure.host._variants import Variant, parse_variant
+from jostle.measure.host._variants import EngineVariant, parse_variant
 from jostle.measure.slots._slots import Slot
 from jostle.runs import Dataset
 
@@ -208,12 +209,12 @@ def test_other_engines_are_measured(tmp_path: Path, quick, anything, engine: str
 @pytest.mark.parametrize(
     ("text", "variant"),
     [
-        ("nice=10", Variant(nice=10)),
-        ("quota=0.50,cpus=1", Variant(cpus=1, quota_ratio=0.5)),
-        ("memory=1G", Variant(memory_bytes=1 << 30)),
+        ("nice=10", EngineVariant(nice=10)),
+        ("quota=0.50,cpus=1", EngineVariant(cpus=1, quota_ratio=0.5)),
+        ("memory=1G", EngineVariant(memory_bytes=1 << 30)),
     ],
 )
-def test_variants_are_read_and_spelled_one_way(text: str, variant: Variant) -> None:
+def test_variants_are_read_and_spelled_one_way(text: str, variant: EngineVariant) -> None:
     assert parse_variant(text) == variant
     assert parse_variant(str(variant)) == variant
 
@@ -244,7 +245,7 @@ def test_variants_are_platforms_of_their_own(tmp_path: Path, quick, anything) ->
 
 
 def test_a_nice_slot_is_nice() -> None:
-    slot = Slot(variant=Variant(nice=7))
+    slot = Slot(variant=EngineVariant(nice=7))
     try:
         assert os.getpriority(os.PRIO_PROCESS, slot.pid) == 7
     finally:
@@ -274,15 +275,15 @@ def test_a_quota_halves_the_speed_and_leaves_no_group_behind(tmp_path: Path, qui
 
 
 def test_commands_and_native_kernels_can_be_traced() -> None:
-    (one,) = trace(["sort-s*300"], engine="native", device="here")
+    (one,) = trace(["sort-s*300"], TraceOptions(engine="native", device="here"))
     assert one.platform == "native:here"
     assert one["repetitions"].sum() == pytest.approx(300)
     burn = command_workload([PYTHON, "-S", "-c", BURN.format(0.05)], "burn")
-    (one,) = trace([burn], engine="native", seconds=0.2, device="here")
+    (one,) = trace([burn], TraceOptions(engine="native", seconds=0.2, device="here"))
     assert np.isnan(one["instructions"]).all()
     assert np.nansum(one["cpu_seconds"]) > 0.02
     with pytest.raises(UsageError, match="cannot run"):
-        trace([burn], engine="speed")
+        trace([burn], TraceOptions(engine="speed"))
 
 
 def test_the_check_says_what_disturbs() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadData, UnknownName, UsageError
-from jostle.measure import Program, count_opcodes, find_workloads, trace
+from jostle.measure import TracedProgram, TraceOptions, count_opcodes, find_workloads, trace
 from jostle.measure.host._perf_events import PerfEvents
 from jostle.measure.host._sampler import NAMES, Sampler
 from jostle.measure.tracing import _progress as trace_progress
@@ -25,7 +25,7 @@ def instructions(workload: str, repetitions: int) -> int:
 
 
 def test_a_program_is_followed_through_its_phases_to_its_end() -> None:
-    found = trace(["two=edit-s*40+sort-s*60"], device="here", interval_seconds=0.005)
+    found = trace(["two=edit-s*40+sort-s*60"], TraceOptions(device="here", interval_seconds=0.005))
     (one,) = found
     assert (one.workload, one.platform, one.solo) == ("two", "wasmtime-speed:here", True)
     # Beats split a repetition into calls of their own, so entering functions adds a little.
@@ -55,7 +55,7 @@ def test_a_program_is_followed_through_its_phases_to_its_end() -> None:
 def test_bytes_are_counted_by_the_width_of_what_moves_them() -> None:
     widths = {"i32.load": 4, "i64.load32_s": 4, "f64.store": 8, "i64.store8": 1, "i32.load16_u": 2}
     assert {name: trace_progress._width(name) for name in widths} == widths
-    (one,) = trace(["sort-s*60"], device="here", interval_seconds=0.005)
+    (one,) = trace(["sort-s*60"], TraceOptions(device="here", interval_seconds=0.005))
     workload = find_workloads(["sort-s"])[0]
     opcodes = count_opcodes(workload).opcodes
     for kind in ("load", "store"):
@@ -69,7 +69,9 @@ def test_bytes_are_counted_by_the_width_of_what_moves_them() -> None:
 
 
 def test_instructions_do_not_depend_on_who_runs_beside() -> None:
-    found = trace(["edit-s*60", "sort-s*50"], alone=True, runs=2, cores=[0], device="here")
+    found = trace(
+        ["edit-s*60", "sort-s*50"], TraceOptions(alone=True, runs=2, cores=[0], device="here")
+    )
     assert len(found) == 2 * 4
     totals: dict[str, set[int]] = {}
     windows: dict[str | None, list[str]] = {}
@@ -84,7 +86,7 @@ def test_instructions_do_not_depend_on_who_runs_beside() -> None:
 
 
 def test_endless_members_last_as_long_as_those_that_end() -> None:
-    found = trace(["edit-s*80", "sort-s"], device="here")
+    found = trace(["edit-s*80", "sort-s"], TraceOptions(device="here"))
     ends, endless = found
     assert np.isfinite(ends.runtime_seconds)
     assert np.isnan(endless.runtime_seconds)
@@ -92,13 +94,13 @@ def test_endless_members_last_as_long_as_those_that_end() -> None:
 
 
 def test_without_an_end_seconds_say_how_long() -> None:
-    (one,) = trace(["edit-s"], seconds=0.1, device="here")
+    (one,) = trace(["edit-s"], TraceOptions(seconds=0.1, device="here"))
     assert np.isnan(one.runtime_seconds)
     assert 0.09 < one.time_seconds[-1] < 0.5
 
 
 def test_in_a_loop_the_first_pass_is_kept_and_the_member_stays() -> None:
-    found = trace(["edit-s*150", "sort-s*5"], loop=True, device="here")
+    found = trace(["edit-s*150", "sort-s*5"], TraceOptions(loop=True, device="here"))
     long, short = found
     assert short["repetitions"].sum() == pytest.approx(5)
     assert short.runtime_seconds < long.runtime_seconds
@@ -107,7 +109,7 @@ def test_in_a_loop_the_first_pass_is_kept_and_the_member_stays() -> None:
 
 def test_a_module_that_cannot_be_counted_has_no_instructions(make_workload) -> None:
     workload = make_workload("typed", "(local (ref null 0))")  # what the counter refuses
-    (one,) = trace([Program("typed", ((workload, 2000),))], device="here")
+    (one,) = trace([TracedProgram("typed", ((workload, 2000),))], TraceOptions(device="here"))
     assert np.isnan(one["instructions"]).all()
     assert one["repetitions"].sum() == pytest.approx(2000)
 
@@ -115,10 +117,10 @@ def test_a_module_that_cannot_be_counted_has_no_instructions(make_workload) -> N
 def test_members_that_fail_or_hang_are_named(make_workload) -> None:
     trap = make_workload("trap", "unreachable")
     with pytest.raises(BadData, match=r"trap: the run failed: .*unreachable"):
-        trace(["edit-s*10", trap], device="here")
+        trace(["edit-s*10", trap], TraceOptions(device="here"))
     hang = make_workload("hang", "(loop $l (br $l))", "(loop $l (br $l))")
     with pytest.raises(BadData, match="set-up failed: it took more than"):
-        trace([hang], seconds=0.1, timeout_seconds=0.5, device="here")
+        trace([hang], TraceOptions(seconds=0.1, timeout_seconds=0.5, device="here"))
 
 
 @pytest.mark.parametrize(
@@ -140,14 +142,14 @@ def test_members_that_fail_or_hang_are_named(make_workload) -> None:
 )
 def test_what_makes_no_sense_is_refused(members: list[str], options: dict) -> None:
     with pytest.raises(UsageError):
-        trace(members, device="here", **options)
+        trace(members, TraceOptions(device="here", **options))
 
 
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UnknownName):
         trace(["nothing-s*3"])
     with pytest.raises(UnknownName):
-        trace(["edit-s*3"], engine="nothing")
+        trace(["edit-s*3"], TraceOptions(engine="nothing"))
 
 
 def test_the_sampler_sees_the_process_work_and_tells_no_zero_for_what_is_missing() -> None:

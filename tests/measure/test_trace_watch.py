@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from jostle.cli._app import run
-from jostle.measure import Tolerance, trace
+from jostle.measure import Tolerance, TraceOptions, trace
 from jostle.measure.tracing import _trace as trace_module
-from jostle.measure.tracing._watch import Judgement, Watch
+from jostle.measure.tracing._watch import Assessment, Watch
 from jostle.measure.window._speed import CoreSpeed
 from jostle.traces import Traces, read_traces
 from jostle.traces.counters._counters import SAMPLES_VERSION, TRACED_VERSION, conform
@@ -26,9 +26,9 @@ class Fast(CoreSpeed):
 
 def judged(
     watch: Watch, *, before: int = 100, after: int = 100, ran=1.0, cpu: float | None = 1.0
-) -> Judgement:
+) -> Assessment:
     cpu_seconds = None if cpu is None else np.array([cpu])
-    return watch.judged(
+    return watch.assessed(
         ("a",),
         0,
         ({0: before}, {0: after}),
@@ -67,28 +67,30 @@ class Disturbed(Watch):
     def after(self, slots, cores):
         return {}
 
-    def judged(self, members, attempt, probes, **_) -> Judgement:
+    def assessed(self, members, attempt, probes, **_) -> Assessment:
         slow = 1.0 if attempt >= self.clean_at else 2.0 - 0.1 * attempt
-        return Judgement(members, attempt, "slow" if slow > 1 else None, slow, 0.0)
+        return Assessment(members, attempt, "slow" if slow > 1 else None, slow, 0.0)
 
 
 def test_a_disturbed_window_is_recorded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_module, "Watch", Disturbed)
-    seen: list[Judgement] = []
+    seen: list[Assessment] = []
     words = ["edit-s*10", "sort-s*10"]
     found = trace(
-        words, alone=True, device="here", attempts=5, tolerance=Tolerance(), judged=seen.append
+        words,
+        TraceOptions(alone=True, device="here", attempts=5, tolerance=Tolerance()),
+        on_attempt=seen.append,
     )
     assert len(found) == 4
     assert [one.attempt for one in seen] == [0, 1, 2] * 3
     assert {one.core_slowdown_ratio for one in found} == {1.0}
     # Where every attempt is disturbed the least disturbed one is kept.
-    found = trace(words[:1], device="here", attempts=2, tolerance=Tolerance())
+    found = trace(words[:1], TraceOptions(device="here", attempts=2, tolerance=Tolerance()))
     assert [one.core_slowdown_ratio for one in found] == [1.9]
 
 
 def test_unwatched_traces_say_nothing_of_it(tmp_path: Path) -> None:
-    (one,) = trace(["edit-s*10"], device="here")
+    (one,) = trace(["edit-s*10"], TraceOptions(device="here"))
     assert math.isnan(one.core_slowdown_ratio)
     found = Traces.from_traces([one])
     # A table from before there was such a column.

@@ -16,12 +16,13 @@ from .host._facts import device_name as device_name
 from .host._facts import machine_facts as machine_facts
 from .slots._available import available_engines as available_engines
 from .slots._available import engine_table as engine_table
+from .tracing._options import TraceOptions as TraceOptions
 from .tracing._trace import trace as trace
-from .tracing._watch import Judgement as Judgement
+from .tracing._watch import Assessment as Assessment
 from .window._check import MachineCheck as MachineCheck
 from .window._check import check_machine as check_machine
 from .window._estimate import Tolerance as Tolerance
-from .workloads._program import Program as Program
+from .workloads._program import TracedProgram as TracedProgram
 from .workloads._workloads import Workload as Workload
 from .workloads._workloads import command_workload as command_workload
 from .workloads._workloads import find_workloads as find_workloads

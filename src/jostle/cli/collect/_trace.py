@@ -14,7 +14,7 @@ from jostle.cli.console import command_of, note, print_json, say
 from jostle.cli.console._fields import Cores, DatasetOutput, Device, Json
 
 if TYPE_CHECKING:
-    from jostle.measure import Judgement
+    from jostle.measure import Assessment
     from jostle.traces import Trace, Traces
 
 
@@ -65,13 +65,12 @@ def register(app: typer.Typer) -> None:
 
 def trace(asked: TraceCommand) -> None:
     """Record, add what was recorded to the dataset, and print it."""
-    from jostle.measure import Tolerance
+    from jostle.measure import Tolerance, TraceOptions
     from jostle.measure import trace as record
     from jostle.traces import write_traces
 
-    assessed: list[Judgement] = []
-    found = record(
-        asked.workload,
+    assessed: list[Assessment] = []
+    options = TraceOptions(
         engine=asked.engine,
         runs=asked.runs,
         alone=asked.alone,
@@ -83,8 +82,12 @@ def trace(asked: TraceCommand) -> None:
         timeout_seconds=asked.timeout,
         attempts=asked.attempts,
         tolerance=Tolerance(foreign_load_ratio=asked.foreign_load, slowdown_ratio=asked.slowdown),
-        progress=lambda done, total: note(f"window {done + 1} of {total}"),
-        judged=assessed.append,
+    )
+    found = record(
+        asked.workload,
+        options,
+        progress=lambda done, total, _: note(f"window {done + 1} of {total}"),
+        on_attempt=assessed.append,
     )
     files = write_traces(asked.output, found)
     print_traces(found, asked.output, [str(file) for file in files], asked.json_, assessed)
@@ -95,7 +98,7 @@ def print_traces(
     output: Path,
     files: list[str],
     as_json: bool,
-    assessed: Sequence[Judgement] = (),
+    assessed: Sequence[Assessment] = (),
 ) -> None:
     """What was recorded: a line for each run, or one document. assessed: every attempt, in order."""
     rows = [_row(one) for one in found]

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from jostle.errors import UsageError
-from jostle.measure.host._engines import engine_setting, platform_name
-from jostle.measure.host._facts import device_name, usable_cores
+from jostle.measure.host._engines import platform_name
+from jostle.measure.host._facts import chosen_cores, device_name
 from jostle.measure.host._variants import variant_of
 from jostle.measure.slots._available import find_engines
+from jostle.measure.slots._parts import can_run
 from jostle.measure.workloads._workloads import Workload, find_workloads
 
 _FORMAT = 1
@@ -84,10 +85,7 @@ class Campaign:
             raise UsageError(
                 "a window lasts 0.02 to 60 seconds", where=f"window_seconds={self.window_seconds}"
             )
-        usable = usable_cores()
-        cores = usable if self.cores is None else tuple(sorted(set(self.cores)))
-        if not cores or not set(cores) <= set(usable):
-            raise UsageError(f"cores {cores} are not all among those usable here, {usable}")
+        cores = chosen_cores(self.cores)
         settle = object.__setattr__
         settle(self, "core_numbers", cores)
         members = find_workloads(self.workloads)
@@ -177,11 +175,3 @@ class Campaign:
             sets.append(PlannedWindow(engine, tuple(chosen), seen[name]))
             seen[name] += 1
         return sets
-
-
-def can_run(engine: str, workload: Workload) -> bool:
-    """Whether this engine runs workloads of this kind; natively, kernels that have a C source."""
-    runs = engine_setting(engine).runs
-    if workload.kind == "kernel" and "native" in runs:
-        return workload.module.with_suffix(".c").exists()
-    return workload.kind in runs

@@ -16,11 +16,12 @@ from typing import Any
 
 from jostle.measure.campaign._campaign import Campaign, PlannedWindow
 from jostle.measure.campaign._journal import Journal, Row
-from jostle.measure.campaign._slot_pool import Bench
+from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._storage import Storage
 from jostle.measure.window._estimate import Tolerance, too_slow
+from jostle.measure.window._results import MemberResult, WindowResult
 from jostle.measure.window._speed import CoreSpeed
-from jostle.measure.window._window import MemberResult, Stopped, WindowResult
+from jostle.measure.window._window import Stopped
 
 # Beyond its length a window takes about this for set-up, warm-up and probes: for the first estimate
 # only.
@@ -176,7 +177,7 @@ class Session:
         most = max(len(planned.members) for planned, _ in self.waiting)
         with (
             self.storage.journal(self.clock, self.judged_again) as journal,
-            Bench(
+            SlotPool(
                 self.campaign,
                 most,
                 timeout_seconds=self.options.timeout_seconds,

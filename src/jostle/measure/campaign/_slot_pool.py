@@ -7,15 +7,17 @@ from dataclasses import replace
 
 from jostle.measure.campaign._campaign import Campaign, PlannedWindow
 from jostle.measure.host._engines import engine_setting
-from jostle.measure.host._variants import Variant, variant_of
+from jostle.measure.host._variants import EngineVariant, variant_of
 from jostle.measure.slots._slots import Slot
+from jostle.measure.window._assess import Window
 from jostle.measure.window._estimate import Tolerance
 from jostle.measure.window._placement import phases
+from jostle.measure.window._results import WindowResult
 from jostle.measure.window._speed import CoreSpeed
-from jostle.measure.window._window import WindowResult, run_window
+from jostle.measure.window._window import run_window
 
 
-class Bench:
+class SlotPool:
     """As a context, it lets its processes go at the end. most: members of the largest window."""
 
     def __init__(
@@ -31,7 +33,7 @@ class Bench:
         self.timeout_seconds, self.tolerance = timeout_seconds, tolerance
         self._slots = [Slot() for _ in range(most)]
         # Those of other hosts and variants, made when a window needs them.
-        self._more_slots: dict[tuple[str, Variant], list[Slot]] = {}
+        self._more_slots: dict[tuple[str, EngineVariant], list[Slot]] = {}
         self.speed: CoreSpeed | None = None
         try:
             for slot in self._slots:
@@ -45,28 +47,25 @@ class Bench:
 
     def measure(self, planned: PlannedWindow, window_seconds: float) -> WindowResult:
         """The window, measured now. Raises Stopped, NotPermitted."""
-        cores = self.campaign.cores_of(planned.engine)
-        slots = self._slots_for(planned)
-        return run_window(
-            slots,
+        cores, slots = self.campaign.cores_of(planned.engine), self._slots_for(planned)
+        window = Window(
             planned.members,
             planned.engine,
             phases(len(planned.members), cores, planned.key),
-            cores=cores,
-            window_seconds=window_seconds,
-            timeout_seconds=self.timeout_seconds,
-            tolerance=self.tolerance,
-            speed=self.speed,
-            stopped=self.stopped,
-            probers=None if slots is self._slots else self._slots,
+            cores,
+            window_seconds,
+            self.timeout_seconds,
+            self.tolerance,
         )
+        probers = None if slots is self._slots else self._slots
+        return run_window(window, slots, speed=self.speed, stopped=self.stopped, probers=probers)
 
     def close(self) -> None:
         """End all processes."""
         for slot in [*self._slots, *(slot for more in self._more_slots.values() for slot in more)]:
             slot.kill()
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> SlotPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -78,7 +77,7 @@ class Bench:
             engine_setting(planned.engine).host,
             replace(variant_of(planned.engine), cpus=None),
         )
-        if key == ("python", Variant()):
+        if key == ("python", EngineVariant()):
             return self._slots
         slots = self._more_slots.setdefault(key, [])
         while len(slots) < len(planned.members):

@@ -14,7 +14,7 @@ from jostle.measure.campaign._journal import Journal, Row, campaigns_with_journa
 from jostle.measure.counting._native_mix import NativeMix, native_mix
 from jostle.measure.counting._opcode_counts import OpcodeCounts, count_opcodes
 from jostle.measure.host._facts import engine_facts, machine_facts
-from jostle.measure.window._window import WindowResult, worst_status
+from jostle.measure.window._results import WindowResult, worst_status
 from jostle.measure.workloads._workloads import Workload
 
 if TYPE_CHECKING:

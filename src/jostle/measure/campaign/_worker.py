@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from jostle.measure.campaign._campaign import Campaign
-from jostle.measure.campaign._slot_pool import Bench
+from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._storage import platform_rows
 from jostle.measure.window._estimate import Tolerance
-from jostle.measure.window._window import WindowResult
+from jostle.measure.window._results import WindowResult
 from jostle.measure.workloads._workloads import Workload, command_workload, shipped_workloads
 
 Packed = Mapping[str, Any]
@@ -86,7 +86,7 @@ class _Station:
         self.campaign = campaign
         self._planned = {planned.key: planned for planned in campaign.plan()}
         self._most = max(len(planned.members) for planned in self._planned.values())
-        self._bench: Bench | None = None
+        self._bench: SlotPool | None = None
         # Slots die with the thread that made them: it must be this one, which stays.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="jostle-station")
 
@@ -104,7 +104,7 @@ class _Station:
             bench, wanted = self._bench, (order.timeout_seconds, order.tolerance)
             if bench is None or (bench.timeout_seconds, bench.tolerance) != wanted:
                 self._stop()
-                self._bench = bench = Bench(
+                self._bench = bench = SlotPool(
                     self.campaign,
                     self._most,
                     timeout_seconds=order.timeout_seconds,

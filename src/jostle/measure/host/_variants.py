@@ -24,7 +24,7 @@ _ROOTS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 
 
 @dataclass(frozen=True)
-class Variant:
+class EngineVariant:
     """What differs from the plain platform; None is as it is."""
 
     cpus: int | None = None
@@ -42,14 +42,14 @@ class Variant:
         return ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
 
 
-def variant_of(engine: str) -> Variant:
+def variant_of(engine: str) -> EngineVariant:
     """Of an engine's name with or without one."""
     _, at, text = engine.partition("@")
-    return parse_variant(text) if at else Variant()
+    return parse_variant(text) if at else EngineVariant()
 
 
 @cache
-def parse_variant(text: str) -> Variant:
+def parse_variant(text: str) -> EngineVariant:
     """Raises UsageError for what is no variant."""
     found: dict[str, str] = {}
     for part in text.split(","):
@@ -58,7 +58,7 @@ def parse_variant(text: str) -> Variant:
             raise _no_variant(text)
         found[name] = value
     try:
-        variant = Variant(
+        variant = EngineVariant(
             cpus=_whole(found.pop("cpus", None)),
             memory_bytes=_size(found.pop("memory", None)),
             nice=_whole(found.pop("nice", None)),
@@ -105,7 +105,7 @@ class Limits:
     Raises NotPermitted where this system does not allow it.
     """
 
-    def __init__(self, variant: Variant, pid: int) -> None:
+    def __init__(self, variant: EngineVariant, pid: int) -> None:
         self._folders: list[Path] = []
         if variant.nice is not None:
             try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import NotPermitted
-from jostle.measure.host._variants import Limits, Variant
+from jostle.measure.host._variants import EngineVariant, Limits
 from jostle.measure.slots._process import how_it_ended
 
 
@@ -31,7 +31,7 @@ class Slot:
     host: python, or what another kind of slot runs in. variant: what limits it.
     """
 
-    def __init__(self, host: str = "python", variant: Variant | None = None) -> None:
+    def __init__(self, host: str = "python", variant: EngineVariant | None = None) -> None:
         self._host, self._variant = host, variant
         self._limits: Limits | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -44,7 +44,7 @@ class Slot:
         """The process, started if need be."""
         if self._process is None:
             self._process = self._started()
-            if self._variant is not None and self._variant != Variant():
+            if self._variant is not None and self._variant != EngineVariant():
                 self._limits = Limits(self._variant, self._process.pid)
         return self._process.pid
 

@@ -1,8 +1,7 @@
-"""How far a traced program is: what its beats say was executed by when, from exact counts of instructions."""
+"""How far a traced program is: what its beats show was executed by when, from exact instruction counts."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,11 +10,11 @@ import numpy as np
 
 from jostle.errors import BadData
 from jostle.measure.counting._opcode_counts import count_opcodes
-from jostle.measure.slots._harness import CAPACITY
-from jostle.measure.workloads._program import Program
+from jostle.measure.slots._beats import CAPACITY, beat_times
+from jostle.measure.workloads._program import TracedProgram
 from jostle.measure.workloads._workloads import Workload
 
-# Beats finer than this part of a repetition say nothing more at intervals of a millisecond.
+# Beats finer than this part of a repetition tell nothing more at intervals of a millisecond.
 _FINEST = 16
 # What is usual for a repetition: only to keep a long trace's beats within the harness's memory.
 _SHORT_REPETITION_SECONDS = 0.0005
@@ -38,7 +37,7 @@ PHASES = "phases"
 
 
 @dataclass(frozen=True)
-class Phase:
+class ProgramPhase:
     """repeats: of `run` in one beat. beats: how many, None without end. per_beat: by counter; of the
     working set its size, which counts for as long as the phase takes."""
 
@@ -48,7 +47,7 @@ class Phase:
     per_beat: dict[str, float]
 
 
-def phases_of(program: Program, longest_seconds: float) -> list[Phase]:
+def phases_of(program: TracedProgram, longest_seconds: float) -> list[ProgramPhase]:
     """The program in beats that are as fine as useful and fill no memory."""
     room = CAPACITY * _SHORT_REPETITION_SECONDS / (4 * longest_seconds)
     finest = max(1, min(_FINEST, int(room)))
@@ -58,7 +57,7 @@ def phases_of(program: Program, longest_seconds: float) -> list[Phase]:
         repeats = workload.repeats // parts
         one = replace(workload, repeats=repeats)
         beats = None if repetitions is None else repetitions * parts
-        found.append(Phase(workload, repeats, beats, _per_beat(one, 1 / parts)))
+        found.append(ProgramPhase(workload, repeats, beats, _per_beat(one, 1 / parts)))
     return found
 
 
@@ -90,17 +89,17 @@ def _per_beat(workload: Workload, repetitions: float) -> dict[str, float]:
 def _width(opcode: str) -> int:
     """Bytes that `i64.load`, `i64.load16_s` or the like moves."""
     kind, _, name = opcode.partition(".")
-    told = "".join(c for c in name.partition("_")[0] if c.isdigit())
-    return int(told or kind[1:]) // 8
+    digits = "".join(c for c in name.partition("_")[0] if c.isdigit())
+    return int(digits or kind[1:]) // 8
 
 
 def progress_of(
-    phases: Sequence[Phase], pieces: Sequence[dict[str, Any]]
+    phases: Sequence[ProgramPhase], pieces: Sequence[dict[str, Any]]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """(n,) times in nanoseconds that rise, and by counter (n,) how much was done at each."""
     times, steps, passed = [], [], []
     for piece in pieces:
-        beats = np.frombuffer(base64.b64decode(piece["times"]), "<i8") + piece["clock_offset_ns"]
+        beats = beat_times(piece)
         per_beat = phases[piece["phase"]].per_beat
         times.append(beats)
         steps.append((len(beats), per_beat))

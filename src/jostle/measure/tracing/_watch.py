@@ -1,4 +1,4 @@
-"""Whether a traced window was disturbed by what is no member of it; the same judgement as `measure` makes."""
+"""Whether a traced window was disturbed by what is no member of it; by the same rule as in `measure`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Assessment:
     """Of one attempt at a window. members: their names. attempt: 0, 1, …. reason: why it was disturbed,
     None where it was not. slowdown_ratio: of the slowest core before or after, against what is usual;
     foreign_load_ratio: CPU time that the members waited for on cores of their own, over the time that
@@ -45,7 +45,7 @@ class Watch:
     def after(self, slots: Sequence[Slot], cores: Sequence[int]) -> Probes:
         return self._speed.probe(dict(zip(cores, slots, strict=True)))
 
-    def judged(
+    def assessed(
         self,
         members: tuple[str, ...],
         attempt: int,
@@ -54,7 +54,7 @@ class Watch:
         ran_seconds: np.ndarray,
         cpu_seconds: np.ndarray | None,
         lateness_seconds: float,
-    ) -> Judgement:
+    ) -> Assessment:
         """cpu_seconds: of each member while it ran, None where it cannot be known or cores are shared."""
         # A long run may begin and end in different bursts: both moments count, not the better one.
         found = [self._speed.slowdown(moment) for moment in probes]
@@ -72,4 +72,4 @@ class Watch:
             shares_cores=False,
             tolerance=self.tolerance,
         )
-        return Judgement(members, attempt, reason, slowdown, foreign)
+        return Assessment(members, attempt, reason, slowdown, foreign)

@@ -11,8 +11,8 @@ is not touched by preemption either; so where members share cores it is multipli
 the time for which the member held one: waiting for each other is interference.
 
 Where beats are too long or too few for that, it is the *wall* time of the interval over the
-repetitions in it, or, when strangers held a core of its own for more than `wall_load_ratio`, *CPU*
-time.
+repetitions in it, or, when other processes held a core of its own for more than `wall_load_ratio`,
+*CPU* time.
 """
 
 from __future__ import annotations

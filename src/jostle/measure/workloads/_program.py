@@ -15,7 +15,7 @@ from jostle.measure.workloads._workloads import Workload, find_workloads
 
 
 @dataclass(frozen=True)
-class Program:
+class TracedProgram:
     """name: the workload's name in traces. phases: (workload, repetitions) one after the other.
 
     repetitions: None has no end, only as the last phase. Raises UsageError for an empty name, no
@@ -47,16 +47,16 @@ class Program:
         return self.phases[-1][1] is not None
 
 
-def find_programs(wanted: Sequence[str | Workload | Program]) -> tuple[Program, ...]:
+def find_programs(wanted: Sequence[str | Workload | TracedProgram]) -> tuple[TracedProgram, ...]:
     """In the order given. Raises UnknownName, UsageError for text that is no program."""
     return tuple(map(_program, wanted))
 
 
-def _program(want: str | Workload | Program) -> Program:
-    if isinstance(want, Program):
+def _program(want: str | Workload | TracedProgram) -> TracedProgram:
+    if isinstance(want, TracedProgram):
         return want
     if isinstance(want, Workload):
-        return Program(want.name, ((want, None),))
+        return TracedProgram(want.name, ((want, None),))
     name, equals, text = want.rpartition("=")
     phases = []
     for part in text.split("+"):
@@ -70,4 +70,4 @@ def _program(want: str | Workload | Program) -> Program:
         if len(workloads) != 1:
             raise UsageError(f"{found[1]!r} fits {len(workloads)} workloads; name one", where=want)
         phases.append((workloads[0], int(found[2]) if found[2] else None))
-    return Program(name.strip() or text.replace(" ", ""), tuple(phases))
+    return TracedProgram(name.strip() or text.replace(" ", ""), tuple(phases))

@@ -1,0 +1,32 @@
+"""What an engine makes of a workload: whether it can run it, what a slot is told, how long a beat is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jostle.measure.host._engines import engine_setting
+from jostle.measure.workloads._workloads import Workload
+
+
+def can_run(engine: str, workload: Workload) -> bool:
+    """Whether this engine runs workloads of this kind; natively, kernels that have a C source."""
+    runs = engine_setting(engine).runs
+    if workload.kind == "kernel" and "native" in runs:
+        return workload.module.with_suffix(".c").exists()
+    return workload.kind in runs
+
+
+def part_of(workload: Workload, engine: str) -> dict[str, Any]:
+    """What a slot must know to set a workload up on an engine."""
+    part = workload.part()
+    native = part["kind"] == "kernel" and "native" in engine_setting(engine).runs
+    return {**part, "kind": "native"} if native else part
+
+
+def repeats_per_beat(workload: Workload, engine: str) -> int:
+    """How much of a repetition one beat holds: all of it, or in an interpreter about a thirtieth.
+
+    Beats of a few milliseconds at most can tell a quiet moment from a disturbed one.
+    """
+    cut = engine_setting(engine).interprets and workload.kind == "kernel"
+    return max(1, workload.repeats // 32) if cut else workload.repeats
