@@ -138,7 +138,8 @@ _PER_SM = {
 }
 
 
-def _amd(name: str, pes: int, gigabytes_per_second: float, l2_mib: float) -> Gpu:
+def amd_gpu(name: str, pes: int, gigabytes_per_second: float, l2_mib: float) -> Gpu:
+    """A device of AMD's CDNA."""
     return Gpu(
         name=name,
         pes=pes,
@@ -173,8 +174,8 @@ GPUS: dict[str, Gpu] = {
         _nvidia("H100", 132, "9.0", 3350, 50),
         _nvidia("H100 PCIe", 114, "9.0", 2000, 50),
         _nvidia("H200", 132, "9.0", 4800, 50),
-        _amd("MI250", 104, 1638.4, 8),  # one of its two dies: each is a device of its own
-        _amd("MI300X", 304, 5324.8, 4),
+        amd_gpu("MI250", 104, 1638.4, 8),  # one of its two dies: each is a device of its own
+        amd_gpu("MI300X", 304, 5324.8, 4),
     )
 }
 

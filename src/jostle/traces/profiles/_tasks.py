@@ -9,6 +9,7 @@ History: v1, the first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -168,11 +169,18 @@ class TaskBuilder:
             raise BadData(f"a value does not fit its column: {error}", where=self.where) from None
         self._columns = self._empty()
 
-    def finish(self, gpus: Mapping[int, Gpu | None]) -> pa.Table:
-        """`tasks/v1`, in the order of start (ties as added), occupancy filled in where it is known.
+    def profile(
+        self,
+        workload: str,
+        gpus: Mapping[int, Gpu | None],
+        notes: Iterable[str] = (),
+        format: str = "tasks",
+    ) -> Profile:
+        """All that was added. Raises BadData where there was no task at all."""
+        return Profile(self.run_id, workload, self._table(gpus), gpus, tuple(notes), format)
 
-        Raises BadData where there was no task at all.
-        """
+    def _table(self, gpus: Mapping[int, Gpu | None]) -> pa.Table:
+        """`tasks/v1`, in the order of start (ties as added), occupancy filled in where it is known."""
         if not self.rows:
             raise BadData(
                 "no kernel or transfer ran on an accelerator in this profile",
@@ -199,6 +207,11 @@ class TaskBuilder:
         return pa.Table.from_arrays(
             [columns[name] for name in TASKS], schema=schema_of(TASKS, TASKS_VERSION)
         )
+
+
+def volume(sides: Iterable[float | None]) -> int | None:
+    """The product of a launch shape's sides; None where any is absent or 0."""
+    return math.prod(int(side or 0) for side in sides) or None
 
 
 def occupancies(table: pa.Table, gpus: Mapping[int, Gpu | None]) -> np.ndarray:
@@ -230,4 +243,4 @@ def tasks_from_rows(
         if row["kind"] not in KINDS:
             raise BadData(f"kind {row['kind']!r} is none of {', '.join(KINDS)}", where=run_id)
         builder.add(**{k: v for k, v in row.items() if k not in ("run_id", "sequence")})
-    return Profile(run_id, workload or run_id, builder.finish({0: gpu}), {0: gpu})
+    return builder.profile(workload or run_id, {0: gpu})

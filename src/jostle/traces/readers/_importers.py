@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar
 
 from jostle._options import Positional, Short
 from jostle.traces.counters._counters import Traces
-from jostle.traces.profiles._profiles import read_profile
 from jostle.traces.profiles._tasks import Profile
 from jostle.traces.readers._perf_stat import read_perf_stat
+from jostle.traces.readers._registry import read_profile
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ and is not used for it.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import re
@@ -17,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces.profiles._gpus import Gpu, known_gpu, register_rules
-from jostle.traces.profiles._tasks import Profile, TaskBuilder
+from jostle.traces.profiles._gpus import GPUS, Gpu, known_gpu, register_rules
+from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
+from jostle.traces.readers._recording import Recording, text_of
 
-GZIP = b"\x1f\x8b"
+name = "kineto"
 _CHUNK = 1 << 20
 _LARGEST_VALUE = 1 << 26  # characters of one event; more means that the text is no trace
 _COPY = re.compile(r"\b(HtoD|DtoH|DtoD|PtoP|HtoH)\b", re.IGNORECASE)
@@ -28,28 +30,31 @@ _SPACE = re.compile(r"[\s,]*")
 _DEVICE_CATEGORIES = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 
 
-def read_kineto(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = None) -> Profile:
-    """gpu: instead of what the file says of its devices.
+def sniff(head: bytes, path: Path) -> bool:
+    """Whether it is JSON, and not the lines that `perf stat -j` writes."""
+    text = text_of(head)
+    return text[:1] in ("{", "[") and '"counter-value"' not in text
 
-    Raises UnreadableFile for a truncated or foreign file, BadData for one without GPU tasks.
-    """
+
+def read(path: Path, recording: Recording) -> Profile:
+    """Raises UnreadableFile for a truncated or foreign file, BadData for one without GPU tasks."""
     where = str(path)
     try:
         with path.open("rb") as raw:
-            zipped = raw.read(2) == GZIP
+            zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             if not zipped:
-                return _read(_Json(raw, where), where, run_id, workload, gpu)
+                return _read(_Json(raw, where), where, recording)
             with gzip.open(raw) as stream:
-                return _read(_Json(stream, where), where, run_id, workload, gpu)
+                return _read(_Json(stream, where), where, recording)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UnreadableFile(
             f"cannot be read to its end: {error}", where=where, fix="Copy or record it again."
         ) from None
 
 
-def _read(text: _Json, where: str, run_id: str, workload: str, gpu: Gpu | None) -> Profile:
-    builder = TaskBuilder(run_id, where)
+def _read(text: _Json, where: str, recording: Recording) -> Profile:
+    builder = TaskBuilder(recording.run_id, where)
     gpus: dict[int, Gpu | None] = {}
     left_out = unshaped = 0
     is_trace = False
@@ -79,36 +84,36 @@ def _read(text: _Json, where: str, run_id: str, workload: str, gpu: Gpu | None) 
         notes.append(f"{unshaped} kernels have no launch shape in this file (AMD traces never do)")
     if left_out:
         notes.append(f"{left_out} copies between hosts or peers were left out")
-    if gpu is not None or not gpus:
-        seen = {int(d): gpu for d in builder.devices}
+    if recording.gpu is not None or not gpus:
+        hardware = {int(d): recording.gpu for d in builder.devices}
     else:
         # AMD numbers the device of an event otherwise than the list of devices: one kind serves all.
         kinds = set(gpus.values())
         one = next(iter(kinds)) if len(kinds) == 1 else None
-        seen = {int(d): gpus.get(int(d), one) for d in builder.devices}
-    return Profile(run_id, workload, builder.finish(seen), seen, tuple(notes), "kineto")
+        hardware = {int(d): gpus.get(int(d), one) for d in builder.devices}
+    return builder.profile(recording.workload, hardware, notes, name)
 
 
 def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: str) -> bool:
     """Adds the event; False where it is a copy that does not touch this device's link or memory."""
     args = event.get("args") or {}
-    name = str(event.get("name", ""))
+    label = str(event.get("name", ""))
     try:
         start, duration = float(event["ts"]) * 1e-6, float(event.get("dur", 0.0)) * 1e-6
     except (KeyError, TypeError, ValueError):
-        raise BadData(f"event {name!r} has no readable ts and dur", where=where) from None
+        raise BadData(f"event {label!r} has no readable ts and dur", where=where) from None
     more: dict[str, Any] = {"stream": _whole(args.get("stream"))}
     device = _whole(args.get("device"))
     if device is None:
         device = _whole(event.get("pid")) or 0
     kind = "kernel"
     if category.endswith("memcpy"):
-        direction = _COPY.search(name) or _COPY.search(str(args.get("kind", "")))
+        direction = _COPY.search(label) or _COPY.search(str(args.get("kind", "")))
         kind = direction[1].lower() if direction else ""
         if kind not in ("htod", "dtoh", "dtod"):
             return False
         more["bytes"] = _whole(args.get("bytes"))
-        pinned, pageable = "Pinned" in name, "Pageable" in name
+        pinned, pageable = "Pinned" in label, "Pageable" in label
         more["pinned"] = pinned if pinned or pageable else None
     elif category.endswith("memset"):
         kind = "memset"
@@ -119,7 +124,7 @@ def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: st
         more["registers_per_thread"] = _whole(args.get("registers per thread"))
         more["shared_bytes"] = _whole(args.get("shared memory"))
         more["graph_node"] = _whole(args.get("graph node id"))
-    builder.add(kind, start, duration, name=name, device=device, **more)
+    builder.add(kind, start, duration, name=label, device=device, **more)
     return True
 
 
@@ -131,12 +136,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _volume(sides: Any) -> int | None:
-    if not isinstance(sides, list) or not sides:
-        return None
-    product = 1
-    for side in sides:
-        product *= _whole(side) or 0
-    return product or None
+    return volume([_whole(side) for side in sides]) if isinstance(sides, list) and sides else None
 
 
 def _hardware(entry: dict[str, Any]) -> Gpu | None:
@@ -144,8 +144,6 @@ def _hardware(entry: dict[str, Any]) -> Gpu | None:
     threads, pes = entry.get("maxThreadsPerMultiprocessor"), entry.get("numSms")
     warp = int(entry.get("warpSize") or 32)
     if warp == 64:  # AMD: its register and LDS rules are in the table, under the chip's name
-        from jostle.traces.profiles._gpus import GPUS
-
         return named or next((g for g in GPUS.values() if g.simds and g.pes == pes), None)
     if not (threads and pes):
         return named
@@ -176,8 +174,6 @@ class _Json:
     """
 
     def __init__(self, stream: Any, where: str) -> None:
-        import codecs
-
         self.stream, self.where = stream, where
         self.decode = codecs.getincrementaldecoder("utf-8")()
         self.text, self.at, self.ended = "", 0, False

@@ -15,9 +15,12 @@ from typing import Any
 
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, known_gpu, register_rules
-from jostle.traces.profiles._tasks import Profile, TaskBuilder
+from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
+from jostle.traces.readers._recording import Recording
 
-MAGIC = b"SQLite format 3\x00"
+name = "nsys"
+_MAGIC = b"SQLite format 3\x00"
+_Tables = dict[str, set[str]]  # columns by table
 _COPY_KINDS = {1: "htod", 2: "dtoh", 8: "dtod", 10: "dtod"}
 _PINNED = {0: False, 1: True}  # CUpti_ActivityMemoryKind of nsys: 0 pageable, 1 pinned, 2 device
 _KERNEL, _COPY, _SET, _GRAPH = (
@@ -25,17 +28,19 @@ _KERNEL, _COPY, _SET, _GRAPH = (
 )
 
 
-def read_nsys(path: Path, *, run_id: str, workload: str, gpu: Gpu | None = None) -> Profile:
-    """gpu: instead of what the file says of its devices.
+def sniff(head: bytes, path: Path) -> bool:
+    """Whether it is a SQLite database."""
+    return head.startswith(_MAGIC)
 
-    Raises UnreadableFile for a truncated or foreign database, BadData for one without GPU tasks.
-    """
+
+def read(path: Path, recording: Recording) -> Profile:
+    """Raises UnreadableFile for a truncated or foreign database, BadData for one without GPU tasks."""
     where = str(path)
     _whole(path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
             base.text_factory = lambda raw: raw.decode(errors="replace")
-            return _read(base, where, run_id, workload, gpu)
+            return _read(base, where, recording)
     except sqlite3.Error as error:
         raise UnreadableFile(
             f"not a readable SQLite database: {error}",
@@ -56,7 +61,7 @@ def _whole(path: Path) -> None:
     page = 65536 if page == 1 else page
     pages = int.from_bytes(head[28:32], "big")
     counted = head[24:28] == head[92:96]  # the count of pages is of the last change
-    if head.startswith(MAGIC) and counted and size < page * pages:
+    if head.startswith(_MAGIC) and counted and size < page * pages:
         raise UnreadableFile(
             f"the SQLite database is cut off: {size} bytes of {page * pages}",
             where=str(path),
@@ -64,9 +69,7 @@ def _whole(path: Path) -> None:
         )
 
 
-def _read(
-    base: sqlite3.Connection, where: str, run_id: str, workload: str, gpu: Gpu | None
-) -> Profile:
+def _read(base: sqlite3.Connection, where: str, recording: Recording) -> Profile:
     tables = {
         name: {row[1] for row in base.execute(f'pragma table_info("{name}")')}
         for (name,) in base.execute("select name from sqlite_master where type = 'table'")
@@ -77,25 +80,47 @@ def _read(
             where=where,
             fix="Make one with: nsys export --type sqlite REPORT.nsys-rep",
         )
-    notes = []
     gpus: dict[int, Gpu | None] = {}
     for row in _rows(base, tables, "TARGET_INFO_GPU", _GPU):
-        gpus[row["id"]] = gpu or _hardware(row)
+        gpus[row["id"]] = recording.gpu or _hardware(row)
+    builder = TaskBuilder(recording.run_id, where)
+    _add_kernels(builder, base, tables)
+    skipped = _add_copies(builder, base, tables)
+    for row in _rows(base, tables, _SET, ("bytes",)):
+        builder.add("memset", *_time(row), name="memset", bytes=row["bytes"], **_common(row))
+    graphs = 0
+    for row in _rows(base, tables, _GRAPH, ()):
+        graphs += 1
+        builder.add("graph", *_time(row), name="cuda graph", **_common(row))
+    notes = []
+    if graphs:
+        notes.append(
+            f"{graphs} CUDA graphs were recorded whole, without their kernels; "
+            "record with --cuda-graph-trace=node to see them"
+        )
+    if skipped:
+        notes.append(f"{skipped} copies between hosts, peers or arrays were left out")
+    return builder.profile(recording.workload, gpus or {0: recording.gpu}, notes, name)
+
+
+def _add_kernels(builder: TaskBuilder, base: sqlite3.Connection, tables: _Tables) -> None:
     names = dict(base.execute("select id, value from StringIds")) if "StringIds" in tables else {}
-    builder = TaskBuilder(run_id, where)
-    skipped = 0
     for row in _rows(base, tables, _KERNEL, _SHAPE):
-        grid, block = ([row[f"{what}{axis}"] for axis in "XYZ"] for what in ("grid", "block"))
         builder.add(
             "kernel",
             *_time(row),
             name=names.get(row["demangledName"], names.get(row["shortName"])),
-            blocks=_volume(grid),
-            threads_per_block=_volume(block),
+            blocks=volume([row[f"grid{axis}"] for axis in "XYZ"]),
+            threads_per_block=volume([row[f"block{axis}"] for axis in "XYZ"]),
             registers_per_thread=row["registersPerThread"],
             shared_bytes=_sum(row["staticSharedMemory"], row["dynamicSharedMemory"]),
             **_common(row),
         )
+
+
+def _add_copies(builder: TaskBuilder, base: sqlite3.Connection, tables: _Tables) -> int:
+    """How many were left out."""
+    skipped = 0
     for row in _rows(base, tables, _COPY, ("bytes", "copyKind", "srcKind", "dstKind")):
         kind = _COPY_KINDS.get(row["copyKind"])
         if kind is None:
@@ -110,21 +135,7 @@ def _read(
             pinned=_PINNED.get(host) if kind != "dtod" else None,
             **_common(row),
         )
-    for row in _rows(base, tables, _SET, ("bytes",)):
-        builder.add("memset", *_time(row), name="memset", bytes=row["bytes"], **_common(row))
-    graphs = 0
-    for row in _rows(base, tables, _GRAPH, ()):
-        graphs += 1
-        builder.add("graph", *_time(row), name="cuda graph", **_common(row))
-    if graphs:
-        notes.append(
-            f"{graphs} CUDA graphs were recorded whole, without their kernels; "
-            "record with --cuda-graph-trace=node to see them"
-        )
-    if skipped:
-        notes.append(f"{skipped} copies between hosts, peers or arrays were left out")
-    seen = gpus or {0: gpu}
-    return Profile(run_id, workload, builder.finish(seen), seen, tuple(notes), "nsys")
+    return skipped
 
 
 _SHAPE = (
@@ -139,7 +150,7 @@ _GPU = (
 
 
 def _rows(
-    base: sqlite3.Connection, tables: dict[str, set[str]], table: str, columns: tuple[str, ...]
+    base: sqlite3.Connection, tables: _Tables, table: str, columns: tuple[str, ...]
 ) -> Iterator[dict[str, Any]]:
     """The rows of a table that may be absent, with None for columns that are."""
     if table not in tables:
@@ -166,14 +177,6 @@ def _common(row: dict[str, Any]) -> dict[str, Any]:
         "stream": row["streamId"],
         "graph_node": row["graphNodeId"],
     }
-
-
-def _volume(sides: list[int | None]) -> int | None:
-    """The product of three sides; None where any is absent or none."""
-    product = 1
-    for side in sides:
-        product *= side or 0
-    return product or None
 
 
 def _sum(*parts: int | None) -> int | None:

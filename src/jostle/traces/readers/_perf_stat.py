@@ -22,7 +22,9 @@ import numpy as np
 
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.counters._counters import Trace, Traces
+from jostle.traces.readers._recording import Recording, text_of
 
+name = "perf"
 _SCALES = {"": (1.0, ""), "msec": (1e6, "_ns"), "ns": (1.0, "_ns"), "Bytes": (1.0, "_bytes")}
 _SCALES |= {"MiB": (2.0**20, "_bytes"), "Joules": (1.0, "_joules")}
 _MISSING = ("<not counted>", "<not supported>")
@@ -38,6 +40,35 @@ class _Line:
     counter: str
     value: float
     running_ratio: float
+
+
+def sniff(head: bytes, path: Path) -> bool:
+    """Whether its first line is one of `perf stat -I`, with commas or JSON."""
+    first = next((s for s in map(str.strip, text_of(head).splitlines()) if s and s[0] != "#"), "")
+    try:
+        _line(first, ",")
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def read(path: Path, recording: Recording) -> Traces:
+    """As read_perf_stat. Raises BadData where the recording names no platform."""
+    if not recording.platform:
+        raise BadData(
+            "counters of perf stat do not say where they were counted",
+            where=str(path),
+            fix="Name the platform.",
+        )
+    return read_perf_stat(
+        path,
+        workload=recording.workload,
+        platform=recording.platform,
+        corunners=recording.corunners,
+        run_id=recording.run_id,
+        window_id=recording.window_id,
+        runtime_seconds=recording.runtime_seconds,
+    )
 
 
 def read_perf_stat(
@@ -116,8 +147,8 @@ def _lines(text: str, where: str, separator: str) -> Iterator[_Line]:
             continue
         place = f"{where} line {number}"
         try:
-            one = _of_json(line) if line.startswith("{") else _of_fields(line.split(separator))
-        except (ValueError, KeyError, IndexError, TypeError):
+            one = _line(line, separator)
+        except ValueError:
             raise BadData(
                 f"not a line of perf stat -I: {line[:80]!r}",
                 where=place,
@@ -128,16 +159,24 @@ def _lines(text: str, where: str, separator: str) -> Iterator[_Line]:
         yield one
 
 
+def _line(text: str, separator: str) -> _Line:
+    """Raises ValueError for what is none."""
+    try:
+        return _of_json(text) if text.startswith("{") else _of_fields(text.split(separator))
+    except (KeyError, IndexError, TypeError) as error:
+        raise ValueError(str(error)) from None
+
+
 def _of_json(line: str) -> _Line:
-    said = json.loads(line)
-    core = next((str(said[k]) for k in ("cpu", "core", "die", "socket", "node") if k in said), "")
+    event = json.loads(line)
+    core = next((str(event[k]) for k in ("cpu", "core", "die", "socket", "node") if k in event), "")
     return _made(
-        said["interval"],
+        event["interval"],
         core,
-        str(said["counter-value"]),
-        said["unit"],
-        said["event"],
-        said.get("pcnt-running"),
+        str(event["counter-value"]),
+        event["unit"],
+        event["event"],
+        event.get("pcnt-running"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Profiles in files: which reader a file needs, and profiles in a dataset folder.
+"""Profiles in a dataset folder, as immutable Parquet files beside its runs.
 
 <folder>/tasks/*.parquet       tasks/v1
 <folder>/profiles/*.parquet    profiles/v1: one row per run and device, with its hardware
@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from contextlib import ExitStack
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -20,11 +18,8 @@ import pyarrow as pa
 from jostle._files import distinct_files, read_parquet, staged
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.counters._counters import schema_of
-from jostle.traces.profiles._gpus import Gpu, gpu_named
+from jostle.traces.profiles._gpus import Gpu
 from jostle.traces.profiles._tasks import TASKS, TASKS_VERSION, Profile
-from jostle.traces.readers._kineto import GZIP, read_kineto
-from jostle.traces.readers._nsys import MAGIC, read_nsys
-from jostle.traces.readers._profiler_csv import read_nvprof, read_rocprof
 
 PROFILES_VERSION = "profiles/v1"
 _WHOLE = {"int": pa.int64(), "str": pa.string(), "int | None": pa.int64()}
@@ -38,69 +33,6 @@ PROFILES: dict[str, tuple[pa.DataType, str, str]] = {
     f"gpu_{f.name}": (_WHOLE.get(str(f.type), pa.float64()), "", "hardware, null where unknown")
     for f in fields(Gpu)
 }
-_FORMATS = {
-    "nsys": read_nsys,
-    "kineto": read_kineto,
-    "nvprof": read_nvprof,
-    "rocprof": read_rocprof,
-}
-
-
-def read_profile(
-    path: str | os.PathLike[str],
-    *,
-    workload: str | None = None,
-    run_id: str | None = None,
-    gpu: Gpu | str | None = None,
-    format: str | None = None,
-) -> Profile:
-    """A profile that another tool recorded: nsys SQLite, Kineto JSON, nvprof or rocprof CSV.
-
-    workload: what ran; the file's name by default. gpu: a name from the table of devices or a Gpu, for
-    files that do not say. format: instead of looking at the content. Raises UnreadableFile for a missing,
-    empty, truncated or foreign file, BadData for one without GPU tasks, UnknownName for a GPU.
-    """
-    path = Path(path)
-    if isinstance(gpu, str):
-        gpu = gpu_named(gpu)
-    if format is not None and format not in _FORMATS:
-        raise BadData(f"format {format!r} is none of {', '.join(_FORMATS)}", where=str(path))
-    kind = format or _sniff(path)
-    stem = path.name.split(".")[0]
-    named = workload or stem
-    return _FORMATS[kind](path, run_id=run_id or named, workload=named, gpu=gpu)
-
-
-def _sniff(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            head = file.read(65536)
-    except OSError as error:
-        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None
-    if not head:
-        raise UnreadableFile("the file is empty", where=str(path), fix="Record the profile again.")
-    if head.startswith(MAGIC):
-        return "nsys"
-    if head.startswith(GZIP):
-        try:
-            with gzip.open(path) as file:
-                head = file.read(4096)
-        except (OSError, EOFError, zlib.error) as error:
-            raise UnreadableFile(
-                f"damaged gzip: {error}", where=str(path), fix="Copy or record it again."
-            ) from None
-    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-    if text[:1] in ("{", "["):
-        return "kineto"
-    if text.startswith("==") or ('"Start"' in text and "Duration" in text):
-        return "nvprof"
-    first = text.split("\n", 1)[0].lower().replace("-", "_")
-    if "kernel_name" in first or "kernelname" in first or "start_timestamp" in first:
-        return "rocprof"
-    fix = "Known: SQLite exports of Nsight Systems, Kineto JSON (also .gz), CSV of nvprof and rocprof."
-    if path.suffix in (".nsys-rep", ".qdrep"):
-        fix = "Export it first: nsys export --type sqlite REPORT.nsys-rep"
-    raise UnreadableFile("not a profile of a known format", where=str(path), fix=fix)
 
 
 def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> list[Path]:

@@ -1,0 +1,28 @@
+"""What is known of a recording beside its file, and what the beginning of a file says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jostle.traces.profiles._gpus import Gpu
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a file may not say itself. workload, run_id: what ran and the run's name; empty, they come from
+    the file's name. gpu: the device, instead of what the file says of it. The others are of traces:
+    platform, co-runners, what runs recorded together share, and seconds of the whole run where it had ended.
+    """
+
+    workload: str = ""
+    run_id: str = ""
+    gpu: Gpu | None = None
+    platform: str = ""
+    corunners: tuple[str, ...] = ()
+    window_id: str | None = None
+    runtime_seconds: float | None = None
+
+
+def text_of(head: bytes) -> str:
+    """The beginning of a file as text, without its mark of byte order and blank lines before it."""
+    return head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")

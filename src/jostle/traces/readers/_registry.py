@@ -1,0 +1,124 @@
+"""Files of profilers and counter tools: which reader a file needs, of Jostle or of another package.
+
+A reader is what an entry point of the group `jostle.trace_readers` names: a module or an object with
+`name`, `sniff` and `read`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from jostle._registry import is_own, load, names_of
+from jostle.errors import BadData, UnreadableFile
+from jostle.traces.counters._counters import Traces
+from jostle.traces.profiles._gpus import Gpu, gpu_named
+from jostle.traces.profiles._tasks import Profile
+from jostle.traces.readers._recording import Recording
+
+GROUP = "jostle.trace_readers"
+_HEAD = 65536  # bytes that a reader is shown to tell whether a file is its own
+_GZIP = b"\x1f\x8b"
+
+
+class TraceReader(Protocol):
+    """Reads one format."""
+
+    name: str
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Whether a file that begins like this is in the format. head: its first 64 KiB, unpacked where
+        the file is packed by gzip."""
+        ...
+
+    def read(self, path: Path, recording: Recording) -> Profile | Traces:
+        """Tasks of an accelerator, or counter samples. recording: with a workload and a run_id.
+
+        Raises UnreadableFile for a foreign or truncated file, BadData for one without anything to keep.
+        """
+        ...
+
+
+def reader_names() -> tuple[str, ...]:
+    """The names of all readers that are installed, sorted; none is loaded for it."""
+    return names_of(GROUP)
+
+
+def read_any(
+    path: str | os.PathLike[str], recording: Recording | None = None, *, format: str | None = None
+) -> Profile | Traces:
+    """What another tool recorded, by the reader that knows the file, or that `format` names.
+
+    Raises UnreadableFile for a missing, empty, truncated or foreign file, BadData for one that holds nothing
+    to keep and for an unknown format.
+    """
+    path, recording = Path(path), recording or Recording()
+    if format is not None and format not in reader_names():
+        known = ", ".join(reader_names())
+        raise BadData(f"format {format!r} is none of {known}", where=str(path))
+    reader = _sniffed(path) if format is None else load(GROUP, format)
+    workload = recording.workload or path.name.split(".")[0]
+    run_id = recording.run_id or workload
+    return reader.read(path, replace(recording, workload=workload, run_id=run_id))
+
+
+def read_profile(
+    path: str | os.PathLike[str],
+    *,
+    workload: str | None = None,
+    run_id: str | None = None,
+    gpu: Gpu | str | None = None,
+    format: str | None = None,
+) -> Profile:
+    """A profile that another tool recorded: nsys SQLite, Kineto JSON, nvprof or rocprof CSV.
+
+    workload: what ran; the file's name by default. gpu: a name from the table of devices or a Gpu, for
+    files that do not say. format: instead of looking at the content. Raises what read_any raises, BadData
+    for counter samples, UnknownName for a GPU.
+    """
+    if isinstance(gpu, str):
+        gpu = gpu_named(gpu)
+    found = read_any(path, Recording(workload or "", run_id or "", gpu), format=format)
+    if not isinstance(found, Profile):
+        raise BadData("it holds counter samples and no tasks of an accelerator", where=str(path))
+    return found
+
+
+def _sniffed(path: Path) -> TraceReader:
+    head = _head(path)
+    for reader in _readers():
+        if reader.sniff(head, path):
+            return reader
+    fix = f"Known formats: {', '.join(reader_names())}."
+    if path.suffix in (".nsys-rep", ".qdrep"):
+        fix = "Export it first: nsys export --type sqlite REPORT.nsys-rep"
+    raise UnreadableFile("not a profile of a known format", where=str(path), fix=fix)
+
+
+def _readers() -> Iterator[TraceReader]:
+    """Those of other packages first: they know of Jostle's own, and not the other way round."""
+    for name in sorted(reader_names(), key=lambda name: (is_own(GROUP, name), name)):
+        yield load(GROUP, name)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None
+    if not head:
+        raise UnreadableFile("the file is empty", where=str(path), fix="Record the profile again.")
+    if not head.startswith(_GZIP):
+        return head
+    try:
+        with gzip.open(path) as file:
+            return file.read(_HEAD)
+    except (OSError, EOFError, zlib.error) as error:
+        fix = "Copy or record it again."
+        raise UnreadableFile(f"damaged gzip: {error}", where=str(path), fix=fix) from None
