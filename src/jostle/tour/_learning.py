@@ -1,0 +1,119 @@
+"""Learning from what the tour measured, and the answers checked against what was held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.errors import BadData, NotEnoughRuns
+from jostle.evaluate import metrics_of
+from jostle.models import Model, fit
+from jostle.progress import Progress
+from jostle.tour._held_out import hold_out_sets, mape, solo_medians
+from jostle.tour._plan import TourPlan
+
+if TYPE_CHECKING:
+    from jostle.measure import Summary
+    from jostle.runs import Runs
+
+HELD_OUT = 0.25
+
+
+@dataclass(frozen=True)
+class Tour:
+    """What the tour found. held: the held-out runs; predicted, bound, solo: (n,) seconds for each, solo
+    being the measured median alone. metrics: by names with units; naive_solo and naive_share are guessing
+    the solo time, and the solo time times the number of workloads."""
+
+    held: Runs
+    predicted: np.ndarray
+    bound: np.ndarray
+    solo: np.ndarray
+    metrics: dict[str, float]
+    model: Model
+    measured: Summary
+    seconds_to_fit: float
+
+    def examples(self, count: int) -> Sequence[int]:
+        """Held-out runs to show: a spread over slowdowns, always the same ones."""
+        slowdown = self.held.runtime_seconds / self.solo
+        order = np.argsort(-np.nan_to_num(slowdown), kind="stable")
+        places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)
+        return [int(order[place]) for place in places]
+
+
+def learn_tour(
+    folder: Path,
+    plan: TourPlan,
+    measured: Summary,
+    *,
+    progress: Progress | None = None,
+    clock: Callable[[], float],
+) -> Tour:
+    """Fit on what was measured less a quarter of the sets, leave the model in `folder`/model, and check
+    it on that quarter. Raises NotEnoughRuns where too little could be measured."""
+    from jostle.runs import read_runs
+
+    dataset = folder / "dataset"
+    runs = read_runs(dataset).ok()
+    held, rest = hold_out_sets(runs, HELD_OUT, plan.seed)
+    if len(held) == 0 or len(rest) < 10:
+        raise NotEnoughRuns(
+            f"only {len(runs)} undisturbed runs could be measured",
+            where=str(dataset),
+            fix="Quieten the machine and run the tour again; it goes on from here.",
+        )
+    began = clock()
+    known = prior_for(runs) if plan.prior else None
+    method = tour_method(known is not None)
+    model = fit(runs.take(rest), method, seed=plan.seed, prior=known, progress=progress)
+    seconds = clock() - began
+    model.save(folder / "model")
+    return _check(runs.take(held), runs.take(rest), model, measured, seconds, plan.confidence)
+
+
+def prior_for(runs: Runs) -> Runs | None:
+    """The sample that comes with Jostle, where its workloads are the ones measured here; None where they
+    are others of the same name."""
+    from jostle.datasets import sample
+    from jostle.runs import merge_features
+
+    known = sample()
+    tables = [("here", runs.workload_features), ("the sample", known.workload_features)]
+    try:
+        merge_features([(where, table) for where, table in tables if table is not None], "workload")
+    except BadData:
+        return None
+    return known
+
+
+def tour_method(prior: bool = False) -> Any:
+    """The method of the tour: the defaults, several members since they are quick on so few runs, and as
+    many again that learn from the prior, too."""
+    from jostle.factorization import Factorization
+
+    return Factorization(members=6 if prior else 3)
+
+
+def _check(
+    held: Runs, rest: Runs, model: Model, measured: Summary, seconds: float, confidence: float
+) -> Tour:
+    predicted = model.predict(held.colocations)
+    bound = model.bound(held.colocations, confidence).seconds
+    solo = solo_medians(rest, held.colocations)
+    workloads = held.colocations.number_of_corunners + 1
+    actual = held.runtime_seconds
+    metrics = metrics_of(held, predicted, {confidence: bound})
+    metrics |= {
+        "mape_naive_solo_ratio": mape(solo, actual),
+        "mape_naive_share_ratio": mape(solo * workloads, actual),
+        "held_out_runs": float(len(held)),
+        "under_bound_runs": float((np.isfinite(bound) & (actual <= bound)).sum()),
+        "bounded_runs": float(np.isfinite(bound).sum()),
+        "confidence": confidence,
+    }
+    return Tour(held, predicted, bound, solo, metrics, model, measured, seconds)

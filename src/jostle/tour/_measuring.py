@@ -1,0 +1,75 @@
+"""Measuring for the tour, into a dataset that every further tour adds to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostle.errors import UnreadableFile
+from jostle.tour._plan import TourPlan
+
+if TYPE_CHECKING:
+    from jostle.measure import Progress, Summary, Tolerance
+
+
+def measure_tour(
+    folder: Path,
+    plan: TourPlan,
+    *,
+    tolerance: Tolerance | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Summary:
+    """Measure into `folder`/dataset; returns the campaign's Summary.
+
+    A second tour of the same folder goes on: it finishes what was interrupted, or adds as many sets
+    again.
+    """
+    summary = _measure(folder, plan, tolerance, progress, _asked_sets(folder) or plan.sets)
+    if summary.finished and summary.already == summary.planned:
+        more = (_asked_sets(folder) or 0) + plan.sets
+        summary = _measure(folder, plan, tolerance, progress, more)
+    return summary
+
+
+def _asked_sets(folder: Path) -> int | None:
+    """How many sets the last tour of the folder asked for; None for a first tour."""
+    note = folder / "tour.json"
+    try:
+        return int(json.loads(note.read_text("utf-8"))["sets"]) if note.is_file() else None
+    except (ValueError, KeyError, TypeError):
+        raise UnreadableFile(
+            "not a note of a tour",
+            where=str(note),
+            fix="Remove it: the next tour starts its count anew.",
+        ) from None
+
+
+def _measure(
+    folder: Path,
+    plan: TourPlan,
+    tolerance: Tolerance | None,
+    progress: Callable[[Progress], None] | None,
+    sets: int,
+) -> Summary:
+    from jostle.measure import Campaign, available_engines, measure
+
+    available = available_engines()
+    campaign = Campaign(
+        workloads=plan.workloads,
+        engines=tuple(engine for engine in plan.engines if engine in available),
+        solo_repeats=plan.solo_repeats,
+        sets=sets,
+        window_seconds=plan.window_seconds,
+        seed=plan.seed,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tour.json").write_text(json.dumps({"schema": "tour/v1", "sets": sets}) + "\n")
+    return measure(
+        campaign,
+        folder / "dataset",
+        time_budget_seconds=plan.time_budget_seconds,
+        tolerance=tolerance,
+        progress=progress,
+    )
