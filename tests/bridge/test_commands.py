@@ -33,8 +33,8 @@ def folder(phases: Traces, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_forecast_prints_one_document(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["forecast", str(folder), "--at", "0.31", "--at", "0.5", *SMALL, "--json"]
-    assert run([*asked, "--limit", "instructions=1e9"]) == 0
+    arguments = ["forecast", str(folder), "--at", "0.31", "--at", "0.5", *SMALL, "--json"]
+    assert run([*arguments, "--limit", "instructions=1e9"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "forecast/v1"
     assert len(document["answers"]) == 2
@@ -48,10 +48,10 @@ def test_forecast_prints_one_document(folder: Path, capsys: pytest.CaptureFixtur
 def test_forecast_prints_a_table_and_draws(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["forecast", str(folder), "--at", "0.31", *SMALL, "--picture", str(tmp_path)]
-    assert run(asked) == 0
-    said = capsys.readouterr().out
-    assert "instructions" in said
+    arguments = ["forecast", str(folder), "--at", "0.31", *SMALL, "--picture", str(tmp_path)]
+    assert run(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "instructions" in printed
     assert (tmp_path / "figures" / "forecast.png").stat().st_size > 10_000
 
 
@@ -71,9 +71,9 @@ def test_forecast_refuses(folder: Path, more: list[str], code: int) -> None:
 
 
 def test_evaluate_on_recorded_traces(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["evaluate", "bridge", "--data", str(folder), *SMALL, "--splits", "1", "--no-speed"]
-    asked += ["--clock", "beats", "--clock-kind", "beats", "--json"]
-    assert run(asked) == 0
+    arguments = ["evaluate", "bridge", "--data", str(folder), *SMALL, "--splits", "1", "--no-speed"]
+    arguments += ["--clock", "beats", "--clock-kind", "beats", "--json"]
+    assert run(arguments) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
     metrics = document["metrics"]

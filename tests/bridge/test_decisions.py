@@ -43,14 +43,14 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     assert run(["forecast", *arguments, "--method", "nearest", "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
 def test_total_demand_by_hand(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1 or 3 and 10 or 20: the sums 11, 13, 21, 23 are equally likely."""
-    found = asked(
+    found = answered(
         capsys, str(folder), "-w", "a", "-w", "b", "--at", "0.35", "--capacity", "events=12"
     )
     assert [one["workload"] for one in found["forecasts"]] == ["a", "b"]
@@ -58,12 +58,12 @@ def test_total_demand_by_hand(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert total["exceedance_ratio"] == {"events": pytest.approx(0.75)}
     assert total["components"]["events"]["mean_per_second"] == pytest.approx(17.0)
     # The same workload twice is two of them: 2, 4, 4, 6.
-    found = asked(
+    found = answered(
         capsys, str(folder), "-w", "a", "-w", "a", "--at", "0.35", "--capacity", "events=3"
     )
     assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.75)
     # One workload has a capacity too.
-    found = asked(capsys, str(folder), "-w", "b", "--at", "0.35", "--capacity", "events=15")
+    found = answered(capsys, str(folder), "-w", "b", "--at", "0.35", "--capacity", "events=15")
     assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.5)
 
 
@@ -71,25 +71,25 @@ def test_folders_and_saved_forecasts_add(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = tmp_path / "saved-a"
-    first = asked(capsys, str(folder), "-w", "a", "--at", "0.35", "--save", str(saved))
-    again = asked(capsys, str(saved), "--at", "0.35")
+    first = answered(capsys, str(folder), "-w", "a", "--at", "0.35", "--save", str(saved))
+    again = answered(capsys, str(saved), "--at", "0.35")
     assert again["answers"] == first["answers"]
     other = tmp_path / "b"
     write_traces(other, Traces.from_traces(steady("b", [10.0, 20.0])))
-    found = asked(capsys, str(saved), str(other), "--at", "0.35", "--capacity", "events=12")
+    found = answered(capsys, str(saved), str(other), "--at", "0.35", "--capacity", "events=12")
     assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.75)
 
 
 def test_tables_say_it_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["forecast", str(folder), "-w", "a", "-w", "b", "--at", "0.35"]
     assert run([*arguments, "--method", "nearest", "--capacity", "events=12"]) == 0
-    said = capsys.readouterr().out
-    assert "P(events > 12)" in said
-    assert "0.7500" in said
+    printed = capsys.readouterr().out
+    assert "P(events > 12)" in printed
+    assert "0.7500" in printed
 
 
 def test_a_summary_of_few_atoms(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = asked(capsys, str(folder), "-w", "a", "--at", "0.35", "--atoms", "1")
+    found = answered(capsys, str(folder), "-w", "a", "--at", "0.35", "--atoms", "1")
     summary = found["answers"][0]["summary"]
     assert summary["weights"] == [1.0]
     assert summary["atoms"][0][0] == pytest.approx(2.0)
@@ -103,7 +103,7 @@ def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
         rows += steady("b", [10.0 + number], corunners=("a",), **window)
     write_traces(tmp_path, Traces.from_traces([*rows, *steady("a", [5.0, 6.0], runs="alone")]))
     for core, mean in ((0, 2.0), (1, 11.0)):
-        found = asked(capsys, str(tmp_path), "--windows", "--core", str(core), "--at", "0.35")
+        found = answered(capsys, str(tmp_path), "--windows", "--core", str(core), "--at", "0.35")
         mine = found["answers"][0]["components"]["events"]
         assert mine["mean_per_second"] == pytest.approx(mean)
     for graph in ("barycentric", "series_parallel"):
@@ -111,7 +111,7 @@ def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
         assert run(["forecast", str(tmp_path), *arguments]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["answers"][0]["components"]["events"]["mean_per_second"] == pytest.approx(2.0)
-    chosen = asked(
+    chosen = answered(
         capsys, str(tmp_path), "--windows", "-w", "a", "-b", "b", "--at", "0.35", "--core", "1"
     )
     assert chosen["answers"][0]["components"]["events"]["mean_per_second"] == pytest.approx(11.0)
@@ -133,7 +133,7 @@ def test_between_contexts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("more", "code", "said"),
+    ("more", "code", "message"),
     [
         (["-w", "nobody"], 4, "unknown workload 'nobody'"),
         (["-w", "a", "-w", "nobody"], 4, "unknown workload 'nobody'"),
@@ -159,13 +159,13 @@ def test_between_contexts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_odd_questions_end_with_a_sentence(
-    folder: Path, capsys: pytest.CaptureFixture[str], more: list[str], code: int, said: str
+    folder: Path, capsys: pytest.CaptureFixture[str], more: list[str], code: int, message: str
 ) -> None:
     given = [] if "--at" in more else ["--at", "0.35"]
     assert run(["forecast", str(folder), *given, *more, "--json"]) == code
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "error/v1"
-    assert said in document["message"]
+    assert message in document["message"]
 
 
 def test_a_single_run_is_no_distribution(
@@ -173,5 +173,7 @@ def test_a_single_run_is_no_distribution(
 ) -> None:
     write_traces(tmp_path, Traces.from_traces(steady("a", [1.0])))
     assert run(["forecast", str(tmp_path), "--at", "0.3", "--json"]) == 3
-    assert "1 run is no distribution" in json.loads(capsys.readouterr().out)["message"]
+    assert (
+        "1 run is not enough for a distribution" in json.loads(capsys.readouterr().out)["message"]
+    )
     assert run(["forecast", str(tmp_path / "nowhere"), "--at", "0.3", "--json"]) == 4

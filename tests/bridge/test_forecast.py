@@ -288,8 +288,10 @@ def test_placed_snapshots_catch_every_phase(phases: Traces) -> None:
     assert chosen[-1] == len(shots) - 1
     assert len(chosen) == 8
     assert shots.clock is not None
-    seen = {int(p) for k in chosen for p in shots.clock.at(0, shots.times_seconds[k])[0] if p == p}
-    assert seen == set(range(6))
+    caught = {
+        int(p) for k in chosen for p in shots.clock.at(0, shots.times_seconds[k])[0] if p == p
+    }
+    assert caught == set(range(6))
     with pytest.raises(UsageError):
         place(gaussians(), 3)
 

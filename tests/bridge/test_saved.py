@@ -87,19 +87,19 @@ def test_what_is_not_a_saved_forecast_is_refused(phases: Traces, tmp_path: Path)
         Forecast.load(tmp_path)
     jostle.forecast(phases, BEATS).save(tmp_path)
     head = tmp_path / "forecast.json"
-    said = json.loads(head.read_text())
+    document = json.loads(head.read_text())
     for broken in (
-        said | {"schema": "model/v1"},
-        said | {"settings": {}},
-        said | {"settings": said["settings"] | {"eps": "much"}},
-        said | {"cores": [7]},
+        document | {"schema": "model/v1"},
+        document | {"settings": {}},
+        document | {"settings": document["settings"] | {"eps": "much"}},
+        document | {"cores": [7]},
         [],
     ):
         head.write_text(json.dumps(broken))
         with pytest.raises(jostle.JostleError):
             Forecast.load(tmp_path)
-    head.write_text(json.dumps(said))
-    tensors = tmp_path / said["tensors"]
+    head.write_text(json.dumps(document))
+    tensors = tmp_path / document["tensors"]
     tensors.write_bytes(tensors.read_bytes()[:-9])
     with pytest.raises(UnreadableFile, match="truncated or changed"):
         Forecast.load(tmp_path)

@@ -78,7 +78,7 @@ class Distribution:
     def with_idle(self, idle_ratio: float) -> Distribution:
         """The same with a share of runs that use nothing. A mixture: idle runs are not displaced."""
         if not 0 <= idle_ratio <= 1:
-            raise UsageError(f"an idle ratio of {idle_ratio}")
+            raise UsageError(f"an idle ratio of {idle_ratio} is not between 0 and 1")
         if idle_ratio == 0:
             return self
         busy, zero = 1 - idle_ratio, np.zeros((1, self.atoms.shape[1]))
@@ -102,15 +102,15 @@ class Distribution:
 
     def quantile(self, ratios: float | Sequence[float]) -> np.ndarray:
         """(d,) or (len(ratios), d): per component the least value not exceeded with that probability."""
-        asked = np.atleast_1d(np.asarray(ratios, np.float64))
-        if not ((asked >= 0) & (asked <= 1)).all():
+        wanted = np.atleast_1d(np.asarray(ratios, np.float64))
+        if not ((wanted >= 0) & (wanted <= 1)).all():
             raise UsageError(f"quantiles {ratios} are not all between 0 and 1")
-        found = np.empty((len(asked), len(self.components)))
+        found = np.empty((len(wanted), len(self.components)))
         for column in range(len(self.components)):
             order = np.argsort(self.atoms[:, column], kind="stable")
             below = np.cumsum(self.weights[order])
             # 1e-12: a sum of weights that should be the ratio may miss it by rounding.
-            place = np.searchsorted(below, asked * below[-1] - 1e-12)
+            place = np.searchsorted(below, wanted * below[-1] - 1e-12)
             found[:, column] = self.atoms[order[np.minimum(place, len(order) - 1)], column]
         return found[0] if np.ndim(ratios) == 0 else found
 
@@ -121,7 +121,7 @@ class Distribution:
     def above(self, limits: Limits) -> np.ndarray:
         """(m,) whether an atom is above any limit. Raises UnknownName, UsageError for NaN."""
         if not limits:
-            raise UsageError("no limits", fix="Say at least one component and its limit.")
+            raise UsageError("no limits", fix="Give at least one component and its limit.")
         over = np.zeros(len(self), bool)
         for name, limit in limits.items():
             if not limit == limit:
@@ -132,6 +132,6 @@ class Distribution:
     def sample(self, size: int, seed: int = 0) -> np.ndarray:
         """(size, d) atoms drawn with their weights."""
         if size < 1:
-            raise UsageError(f"a sample of {size}")
+            raise UsageError(f"a sample cannot have {size} atoms")
         random = np.random.default_rng(seed)
         return self.atoms[random.choice(len(self), size, p=self.weights / self.weights.sum())]

@@ -139,7 +139,7 @@ class Forecast:
         """
         method = method or self.method.method
         if method not in METHODS:
-            raise UsageError(f"method {method!r}", fix=f"One of {', '.join(METHODS)}.")
+            raise UsageError(f"method {method!r} is not known", fix=f"One of {', '.join(METHODS)}.")
         first, last = self.span_seconds
         if not first <= time_seconds <= last:
             raise UsageError(

@@ -40,33 +40,33 @@ def phase(
             fix="Say which counter tells progress: Bridge(method='phase', clock='instructions').",
         )
     shots = snapshots.of(core)
-    seen = [k for k, shot in enumerate(shots) if shot.idle_ratio < 1 and (shot.runs >= 0).any()]
+    usable = [k for k, shot in enumerate(shots) if shot.idle_ratio < 1 and (shot.runs >= 0).any()]
     going = np.ones(len(clock.times[core]), bool)
     if snapshots.end_seconds is not None:
         going &= ~(snapshots.end_seconds[core] < time_seconds)
     places, rates = [], []
-    for k in seen:
+    for k in usable:
         p, v = clock.at(core, float(snapshots.times_seconds[k]))
         places.append(p[shots[k].runs])
         rates.append(v[shots[k].runs])
-    atoms = [shots[k].cloud.atoms for k in seen]
+    atoms = [shots[k].cloud.atoms for k in usable]
     if clock.kind == "beats":
         first, last, share = clock.phases(core, time_seconds)
         known = going & np.isfinite(first)
-        _require(known, seen, time_seconds)
-        near = np.argsort(np.abs(snapshots.times_seconds[seen] - time_seconds), kind="stable")
+        _require(known, usable, time_seconds)
+        near = np.argsort(np.abs(snapshots.times_seconds[usable] - time_seconds), kind="stable")
         donors = _Donors(atoms, places, near)
         first, last = (clock.kind_of_phase(numbers[known]) for numbers in (first, last))
         return donors.law(first, last, share[known], np.random.default_rng(seed))
     progress, rate = clock.at(core, time_seconds)
     known = going & np.isfinite(progress)
-    _require(known, seen, time_seconds)
+    _require(known, usable, time_seconds)
     weights = _by_work(progress[known], rate[known], places, rates)
     return Cloud.of(np.concatenate(atoms), np.concatenate(weights)), 0.0
 
 
-def _require(known: np.ndarray, seen: list[int], time_seconds: float) -> None:
-    if not known.any() or not seen:
+def _require(known: np.ndarray, usable: list[int], time_seconds: float) -> None:
+    if not known.any() or not usable:
         raise NotEnoughRuns(f"no run's progress is known at {time_seconds:g} s")
 
 
@@ -93,9 +93,9 @@ class _Donors:
         """Of runs whose samples begin in one phase and end in another, or in the same."""
         weights = np.zeros(len(self.atoms))
         missed = 0
-        for target, runs in zip(*np.unique(last[first == last], return_counts=True), strict=True):
-            sources = self._sources(float(target))
-            missed += int(runs) * (sources[0][0] != target)
+        for phase, runs in zip(*np.unique(last[first == last], return_counts=True), strict=True):
+            sources = self._sources(float(phase))
+            missed += int(runs) * (sources[0][0] != phase)
             for source, part in sources:
                 rows = self._pool(source)
                 weights[rows] += part * runs / len(rows)
@@ -103,9 +103,9 @@ class _Donors:
         made: list[np.ndarray] = []
         for run in both:
             ends = []
-            for target in (float(first[run]), float(last[run])):
-                sources = self._sources(target)
-                missed += 0.5 * (sources[0][0] != target)
+            for phase in (float(first[run]), float(last[run])):
+                sources = self._sources(phase)
+                missed += 0.5 * (sources[0][0] != phase)
                 parts = [part for _, part in sources]
                 source = sources[int(random.choice(len(sources), p=parts))][0]
                 ends.append(self.atoms[random.choice(self._pool(source), DRAWS)])
@@ -117,14 +117,14 @@ class _Donors:
         weights = np.concatenate([weights, np.full(DRAWS * len(made), 1 / DRAWS)])
         return Cloud.of(atoms, weights), missed / len(first)
 
-    def _sources(self, target: float) -> list[tuple[float, float]]:
+    def _sources(self, phase: float) -> list[tuple[float, float]]:
         """[(caught phase, its share)]: the phase itself, or those before and after it by nearness."""
         caught = self.caught
-        if target in caught:
-            return [(target, 1.0)]
-        before, after = caught[caught < target], caught[caught > target]
+        if phase in caught:
+            return [(phase, 1.0)]
+        before, after = caught[caught < phase], caught[caught > phase]
         if len(before) and len(after):
-            lam = (target - before[-1]) / (after[0] - before[-1])
+            lam = (phase - before[-1]) / (after[0] - before[-1])
             return [(float(before[-1]), float(1 - lam)), (float(after[0]), float(lam))]
         return [(float(before[-1] if len(before) else after[0]), 1.0)]
 
@@ -139,28 +139,35 @@ class _Donors:
 
 
 def _by_work(
-    targets: np.ndarray, rates: np.ndarray, places: list[np.ndarray], seen: list[np.ndarray]
+    progress: np.ndarray,
+    rates: np.ndarray,
+    places: list[np.ndarray],
+    donor_rates: list[np.ndarray],
 ) -> list[np.ndarray]:
+    """[k] (n_k,) weights of the states of the snapshots, for runs of such progress, (R,), and rates, (R,).
+
+    places[k], donor_rates[k]: (n_k,) progress of the states of snapshot k and their clock's rates.
+    """
     weights = [np.zeros(len(p)) for p in places]
     centres = np.array([np.nanmedian(p) if np.isfinite(p).any() else np.nan for p in places])
     order = np.argsort(centres)
     order = order[np.isfinite(centres[order])]
     if not len(order):
         raise NotEnoughRuns("no snapshot has a run whose progress is known")
-    tiny = 1e-12 * max(float(np.nanmax(np.concatenate(seen))), 1e-300)
-    logs = [np.log(np.maximum(v, tiny)) for v in seen]
+    tiny = 1e-12 * max(float(np.nanmax(np.concatenate(donor_rates))), 1e-300)
+    logs = [np.log(np.maximum(v, tiny)) for v in donor_rates]
     # Median absolute deviation, as a standard deviation: outliers do not widen it.
     wide = [1.4826 * float(np.nanmedian(np.abs(v - np.nanmedian(v)))) for v in logs]
     width = max(WIDE * float(np.nanmedian(wide)), 1e-3)
     log_rates = np.log(np.maximum(rates, tiny))
-    right = np.searchsorted(centres[order], targets)
+    right = np.searchsorted(centres[order], progress)
     for place in np.unique(right):
         mine = right == place
         pair = [int(order[i]) for i in (place - 1, place) if 0 <= i < len(order)]
         shares = {k: np.full(mine.sum(), ELSEWHERE / len(order)) for k in order}
         if len(pair) == 2:
             low, high = centres[pair[0]], centres[pair[1]]
-            lam = np.clip((targets[mine] - low) / max(high - low, 1e-300), 0.0, 1.0)
+            lam = np.clip((progress[mine] - low) / max(high - low, 1e-300), 0.0, 1.0)
             shares[pair[0]], shares[pair[1]] = np.maximum(1 - lam, 1e-12), np.maximum(lam, 1e-12)
         else:
             shares[pair[0]] = np.ones(mine.sum())

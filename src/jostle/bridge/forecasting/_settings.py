@@ -87,7 +87,8 @@ class Bridge:
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise UsageError(
-                    f"{name} {getattr(self, name)!r}", fix=f"One of {', '.join(known)}."
+                    f"{name} {getattr(self, name)!r} is not known",
+                    fix=f"One of {', '.join(known)}.",
                 )
         if isinstance(self.eps, str):
             if self.eps != "cv":

@@ -40,7 +40,7 @@ class ClockSettings:
 
     def __post_init__(self) -> None:
         if self.kind not in ("work", "beats"):
-            raise UsageError(f"clock_kind {self.kind!r}", fix="One of work, beats.")
+            raise UsageError(f"clock_kind {self.kind!r} is not known", fix="One of work, beats.")
         marks = np.asarray(self.marks, np.float64)
         if not (marks > 0).all() or (np.diff(marks) <= 0).any():
             raise UsageError("the marks of a clock must be above 0 and rise")

@@ -103,7 +103,8 @@ class Snapshots:
         """
         if len(traces) < FEWEST_RUNS:
             raise NotEnoughRuns(
-                f"{len(traces)} run is no distribution", fix="Trace the workload again, many times."
+                f"{len(traces)} run is not enough for a distribution",
+                fix="Trace the workload again, many times.",
             )
         _one_workload(traces)
         every = list(traces)
@@ -212,7 +213,7 @@ def _times(
 ) -> np.ndarray:
     if times is not None:
         if count is not None:
-            raise UsageError("say either the times of the snapshots or their number")
+            raise UsageError("the times of the snapshots and their number cannot both be given")
         return _checked_times(times)
     step = float(np.median(np.concatenate([trace.interval_seconds for trace in every])))
     first = max(float(trace.time_seconds[0]) for trace in every)
@@ -228,7 +229,7 @@ def _times(
     if count is None:
         return _checked_times(grid)
     if count < 1:
-        raise UsageError(f"{count} snapshots")
+        raise UsageError(f"there cannot be {count} snapshots")
     return _checked_times(grid[evenly(len(grid), count)])
 
 

@@ -22,7 +22,7 @@ def few(cloud: Cloud, atoms: int, seed: int) -> Cloud:
 def thinned(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:
     """A cloud of at most `atoms` atoms: centroids of k-means, with the weights of what they stand for."""
     if atoms < 1:
-        raise UsageError(f"{atoms} atoms are no cloud")
+        raise UsageError(f"a cloud cannot have {atoms} atoms")
     cloud = cloud.merged
     if len(cloud) <= atoms:
         return cloud

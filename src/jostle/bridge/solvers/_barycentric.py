@@ -190,7 +190,7 @@ def barycentre_support(clouds: Sequence[Cloud], atoms: int, seed: int = 0) -> np
     Duplicates are dropped, so m <= atoms.
     """
     if atoms < 1:
-        raise UsageError(f"{atoms} atoms for a barycentre")
+        raise UsageError(f"a barycentre cannot have {atoms} atoms")
     random = np.random.default_rng(seed)
     drawn = [c.atoms[random.choice(len(c), atoms, p=c.weights)] for c in clouds]
     return np.unique(np.mean(drawn, axis=0), axis=0)

@@ -34,7 +34,7 @@ def edge_eps(x: Cloud, y: Cloud, eps: float, unit: str = "spread") -> float:
     elif unit == "median":
         found = eps * median_cost(x, y)
     else:
-        raise UsageError(f"eps_unit {unit!r}", fix="One of spread, median, absolute.")
+        raise UsageError(f"eps_unit {unit!r} is not known", fix="One of spread, median, absolute.")
     return found if found > 0 else 1.0
 
 

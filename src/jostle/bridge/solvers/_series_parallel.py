@@ -165,5 +165,5 @@ def _eps(x: Cloud, y: Cloud, eps: float, unit: str) -> float:
     if unit == "absolute":
         return check_eps(eps)
     if unit != "spread":
-        raise UsageError(f"eps_unit {unit!r}", fix="One of spread, absolute.")
+        raise UsageError(f"eps_unit {unit!r} is not known", fix="One of spread, absolute.")
     return check_eps(max(eps * (x.spread + y.spread) / 2, 0.2 * median_cost(x, y)) or 1.0)
