@@ -22,6 +22,7 @@ def main() -> None:
     one_core()
     from jostle.alignment import (
         FittedAlignment,
+        LearnerKind,
         SoloIndex,
         aligned_rows,
         learn,
@@ -38,7 +39,7 @@ def main() -> None:
     rows = aligned_rows(traced_windows(traces), SoloIndex.from_traces(traces, counters))
     learner = "network" if given.form == "network" else "ridge"
     target = "speed" if given.form == "linear" else "slowdown"
-    learned = learn(rows, learner, given.form, target, strength=1e-2)
+    learned = learn(rows, LearnerKind(learner, given.form, target), strength=1e-2)
     for samples in (5_000, given.periods):
         pair = draw_programs(12, 1, seconds=samples * 1e-3)[10:]
         solos = []

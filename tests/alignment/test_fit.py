@@ -22,10 +22,10 @@ from jostle.alignment import (
     solo_run_ids,
     traced_windows,
 )
-from jostle.alignment.learning._kinds import LEARNERS
+from jostle.alignment.learning._kinds import LEARNERS, LearnerKind
 from jostle.alignment.learning._learn import learn
 from jostle.alignment.learning._linear import LinearModel
-from jostle.alignment.solo._names import offered_counters
+from jostle.alignment.solo._offered import offered_counters
 from jostle.cli import _app
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.models import Model, traced_runs
@@ -63,7 +63,7 @@ def test_rows_are_what_truly_ran(traces: Traces, rows: AlignedRows) -> None:
 def test_numpy_answers_what_scikit_learn_fitted(rows: AlignedRows, learner: str) -> None:
     """By the features spelled out, without the shortcuts that answering takes."""
     few = rows.take(np.arange(0, len(rows), 9))
-    learned = learn(few, learner, "interacting", "slowdown", strength=1e-2)
+    learned = learn(few, LearnerKind(learner, "interacting", "slowdown"), strength=1e-2)
     assert isinstance(learned, LinearModel)
     x = (learned.features.of(few.own, few.others) - learned.mean) / learned.spread
     raw = x @ learned.weights + learned.bias
@@ -77,7 +77,7 @@ def test_numpy_answers_what_scikit_learn_fitted(rows: AlignedRows, learner: str)
 
 def test_nothing_is_answered_that_was_never_seen(rows: AlignedRows) -> None:
     """A weighted sum goes on straight beyond what was learned from; its answers do not."""
-    learned = learn(rows, "ridge", "linear", "speed", strength=1e-2)
+    learned = learn(rows, LearnerKind("ridge", "linear", "speed"), strength=1e-2)
     slow = rows.slowdown
     found = learned.slowdown(1e3 * rows.own, 1e3 * rows.others)
     assert 0.5 <= found.min() <= found.max() <= 1.1 * slow.max()
@@ -87,7 +87,7 @@ def test_nothing_is_answered_that_was_never_seen(rows: AlignedRows) -> None:
 
 
 def test_beside_nothing_the_interacting_form_slows_nothing(rows: AlignedRows) -> None:
-    learned = learn(rows, "ridge", "interacting", "slowdown", strength=1e-2)
+    learned = learn(rows, LearnerKind("ridge", "interacting", "slowdown"), strength=1e-2)
     np.testing.assert_allclose(learned.slowdown(rows.own, 0 * rows.others), 1.0)
 
 
@@ -112,7 +112,7 @@ def test_learns_a_law_that_is_in_its_form() -> None:
         group,
         np.zeros(n),
     )
-    learned = learn(rows, "ridge", "interacting", "slowdown", strength=1e-6)
+    learned = learn(rows, LearnerKind("ridge", "interacting", "slowdown"), strength=1e-6)
     np.testing.assert_allclose(learned.slowdown(own, others), slow, rtol=5e-3)
 
 

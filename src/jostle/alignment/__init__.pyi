@@ -1,8 +1,8 @@
-from ._draw import draw_selection as draw_selection
 from ._fitted import FittedAlignment as FittedAlignment
 from ._method import Alignment as Alignment
 from ._roll import Roll as Roll
 from ._roll import roll as roll
+from .learning._kinds import LearnerKind as LearnerKind
 from .learning._learn import learn as learn
 from .learning._learn import per_sample_error as per_sample_error
 from .learning._rows import AlignedRows as AlignedRows
@@ -18,7 +18,6 @@ from .solo._index import SoloIndex as SoloIndex
 from .solo._index import sampling_period as sampling_period
 from .solo._index import solo_run_ids as solo_run_ids
 from .solo._index import solo_runs as solo_runs
-from .solo._names import PAPER_EVENTS as PAPER_EVENTS
 from .solo._quiet import quiet_seconds as quiet_seconds
 from .solo._quiet import quiet_solo_counters as quiet_solo_counters
 from .solo._samples import ALIGNMENTS as ALIGNMENTS

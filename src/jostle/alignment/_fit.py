@@ -10,13 +10,13 @@ import numpy as np
 
 from jostle.alignment._fitted import FittedAlignment, SlotPair
 from jostle.alignment._settings import AUTO, AlignmentSettings
-from jostle.alignment.learning._kinds import CANDIDATES, Kind
+from jostle.alignment.learning._kinds import CANDIDATES, LearnerKind
 from jostle.alignment.learning._learn import Learned, choose, learn
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.learning._select import CUTS, CounterSelection, select_counters
 from jostle.alignment.learning._windows import aligned_rows, traced_windows
 from jostle.alignment.solo._index import UNSTEADY, SoloIndex, unsteady_workloads
-from jostle.alignment.solo._names import offered_counters
+from jostle.alignment.solo._offered import offered_counters
 from jostle.errors import NotEnoughRuns
 from jostle.progress import Progress, no_progress
 
@@ -91,36 +91,35 @@ def _selections(
     settings: AlignmentSettings, rows: AlignedRows, validation: AlignedRows | None, seed: int
 ) -> list[CounterSelection]:
     """One per cut of the tree, the coarsest first."""
-    _, form, target = settings.kind("ridge")
-    if form == "network":  # assessed by the form that is nearest to it and quick to fit
-        form, target = "interacting", "slowdown"
+    kind = settings.kind("ridge")
+    # For a network, the form that is nearest to it and quick to fit.
+    kind = LearnerKind() if kind.is_network else replace(kind, learner="ridge")
     cuts = CUTS if settings.cut is None else (settings.cut,)
     most = settings.most_counters
     return [
-        select_counters(rows, validation, cut=cut, form=form, target=target, most=most, seed=seed)
-        for cut in cuts
+        select_counters(rows, validation, cut=cut, kind=kind, most=most, seed=seed) for cut in cuts
     ]
 
 
 def _offers(
     settings: AlignmentSettings, choices: Sequence[tuple[str, ...]]
-) -> list[tuple[Kind, tuple[str, ...]]]:
+) -> list[tuple[LearnerKind, tuple[str, ...]]]:
     """What is chosen among: a weighted sum only of the first choice of counters, a network of any."""
     kinds = CANDIDATES if settings.learner == AUTO else (settings.kind(),)
     return [
         (kind, counters)
         for kind in kinds
-        for counters in (dict.fromkeys(choices) if kind.learner == "network" else choices[:1])
+        for counters in (dict.fromkeys(choices) if kind.is_network else choices[:1])
     ]
 
 
 def _by_slots(
-    settings: AlignmentSettings, kind: Kind, rows: AlignedRows, seed: int
+    settings: AlignmentSettings, kind: LearnerKind, rows: AlignedRows, seed: int
 ) -> tuple[dict[SlotPair | None, Learned], tuple[int, ...]]:
     """({ordered slots, or None for all: learned}, slots that are told apart as features)."""
 
     def one(some: AlignedRows) -> Learned:
-        return learn(some, *kind, strength=settings.strength, seed=seed)
+        return learn(some, kind, strength=settings.strength, seed=seed)
 
     if settings.slots == "pair":
         pairs = np.unique(np.stack([rows.slot, rows.other], axis=1), axis=0).tolist()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from jostle._options import options_of
-from jostle.alignment.learning._kinds import Kind
+from jostle.alignment.learning._kinds import LearnerKind
 from jostle.errors import UsageError
 
 AUTO = "auto"
@@ -66,12 +66,9 @@ class AlignmentSettings:
             if option.choices and value not in option.choices:
                 known = ", ".join(option.choices)
                 raise UsageError(f"unknown {option.name} {value!r}", fix=f"One of {known}.")
-        chosen = AUTO not in (self.learner, self.form)
-        if chosen and (self.learner == "network") != (self.form == "network"):
-            raise UsageError("the network learner and the network form go together")
-        if self.learner == "network" and self.target not in (AUTO, "slowdown"):
-            raise UsageError("the network learns the slowdown")
-        if self.learner == AUTO and (self.form, self.target) != (AUTO, AUTO):
+        if self.learner != AUTO:
+            self.kind()  # checks that its parts go together
+        elif (self.form, self.target) != (AUTO, AUTO):
             raise UsageError("a form or target without a learner", fix="Say the learner too.")
         for name in ("strength", "period_seconds"):
             value = getattr(self, name)
@@ -80,13 +77,13 @@ class AlignmentSettings:
         if self.most_counters < 1:
             raise UsageError(f"most_counters must be at least 1, not {self.most_counters}")
 
-    def kind(self, learner: str = AUTO) -> Kind:
-        """What is learned, without any `auto`; learner: what was chosen where this one is `auto`."""
+    def kind(self, learner: str = AUTO) -> LearnerKind:
+        """What is learned, without any `auto`; learner: the one to take where this one is `auto`."""
         name = learner if self.learner == AUTO else self.learner
         usual_form = "network" if name == "network" else "interacting"
         form = usual_form if self.form == AUTO else self.form
         usual_target = "speed" if form == "linear" else "slowdown"
-        return Kind(name, form, usual_target if self.target == AUTO else self.target)
+        return LearnerKind(name, form, usual_target if self.target == AUTO else self.target)
 
     @property
     def settings(self) -> dict[str, Any]:

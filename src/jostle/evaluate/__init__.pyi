@@ -16,6 +16,7 @@ from .alignment._evaluation import AlignmentEvaluation as AlignmentEvaluation
 from .alignment._evaluation import evaluate_alignment as evaluate_alignment
 from .alignment._figures import alignment_rows as alignment_rows
 from .alignment._figures import draw_alignment as draw_alignment
+from .alignment._figures import draw_selection as draw_selection
 from .alignment._simulated import draw_programs as draw_programs
 from .alignment._simulated import simulate_campaign as simulate_campaign
 from .bag._bags import BagsEvaluation as BagsEvaluation

@@ -15,22 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.errors import UsageError
-
-FORMS = ("linear", "interacting")
 KNOTS = (0.0, 0.15, 0.35, 0.7, 1.2)
 
 
 @dataclass(frozen=True)
 class ContentionFeatures:
-    """form: of FORMS. scale: (d,) what each rate is divided by."""
+    """form: linear or interacting. scale: (d,) what each rate is divided by."""
 
     form: str
     scale: np.ndarray
-
-    def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise UsageError(f"unknown form {self.form!r}", fix=f"One of {', '.join(FORMS)}.")
 
     def of(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n, f) features of (n, d) rates."""

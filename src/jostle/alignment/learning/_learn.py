@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment.learning._features import ContentionFeatures, scale_of
-from jostle.alignment.learning._kinds import LEARNERS, TARGETS, Kind
+from jostle.alignment.learning._features import scale_of
+from jostle.alignment.learning._kinds import LearnerKind
 from jostle.alignment.learning._linear import (
     FASTEST,
     SLOWEST,
@@ -23,7 +23,7 @@ from jostle.alignment.learning._linear import (
 )
 from jostle.alignment.learning._network import Network, TrainingOptions, train
 from jostle.alignment.learning._rows import AlignedRows
-from jostle.errors import NotEnoughRuns, UsageError
+from jostle.errors import NotEnoughRuns
 
 Learned = LinearModel | Network
 # Regularisation that is tried, times the number of rows where the learner's own scale does that.
@@ -49,9 +49,7 @@ def learned_from_arrays(arrays: dict[str, np.ndarray], metadata: dict[str, Any])
 
 def learn(
     rows: AlignedRows,
-    learner: str = "ridge",
-    form: str = "interacting",
-    target: str = "slowdown",
+    kind: LearnerKind,
     *,
     strength: float | None = None,
     seed: int = 0,
@@ -60,34 +58,26 @@ def learn(
     """Fit one learner. strength: of the regularisation; None chooses it by leaving out workload sets.
     rounds: of fits again, in which runs are weighed by the errors of the fit before.
 
-    Raises UsageError for unknown names, NotEnoughRuns for no rows, MissingExtra without scikit-learn.
+    Raises NotEnoughRuns for no rows, MissingExtra without scikit-learn.
     """
-    for kind, value, known in (("learner", learner, LEARNERS), ("target", target, TARGETS)):
-        if value not in known:
-            raise UsageError(f"unknown {kind} {value!r}", fix=f"One of {', '.join(known)}.")
     if len(rows) < 2:
         raise NotEnoughRuns(
             f"{len(rows)} periods are too few to learn from", fix="Trace more windows."
         )
-    network = learner == "network"
-    if network != (form == "network") or (network and target != "slowdown"):
-        raise UsageError(f"{learner} cannot learn the {target} in the form {form!r}")
-    choices = STRENGTHS[learner] if strength is None else (strength,)
+    choices = STRENGTHS[kind.learner] if strength is None else (strength,)
     best = choices[len(choices) // 2]
-    if network:
+    if kind.is_network:
         return _fit_network(rows.thinned(MOST_ROWS_OF_NETWORK), best, seed)
     rows = rows.thinned(MOST_ROWS)
-    features = ContentionFeatures(form, scale_of(rows.own))
+    scale = scale_of(rows.own)
     if len(choices) > 1 and len(np.unique(rows.group)) >= 2:
         few = rows.thinned(MOST_ROWS_TO_CHOOSE)
         errors = [
-            left_out_error(
-                few, seed, lambda some, s=s: fit_linear(some, learner, features, target, s, seed)
-            )
+            left_out_error(few, seed, lambda some, s=s: fit_linear(some, kind, scale, s, seed))
             for s in choices
         ]
         best = choices[int(np.argmin(errors))]
-    return fit_linear(rows, learner, features, target, best, seed, rounds)
+    return fit_linear(rows, kind, scale, best, seed, rounds)
 
 
 def _fit_network(rows: AlignedRows, decay: float, seed: int) -> Network:
@@ -107,22 +97,22 @@ def _fit_network(rows: AlignedRows, decay: float, seed: int) -> Network:
 
 
 def choose(
-    rows: AlignedRows, offers: Sequence[tuple[Kind, tuple[str, ...]]], seed: int = 0
-) -> tuple[Kind, tuple[str, ...]]:
+    rows: AlignedRows, offers: Sequence[tuple[LearnerKind, tuple[str, ...]]], seed: int = 0
+) -> tuple[LearnerKind, tuple[str, ...]]:
     """The offer, of (kind, its counters), that errs least on the run times of workloads that it did not
     learn from."""
     if len(offers) == 1 or len(np.unique(rows.group)) < 2:
         return offers[0]
     errors = []
     for kind, counters in offers:
-        most = MOST_ROWS if kind.learner == "network" else MOST_ROWS_TO_CHOOSE
+        most = MOST_ROWS if kind.is_network else MOST_ROWS_TO_CHOOSE
         strengths = STRENGTHS[kind.learner]
         middle = strengths[len(strengths) // 2]
         errors.append(
             left_out_error(
                 rows.thinned(most).with_counters(counters),
                 seed,
-                lambda some, kind=kind, s=middle: learn(some, *kind, strength=s, seed=seed),
+                lambda some, kind=kind, s=middle: learn(some, kind, strength=s, seed=seed),
             )
         )
     return offers[int(np.argmin(errors))]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jostle.alignment.learning._features import ContentionFeatures, pressures
+from jostle.alignment.learning._kinds import LearnerKind
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.errors import MissingExtra
 
@@ -116,14 +117,15 @@ def limits_of(slowdown: np.ndarray) -> tuple[float, float]:
 
 def fit_linear(
     rows: AlignedRows,
-    learner: str,
-    features: ContentionFeatures,
-    target: str,
+    kind: LearnerKind,
+    scale: np.ndarray,
     strength: float,
     seed: int,
     rounds: int = 1,
 ) -> LinearModel:
-    """rounds: of fits again, in which runs are weighed by the errors of the fit before."""
+    """scale: (d,) of the rates. rounds: of fits again, in which runs are weighed by the errors of the fit
+    before. Raises MissingExtra without scikit-learn."""
+    features, target = ContentionFeatures(kind.form, scale), kind.target
     x = features.of(rows.own, rows.others)
     slowdown = np.clip(rows.slowdown, FASTEST, SLOWEST)
     # A run takes its stretches' times alone, each times its slowdown: so much does an error of one count.
@@ -133,14 +135,14 @@ def fit_linear(
     elif target == "speed":
         y = 1.0 / slowdown
     else:
-        y = rows.count / rows.period_seconds / features.scale[0]
+        y = rows.count / rows.period_seconds / scale[0]
     mean = np.average(x, axis=0, weights=weight)
     spread = np.sqrt(np.mean((x - mean) ** 2, axis=0))
     spread = np.where(spread > 1e-12, spread, 1.0)
     centre = float(np.average(y, weights=weight))
     size = float(np.sqrt(np.mean((y - centre) ** 2))) or 1.0
     x, y = (x - mean) / spread, (y - centre) / size
-    estimator = _estimator(learner, strength, len(x), seed)
+    estimator = _estimator(kind.learner, strength, len(x), seed)
     limits = limits_of(slowdown)
     run = rows.run_index
 

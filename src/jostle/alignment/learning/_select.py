@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.alignment.learning._kinds import LearnerKind
 from jostle.alignment.learning._learn import folds_of, learn, per_sample_error
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._counters import INSTRUCTIONS
@@ -62,18 +63,18 @@ def select_counters(
     *,
     cut: float = CUT,
     most: int | None = None,
-    form: str = "interacting",
-    target: str = "slowdown",
+    kind: LearnerKind | None = None,
     seed: int = 0,
 ) -> CounterSelection:
     """The three steps. A prefix is assessed on workloads left out, and on `validation`, rows of sets that
     are not in `rows`, where there are any.
 
-    most: the longest prefix allowed, instructions included. Raises UsageError for a cut outside [0, 1],
-    MissingExtra without scikit-learn.
+    kind: of the fits that assess a prefix. most: the longest prefix allowed, instructions included. Raises
+    UsageError for a cut outside [0, 1], MissingExtra without scikit-learn.
     """
     if not 0 <= cut <= 1:
         raise UsageError(f"the cut {cut} is not between 0 and 1")
+    kind = kind or LearnerKind()
     rows = rows.thinned(MOST_ROWS)
     checks = [(rows.take(train), rows.take(test)) for train, test in folds_of(rows, seed)[:CHECKS]]
     if validation is not None and len(validation):
@@ -92,7 +93,7 @@ def select_counters(
     distance = distances(rows.with_counters(left).own)
     tree, clusters = _clusters(left, distance, cut)
     kept = tuple(_middle(cluster, left, distance) for cluster in clusters)
-    importance = _importance(rows.with_counters(kept), target, seed)
+    importance = _importance(rows.with_counters(kept), kind.target, seed)
     rest = sorted((n for n in kept if n != INSTRUCTIONS), key=lambda n: (-importance[n], n))
     ranked = (INSTRUCTIONS, *rest)
 
@@ -100,7 +101,7 @@ def select_counters(
         total = 0.0
         for train, test in checks:
             some = train.with_counters(counters)
-            learned = learn(some, "ridge", form, target, strength=1e-2, seed=seed, rounds=0)
+            learned = learn(some, kind, strength=1e-2, seed=seed, rounds=0)
             total += per_sample_error(learned, test.with_counters(counters))
         return total / len(checks)
 

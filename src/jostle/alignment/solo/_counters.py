@@ -95,14 +95,20 @@ class SoloCounters:
     def seconds_at(self, instructions: np.ndarray) -> np.ndarray:
         """(s,) the solo time by which so many instructions were executed; where it idles, the end of
         that. Runs that loop go on after their end."""
-        counted, edges = self.cumulative[:, 0], self.edges
         rounds = np.maximum(np.ceil(instructions / self.instructions * (1 - 1e-12)) - 1, 0)
         instructions = instructions - rounds * self.instructions
-        index = np.clip(np.searchsorted(counted, instructions, "right"), 1, self.periods)
-        step = counted[index] - counted[index - 1]
-        part = (instructions - counted[index - 1]) / np.where(step > 0, step, np.inf)
-        inside = edges[index - 1] + np.clip(part, 0.0, 1.0) * self.period_seconds
+        index, part = place_of(instructions, self.cumulative[:, 0])
+        inside = self.edges[index] + part * self.period_seconds
         return rounds * self.duration_seconds + np.minimum(inside, self.duration_seconds)
+
+
+def place_of(wanted: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """((m,) the sample in which so much had been counted, (m,) how far in it, from 0 to 1); where nothing
+    is counted meanwhile, the end of that. counted: (n + 1,) by the edges of n samples."""
+    index = np.clip(np.searchsorted(counted, wanted, "right") - 1, 0, len(counted) - 2)
+    step = counted[index + 1] - counted[index]
+    part = (wanted - counted[index]) / np.where(step > 0, step, np.inf)
+    return index, np.clip(part, 0.0, 1.0)
 
 
 def solo_counters(

@@ -19,6 +19,7 @@ from jostle.alignment.solo._counters import (
     SoloCounters,
     counters_of,
     gridded,
+    place_of,
     require_solo,
     solo_counters,
     track_of,
@@ -111,10 +112,7 @@ def quiet_track(
 
 def _times_at(times: np.ndarray, counted: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """(m,) seconds by which so much of all was counted; where it idles there, the end of that."""
-    wanted = marks * counted[-1]
-    at = np.clip(np.searchsorted(counted, wanted, "right"), 1, len(counted) - 1)
-    step = counted[at] - counted[at - 1]
-    part = np.clip((wanted - counted[at - 1]) / np.where(step > 0, step, np.inf), 0.0, 1.0)
-    found = times[at - 1] + part * (times[at] - times[at - 1])
+    at, part = place_of(marks * counted[-1], counted)
+    found = times[at] + part * (times[at + 1] - times[at])
     found[0], found[-1] = 0.0, times[-1]
     return found

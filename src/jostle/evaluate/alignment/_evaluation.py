@@ -322,7 +322,7 @@ def _factorization(
 
 def _learners(train: AlignedRows, test: AlignedRows, seed: int) -> dict[str, dict[int, float]]:
     """{learner: {slot of the target: error per sample}}, the paper's features and target, slot by slot."""
-    from jostle.alignment import learn, per_sample_error
+    from jostle.alignment import LearnerKind, learn, per_sample_error
 
     found: dict[str, dict[int, float]] = {}
     for slot in np.unique(test.slot).tolist():
@@ -331,7 +331,8 @@ def _learners(train: AlignedRows, test: AlignedRows, seed: int) -> dict[str, dic
         if len(mine) < 2:
             continue
         for learner in LINEAR_LEARNERS:
-            learned = learn(mine, learner, "linear", "instructions", seed=seed, rounds=0)
+            kind = LearnerKind(learner, "linear", "instructions")
+            learned = learn(mine, kind, seed=seed, rounds=0)
             found.setdefault(learner, {})[slot] = per_sample_error(learned, theirs)
     return found
 

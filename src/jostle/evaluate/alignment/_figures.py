@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.alignment import draw_selection
+from jostle.alignment import CounterSelection
 from jostle.evaluate.alignment._evaluation import AlignmentEvaluation
 from jostle.evaluate.study._drawing import COLOURS, plotting, save
 
@@ -59,8 +59,43 @@ def draw_alignment(found: AlignmentEvaluation, folder: str | os.PathLike[str]) -
         figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
         drawn += save(figure, home, "figure-3-samples")
     if found.selection is not None:
-        drawn += draw_selection(found.selection, home / "figures")
+        drawn += draw_selection(found.selection, home)
     return drawn
+
+
+def draw_selection(selection: CounterSelection, folder: str | os.PathLike[str]) -> list[Path]:
+    """How counters were selected, as PNG and SVG in folder/figures: `counters-tree`, the tree with its
+    cut, and `counters-prefix`, the error over the prefix. Raises MissingExtra."""
+    plt = plotting()
+    from scipy.cluster.hierarchy import dendrogram
+
+    drawn = []
+    if len(selection.linkage):
+        figure, axis = plt.subplots(figsize=(6.4, 0.26 * len(selection.clustered) + 1.2))
+        dendrogram(
+            selection.linkage,
+            labels=list(selection.clustered),
+            orientation="right",
+            color_threshold=selection.cut,
+            above_threshold_color=COLOURS[-1],
+            ax=axis,
+        )
+        axis.axvline(selection.cut, color=COLOURS[2], linestyle="--")
+        axis.set_xlabel(
+            f"1 - |Spearman's correlation|; one counter is kept left of {selection.cut:g}"
+        )
+        for label in axis.get_yticklabels():
+            if label.get_text() in selection.kept:
+                label.set_fontweight("bold")
+        drawn += save(figure, Path(folder), "counters-tree")
+    figure, axis = plt.subplots(figsize=(6.4, 3.2))
+    sizes = np.arange(1, len(selection.ranked) + 1)
+    axis.plot(sizes, 100 * selection.errors, marker="o", color=COLOURS[1])
+    axis.axvline(len(selection.chosen), color=COLOURS[2], linestyle="--")
+    axis.set_xticks(sizes, selection.ranked, rotation=35, ha="right")
+    axis.set_ylabel("error per sample, held-out sets (%)")
+    axis.set_xlabel("counters, the most important first; chosen up to the line")
+    return [*drawn, *save(figure, Path(folder), "counters-prefix")]
 
 
 def alignment_rows(

@@ -1,11 +1,4 @@
-"""Which counters there are to learn from, and the events of the paper (Table III) by their names in Linux
-perf, with what is nearest to them on any host.
-
-The paper's machine is an NXP S32V234: Cortex-A53 cores, whose events perf lists by name
-(tools/perf/pmu-events, cortex-a53; common events of ARMv8), and the MMDC memory controller, whose driver
-counts bytes and busy cycles. `perf stat -I 1 -x, -e …` of them becomes traces by `jostle import perf`. None
-of them is required.
-"""
+"""Which counters there are to learn from."""
 
 from __future__ import annotations
 
@@ -39,29 +32,6 @@ NOT_OF_THE_PROGRAM = frozenset(
         "perf_context_switches",
         "perf_cpu_migrations",
     )
-)
-
-# (the paper's words, perf's name on the paper's machine, the nearest generic perf event or None)
-PAPER_EVENTS: tuple[tuple[str, str, str | None], ...] = (
-    ("Instructions", "inst_retired", "instructions"),
-    ("DRAM write-bytes", "mmdc/write-bytes/", "uncore_imc/data_writes/"),
-    ("DRAM read-bytes", "mmdc/read-bytes/", "uncore_imc/data_reads/"),
-    ("DRAM busy-cycles", "mmdc/busy-cycles/", None),
-    ("Conditional branches", "br_cond", "branch-instructions"),  # 0xC9
-    # No event of the core has this name. This one is nearest: all software changes of the PC (0x0C).
-    ("Unconditional branches", "pc_write_retired", None),
-    ("Exception taken", "exc_taken", "page-faults"),
-    ("L1 instruction cache access", "l1i_cache", "L1-icache-loads"),
-    ("L1 instruction TLB refill", "l1i_tlb_refill", "iTLB-load-misses"),
-    ("Load instructions", "ld_retired", "L1-dcache-loads"),
-    ("Linefill because of prefetch", "prefetch_linefill", "L1-dcache-prefetches"),  # 0xC2
-    ("Read allocate mode", "read_alloc", None),  # 0xC5; 0xC4 counts entering it
-    ("L2 Data cache access", "l2d_cache", "LLC-loads"),
-    (
-        "pipeline stall because the store buffer is full",
-        "stall_sb_full",  # 0xC7
-        "stalled-cycles-backend",
-    ),
 )
 
 
