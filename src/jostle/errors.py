@@ -6,6 +6,8 @@ ends with. A caller that wants one net catches :class:`JostleError`.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class JostleError(Exception):
     """Base of all errors that Jostle raises on purpose.
@@ -20,9 +22,20 @@ class JostleError(Exception):
         self.what, self.where, self.fix = what, where, fix
         super().__init__(what, where, fix)
 
+    def __reduce__(
+        self,
+    ) -> Any:  # the constructors differ; what they made travels between processes
+        return _remade, (type(self), self.args, vars(self))
+
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
         return f"{text.rstrip('.')}. {self.fix}" if self.fix else text
+
+
+def _remade(kind: type[JostleError], args: tuple[Any, ...], state: dict[str, Any]) -> JostleError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(state)
+    return error
 
 
 class UsageError(JostleError):

@@ -18,16 +18,17 @@ import pytest
 from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile, UsageError
 from jostle.evaluate import (
     COMPARISON_NAMES,
-    Cell,
     Comparison,
+    Draws,
     LinearScaling,
     NamedMethod,
+    ProtocolCell,
     comparison_named,
     observed_split,
     run_protocol,
     summary_rows,
 )
-from jostle.evaluate.factorization._measures import measure_cell
+from jostle.evaluate.factorization._measures import measure_fit
 from jostle.factorization import Factorization
 from jostle.runs import Runs, read_runs
 
@@ -38,14 +39,13 @@ def stamps(folder: Path) -> dict[str, int]:
 
 def test_a_study_resumes_and_widens(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
     done: list[tuple[int, int]] = []
-    first = run_protocol(dataset, tmp_path, linear, observed=[0.3], replicates=2, workers=1)
+    first = run_protocol(dataset, tmp_path, linear, Draws([0.3], 2), workers=1)
     before = stamps(tmp_path)
     wider = run_protocol(
         dataset,
         tmp_path,
         linear,
-        observed=[0.3, 0.5],
-        replicates=2,
+        Draws([0.3, 0.5], 2),
         workers=1,
         progress=lambda n, total, _: done.append((n, total)),
     )
@@ -60,9 +60,9 @@ def test_a_study_resumes_and_widens(dataset: Path, linear: Comparison, tmp_path:
 
 
 def test_a_lost_cell_comes_back_the_same(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
-    first = run_protocol(dataset, tmp_path, linear, observed=[0.4], replicates=2, workers=1)
+    first = run_protocol(dataset, tmp_path, linear, Draws([0.4], 2), workers=1)
     next((tmp_path / "cells").iterdir()).unlink()
-    again = run_protocol(dataset, tmp_path, linear, observed=[0.4], replicates=2, workers=1)
+    again = run_protocol(dataset, tmp_path, linear, Draws([0.4], 2), workers=1)
     timeless = [
         [row for row in table.to_pylist() if row["metric"] != "train_seconds"]
         for table in (first, again)
@@ -71,18 +71,18 @@ def test_a_lost_cell_comes_back_the_same(dataset: Path, linear: Comparison, tmp_
 
 
 def test_a_damaged_cell_is_named(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
-    run_protocol(dataset, tmp_path, linear, observed=[0.4], replicates=1, workers=1)
+    run_protocol(dataset, tmp_path, linear, Draws([0.4], 1), workers=1)
     path = next((tmp_path / "cells").iterdir())
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(UnreadableFile, match=path.name):
-        run_protocol(dataset, tmp_path, linear, observed=[0.4], replicates=1, workers=1)
+        run_protocol(dataset, tmp_path, linear, Draws([0.4], 1), workers=1)
 
 
 def test_workers_of_a_cluster_give_the_same(
     dataset: Path, linear: Comparison, tmp_path: Path
 ) -> None:
     distributed = pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")
-    here = run_protocol(dataset, tmp_path / "here", linear, observed=[0.4], replicates=3, workers=1)
+    here = run_protocol(dataset, tmp_path / "here", linear, Draws([0.4], 3), workers=1)
     done: list[int] = []
     with distributed.Client(
         processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
@@ -91,8 +91,7 @@ def test_workers_of_a_cluster_give_the_same(
             dataset,
             tmp_path / "there",
             linear,
-            observed=[0.4],
-            replicates=3,
+            Draws([0.4], 3),
             scheduler=client,
             progress=lambda n, *_: done.append(n),
         )
@@ -111,16 +110,12 @@ def test_workers_of_a_cluster_give_the_same(
 def test_without_a_scheduler_it_says_so(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")
     with pytest.raises(NotPermitted, match="no Dask scheduler answers"):
-        run_protocol(
-            dataset, tmp_path, linear, observed=[0.4], replicates=1, scheduler="tcp://127.0.0.1:9"
-        )
+        run_protocol(dataset, tmp_path, linear, Draws([0.4], 1), scheduler="tcp://127.0.0.1:9")
 
 
 def test_several_at_once_give_the_same(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
     tables = [
-        run_protocol(
-            dataset, tmp_path / str(workers), linear, observed=[0.4], replicates=2, workers=workers
-        )
+        run_protocol(dataset, tmp_path / str(workers), linear, Draws([0.4], 2), workers=workers)
         for workers in (1, 2)
     ]
     same = [
@@ -155,12 +150,12 @@ def test_a_kill_loses_only_what_was_in_flight(dataset: Path, tmp_path: Path) -> 
     study = replace(
         comparison_named("baselines"), variants=(NamedMethod("linear", LinearScaling()),)
     )
-    run_protocol(dataset, tmp_path, study, observed=[0.4], replicates=2, workers=1)
+    run_protocol(dataset, tmp_path, study, Draws([0.4], 2), workers=1)
     assert all(stamps(tmp_path)[path.name] == before[path.name] for path in finished)
 
 
 def test_a_cell_is_named_by_all_that_determines_it() -> None:
-    cell = Cell(NamedMethod("a", Factorization(quantiles=())), 0.5, 0, 0, "row", "v1")
+    cell = ProtocolCell(NamedMethod("a", Factorization(quantiles=())), 0.5, 0, 0, "row", "v1")
     assert (
         replace(cell, variant=NamedMethod("b", Factorization(quantiles=()))).file_name
         == cell.file_name
@@ -177,7 +172,7 @@ def test_a_cell_is_named_by_all_that_determines_it() -> None:
 
 
 def test_the_table_is_tidy(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
-    table = run_protocol(dataset, tmp_path, linear, observed=[0.5], replicates=1, workers=1)
+    table = run_protocol(dataset, tmp_path, linear, Draws([0.5], 1), workers=1)
     rows = table.to_pylist()
     keys = ("method", "observed", "replicate", "rule", "group", "metric", "confidence")
     assert len({tuple(row[key] for key in keys) for row in rows}) == len(rows), "one row a key"
@@ -214,7 +209,7 @@ class WithHeads:
 def test_rules_choose_among_heads(world: Runs) -> None:
     split = observed_split(world, 0.8, 0, "row")
     clock = iter((1.0, 3.5)).__next__
-    rows = measure_cell(world, WithHeads(), split, 0, clock)
+    rows = measure_fit(world, WithHeads(), split, 0, clock)
     by = {
         (row["rule"], row["group"], row["confidence"]): row["value"]
         for row in rows
@@ -239,7 +234,7 @@ def test_coverage_holds_under_every_rule(dataset: Path, tmp_path: Path) -> None:
     found = [
         row["value"]
         for seed in range(6)
-        for row in measure_cell(
+        for row in measure_fit(
             runs, LinearScaling(), observed_split(runs, 0.6, seed, "row"), seed, lambda: 0.0
         )
         if row["metric"] == "coverage_ratio" and row["confidence"] == 0.9 and row["group"] == "solo"
@@ -254,7 +249,7 @@ def test_a_name_never_observed_is_unanswered_not_an_error(world: Runs) -> None:
     both = Runs.concatenate([Runs(world.table), lonely])
     split = observed_split(both.take(slice(0, len(world))), 0.5, 0, "row")
     split = replace(split, test=np.append(split.test, len(world)))
-    rows = measure_cell(both, LinearScaling(), split, 0, lambda: 0.0)
+    rows = measure_fit(both, LinearScaling(), split, 0, lambda: 0.0)
     solo = {row["metric"]: row["value"] for row in rows if row["group"] == "solo"}
     assert solo["unanswered_ratio"] > 0
     assert solo["no_bound_ratio"] > 0
@@ -293,8 +288,8 @@ def test_wrong_questions(dataset: Path, linear: Comparison, tmp_path: Path) -> N
     with pytest.raises(UsageError, match="study"):
         comparison_named("nonsense")
     with pytest.raises(UsageError, match="observed"):
-        run_protocol(dataset, tmp_path, linear, observed=[1.0])
+        run_protocol(dataset, tmp_path, linear, Draws([1.0]))
     with pytest.raises(UsageError, match="replicate"):
-        run_protocol(dataset, tmp_path, linear, observed=[0.5], replicates=0)
+        run_protocol(dataset, tmp_path, linear, Draws([0.5], 0))
     with pytest.raises(NotEnoughRuns):
-        run_protocol(dataset, tmp_path, linear, observed=[1e-6], workers=1)
+        run_protocol(dataset, tmp_path, linear, Draws([1e-6]), workers=1)

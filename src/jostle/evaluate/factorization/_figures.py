@@ -15,6 +15,7 @@ import numpy as np
 
 from jostle.errors import UnreadableFile
 from jostle.evaluate.study._drawing import COLOURS, MARKERS, plotting, save
+from jostle.evaluate.study._runner import read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,15 +139,7 @@ def _spread(values: np.ndarray, bars: bool = True) -> str:
 
 
 def _tables(folder: Path) -> dict[str, Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    tables = {}
-    for path in sorted(folder.glob("*.parquet")):
-        try:
-            tables[path.stem] = pq.read_table(path)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise UnreadableFile(f"not a readable study: {error}", where=str(path)) from None
+    tables = {path.stem: read_table(path) for path in sorted(folder.glob("*.parquet"))}
     if not tables:
         raise UnreadableFile(
             "no study here", where=str(folder), fix="Run jostle evaluate protocol first."

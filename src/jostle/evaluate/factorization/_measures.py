@@ -32,7 +32,7 @@ HEAD = "quantile "
 PLAIN = "same everywhere"
 
 
-def measure_cell(
+def measure_fit(
     runs: Runs, method: Any, split: Split, seed: int, clock: Callable[[], float]
 ) -> list[dict[str, Any]]:
     """Rows with `rule`, `group`, `metric`, `confidence`, `value`; rule, group and confidence are None

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from jostle._options import Limits, Positional
+from jostle._options import Limits
 from jostle._report import Report, Table, percent
+from jostle.evaluate.study._fields import DatasetFolder
 from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class FactorizationStudy:
 
     name: ClassVar[str] = "factorization"
 
-    dataset: Annotated[Path, "The dataset: a folder of runs.", Positional()]
+    dataset: DatasetFolder
     splits: Annotated[
         Path | None, "An .npz file with row numbers mf_train, mf_val, mf_test, if2_train, …"
     ] = None

@@ -1,0 +1,36 @@
+"""Options that several studies have, so that they are called the same and say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from jostle._options import Limits, Positional, Short
+from jostle.errors import UnknownName
+
+DatasetFolder = Annotated[Path, "The dataset: a folder of runs.", Positional()]
+Output = Annotated[Path, "Folder for the results.", Short("-o")]
+Kept = Annotated[
+    Path | None, "Folder that keeps finished fits, so that a study goes on where it was left."
+]
+Methods = Annotated[str | None, "Only these, separated by commas.  [default: all]"]
+Workers = Annotated[int | None, "Fits at once.  [default: one per core]", Limits(1)]
+Scheduler = Annotated[
+    str | None, "Fit on the workers of this Dask scheduler (tcp://HOST:PORT) instead."
+]
+Seeds = Annotated[int, "Draws, each with a seed one higher.", Limits(1)]
+FirstSeed = Annotated[int, "Of the first draw."]
+
+
+def listed(text: str | None) -> list[str] | None:
+    """What was separated by commas."""
+    return None if text is None else [part.strip() for part in text.split(",")]
+
+
+def picked(known: dict, text: str | None) -> dict:
+    """Those of the known that are named in the text, all without one. Raises UnknownName."""
+    names = listed(text)
+    for name in names or ():
+        if name not in known:
+            raise UnknownName("method", name, list(known))
+    return known if names is None else {name: known[name] for name in names}
