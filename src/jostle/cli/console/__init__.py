@@ -10,3 +10,4 @@ from jostle.cli.console._output import say as say
 from jostle.cli.console._output import show as show
 from jostle.cli.console._progress import fit_progress as fit_progress
 from jostle.cli.console._progress import progress_bar as progress_bar
+from jostle.cli.console._registered import registered_commands as registered_commands

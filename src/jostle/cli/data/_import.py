@@ -6,42 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
-from typer.core import TyperGroup
 
-from jostle._report import duration
 from jostle.cli.collect._trace import print_traces
-from jostle.cli.console._options import command_of
-from jostle.cli.console._output import print_json
+from jostle.cli.console import duration, note, print_json, registered_commands, say
+from jostle.runs import importer_named, importer_names
 
 if TYPE_CHECKING:
     from jostle.runs import Imported, Importer
     from jostle.traces import Profile
 
 
-class _Importers(TyperGroup):
-    """Commands from the registry of importers; the class of each is loaded when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        from jostle.runs import importer_names
-
-        return list(importer_names())
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        from jostle.runs import importer_named
-
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        app = typer.Typer(add_completion=False)
-        app.command(cmd_name)(command_of(importer_named(cmd_name), _import, _shared))
-        return typer.main.get_command(app)
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
+    commands = registered_commands(importer_names, importer_named, _import, _shared)
     text = "Bring measurements from elsewhere into a dataset."
-    app.add_typer(typer.Typer(cls=_Importers, no_args_is_help=True, help=text), name="import")
+    app.add_typer(typer.Typer(cls=commands, no_args_is_help=True, help=text), name="import")
 
 
 def _shared(
@@ -91,14 +71,14 @@ def _print_runs(found: Imported, output: Path, written: Sequence[Path], as_json:
         print_json(document)
         return
     for row, reason in bad[:20]:
-        typer.echo(f"set aside: row {row}: {reason}", err=True)
+        note(f"set aside: row {row}: {reason}")
     if bad:
         more = f", {len(bad)} rows in all" if len(bad) > 20 else ""
-        typer.echo(f"with their reasons in {written[0]}{more}", err=True)
+        note(f"with their reasons in {written[0]}{more}")
     if found.skipped:
         text = f"{found.skipped} entries are zero or empty: not measured, passed over"
-        typer.echo(text, err=True)
-    typer.echo(
+        note(text)
+    say(
         f"{output}: {len(runs)} runs from {found.source}, {alone} alone and {len(runs) - alone} with "
         f"co-runners; {document['workloads']} workloads, {document['platforms']} platforms"
     )
@@ -125,6 +105,6 @@ def _print_profile(found: Profile, as_json: bool) -> None:
         return
     tasks = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     names = ", ".join(sorted({name or "an unknown device" for name in devices.values()}))
-    typer.echo(f"{found.workload}: {tasks}, {duration(busy)} in all on {names} ({found.format}).")
-    for note in found.notes:
-        typer.echo(f"Note: {note}.", err=True)
+    say(f"{found.workload}: {tasks}, {duration(busy)} in all on {names} ({found.format}).")
+    for text in found.notes:
+        note(f"Note: {text}.")

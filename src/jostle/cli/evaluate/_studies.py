@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import click
 import typer
-from typer.core import TyperGroup
-from typer.main import get_command
 
-from jostle.cli.console import fit_progress, show
-from jostle.cli.console._options import command_of
+from jostle.cli.console import fit_progress, registered_commands, show
 from jostle.cli.evaluate._accelerator import accelerator
 from jostle.evaluate import Study, study_named, study_names
 
 
-class _Studies(TyperGroup):
-    """Commands by the names of the studies; a study is loaded when its command is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *study_names()})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> Any:
-        known = super().get_command(ctx, cmd_name)
-        if known is not None or cmd_name not in study_names():
-            return known
-        app = typer.Typer(add_completion=False)
-        app.command(cmd_name)(command_of(study_named(cmd_name), _run, _shared))
-        return get_command(app)
-
-
 def register(app: typer.Typer) -> None:
     """Add the group `evaluate` to the application."""
+    commands = registered_commands(study_names, study_named, _run, _shared)
     group = typer.Typer(
-        cls=_Studies, help="Fit on a part of a dataset, test on the rest.", no_args_is_help=True
+        cls=commands, help="Fit on a part of a dataset, test on the rest.", no_args_is_help=True
     )
     group.command("accelerator")(accelerator)
     group.callback()(lambda: None)

@@ -1,0 +1,39 @@
+"""Commands from a registry: one for each name, its options those of the class behind the name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from jostle.cli.console._options import command_of
+
+
+def registered_commands(
+    names: Callable[[], Sequence[str]],
+    named: Callable[[str], type],
+    act: Callable[..., Any],
+    shared: Callable[..., Any] | None = None,
+) -> type[TyperGroup]:
+    """What typer.Typer takes as `cls`: the commands given to the group, and one for each of `names()`.
+
+    named: gives the class of a name, and is asked only when its command is. act, shared: as command_of
+    takes them.
+    """
+
+    class Registered(TyperGroup):
+        def list_commands(self, ctx: Any) -> list[str]:
+            return sorted({*super().list_commands(ctx), *names()})
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            known = super().get_command(ctx, cmd_name)
+            if known is not None or cmd_name not in names():
+                return known
+            app = typer.Typer(add_completion=False)
+            app.command(cmd_name)(command_of(named(cmd_name), act, shared))
+            return get_command(app)
+
+    return Registered
