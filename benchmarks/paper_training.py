@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from _data import one_core, pitot_folder
 
+from jostle.methods import learn
+
 HIDDEN, RANK, TYPES, LEAK = 128, 32, 2, 0.1
 GOAL = (0.058, 0.064)  # the corrected reference code, alone and with one co-runner
 
@@ -110,15 +112,16 @@ def main() -> None:
     folder = pitot_folder()
     import jostle
     from jostle.evaluate import file_split
-    from jostle.factorization import fit_baseline
-    from jostle.factorization._features import encode_features
+    from jostle.methods import encode_features, fit_baseline
     from jostle.runs import PitotImport
 
     runs = PitotImport(folder).read().runs.ok()
     split = file_split(runs, folder / "splits" / "0.5_0.npz", given.seed)
     began = time.perf_counter()
     method = jostle.Factorization(steps=given.our_steps)
-    ours = method.fit(runs.take(split.train), runs.take(split.validation), seed=given.seed)
+    ours = learn(
+        method, runs.take(split.train), validation=runs.take(split.validation), seed=given.seed
+    )
     our_seconds = time.perf_counter() - began
     test = runs.take(split.test)
     found = np.abs(ours.predict(test.colocations) / test.runtime_seconds - 1)

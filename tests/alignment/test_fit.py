@@ -152,7 +152,7 @@ def test_better_than_no_interference_on_held_out_sets(traces: Traces, model: Mod
 
 
 def test_bounds_are_calibrated_over_sets_not_over_rows(model: Model) -> None:
-    assert model.said["runs"]["calibration"] > 0
+    assert model.metadata["runs"]["calibration"] > 0
     pool = model.calibration.pools["1 co-runner"]
     # All windows of one set weigh together what any other set weighs.
     assert (np.asarray(pool.cumulative)[..., -1] < pool.total).all()
@@ -163,8 +163,8 @@ def test_bounds_are_calibrated_over_sets_not_over_rows(model: Model) -> None:
     bounds = [model.bound(asked, c).seconds[0] for c in (0.5, 0.7)]
     assert model.predict(asked)[0] * 0.5 < bounds[0] <= bounds[1]
     assert model.bound(asked, 0.999).outcome[0] == "too_few_runs"
-    assert "settings" in model.said
-    assert "traces" not in model.said["settings"]
+    assert "settings" in model.metadata
+    assert "traces" not in model.metadata["settings"]
 
 
 def test_saved_model_answers_the_same_by_numpy_alone(model: Model, tmp_path: Path) -> None:

@@ -115,8 +115,8 @@ def test_the_better_candidate_is_chosen_on_the_selection_part() -> None:
     assert coverage(tight, test.runtime_seconds) >= 0.9 - 2 * error
 
 
-class Laddered(Noisy):
-    """Three rungs that disagree about who strays, and one way that treats all the same."""
+class Staged(Noisy):
+    """Three stages that disagree about who errs, and one way that treats all the same."""
 
     def candidates(self, colocations: Any) -> tuple[Any, ...]:
         is_a = np.array([colocations.workload_names[w] == "a" for w in colocations.workload])
@@ -126,17 +126,17 @@ class Laddered(Noisy):
         return names, np.stack([centre] * 4), np.stack(scales), (0.9, 0.97, 1.0, 1.0)
 
 
-def test_a_ladder_covers_on_every_rung() -> None:
+def test_a_staged_bound_covers_at_every_stage() -> None:
     spread = {"a": 0.05, "b": 0.1}
     covered = []
     for seed in range(30):
         calibration = make_runs(2 * seed, {0: 300}, spread)
         test = make_runs(2 * seed + 1, {0: 1000}, spread)
-        found = Calibration.fit(Laddered(), calibration.take([]), calibration)
+        found = Calibration.fit(Staged(), calibration.take([]), calibration)
         assert found.pools["alone"].choice == (0, 1, 2)
         covered.append(
             [
-                coverage(found.bound(Laddered(), test.colocations, c).seconds, test.runtime_seconds)
+                coverage(found.bound(Staged(), test.colocations, c).seconds, test.runtime_seconds)
                 for c in (0.85, 0.95, 0.98)
             ]
         )
@@ -146,17 +146,17 @@ def test_a_ladder_covers_on_every_rung() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.lists(st.floats(0.5, 0.995), min_size=2, max_size=8))
-def test_a_ladder_never_falls(seed: int, confidences: list[float]) -> None:
+def test_a_staged_bound_never_falls(seed: int, confidences: list[float]) -> None:
     spread = {"a": 0.05, "b": 0.3}
     runs = make_runs(seed, {0: 250, 1: 210}, spread)
-    found = Calibration.fit(Laddered(), runs.take([]), runs)
+    found = Calibration.fit(Staged(), runs.take([]), runs)
     arrays, said = found.to_arrays()
     again = Calibration.from_arrays(arrays, said)
     test = make_runs(seed + 1, {0: 20, 1: 20}, spread).colocations
     before = np.zeros(len(test))
     for confidence in sorted([*confidences, 0.9, 0.9001, 0.97, 0.9701]):
-        seconds = found.bound(Laddered(), test, confidence).seconds
-        assert np.array_equal(seconds, again.bound(Laddered(), test, confidence).seconds)
+        seconds = found.bound(Staged(), test, confidence).seconds
+        assert np.array_equal(seconds, again.bound(Staged(), test, confidence).seconds)
         assert (seconds >= before).all()
         before = seconds
 
@@ -171,8 +171,8 @@ def test_bounds_grow_with_confidence(seed: int, confidences: list[float]) -> Non
     )
     calibration = Calibration.fit(Scaled(), runs, more)
     asked_for = make_runs(seed + 2, {0: 20, 1: 20}).colocations
-    ladder = [calibration.bound(Scaled(), asked_for, c).seconds for c in sorted(confidences)]
-    for lower, higher in pairwise(ladder):
+    rising = [calibration.bound(Scaled(), asked_for, c).seconds for c in sorted(confidences)]
+    for lower, higher in pairwise(rising):
         assert (lower <= higher).all()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from jostle.evaluate import Comparison, LinearScaling, NamedMethod
 from jostle.factorization import Factorization, FittedFactorization
+from jostle.factorization._embeddings import Form
 from jostle.models import Model, fit
 from jostle.runs import Dataset, Runs
 from tests.factorization.conftest import make_world
@@ -50,11 +51,12 @@ def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:
     other = copy(known)
     vars(other).pop("_grids", None)  # products of the old numbers
     other.form = form
+    other.reading = Form(form)
     other.embeddings = replace(
         known.embeddings,
         workload_main=random.normal(size=(w, 5)),
         platform_main=0.2 * random.normal(size=(p, 5)),
-        platform_company=(form != "paper") * 0.1 * random.normal(size=(p, 5)),
+        platform_corun=(form != "paper") * 0.1 * random.normal(size=(p, 5)),
         target=0.5 * random.normal(size=(w, slots, 3)),
         corunner=0.5 * random.normal(size=(w, slots, 3)),
         susceptibility=random.normal(size=(p, 4, 3)),

@@ -14,8 +14,8 @@ from jostle.cli._app import run
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.evaluate import SoloTime, draw_bags, evaluate_bags, evaluate_pairs, pair_methods
 from jostle.evaluate.bag._bags import _bag_errors, _benchmarks, _touched
-from jostle.factorization import Slowdown
 from jostle.runs import Colocations, Dataset, Runs
+from jostle.slowdown import Slowdown
 from tests.bag.conftest import APPS, make_bags
 
 QUICK = Slowdown(target="extra", rank=2, members=1, penalty=0.002, here=0.5, steps=60)

@@ -12,8 +12,9 @@ import pytest
 
 from jostle.cli import _app
 from jostle.errors import UnknownName, UsageError
-from jostle.factorization import FittedFactorization, evidence, explain
+from jostle.factorization import FittedFactorization
 from jostle.factorization._equation import FORMS
+from jostle.methods import runs_behind
 from jostle.models import Model
 from jostle.runs import Colocations, Runs
 
@@ -36,12 +37,12 @@ def test_terms_multiply_to_the_prediction(
     predictor: FittedFactorization, beside: tuple[str, ...]
 ) -> None:
     asked = one("w02", "p1", *beside)
-    found = explain(predictor, asked)
-    product = found.baseline_seconds * found.pair_factor * found.company_factor
+    found = predictor.explained(asked)
+    product = found.baseline_seconds * found.pair_factor * found.corun_factor
     product *= np.prod([share.factor for share in found.corunners])
     assert product == pytest.approx(float(predictor.predict(asked)[0]), rel=1e-5)
     assert found.runtime_seconds == float(predictor.predict(asked)[0])
-    assert (found.company_factor == 1) == (not beside or predictor.form == "paper")
+    assert (found.corun_factor == 1) == (not beside or predictor.form == "paper")
     assert [share.name for share in found.corunners] == sorted(beside)
     assert all(len(share.log_slowdown) == len(found.type_names) for share in found.corunners)
 
@@ -54,7 +55,7 @@ def test_neighbours_answer_alike(model: Model) -> None:
         workload=[w for w in names for _ in places], platform=list(places) * len(names)
     )
     log = np.log(predictor.predict(grid)).reshape(len(names), len(places))
-    found = explain(predictor, one("w04", "p2"), neighbours=len(names)).workloads
+    found = predictor.explained(one("w04", "p2"), neighbours=len(names)).workloads
     move = log - log[names.index("w04")]
     expected = (move - move.mean(1, keepdims=True)).std(1)
     assert len(found) == len(names) - 1
@@ -80,7 +81,7 @@ def test_evidence_by_hand() -> None:
         corunners=[r[2] for r in rows],
         runtime_seconds=[1.0] * len(rows),
     )
-    assert evidence(runs, one("a", "p", "b")) == {
+    assert runs_behind(runs, one("a", "p", "b")) == {
         "same_colocation": 1,
         "pair_alone": 2,
         "pair": 4,
@@ -89,17 +90,17 @@ def test_evidence_by_hand() -> None:
         "corunner_on_platform": 3,
         "beside_workload": 3,
     }
-    assert evidence(runs, one("a", "p", "b", "b"))["same_colocation"] == 1
-    assert evidence(runs, one("a", "p"))["same_colocation"] == 2
-    assert set(evidence(runs, one("z", "y", "x")).values()) == {0}
+    assert runs_behind(runs, one("a", "p", "b", "b"))["same_colocation"] == 1
+    assert runs_behind(runs, one("a", "p"))["same_colocation"] == 2
+    assert set(runs_behind(runs, one("z", "y", "x")).values()) == {0}
 
 
 def test_one_known_colocation_at_a_time(model: Model) -> None:
     two = Colocations.from_columns(workload=["w00", "w01"], platform=["p0", "p0"])
     with pytest.raises(UsageError, match="one"):
-        explain(model.predictor, two)
+        model.predictor.explained(two)
     with pytest.raises(UnknownName):
-        explain(model.predictor, one("nobody", "p0"))
+        model.predictor.explained(one("nobody", "p0"))
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +123,7 @@ def test_command_as_json(
     )  # fmt: skip
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert document["schema"] == "explain/v1"
+    assert document["schema"] == "explain/v2"
     assert [entry["name"] for entry in document["corunners"]] == ["w01", "w02"]
     bound = model.bound(one("w00", "p1", "w01", "w02"), 0.9)
     assert document["bound"]["seconds"] == pytest.approx(float(bound.seconds[0]))
@@ -150,7 +151,7 @@ def test_a_disconnected_pair_has_no_baseline(model: Model) -> None:
     apart = fitted.embeddings.platform_component.copy()
     apart[fitted.platform_names.index("p5")] = 1
     fitted.embeddings = replace(fitted.embeddings, platform_component=apart)
-    found = explain(fitted, one("w00", "p5"))
+    found = fitted.explained(one("w00", "p5"))
     assert np.isnan(found.runtime_seconds)
     assert np.isnan(found.baseline_seconds)
-    assert np.isfinite(explain(fitted, one("w00", "p4")).baseline_seconds)
+    assert np.isfinite(fitted.explained(one("w00", "p4")).baseline_seconds)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.factorization import Factorization, FittedFactorization
+from jostle.methods import learn
 from jostle.runs import Runs
 
 WORKLOADS, PLATFORMS = 14, 6
@@ -57,4 +58,4 @@ def fitted(world: Runs) -> FittedFactorization:
     method = Factorization(
         form="paper", types=2, rank=16, hidden=32, steps=600, quantiles=(0.5, 0.9)
     )
-    return method.fit(world, make_world(400, 1), seed=0)
+    return learn(method, world, validation=make_world(400, 1), seed=0)

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.factorization import Factorization, FittedFactorization
 from jostle.factorization import _train as jax_side
-from jostle.factorization._baseline import Baseline
+from jostle.factorization._embeddings import Form
 from jostle.factorization._equation import FORMS
-from jostle.factorization._features import Features
 from jostle.factorization._fit import combine, pad
 from jostle.factorization._spread import Spread
+from jostle.methods import RunCounts, learn
+from jostle.methods.names._baseline import Baseline
+from jostle.methods.names._features import Features
 from jostle.runs import Colocations, Runs
 
 from .conftest import PLATFORMS, WORKLOADS, make_world
@@ -48,7 +50,10 @@ def untrained(shape: jax_side.Shape, seeds: tuple[int, ...]) -> tuple[FittedFact
         members.append(jax_side.embeddings_of(parameters, features, shape))
     baseline = Baseline(np.zeros(7), np.zeros(5), np.zeros(7, int), np.zeros(5, int))
     embeddings = combine(members, baseline, shape)
-    model = FittedFactorization(shape.form, NAMES, PLACES, embeddings, (), Spread.none(7, 5))
+    counts = RunCounts.of(Runs.from_columns(workload=[], platform=[], runtime_seconds=[]))
+    model = FittedFactorization(
+        NAMES, PLACES, embeddings, counts, Spread.none(7, 5), (), Form(shape.form)
+    )
     return model, members
 
 
@@ -85,8 +90,12 @@ def test_the_average_of_members_is_one_model(form: str) -> None:
 
 def test_members_beat_the_worst_of_them(world: Runs) -> None:
     test = make_world(1000, 2)
-    singles = [mape(QUICK.fit(world, make_world(100, 1), seed=s), test) for s in (5, 1005)]
-    pair = mape(replace(QUICK, members=2).fit(world, make_world(100, 1), seed=5), test)
+    singles = [
+        mape(learn(QUICK, world, validation=make_world(100, 1), seed=s), test) for s in (5, 1005)
+    ]
+    pair = mape(
+        learn(replace(QUICK, members=2), world, validation=make_world(100, 1), seed=5), test
+    )
     assert pair < max(singles) * 1.05
 
 
@@ -122,7 +131,9 @@ def test_order_of_corunners_does_not_matter(
 
 @pytest.mark.parametrize("form", ["product", "saturating"])
 def test_a_corunner_more_is_never_faster(form: str, world: Runs) -> None:
-    model = replace(QUICK, form=form, quantiles=()).fit(world, make_world(100, 1), seed=0)
+    model = learn(
+        replace(QUICK, form=form, quantiles=()), world, validation=make_world(100, 1), seed=0
+    )
     random = np.random.default_rng(0)
     for _ in range(20):
         beside = list(random.choice(model.workload_names, 4))
@@ -143,7 +154,7 @@ def test_one_by_one_and_in_bulk_agree(fitted: FittedFactorization) -> None:
 
 def test_the_same_seed_gives_the_same_model(world: Runs) -> None:
     asked, held = make_world(50, 7).colocations, make_world(100, 1)
-    a, b = (QUICK.fit(world, held, seed=3).predict(asked) for _ in range(2))
+    a, b = (learn(QUICK, world, validation=held, seed=3).predict(asked) for _ in range(2))
     assert np.array_equal(a, b)
 
 
@@ -178,7 +189,9 @@ def test_without_features_with_one_degree_only_with_a_workload_seen_once() -> No
     name = once.table.column("workload").to_pylist()[0]
     others = runs.take(np.array([w != name for w in runs.table.column("workload").to_pylist()]))
     together = Runs.concatenate([once, others.take(np.arange(1, len(others)))])
-    model = QUICK.fit(together, make_world(40, 1, degrees=(1,), features=False), seed=0)
+    model = learn(
+        QUICK, together, validation=make_world(40, 1, degrees=(1,), features=False), seed=0
+    )
     assert np.isfinite(model.predict(runs.colocations)).all()
     assert any("without co-runners" in note for note in model.notes)
 
@@ -190,7 +203,7 @@ def test_disconnected_parts_are_not_answered_across() -> None:
         "runtime_seconds": [1.0, 2.0, 100.0, 300.0] * 10,
     }
     runs = Runs.from_columns(**columns)
-    model = QUICK.fit(runs, runs.take([]), seed=0)
+    model = learn(QUICK, runs, seed=0)
     asked = Colocations.from_columns(workload=["a", "a", "c"], platform=["p", "q", "q"])
     seconds = model.predict(asked)
     assert list(np.isnan(seconds)) == [False, True, False]
@@ -201,8 +214,11 @@ def test_disconnected_parts_are_not_answered_across() -> None:
 def test_a_workload_with_features_alone_is_answered_near_its_kin(world: Runs) -> None:
     left_out = np.array([w != "w05" for w in world.table.column("workload").to_pylist()])
     no_corunner = np.array(["w05" not in k for k in world.table.column("corunners").to_pylist()])
-    model = Factorization(rank=8, hidden=32, steps=300, quantiles=()).fit(
-        world.take(left_out & no_corunner), make_world(1, 1), seed=0
+    model = learn(
+        Factorization(rank=8, hidden=32, steps=300, quantiles=()),
+        world.take(left_out & no_corunner),
+        validation=make_world(1, 1),
+        seed=0,
     )
     test = make_world(1500, 2, degrees=(0,))
     held = test.take(np.array([w == "w05" for w in test.table.column("workload").to_pylist()]))
@@ -213,10 +229,10 @@ def test_a_workload_with_features_alone_is_answered_near_its_kin(world: Runs) ->
 
 def test_one_run_and_none() -> None:
     one = Runs.from_columns(workload=["a"], platform=["p"], runtime_seconds=[2.0])
-    model = QUICK.fit(one, one.take([]), seed=0)
+    model = learn(QUICK, one, seed=0)
     assert model.predict(one.colocations)[0] == pytest.approx(2.0, rel=0.3)
     with pytest.raises(NotEnoughRuns):
-        QUICK.fit(one.take([]), one.take([]), seed=0)
+        learn(QUICK, one.take([]), seed=0)
 
 
 def test_wrong_settings_are_refused() -> None:
@@ -251,7 +267,7 @@ def test_prior_runs_are_learned_from_and_never_calibrated_on() -> None:
     assert {k: p.n for k, p in helped.calibration.pools.items()} == {
         k: p.n for k, p in without.calibration.pools.items()
     }
-    assert helped.said["runs"]["prior"] == 2000
+    assert helped.metadata["runs"]["prior"] == 2000
 
 
 def test_every_second_member_learns_without_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,10 +285,10 @@ def test_every_second_member_learns_without_the_prior(monkeypatch: pytest.Monkey
     monkeypatch.setattr(_fit, "train_member", watched)
     method = Factorization(types=2, rank=8, hidden=16, steps=20, members=4)
     model = fit(few, method, seed=0, prior=prior)
-    own = sum(model.said["runs"][part] for part in ("fitted", "validation")) - len(prior)
+    own = sum(model.metadata["runs"][part] for part in ("fitted", "validation")) - len(prior)
     assert min(seen[0], seen[2]) > len(prior)
     assert max(seen[1], seen[3]) < own
-    assert model.said["runs"]["calibration"] + own == len(few)
+    assert model.metadata["runs"]["calibration"] + own == len(few)
 
 
 def test_sixteen_co_runners_in_any_order(fitted: FittedFactorization) -> None:
@@ -299,5 +315,5 @@ def test_programs_of_many_shapes_are_forgotten(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(jax_side, "PROGRAMS", [Program()])
     for size in (60, 80, 60, 100, 60):
-        QUICK.fit(make_world(size, 5), make_world(20, 6))
+        learn(QUICK, make_world(size, 5), validation=make_world(20, 6))
     assert len(forgotten) == 1  # before the third shape; the first is then met anew

@@ -27,9 +27,9 @@ def rows_of(n: int, seed: int) -> tuple[SpreadRows, np.random.Generator]:
 Errors = tuple[SpreadRows, np.ndarray]
 
 
-def halves(rows: SpreadRows, error: np.ndarray, strays: int) -> tuple[Errors, Errors]:
-    """((strays, their errors), (seen, theirs)), the first `strays` rows being strays."""
-    first = np.arange(len(rows)) < strays
+def halves(rows: SpreadRows, error: np.ndarray, held_out: int) -> tuple[Errors, Errors]:
+    """((held out, their errors), (trained on, theirs)), the first `held_out` rows being held out."""
+    first = np.arange(len(rows)) < held_out
     return (rows.take(first), error[first]), (rows.take(~first), error[~first])
 
 
@@ -44,19 +44,23 @@ def test_a_noisy_platform_is_found() -> None:
         assert 3 < np.exp(difference(log_size, rows.platform == 2)) < 5
 
 
-def test_what_the_model_saw_and_could_not_learn_tells_where_few_strays_do_not() -> None:
-    """300 strays cannot tell 10 workloads on 6 platforms apart, with 20 000 seen runs they can."""
+def test_what_the_model_saw_and_could_not_learn_tells_where_few_held_out_errors_do_not() -> None:
+    """300 held-out errors cannot tell 10 workloads on 6 platforms apart; with 20 000 of training they can."""
     rows, random = rows_of(20_300, 5)
     category = np.arange(6)[:, None]
     noisy = (rows.workload + rows.platform) % 3 == 0
     error = random.normal(size=len(rows)) * np.where(noisy, 0.3, 0.03)
-    strays, seen = halves(rows, error, 300)
-    nothing = (seen[0].take(np.zeros(20_000, bool)), seen[1][:0])
-    with_seen = fit_spread(strays, seen, np.zeros((10, 0), int), category).log_sizes(seen[0])[0]
-    without = fit_spread(strays, nothing, np.zeros((10, 0), int), category).log_sizes(seen[0])[0]
+    held_out, training = halves(rows, error, 300)
+    nothing = (training[0].take(np.zeros(20_000, bool)), training[1][:0])
+    with_training = fit_spread(held_out, training, np.zeros((10, 0), int), category).log_sizes(
+        training[0]
+    )[0]
+    without = fit_spread(held_out, nothing, np.zeros((10, 0), int), category).log_sizes(
+        training[0]
+    )[0]
     at = noisy[300:]
-    assert difference(with_seen, at) > 1.2  # of log 10 = 2.3
-    assert difference(with_seen, at) > 1.5 * difference(without, at)
+    assert difference(with_training, at) > 1.2  # of log 10 = 2.3
+    assert difference(with_training, at) > 1.5 * difference(without, at)
 
 
 def test_a_platform_that_rarely_glitches_gets_wider_bounds_at_high_confidence_only() -> None:

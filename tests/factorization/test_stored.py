@@ -11,6 +11,7 @@ import pytest
 import jostle
 from jostle.errors import UsageError
 from jostle.factorization import Factorization, _fit, _train
+from jostle.methods import learn
 from jostle.runs import Dataset, Runs, StoredRuns
 
 from .conftest import make_world
@@ -50,14 +51,14 @@ def test_a_step_over_the_batch_alone_is_the_same_step(
     monkeypatch.setattr(_fit, "GRID_LIMIT", 0)
     small = Factorization(types=2, rank=8, hidden=16, steps=40, batch=3)
     validation = make_world(100, 1)
-    near = small.fit(world, validation, seed=0)
+    near = learn(small, world, validation=validation, seed=0)
     monkeypatch.setattr(
         _train,
         "concerned",
         lambda parameters, features, batch, shape: (parameters, features, batch),
     )
     jax.clear_caches()
-    whole = small.fit(world, validation, seed=0)
+    whole = learn(small, world, validation=validation, seed=0)
     jax.clear_caches()
     asked = validation.colocations
     assert np.allclose(near.predict(asked), whole.predict(asked), rtol=1e-3)

@@ -1,28 +1,8 @@
 """Bounds for any predictor: conformal, with the exact rank, infinite where there is no evidence.
 
-This file is the room's whole public face.
+This file and its stub are the room's whole public face.
 """
 
-from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle.bounds._bounds import OUTCOMES, Bounds, coverage, margin
-from jostle.bounds._conformal import LEVELS, Calibration, Pool, pool_of
-from jostle.bounds._predictor import Candidates, OffersCandidates, Predictor, candidates_of
-from jostle.bounds._rank import conformal_rank
+import lazy_loader as _lazy
 
-__all__ = [
-    "DEFAULT_CONFIDENCE",
-    "LEVELS",
-    "OUTCOMES",
-    "Bounds",
-    "Calibration",
-    "Candidates",
-    "OffersCandidates",
-    "Pool",
-    "Predictor",
-    "candidates_of",
-    "conformal_rank",
-    "coverage",
-    "exact_confidence",
-    "margin",
-    "pool_of",
-]
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -4,8 +4,8 @@ Source: Pitot (MLSys 2025), Sec. 3.4 with Mondrian pools (Vovk et al. 2003). Whi
 candidates bounds a pool is chosen by the margin it gives on a *selection* part, and the chosen one
 is calibrated on another part, so that choosing does not spend the guarantee. Choosing anew for every
 confidence, as the paper does, can swap a wide bound for a narrower one on the way up. Here a way to bound
-may be a ladder of candidates, each for its range of confidences (see Candidates.until), and the bound is
-the largest of what its rungs say up to the confidence: never lower than the rung that speaks, so it
+may be staged, each for its range of confidences (see Candidates.until), and the bound is
+the largest of what its stages say up to the confidence: never lower than the stage that speaks, so it
 holds, and it never falls as confidence rises.
 """
 
@@ -28,7 +28,7 @@ POOLED = "with co-runners"
 
 @dataclass(frozen=True)
 class Pool:
-    """One calibration pool, with the way that bounds it, a ladder of r candidates (mostly one).
+    """One calibration pool, with the way that bounds it, a staged of r candidates (mostly one).
 
     scores: (r, n) ascending. cumulative: (r, n) running weight of windows. total: the whole weight, a new
     window's included. choice: (r,) the candidates. until: (r,) up to which confidence each speaks.
@@ -45,14 +45,14 @@ class Pool:
         return self.scores.shape[1]
 
     def offsets(self, confidence: float) -> tuple[list[tuple[int, float]], int]:
-        """([(candidate, offset)] of the rungs up to this confidence, rank of the last); the bound is the
+        """([(candidate, offset)] of the stages up to this confidence, rank of the last); the bound is the
         largest of theirs. An offset is +inf where the rank exceeds n."""
         found: list[tuple[int, float]] = []
         rank = 0
-        for rung, (place, until) in enumerate(zip(self.choice, self.until, strict=True)):
+        for stage, (place, until) in enumerate(zip(self.choice, self.until, strict=True)):
             asked = min(confidence, until)
-            rank = rank_by_weight(self.cumulative[rung], self.total, asked)
-            found.append((place, float(self.scores[rung, rank - 1]) if rank <= self.n else np.inf))
+            rank = rank_by_weight(self.cumulative[stage], self.total, asked)
+            found.append((place, float(self.scores[stage, rank - 1]) if rank <= self.n else np.inf))
             if confidence <= until:
                 break
         return found, rank
@@ -135,22 +135,22 @@ class Calibration:
         offsets, rank = pool.offsets(level)
         value = np.full(len(at), -np.inf)
         for place, offset in offsets:
-            rung = candidates.centre[place, at] + candidates.scale[place, at] * offset
-            value = np.maximum(value, rung)
+            stage = candidates.centre[place, at] + candidates.scale[place, at] * offset
+            value = np.maximum(value, stage)
         return value, pool, rank
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
         arrays, pools = {}, {}
         for number, (name, pool) in enumerate(self.pools.items()):
-            said = {"choice": list(pool.choice), "until": list(pool.until)}
-            pools[name] = {"number": number, "total": pool.total, **said}
+            document = {"choice": list(pool.choice), "until": list(pool.until)}
+            pools[name] = {"number": number, "total": pool.total, **document}
             arrays[f"pool_{number}_scores"] = pool.scores
             arrays[f"pool_{number}_cumulative"] = pool.cumulative
         return arrays, {"candidates": list(self.names), "pools": pools}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], said: dict[str, Any]) -> Calibration:
+    def from_arrays(cls, arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Calibration:
         pools = {
             name: Pool(
                 arrays[f"pool_{entry['number']}_scores"],
@@ -159,9 +159,9 @@ class Calibration:
                 tuple(int(place) for place in entry["choice"]),
                 tuple(float(until) for until in entry["until"]),
             )
-            for name, entry in said["pools"].items()
+            for name, entry in document["pools"].items()
         }
-        return cls(tuple(said["candidates"]), pools)
+        return cls(tuple(document["candidates"]), pools)
 
 
 def pool_of(number_of_corunners: int) -> str:
@@ -201,19 +201,19 @@ class _Part:
         return cls(candidates, scores, log_runtime, degree, runs.units(by))
 
     def choose(self, inside: np.ndarray) -> tuple[int, ...]:
-        """The ladder with the least margin, in geometric mean over LEVELS; the first where there are
+        """The staged with the least margin, in geometric mean over LEVELS; the first where there are
         too few runs to tell."""
-        ladders = self.candidates.ladders()
-        if int(inside.sum()) < FEWEST_TO_CHOOSE or len(ladders) == 1:
-            return ladders[0]
+        staged = self.candidates.staged()
+        if int(inside.sum()) < FEWEST_TO_CHOOSE or len(staged) == 1:
+            return staged[0]
         cost = [
-            sum(self._log_margin(self._rung(ladder, level), level, inside) for level in LEVELS)
-            for ladder in ladders
+            sum(self._log_margin(self._stage(staged, level), level, inside) for level in LEVELS)
+            for staged in staged
         ]
-        return ladders[int(np.argmin(np.nan_to_num(cost, nan=np.inf)))]
+        return staged[int(np.argmin(np.nan_to_num(cost, nan=np.inf)))]
 
-    def _rung(self, ladder: tuple[int, ...], level: float) -> int:
-        return next(place for place in ladder if level <= self.candidates.ends_at(place))
+    def _stage(self, staged: tuple[int, ...], level: float) -> int:
+        return next(place for place in staged if level <= self.candidates.ends_at(place))
 
     def _log_margin(self, place: int, level: float, inside: np.ndarray) -> float:
         scores = np.sort(self.scores[place, inside])

@@ -1,18 +1,10 @@
-"""What bounds need of a predictor: predictions, and perhaps several ways to score them."""
+"""What bounds need of something fitted: ways to score its predictions."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-
-
-class Predictor(Protocol):
-    """Anything that answers co-locations with seconds; NaN where it has no answer."""
-
-    def predict(self, colocations: Any) -> np.ndarray:
-        """(n,) seconds, aligned with the input."""
-        ...
 
 
 class Candidates(NamedTuple):
@@ -22,7 +14,7 @@ class Candidates(NamedTuple):
     A quantile head has its quantile as centre and scale 1 (conformalised quantile regression,
     Romano et al. 2019); a spread model has the prediction as centre and the spread as scale.
     until: h confidences, 1 where left out. One under 1 says that the candidate speaks up to there and the
-    next one from there on: together they are one way to bound, a ladder.
+    next one from there on: together they are the stages of one way to bound.
     """
 
     names: tuple[str, ...]
@@ -30,15 +22,22 @@ class Candidates(NamedTuple):
     scale: np.ndarray
     until: tuple[float, ...] = ()
 
-    def ladders(self) -> list[tuple[int, ...]]:
-        """The ways to bound, each as its candidates in the order of their confidences."""
+    @classmethod
+    def one_way(cls, seconds: np.ndarray) -> Candidates:
+        """The prediction, (n,) seconds, with the same offset everywhere."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            centre = np.log(np.asarray(seconds, np.float64))
+        return cls(("prediction",), centre[None], np.ones((1, len(centre))))
+
+    def staged(self) -> list[tuple[int, ...]]:
+        """The ways to bound, each as its stages in the order of their confidences."""
         found: list[tuple[int, ...]] = []
-        rungs: tuple[int, ...] = ()
+        stages: tuple[int, ...] = ()
         for place in range(len(self.names)):
-            rungs += (place,)
+            stages += (place,)
             if self.ends_at(place) >= 1:
-                found.append(rungs)
-                rungs = ()
+                found.append(stages)
+                stages = ()
         return found
 
     def ends_at(self, place: int) -> float:
@@ -47,18 +46,16 @@ class Candidates(NamedTuple):
 
 
 @runtime_checkable
-class OffersCandidates(Protocol):
-    """A predictor with more than its prediction to calibrate."""
+class Boundable(Protocol):
+    """Anything that offers ways to bound what it predicts."""
 
-    def candidates(self, colocations: Any) -> tuple[Any, ...]:
-        """The fields of Candidates; the same names at every call, the plainest first."""
+    def candidates(self, asked: Any, /) -> Any:
+        """Candidates, the same names at every call, the plainest first."""
         ...
 
 
-def candidates_of(predictor: Any, colocations: Any) -> Candidates:
+def candidates_of(predictor: Any, asked: Any) -> Candidates:
     """The predictor's own candidates, or its prediction with the same offset everywhere."""
-    if isinstance(predictor, OffersCandidates):
-        return Candidates(*predictor.candidates(colocations))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        centre = np.log(np.asarray(predictor.predict(colocations), np.float64))
-    return Candidates(("prediction",), centre[None], np.ones((1, len(centre))))
+    if isinstance(predictor, Boundable):
+        return Candidates(*predictor.candidates(asked))
+    return Candidates.one_way(predictor.predict(asked))

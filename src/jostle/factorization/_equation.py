@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 FORMS = ("paper", "product", "saturating")
-COMPANY = {"paper": 0.0, "product": 0.03, "saturating": 0.03}  # scale of c_j and gamma_j
+CORUN_SCALE = {"paper": 0.0, "product": 0.03, "saturating": 0.03}  # scale of c_j and gamma_j
 SHIFT = {"paper": 0.0, "product": 1.0, "saturating": 1.0}  # starts the slowdown near none
 LEAK = 0.1
 

@@ -1,7 +1,7 @@
 """Why a prediction is what it is: the model's own terms, none of them an approximation.
 
 The log runtime of a co-location is a sum (see `_equation`): how heavy the workload and how fast the
-platform are, how well the two suit each other, what company as such changes, and what every co-runner
+platform are, how well the two suit each other, what co-runners as such change, and what every co-runner
 adds through every interference type. Given back as factors of seconds, the terms multiply to the
 prediction exactly. With several co-runners one type's slowdown is shared out by how hard each presses
 there; the shares sum to it.
@@ -9,16 +9,19 @@ there; the shares sum to it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle._report import Report, Table, duration, percent
 from jostle.errors import UsageError
-from jostle.factorization._equation import COMPANY, SHIFT, pressure_of, softplus
+from jostle.factorization._embeddings import Embeddings, Form
+from jostle.factorization._equation import CORUN_SCALE, SHIFT, pressure_of, softplus
+from jostle.methods import behind_table, runs_behind
 
 if TYPE_CHECKING:
-    from jostle.factorization._fitted import FittedFactorization
     from jostle.runs import Colocations, Runs
 
 
@@ -46,10 +49,10 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Explanation:
-    """runtime_seconds = baseline_seconds * pair_factor * company_factor * the co-runners' factors.
+    """runtime_seconds = baseline_seconds * pair_factor * corun_factor * the co-runners' factors.
 
     baseline_seconds: this heavy a workload on this fast a platform. pair_factor: how well they suit each
-    other. company_factor: what changes beside anyone, whoever it is; 1 alone. type_names: one per
+    other. corun_factor: what changes beside anyone, whoever it is; 1 alone. type_names: one per
     interference type. workloads, platforms: the nearest known ones. runs: how many stand behind it, by
     what they share with it; None where no runs were given.
     """
@@ -59,7 +62,7 @@ class Explanation:
     runtime_seconds: float
     baseline_seconds: float
     pair_factor: float
-    company_factor: float
+    corun_factor: float
     corunners: tuple[CorunnerShare, ...]
     type_names: tuple[str, ...]
     workloads: tuple[Neighbour, ...]
@@ -67,98 +70,105 @@ class Explanation:
     runs: dict[str, int] | None
 
 
-def explain(
-    fitted: FittedFactorization,
-    colocation: Colocations,
-    *,
-    runs: Runs | None = None,
-    neighbours: int = 3,
+def explained(
+    predict: Callable[[Colocations], np.ndarray],
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    e: Embeddings,
+    form: Form,
+    asked: Colocations,
+    runs: Runs | None,
+    neighbours: int,
 ) -> Explanation:
-    """Explain the only row of `colocation`.
-
-    Raises UsageError for more or fewer rows, UnknownName for a name the model has never met.
-    """
-    if len(colocation) != 1:
-        raise UsageError(f"one co-location can be explained at a time, not {len(colocation)}")
-    seconds = float(fitted.predict(colocation)[0])
-    e = fitted.embeddings
-    workload, platform, corunner = (
-        codes.astype(int)
-        for codes in colocation.recode(fitted.workload_names, fitted.platform_names)
-    )
+    """See FittedFactorization.explained. names: of the workloads, of the platforms."""
+    if len(asked) != 1:
+        raise UsageError(f"one co-location can be explained at a time, not {len(asked)}")
+    seconds = float(predict(asked)[0])
+    workload, platform, corunner = (codes.astype(int) for codes in asked.recode(*names))
     i, j = int(workload[0]), int(platform[0])
-    shares = _corunner_shares(fitted, i, j, corunner)
-    company = e.workload_main[i] @ e.platform_company[j] + e.platform_company_base[j]
+    shares = _corunner_shares(e, form, i, j, corunner)
+    corun = e.workload_main[i] @ e.platform_corun[j] + e.platform_corun_base[j]
     lost = not np.isfinite(seconds)
     return Explanation(
-        workload=fitted.workload_names[i],
-        platform=fitted.platform_names[j],
+        workload=names[0][i],
+        platform=names[1][j],
         runtime_seconds=seconds,
         baseline_seconds=np.nan if lost else float(np.exp(e.workload_base[i] + e.platform_base[j])),
         pair_factor=float(np.exp(e.workload_main[i] @ e.platform_main[j])),
-        company_factor=float(np.exp(company)) if len(corunner) and COMPANY[fitted.form] else 1.0,
+        corun_factor=float(np.exp(corun)) if len(corunner) and CORUN_SCALE[form.name] else 1.0,
         corunners=tuple(
-            CorunnerShare(fitted.workload_names[k], share)
-            for k, share in zip(corunner, shares, strict=True)
+            CorunnerShare(names[0][k], share) for k, share in zip(corunner, shares, strict=True)
         ),
         type_names=tuple(f"type {t + 1}" for t in range(len(e.type_weight))),
-        workloads=_nearest(fitted.workload_names, e.workload_main, e.platform_main, i, neighbours),
-        platforms=_nearest(fitted.platform_names, e.platform_main, e.workload_main, j, neighbours),
-        runs=None if runs is None else evidence(runs, colocation),
+        workloads=_nearest(names[0], e.workload_main, e.platform_main, i, neighbours),
+        platforms=_nearest(names[1], e.platform_main, e.workload_main, j, neighbours),
+        runs=None if runs is None else runs_behind(runs, asked),
     )
 
 
-def evidence(runs: Runs, colocation: Colocations) -> dict[str, int]:
-    """How many of the runs share what with the only row of `colocation`.
-
-    `same_colocation`, `pair_alone` (the workload on the platform, nothing beside), `pair` (whatever
-    beside), `workload`, `platform`, and per co-runner the fewest: `corunner_on_platform` (it ran there, as
-    target or beside) and `beside_workload` (it ran beside the workload, anywhere).
-    """
-    ok = runs.ok()
-    c = ok.colocations
-    target, place, beside = colocation.row(0)
-    names = {name: code for code, name in enumerate(c.workload_names)}
-    places = {name: code for code, name in enumerate(c.platform_names)}
-    is_w = c.workload == names.get(target, -1)
-    is_p = c.platform == places.get(place, -1)
-    row = np.repeat(np.arange(len(ok)), c.number_of_corunners)
-    same = is_w & is_p & (c.number_of_corunners == len(beside))
-    found = {
-        "pair_alone": int((is_w & is_p & (c.number_of_corunners == 0)).sum()),
-        "pair": int((is_w & is_p).sum()),
-        "workload": int(is_w.sum()),
-        "platform": int(is_p.sum()),
+def report_of(found: Explanation) -> Report:
+    """The explanation as it is printed."""
+    document = {
+        "schema": "explain/v2",
+        "workload": found.workload,
+        "platform": found.platform,
+        "corunners": [
+            {
+                "name": share.name,
+                "factor_ratio": share.factor,
+                "log_slowdown": {
+                    kind: float(part)
+                    for kind, part in zip(found.type_names, share.log_slowdown, strict=True)
+                },
+            }
+            for share in found.corunners
+        ],
+        "runtime_seconds": found.runtime_seconds,
+        "baseline_seconds": found.baseline_seconds,
+        "pair_factor_ratio": found.pair_factor,
+        "corun_factor_ratio": found.corun_factor,
+        "nearest_workloads": [vars(near) for near in found.workloads],
+        "nearest_platforms": [vars(near) for near in found.platforms],
+        "evidence_runs": found.runs,
     }
-    there, together = [], []
-    for name in sorted(set(beside)):
-        code = names.get(name, -1)
-        times = np.bincount(row[c.corunner == code], minlength=len(ok))
-        same &= times == beside.count(name)
-        there.append(int((is_p & ((c.workload == code) | (times > 0))).sum()))
-        together.append(int((is_w & (times > 0)).sum()))
-    found = {"same_colocation": int(same.sum()), **found}
-    if beside:
-        found |= {"corunner_on_platform": min(there), "beside_workload": min(together)}
-    return found
+    beside = " and ".join(share.name for share in found.corunners)
+    where = f"{found.workload} on {found.platform} {f'beside {beside}' if beside else 'alone'}"
+    rows = [
+        ["this workload on a platform this fast", duration(found.baseline_seconds)],
+        ["how well the two suit each other", f"× {found.pair_factor:.3f}"],
+    ]
+    if found.corunners:
+        rows.append(["beside anyone at all", f"× {found.corun_factor:.3f}"])
+    for share in found.corunners:
+        rows.append([f"beside {share.name}", f"× {share.factor:.3f}"])
+        parts = zip(found.type_names, np.exp(share.log_slowdown), strict=True)
+        rows += [[f"    through {kind}", f"× {factor:.3f}"] for kind, factor in parts]
+    rows.append(["in all", duration(found.runtime_seconds)])
+    near = [
+        [kind, entry.name, percent(float(np.exp(entry.distance)) - 1)]
+        for kind, entries in (("workload", found.workloads), ("platform", found.platforms))
+        for entry in entries
+    ]
+    tables = [
+        f"{where}: {duration(found.runtime_seconds)}",
+        Table(["made of", ""], rows, right=(1,)),
+        Table(["nearest", "", "typically differs by"], near, right=(2,)),
+    ]
+    return Report(document, [*tables, *([] if found.runs is None else [behind_table(found.runs)])])
 
 
-def _corunner_shares(
-    fitted: FittedFactorization, i: int, j: int, corunner: np.ndarray
-) -> np.ndarray:
+def _corunner_shares(e: Embeddings, form: Form, i: int, j: int, corunner: np.ndarray) -> np.ndarray:
     """(co-runners, types) parts of the log slowdown, by the equations of `_equation`."""
-    e, form = fitted.embeddings, fitted.form
-    shift = SHIFT[form]
+    shift = SHIFT[form.name]
     if not len(corunner):
         return np.zeros((0, len(e.type_weight)))
     hit = (e.target[i][e.type_slot] * e.susceptibility[j]).sum(-1) - shift
     each = (e.corunner[corunner][:, e.type_slot] * e.intensity[j]).sum(-1) - shift
-    each = pressure_of(form, each, np)
-    if form == "paper":
-        slope = np.where(each.sum(0) > 0, 1.0, fitted.leak)
+    each = pressure_of(form.name, each, np)
+    if form.name == "paper":
+        slope = np.where(each.sum(0) > 0, 1.0, form.leak)
         return hit * slope * each * e.type_weight
     part = softplus(hit, np) * each * e.type_weight
-    if form == "saturating":
+    if form.name == "saturating":
         part = part * (np.log1p(part.sum()) / max(float(part.sum()), 1e-300))
     return part
 

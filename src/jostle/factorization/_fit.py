@@ -9,13 +9,21 @@ from typing import Any
 import numpy as np
 
 from jostle.errors import NotEnoughRuns
-from jostle.factorization._baseline import Baseline, connected_components, fit_baseline
-from jostle.factorization._features import Features, encode_features
-from jostle.factorization._fitted import Codes, Embeddings, FittedFactorization
+from jostle.factorization._embeddings import Embeddings, Form
+from jostle.factorization._fitted import Codes, FittedFactorization
 from jostle.factorization._rows import Rows
-from jostle.factorization._settings import Factorization, Progress
+from jostle.factorization._settings import FactorizationSettings
 from jostle.factorization._spread import Spread, fit_spread
 from jostle.factorization._spread_effects import SpreadRows
+from jostle.methods import (
+    Baseline,
+    Features,
+    RunCounts,
+    connected_components,
+    encode_features,
+    fit_baseline,
+)
+from jostle.progress import Progress, share_of
 from jostle.runs import Colocations, Runs, StoredRuns
 
 GRID_LIMIT = 2_000_000  # cells of the workload x platform grid up to which whole products are taken
@@ -26,7 +34,7 @@ SEEN_MOST = 300_000  # runs trained on whose errors are looked at; drawn at rand
 
 
 def fit(
-    method: Factorization,
+    method: FactorizationSettings,
     runs: Runs,
     validation: Runs,
     seed: int,
@@ -35,7 +43,8 @@ def fit(
 ) -> FittedFactorization:
     """See Factorization.fit. With a prior, every second member learns from `runs` alone, so that foreign
     runs cannot carry the average away."""
-    runs, validation = runs.ok(), validation.ok()
+    counts = RunCounts.of(Runs.concatenate([runs, validation.ok()]))
+    validation = validation.ok()
     if len(runs) == 0:
         raise NotEnoughRuns(
             "there is no run with status ok to learn from", fix="Measure or import runs first."
@@ -69,9 +78,9 @@ def fit(
 
     def model_of(parts: Parts) -> FittedFactorization:
         heads = quantiles if "head_main" in parts[0] else ()
-        return fitted_of(method, names, combine(parts, baseline, shape), heads, notes)
+        return fitted_of(method, names, combine(parts, baseline, shape), counts, heads, notes)
 
-    members, strays, stray = [], [], np.zeros(size, bool)
+    members, held_out, left_out = [], [], np.zeros(size, bool)
     for number, fold in enumerate(_folds(method, runs, own, seed)):
         left = np.ones(size, bool)
         left[fold] = False
@@ -88,17 +97,17 @@ def fit(
         )
         members.append(member)
         if len(fold):
-            strays.append(errors_of(model_of([member]), watched))
-            stray[fold] = True
+            held_out.append(errors_of(model_of([member]), watched))
+            left_out[fold] = True
     fitted = model_of(members)
     if len(validation):
-        strays.append(errors_of(fitted, validation))
-    seen = drawn_of(np.flatnonzero(~stray[:own]), seed)
+        held_out.append(errors_of(fitted, validation))
+    training = drawn_of(np.flatnonzero(~left_out[:own]), seed)
     categories = (workload_features.category, platform_features.category)
-    return with_spread_of(fitted, strays, [errors_of(fitted, runs.take(seen))], categories)
+    return with_spread_of(fitted, held_out, [errors_of(fitted, runs.take(training))], categories)
 
 
-def shape_of(method: Factorization, size: int, cells: int) -> Any:
+def shape_of(method: FactorizationSettings, size: int, cells: int) -> Any:
     """Sizes of a model of `size` runs over so many workload x platform cells."""
     from jostle.factorization._train import Shape
 
@@ -114,7 +123,7 @@ def shape_of(method: Factorization, size: int, cells: int) -> Any:
     )
 
 
-def schedule_of(method: Factorization, size: int) -> Any:
+def schedule_of(method: FactorizationSettings, size: int) -> Any:
     """How long and how hard to train on `size` runs."""
     from jostle.factorization._train import Schedule
 
@@ -129,11 +138,11 @@ def schedule_of(method: Factorization, size: int) -> Any:
     )
 
 
-def _members_leave_out(method: Factorization, runs: Runs) -> bool:
+def _members_leave_out(method: FactorizationSettings, runs: Runs) -> bool:
     return method.members > 1 and len(runs) >= 50 * method.members
 
 
-def _folds(method: Factorization, runs: Runs, own: int, seed: int) -> list[np.ndarray]:
+def _folds(method: FactorizationSettings, runs: Runs, own: int, seed: int) -> list[np.ndarray]:
     """What each member does not train on, by window, of the first `own` runs: its errors there tell how
     errors spread. A single member trains on everything; so do members of too few runs to do without any."""
     from jostle.runs import split_rows
@@ -147,15 +156,16 @@ def _folds(method: Factorization, runs: Runs, own: int, seed: int) -> list[np.nd
 
 
 def fitted_of(
-    method: Factorization,
+    method: FactorizationSettings,
     names: tuple[tuple[str, ...], tuple[str, ...]],
     embeddings: Embeddings,
+    counts: RunCounts,
     quantiles: tuple[float, ...],
     notes: tuple[str, ...],
 ) -> FittedFactorization:
     nothing = Spread.none(len(names[0]), len(names[1]))
     return FittedFactorization(
-        method.form, *names, embeddings, quantiles, nothing, notes, method.leak
+        *names, embeddings, counts, nothing, notes, Form(method.form, quantiles, method.leak)
     )
 
 
@@ -183,15 +193,15 @@ def drawn_of(index: np.ndarray, seed: int) -> np.ndarray:
 
 def with_spread_of(
     fitted: FittedFactorization,
-    strays: list[Errors],
-    seen: list[Errors],
+    held_out: list[Errors],
+    training: list[Errors],
     categories: tuple[np.ndarray, np.ndarray],
 ) -> FittedFactorization:
-    """The model with the spread of its errors learned from all strays, with what those of the seen tell
-    of it."""
-    if not any(len(error) for _, error in strays):
+    """The model with the spread of its errors learned from all held-out errors, with what the
+    training errors tell of it."""
+    if not any(len(error) for _, error in held_out):
         return fitted
-    return fitted.with_spread(fit_spread(_together(strays), _together(seen), *categories))
+    return fitted.with_spread(fit_spread(_together(held_out), _together(training), *categories))
 
 
 def _together(parts: list[Errors]) -> Errors:
@@ -239,7 +249,7 @@ def _names(runs: Runs, validation: Runs) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def features_of_names(
-    method: Factorization,
+    method: FactorizationSettings,
     runs: Runs | StoredRuns,
     workload_names: tuple[str, ...],
     platform_names: tuple[str, ...],
@@ -281,11 +291,13 @@ def baseline_of(
         (workload_features, platform_features),
         strict=True,
     ):
-        seen = component >= 0
+        known = component >= 0
         values, component = values.copy(), component.copy()
-        if not seen.all() and features.numeric.shape[1] and seen.any():
-            values[~seen] = _ridge(features.numeric[seen], values[seen], features.numeric[~seen])
-            component[~seen] = 0  # features stand in for runs
+        if not known.all() and features.numeric.shape[1] and known.any():
+            values[~known] = _ridge(
+                features.numeric[known], values[known], features.numeric[~known]
+            )
+            component[~known] = 0  # features stand in for runs
         sides.append((values, component))
     (base_w, component_w), (base_p, component_p) = sides
     # Lone names without features stay apart from everything, their own kind of disconnected.
@@ -378,8 +390,8 @@ def combine(members: list[dict[str, np.ndarray]], baseline: Baseline, shape: Any
         platform_base=baseline.platform + mean("platform_bias"),
         workload_main=beside("workload_main") / count,
         platform_main=beside("platform_main"),
-        platform_company=beside("platform_company"),
-        platform_company_base=mean("platform_company_bias"),
+        platform_corun=beside("platform_corun"),
+        platform_corun_base=mean("platform_corun_bias"),
         target=beside("target")[:, slots],
         corunner=beside("corunner")[:, slots],
         susceptibility=beside("susceptibility"),
@@ -392,10 +404,3 @@ def combine(members: list[dict[str, np.ndarray]], baseline: Baseline, shape: Any
         workload_component=baseline.workload_component,
         platform_component=baseline.platform_component,
     )
-
-
-def share_of(progress: Progress | None, number: int, members: int) -> Progress | None:
-    """Progress of one member as progress of them all."""
-    if progress is None:
-        return None
-    return lambda done, steps, loss: progress(number * steps + done, members * steps, loss)

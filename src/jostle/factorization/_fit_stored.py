@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from jostle.factorization._baseline import Baseline
 from jostle.factorization._fit import (
     Errors,
     Parts,
@@ -25,13 +24,14 @@ from jostle.factorization._fit import (
     schedule_of,
     score_on,
     shape_of,
-    share_of,
     train_member,
     with_spread_of,
 )
 from jostle.factorization._fitted import Codes, FittedFactorization
 from jostle.factorization._rows import Rows
-from jostle.factorization._settings import Factorization, Progress
+from jostle.factorization._settings import FactorizationSettings
+from jostle.methods import Baseline, RunCounts
+from jostle.progress import Progress, share_of
 from jostle.runs import Runs, StoredPart, StoredRuns
 
 
@@ -58,7 +58,7 @@ class StoredRows:
 
 
 def fit_stored(
-    method: Factorization,
+    method: FactorizationSettings,
     runs: StoredRuns,
     validation: Runs,
     seed: int,
@@ -70,11 +70,12 @@ def fit_stored(
     features = features_of_names(method, runs, *names)
     baseline, notes = _baseline(runs, features)
     size = len(runs)
+    counts = RunCounts.of(runs)
     shape = shape_of(method, size, len(names[0]) * len(names[1]))
     schedule = schedule_of(method, size)
 
     def model_of(parts: Parts) -> FittedFactorization:
-        return fitted_of(method, names, combine(parts, baseline, shape), (), notes)
+        return fitted_of(method, names, combine(parts, baseline, shape), counts, (), notes)
 
     score_of = score_on(validation, model_of)
     parts = (
@@ -92,9 +93,9 @@ def fit_stored(
         for number in range(method.members)
     ]
     fitted = model_of(members)
-    strays = [errors_of(fitted, validation)] if len(validation) else []
-    seen = [_errors_of_part(fitted, part, seed) for part in (runs.alone, runs.beside)]
-    return with_spread_of(fitted, strays, seen, (features[0].category, features[1].category))
+    held_out = [errors_of(fitted, validation)] if len(validation) else []
+    training = [_errors_of_part(fitted, part, seed) for part in (runs.alone, runs.beside)]
+    return with_spread_of(fitted, held_out, training, (features[0].category, features[1].category))
 
 
 def _errors_of_part(fitted: FittedFactorization, part: StoredPart, seed: int) -> Errors:

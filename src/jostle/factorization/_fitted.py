@@ -7,55 +7,31 @@ members' embeddings side by side.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.factorization._equation import COMPANY, LEAK, SHIFT, log_slowdown, pressure_of
+from jostle.bounds import Candidates
+from jostle.factorization._embeddings import Embeddings, Form
+from jostle.factorization._equation import CORUN_SCALE, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._spread import UNTIL, Spread
 from jostle.factorization._spread_effects import SpreadRows
+from jostle.methods import FromCounts, RunCounts
 
 if TYPE_CHECKING:
-    from jostle.runs import Colocations
+    from jostle._report import Report
+    from jostle.factorization._explain import Explanation
+    from jostle.runs import Colocations, Runs
 
 SAME = "same everywhere"
 GRID_CELLS = 4_000_000
 CHUNK = 65_536
 
 
-@dataclass(frozen=True)
-class Embeddings:
-    """w workloads, p platforms, h quantile heads, t interference types, k their rank, g slots.
-
-    base and bias of both sides: (w,), (p,) log seconds. workload_main (w, r), platform_main (p, r).
-    platform_company (p, r), platform_company_base (p,): what is added beside others.
-    target, corunner: (w, g, k), type t reads slot type_slot[t]. susceptibility, intensity: (p, t, k).
-    type_weight: (t,). head_main (h, w, r), head_bias (h, w), head_target (h, w, g, k) replace their
-    counterparts per quantile head. workload_component, platform_component: see Baseline.
-    """
-
-    workload_base: np.ndarray
-    platform_base: np.ndarray
-    workload_main: np.ndarray
-    platform_main: np.ndarray
-    platform_company: np.ndarray
-    platform_company_base: np.ndarray
-    target: np.ndarray
-    corunner: np.ndarray
-    susceptibility: np.ndarray
-    intensity: np.ndarray
-    type_slot: np.ndarray
-    type_weight: np.ndarray
-    head_main: np.ndarray
-    head_base: np.ndarray
-    head_target: np.ndarray
-    workload_component: np.ndarray
-    platform_component: np.ndarray
-
-
-class FittedFactorization:
+class FittedFactorization(FromCounts):
     """Predicts log runtime by the equations in `_equation`. Immutable.
 
     workload_names, platform_names: the names it knows, sorted.
@@ -63,23 +39,22 @@ class FittedFactorization:
 
     def __init__(
         self,
-        form: str,
         workload_names: tuple[str, ...],
         platform_names: tuple[str, ...],
         embeddings: Embeddings,
-        quantiles: tuple[float, ...],
+        counts: RunCounts,
         spread: Spread,
-        notes: tuple[str, ...] = (),
-        leak: float = LEAK,
+        notes: tuple[str, ...],
+        form: Form,
     ) -> None:
-        self.form = form
         self.workload_names = workload_names
         self.platform_names = platform_names
         self.embeddings = embeddings
-        self.quantiles = quantiles
+        self.counts = counts
         self.spread = spread
         self.notes = notes
-        self.leak = leak
+        self.reading = form
+        self.form, self.quantiles, self.leak = form.name, form.quantiles, form.leak
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where no chain of runs connects the workload with the platform.
@@ -88,14 +63,9 @@ class FittedFactorization:
         """
         return np.exp(self._log_runtime(self.codes(colocations)))
 
-    def candidates(
-        self, colocations: Colocations
-    ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, tuple[float, ...]]:
+    def candidates(self, colocations: Colocations) -> Candidates:
         """Ways to bound: the prediction with its spread, for low, high and very high confidences, or with
-        none, and the quantile heads.
-
-        Returns h names, centres (h, n) in log seconds, scales (h, n), and up to which confidence (h,).
-        """
+        none, and the quantile heads."""
         codes = self.codes(colocations)
         rows = self.spread_rows(codes)
         spread = np.exp(self.spread.log_scales(rows))
@@ -105,7 +75,7 @@ class FittedFactorization:
         names += [SAME, *(f"quantile {quantile:g}" for quantile in self.quantiles)]
         centre = np.stack([rows.log_runtime] * (len(spread) + 1) + heads)
         until = (*UNTIL, *[1.0] * len(same))
-        return tuple(names), centre, np.concatenate([spread, same]), until
+        return Candidates(tuple(names), centre, np.concatenate([spread, same]), until)
 
     def spread_rows(self, codes: Codes) -> SpreadRows:
         """What the spread of the errors depends on."""
@@ -117,15 +87,26 @@ class FittedFactorization:
 
     def with_spread(self, spread: Spread) -> FittedFactorization:
         """The same model with another spread."""
+        names = (self.workload_names, self.platform_names)
         return FittedFactorization(
-            self.form,
-            self.workload_names,
-            self.platform_names,
-            self.embeddings,
-            self.quantiles,
-            spread,
-            self.notes,
-            self.leak,
+            *names, self.embeddings, self.counts, spread, self.notes, self.reading
+        )
+
+    def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
+        """The terms that multiply to the prediction, what is near, and the runs behind it."""
+        from jostle.factorization._explain import report_of
+
+        return report_of(self.explained(asked, runs=runs))
+
+    def explained(
+        self, asked: Colocations, *, runs: Runs | None = None, neighbours: int = 3
+    ) -> Explanation:
+        """What `explain` reports, as numbers. Raises UsageError unless one co-location is asked."""
+        from jostle.factorization._explain import explained
+
+        names = (self.workload_names, self.platform_names)
+        return explained(
+            self.predict, names, self.embeddings, self.reading, asked, runs, neighbours
         )
 
     def interference_norm(self) -> np.ndarray:
@@ -177,10 +158,10 @@ class FittedFactorization:
             "susceptibility", head, codes.workload[beside], codes.platform[beside]
         )
         out = np.zeros(n)
-        if COMPANY[self.form]:
+        if CORUN_SCALE[self.form]:
             w, p = codes.workload[beside], codes.platform[beside]
-            out[beside] = self._product("company", head, w, p)[:, 0]
-            out[beside] += self.embeddings.platform_company_base[p]
+            out[beside] = self._product("corun", head, w, p)[:, 0]
+            out[beside] += self.embeddings.platform_corun_base[p]
         out[beside] += log_slowdown(
             self.form,
             target - shift,
@@ -213,9 +194,9 @@ class FittedFactorization:
     ) -> tuple[np.ndarray, np.ndarray]:
         """(these workloads, types, k) and (these platforms, types, k)."""
         e = self.embeddings
-        if which in ("main", "company"):
+        if which in ("main", "corun"):
             main = e.workload_main if head is None else e.head_main[head]
-            side = e.platform_main if which == "main" else e.platform_company
+            side = e.platform_main if which == "main" else e.platform_corun
             return main[workload][:, None, :], side[platform][:, None, :]
         if which == "pressure":
             return e.corunner[workload][:, e.type_slot], e.intensity[platform]
@@ -232,7 +213,9 @@ class FittedFactorization:
             name: np.ascontiguousarray(value) for name, value in vars(self.embeddings).items()
         }
         arrays |= {f"spread_{name}": value for name, value in self.spread.to_arrays().items()}
-        return arrays, {
+        counts, counted = self.counts.to_arrays()
+        return arrays | counts, {
+            **counted,
             "form": self.form,
             "workload_names": list(self.workload_names),
             "platform_names": list(self.platform_names),
@@ -243,7 +226,7 @@ class FittedFactorization:
 
     @classmethod
     def from_arrays(
-        cls, arrays: dict[str, np.ndarray], said: dict[str, Any]
+        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
     ) -> FittedFactorization:
         mark = "spread_"
         spread = Spread.from_arrays(
@@ -251,14 +234,13 @@ class FittedFactorization:
         )
         fields = Embeddings.__dataclass_fields__
         return cls(
-            said["form"],
-            tuple(said["workload_names"]),
-            tuple(said["platform_names"]),
+            tuple(document["workload_names"]),
+            tuple(document["platform_names"]),
             Embeddings(**{name: arrays[name] for name in fields}),
-            tuple(said["quantiles"]),
+            RunCounts.from_arrays(arrays, document),
             spread,
-            tuple(said["notes"]),
-            float(said["leak"]),
+            tuple(document["notes"]),
+            Form(document["form"], tuple(document["quantiles"]), float(document["leak"])),
         )
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jostle.factorization._equation import COMPANY, SHIFT, log_slowdown, pressure_of
+from jostle.factorization._equation import CORUN_SCALE, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._rows import Feed, Rows
 from jostle.factorization._train import PROGRAMS, Parameters, Shape, embed
 
@@ -65,9 +65,9 @@ def _run(head: Any, e: Any, whole: Any, drawn: Any, xi: jax.Array, shape: Shape)
         out = out + head["bias"][:, workload] + e["platform_bias"][platform]
         if corunner.shape[1] == 0:
             return out
-        if COMPANY[shape.form]:
-            company = main("platform_company") + e["platform_company_bias"][platform]
-            out = out + jnp.where((corunner >= 0).any(1), company, 0.0)
+        if CORUN_SCALE[shape.form]:
+            corun = main("platform_corun") + e["platform_corun_bias"][platform]
+            out = out + jnp.where((corunner >= 0).any(1), corun, 0.0)
         there = jnp.where(corunner >= 0, corunner, 0)
         each = (
             jnp.einsum("nctk,ntk->nct", e["corunner"][there], e["intensity"][platform])

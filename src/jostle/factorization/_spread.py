@@ -1,14 +1,14 @@
-"""How far measured runtimes stray from the prediction, per workload, platform, co-runner and size.
+"""How far measured runtimes lie from the prediction, per workload, platform, co-runner and size.
 
 A bound that is as wide everywhere is too wide where runs repeat well and too narrow where they do not.
 The log of the error's size is modelled as a sum of effects, apart for workloads alone and beside others,
-from the errors of runs that the predicting model was not trained on (strays): those of training runs are
+from the errors of runs that the predicting model was not trained on (held-out errors): training errors are
 too small. But there are many more of the latter, and where they are large the others are too: their means
-by name and category are regressors beside the strays' own effects (stacking: ridge regression for the
-geometric mean, a gamma regression with logarithmic link for the mean square, see MOMENTS). How much of
-either size makes the tightest bounds is chosen on strays that they were not learned from, apart for each of
-LEVELS: the one run in a hundred strays elsewhere than the one in ten. Calibration corrects the level, so
-only the ratios between co-locations matter here.
+by name and category are regressors beside the held-out errors' own effects (stacking: ridge regression for
+the geometric mean, a gamma regression with logarithmic link for the mean square, see MOMENTS). How much of
+either size makes the tightest bounds is chosen on held-out errors that they were not learned from, apart
+for each of LEVELS: the one run in a hundred errs elsewhere than the one in ten. Calibration corrects the
+level, so only the ratios between co-locations matter here.
 """
 
 from __future__ import annotations
@@ -83,18 +83,18 @@ class Spread:
 
 
 def fit_spread(
-    strays: tuple[SpreadRows, np.ndarray],
-    seen: tuple[SpreadRows, np.ndarray],
+    held_out: tuple[SpreadRows, np.ndarray],
+    training: tuple[SpreadRows, np.ndarray],
     workload_category: np.ndarray,
     platform_category: np.ndarray,
     seed: int = 0,
 ) -> Spread:
-    """strays, seen: co-locations and errors (log runtime minus predicted) of runs that the model was not
-    trained on and of those that it was; the two must not share runs. workload_category (w, c),
+    """held_out, training: co-locations and errors (log runtime minus predicted) of runs that the model was
+    not trained on and of those that it was; the two must not share runs. workload_category (w, c),
     platform_category (p, d): codes of their categorical features; they share effects among names."""
-    rows, error = strays
+    rows, error = held_out
     categories = (workload_category, platform_category)
-    keys = Keys.of(rows, *categories, len(error) + len(seen[1]))
+    keys = Keys.of(rows, *categories, len(error) + len(training[1]))
     own = backfitted(keys, rows, error, *categories)
     fold = np.random.default_rng(seed).permutation(len(rows)) % FOLDS
     regressors = np.zeros((len(own), len(rows)))
@@ -102,7 +102,7 @@ def fit_spread(
         learned = backfitted(keys, rows.take(fold != part), error[fold != part], *categories)
         asked = rows.take(fold == part)
         regressors[:, fold == part] = [effects.of_one_kind(keys, asked) for effects in learned]
-    others = columns_of(keys, *seen, (len(workload_category), len(platform_category)))
+    others = columns_of(keys, *training, (len(workload_category), len(platform_category)))
     columns = [*own, *others]
     regressors = np.vstack([regressors, *(x.of_one_kind(keys, rows)[None] for x in others)])
     beside = rows.degree > 0

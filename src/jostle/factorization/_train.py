@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jostle.factorization._equation import COMPANY, LEAK, SHIFT, log_slowdown, pressure_of
-from jostle.factorization._features import Features
+from jostle.factorization._equation import CORUN_SCALE, LEAK, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._rows import Feed, Source
+from jostle.methods import Features
 
 Parameters = dict[str, Any]
 # Every program for another shape of data takes some 250 of the 65 530 memory maps that Linux grants a
@@ -52,7 +52,7 @@ class Shape:
 
     @property
     def platform_outputs(self) -> tuple[int, ...]:
-        """The same: embedding, bias, susceptibility, intensity, and what company adds to the first two."""
+        """The same: embedding, bias, susceptibility, intensity, and what co-runners add to the first two."""
         inner = self.types * (self.rank if self.form == "paper" else self.type_rank)
         return (self.rank, 1, inner, inner, self.rank, 1)
 
@@ -154,8 +154,8 @@ def embed(parameters: Parameters, features: Any, shape: Shape) -> dict[str, jax.
         "platform_main": p[0],
         "target": target,
         "corunner": corunner,
-        "platform_company": p[4] * COMPANY[shape.form],
-        "platform_company_bias": p[5][:, 0] * COMPANY[shape.form],
+        "platform_corun": p[4] * CORUN_SCALE[shape.form],
+        "platform_corun_bias": p[5][:, 0] * CORUN_SCALE[shape.form],
         "susceptibility": p[2].reshape(cut),
         "intensity": p[3].reshape(cut),
     }
@@ -175,9 +175,9 @@ def residual(e: dict[str, jax.Array], rows: Any, shape: Shape) -> jax.Array:
     if corunner.shape[1] == 0:
         return solo + bias
     present = corunner >= 0
-    if COMPANY[shape.form]:
-        company = main("platform_company") + e["platform_company_bias"][platform]
-        solo = solo + jnp.where(present.any(1), company, 0.0)
+    if CORUN_SCALE[shape.form]:
+        corun = main("platform_corun") + e["platform_corun_bias"][platform]
+        solo = solo + jnp.where(present.any(1), corun, 0.0)
     other = jnp.where(present, corunner, 0)
     move = SHIFT[shape.form]
     if shape.grid:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle.cli.console import duration, print_json, print_table
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def predict(
     ] = None,
     confidence: Annotated[
         float, typer.Option("--confidence", "-c", help="How sure the bound is, under 1.")
-    ] = 0.99,
+    ] = DEFAULT_CONFIDENCE,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Predict the runtime of a co-location, with an upper bound.
@@ -112,13 +113,14 @@ def predict(
 def _knowing(fitted: Model, traces: Path) -> Model:
     """The model with the profiles of further workloads."""
     from jostle.errors import UsageError
+    from jostle.methods import TakesSoloTraces
     from jostle.models import Model
     from jostle.traces import read_traces
 
-    if not hasattr(fitted.predictor, "with_solo"):
+    if not isinstance(fitted.predictor, TakesSoloTraces):
         raise UsageError("--traces is for models of the method alignment")
     predictor = fitted.predictor.with_solo(read_traces(traces))
-    return Model(predictor, fitted.calibration, fitted.said)
+    return Model(predictor, fitted.calibration, fitted.metadata)
 
 
 def _sentence(answer: dict[str, Any], confidence: float) -> str:
@@ -140,9 +142,10 @@ def one_colocation(
 ) -> Colocations:
     """What is asked about. Raises UsageError where no platform is named and the model answers on several."""
     from jostle.errors import UsageError
+    from jostle.methods import HasInputPlatforms
     from jostle.runs import Colocations
 
-    inputs = getattr(predictor, "input_platforms", ())
+    inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
     known = [name for name in predictor.platform_names if name not in inputs]
     if platform is None and len(known) != 1:
         few = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")

@@ -60,7 +60,9 @@ class Bounded:
         if platform is None:
             raise UsageError("say --platform: the platform of the measured co-runs")
         self.platform = platform
-        self.over = _OVER.get(str(self.model.said.get("calibrated_by")), "runs not learned from")
+        self.over = _OVER.get(
+            str(self.model.metadata.get("calibrated_by")), "runs not learned from"
+        )
 
     def of(self, fit: Fit) -> tuple[list[dict[str, Any]], int]:
         """([{instances, bound_seconds, outcome}], the most instances whose bound keeps the limit)."""

@@ -79,12 +79,12 @@ def tour(asked: TourCommand, plan: TourPlan) -> None:
 
 def _print(found: Tour, plan: TourPlan, output: Path) -> None:
     m, measured = found.metrics, found.measured
-    shared = found.model.said["runs"].get("prior", 0)
+    shared = found.model.metadata["runs"].get("prior", 0)
     say(
         f"Measured {measured.ok} windows in {measured.elapsed_seconds:.0f} s "
         f"({measured.contaminated} more were disturbed and measured again"
         f"{f', {measured.given_up} given up' if measured.given_up else ''}), "
-        f"learned from {found.model.said['runs']['fitted']} runs"
+        f"learned from {found.model.metadata['runs']['fitted']} runs"
         f"{f', {shared} of them the sample that comes with Jostle,' if shared else ''} in "
         f"{found.seconds_to_fit:.0f} s."
     )

@@ -24,6 +24,7 @@ from jostle.evaluate.alignment._truth import (
     quiet_runs,
     unsteady_of,
 )
+from jostle.methods import learn
 
 if TYPE_CHECKING:
     from jostle.alignment import AlignedRows, Alignment, CounterSelection, FittedAlignment
@@ -155,7 +156,7 @@ def evaluate_alignment(
                 fix="Trace all pairs of the workloads.",
             )
         runs, validation = _train_runs(traces, train, seed)
-        fitted = method.fit(runs, validation, seed=seed)
+        fitted = learn(method, runs, validation=validation, seed=seed)
         selection = selection or fitted.selection
         methods: dict[str, FittedAlignment] = {"": fitted}
         said()
@@ -167,7 +168,7 @@ def evaluate_alignment(
                     counters=fitted.counters,
                     **dict(zip(("learner", "form", "target"), COMPARED_KIND, strict=True)),
                 )
-                methods[f"{alignment}_"] = other.fit(runs, validation, seed=seed)
+                methods[f"{alignment}_"] = learn(other, runs, validation=validation, seed=seed)
                 said()
         slowdown = _mean_slowdown(train, fitted)
         factored = _factorization(train, test, alone, seed) if factorization else {}
@@ -311,9 +312,10 @@ def _factorization(
 
     learned, asked = quiet_runs(train), quiet_runs(test)
     first, second = split_rows(learned, (0.8, 0.2), seed, "together")
-    fitted = Factorization(rank=16, hidden=32, steps=1500).fit(
+    fitted = learn(
+        Factorization(rank=16, hidden=32, steps=1500),
         Table.concatenate([learned.take(first), quiet_runs((), alone)]),
-        learned.take(second),
+        validation=learned.take(second),
         seed=seed,
     )
     seconds = fitted.predict(asked.colocations)

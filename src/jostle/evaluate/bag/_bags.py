@@ -16,6 +16,7 @@ import numpy as np
 
 from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName
 from jostle.evaluate.bag._bounds import application_coverage, pair_coverage
+from jostle.methods import learn
 
 if TYPE_CHECKING:
     from jostle.bag import FittedBag
@@ -60,7 +61,8 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
     names."""
     from jostle.bag import GROUPS, Bag
     from jostle.evaluate.rivals._solo import SoloTime
-    from jostle.factorization import Factorization, Slowdown
+    from jostle.factorization import Factorization
+    from jostle.slowdown import Slowdown
 
     cpu: dict[str, Any] = {"cpu_platform": cpu_platform}
     methods: dict[str, Any] = {
@@ -102,7 +104,7 @@ def _groups_in(runs: Runs, cpu_platform: str | None) -> set[str]:
     """The feature groups that the data has."""
     from jostle.bag import Bag
 
-    fitted = Bag(learner="tree", cpu_platform=cpu_platform).fit(runs, runs.take([]))
+    fitted = learn(Bag(learner="tree", cpu_platform=cpu_platform), runs)
     return set(fitted.feature_groups) - {"always"}
 
 
@@ -158,7 +160,7 @@ def evaluate_bags(
                     predicted: list[tuple[np.ndarray, np.ndarray]] = []
                     for held_name, held in draw:
                         train = runs.take(np.union1d(known, np.setdiff1d(asked, held)))
-                        fitted = method.fit(train, train.take([]), seed=seed)
+                        fitted = learn(method, train, seed=seed)
                         predicted.append((held, fitted.predict(c.take(held))))
                         if test == "application" and name == "tree":
                             uses.append((held_name, held, fitted))

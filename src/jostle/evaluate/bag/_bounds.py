@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.bounds import Calibration, coverage
+from jostle.methods import learn
 
 if TYPE_CHECKING:
     from jostle.runs import Runs
@@ -86,7 +87,7 @@ def application_coverage(
         for one, other in combinations(names, 2):
             rows = np.union1d(held[one], held[other])
             train = runs.take(np.union1d(known, np.setdiff1d(asked, rows)))
-            fitted = methods[method_name].fit(train, train.take([]), seed=seed)
+            fitted = learn(methods[method_name], train, seed=seed)
             for test, left in ((one, other), (other, one)):
                 # What calibrates the test benchmark: runs with the other, and not with it.
                 mine = np.setdiff1d(held[left], held[test])
@@ -99,7 +100,7 @@ def application_coverage(
             guesses = np.concatenate([answers[test, left] for left, _ in parts])
             own = _renamed(runs.take(rows), titles)
             train = runs.take(np.union1d(known, np.setdiff1d(asked, held[test])))
-            fitted = methods[method_name].fit(train, train.take([]), seed=seed)
+            fitted = learn(methods[method_name], train, seed=seed)
             tested = runs.take(held[test])
             kept = _Answers({id(own.colocations): guesses}, fitted)
             calibration = Calibration.fit(kept, own, own, by="window")

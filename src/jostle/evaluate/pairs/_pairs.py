@@ -17,6 +17,7 @@ import numpy as np
 
 from jostle.bounds import margin
 from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName, UsageError
+from jostle.methods import learn
 
 if TYPE_CHECKING:
     from jostle.runs import Runs
@@ -51,7 +52,8 @@ def pair_methods(target: str, names: Sequence[str] = METHODS) -> dict[str, Any]:
     """
     from jostle.bag import Bag
     from jostle.evaluate.rivals._solo import SoloTime
-    from jostle.factorization import Factorization, Slowdown
+    from jostle.factorization import Factorization
+    from jostle.slowdown import Slowdown
 
     if target not in ("slowdown", "extra"):
         raise UsageError(f"unknown target {target!r}", fix="One of slowdown, extra.")
@@ -158,7 +160,7 @@ def _one(
     test = runs.take(split.test)
     actual = test.runtime_seconds
     train = runs.take(np.concatenate([split.alone, split.observed]))
-    fitted = method.fit(train, train.take([]), seed=seed)
+    fitted = learn(method, train, seed=seed)
     error = np.abs(fitted.predict(test.colocations) / actual - 1)
     known = np.isfinite(error)
     out: dict[str, Any] = {"mape": float(error[known].mean()), "unanswered": 1 - known.mean()}

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
+from jostle.methods import learn
 
 if TYPE_CHECKING:
-    from jostle.factorization import Baseline
+    from jostle.methods import Baseline
     from jostle.runs import Colocations, Runs
 
 TREATMENTS = ("discard", "ignore")
@@ -43,8 +44,12 @@ class Blind:
         """Raises NotEnoughRuns where `discard` leaves nothing."""
         if self.treatment == "discard":
             runs, validation = alone(runs), alone(validation)
-        inner = self.method.fit(
-            without_corunners(runs), without_corunners(validation), seed=seed, progress=progress
+        inner = learn(
+            self.method,
+            without_corunners(runs),
+            validation=without_corunners(validation),
+            seed=seed,
+            progress=progress,
         )
         return _BlindPredictor(inner)
 
@@ -269,7 +274,7 @@ class Vocabulary:
 
 def additive_effects(vocabulary: Vocabulary, runs: Runs) -> Baseline:
     """The linear-scaling baseline of these runs, hardly shrunken (App. B.1 has plain means)."""
-    from jostle.factorization import fit_baseline
+    from jostle.methods import fit_baseline
 
     workload, platform, _ = vocabulary.codes(runs.colocations)
     return fit_baseline(

@@ -12,22 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from jostle.errors import MissingExtra, NotEnoughRuns
-from jostle.factorization._baseline import fit_baseline
-from jostle.factorization._equation import softplus
-from jostle.factorization._features import encode_features
-from jostle.factorization._settings import Progress
-from jostle.factorization._slowdown import Slowdown
-from jostle.factorization._slowdown_equation import (
+from jostle.errors import NotEnoughRuns
+from jostle.methods import RunCounts, encode_features, fit_baseline
+from jostle.progress import Progress
+from jostle.runs import Runs, all_names, solo_medians
+from jostle.slowdown._equation import (
     SHIFT,
     Sizes,
     SlowdownRows,
     forward,
     loss_and_slope,
+    softplus,
 )
-from jostle.factorization._slowdown_fitted import FittedSlowdown, SlowdownParts
-from jostle.factorization._slowdown_process import fit_process
-from jostle.runs import Runs, all_names, solo_medians
+from jostle.slowdown._fitted import FittedSlowdown, SlowdownParts
+from jostle.slowdown._process import fit_process
+from jostle.slowdown._settings import SlowdownSettings
 
 PENALTIES = (0.002, 0.006, 0.02)
 HERE = (0.4, 0.8)  # weight of what a workload has on one platform only
@@ -40,14 +39,9 @@ FEWEST_TO_CHOOSE = 30  # rows with co-runners, under which the strengths are tak
 
 
 def fit(
-    method: Slowdown, runs: Runs, validation: Runs, seed: int, progress: Progress | None
+    method: SlowdownSettings, runs: Runs, seed: int, progress: Progress | None
 ) -> FittedSlowdown:
     """See Slowdown.fit."""
-    try:
-        import scipy.optimize  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
-    runs = Runs.concatenate([runs.ok(), validation.ok()])  # strengths are chosen by folds
     names = all_names(runs)
     log_solo, notes = solo_runtimes(runs, names)
     rows, unit = slowdown_rows(method, runs, names, log_solo)
@@ -96,11 +90,11 @@ def fit(
         members.append(fit_member(rows, sizes[here], penalty, seed + 1000 * number, method.steps))
         tick()
     parts = _parts(members, sizes[here], log_solo, unit)
-    return FittedSlowdown(*names, parts, notes, process)
+    return FittedSlowdown(*names, parts, RunCounts.of(runs), notes, process)
 
 
 def _cross_validate(
-    method: Slowdown,
+    method: SlowdownSettings,
     rows: SlowdownRows,
     sizes: dict[float, Sizes],
     strengths: list[tuple[float, float]],
@@ -160,7 +154,7 @@ def solo_runtimes(
 
 
 def slowdown_rows(
-    method: Slowdown,
+    method: SlowdownSettings,
     runs: Runs,
     names: tuple[tuple[str, ...], tuple[str, ...]],
     log_solo: np.ndarray,
@@ -271,12 +265,10 @@ def _parts(
     for x in members:
         part = sizes.unpack(x)
         cut = (p, w, sizes.rank)
-        hit, press = (softplus(each - SHIFT, np).reshape(cut) for each in sizes.mixed(part))
+        hit, press = (softplus(each - SHIFT).reshape(cut) for each in sizes.mixed(part))
         fields["susceptibility"].append(hit)
         fields["pressure"].append(press * np.exp(part["gain"])[:, None, None])
-        fields["constant"].append(
-            softplus(part["constant"], np) if sizes.constants else np.zeros(p)
-        )
+        fields["constant"].append(softplus(part["constant"]) if sizes.constants else np.zeros(p))
         fields["exponent"].append(np.exp(part["exponent"]) if sizes.exponents else np.ones(w))
         offset = part["offset"] if sizes.offsets else np.zeros(p * w)
         fields["offset"].append(offset.reshape(p, w))

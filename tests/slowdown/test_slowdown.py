@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import jostle
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
-from jostle.factorization import FittedSlowdown, Slowdown
-from jostle.factorization._slowdown_equation import Sizes, SlowdownRows, loss_and_slope
+from jostle.methods import learn
 from jostle.runs import Colocations, Runs, split_rows
+from jostle.slowdown import FittedSlowdown, Slowdown
+from jostle.slowdown._equation import Sizes, SlowdownRows, loss_and_slope
 
 WORKLOADS = tuple(f"w{i}" for i in range(8))
 PLATFORMS = ("p", "q")
@@ -93,7 +94,7 @@ def test_it_learns_a_world_of_its_kind(extra: bool) -> None:
     train = Runs.concatenate([train.take(train.colocations.number_of_corunners > 0), alone])
     test = test.take(test.colocations.number_of_corunners > 0)
     method = Slowdown(target="extra" if extra else "slowdown", rank=2, members=2, penalty=1e-4)
-    fitted = method.fit(train, test.take([]))
+    fitted = learn(method, train)
     error = np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1)
     blind = np.abs(np.exp(np.log(test.runtime_seconds).mean() - np.log(test.runtime_seconds)) - 1)
     assert error.mean() < 0.05 < blind.mean()
@@ -102,9 +103,7 @@ def test_it_learns_a_world_of_its_kind(extra: bool) -> None:
 def test_it_extrapolates_to_more_corunners() -> None:
     runs = world(most=5)
     degree = runs.colocations.number_of_corunners
-    fitted = Slowdown(rank=2, members=2, penalty=1e-4, here=0.3).fit(
-        runs.take(degree <= 3), runs.take([])
-    )
+    fitted = learn(Slowdown(rank=2, members=2, penalty=1e-4, here=0.3), runs.take(degree <= 3))
     test = runs.take(degree > 3)
     assert np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1).mean() < 0.1
 
@@ -114,8 +113,7 @@ def fitted() -> dict[str, FittedSlowdown]:
     runs = world(2, most=3)
     short = {"rank": 2, "members": 2, "penalty": 0.01, "here": 0.5, "steps": 40}
     return {
-        target: Slowdown(target=target, **short).fit(runs, runs.take([]))
-        for target in ("slowdown", "extra")
+        target: learn(Slowdown(target=target, **short), runs) for target in ("slowdown", "extra")
     }
 
 
@@ -161,7 +159,7 @@ def test_without_a_floor_a_corunner_may_help() -> None:
     asked = runs.take(beside)
     errors = {
         floor: np.abs(
-            Slowdown(floor=floor, **settled).fit(runs, runs.take([])).predict(asked.colocations)
+            learn(Slowdown(floor=floor, **settled), runs).predict(asked.colocations)
             / asked.runtime_seconds
             - 1
         ).mean()
@@ -199,9 +197,7 @@ def test_features_answer_for_a_workload_without_runs_beside() -> None:
     whole = Runs.from_columns(
         **columns, runtime_seconds=runs.runtime_seconds, workload_features=features
     )
-    fitted = Slowdown(rank=2, members=2, penalty=0.002, here=0.4).fit(
-        whole.take(keep), whole.take([])
-    )
+    fitted = learn(Slowdown(rank=2, members=2, penalty=0.002, here=0.4), whole.take(keep))
     asked = Colocations.from_columns(
         workload=["w7", "w0", "w3"], platform=["p"] * 3, corunners=[["w5"]] * 3
     )
@@ -213,12 +209,12 @@ def test_what_it_refuses() -> None:
     runs = world()
     beside = runs.take(runs.colocations.number_of_corunners > 0)
     with pytest.raises(NotEnoughRuns, match="alone"):
-        Slowdown().fit(beside, beside.take([]))
+        learn(Slowdown(), beside)
     with pytest.raises(UsageError, match="target"):
         Slowdown(target="speed")
     with pytest.raises(UsageError, match="penalty"):
         Slowdown(penalty=0.0)
-    fitted = Slowdown(members=1, steps=5).fit(runs, runs.take([]))
+    fitted = learn(Slowdown(members=1, steps=5), runs)
     asked = Colocations.from_columns(workload=["w9"], platform=["p"], corunners=[["w1"]])
     with pytest.raises(UnknownName, match="w9"):
         fitted.predict(asked)
@@ -227,6 +223,6 @@ def test_what_it_refuses() -> None:
 def test_runs_alone_only_give_a_guess_with_a_note() -> None:
     runs = world()
     alone = runs.take(runs.colocations.number_of_corunners == 0)
-    fitted = Slowdown(members=1).fit(alone, alone.take([]))
+    fitted = learn(Slowdown(members=1), alone)
     assert any("guessed" in note for note in fitted.notes)
     assert np.allclose(fitted.predict(alone.colocations), alone.runtime_seconds)

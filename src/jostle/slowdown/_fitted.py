@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.factorization._slowdown_process import Process
+from jostle.bounds import Candidates
+from jostle.methods import FromCounts, RunCounts
+from jostle.slowdown._process import Process
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -34,20 +37,22 @@ class SlowdownParts:
     unit_seconds: np.ndarray
 
 
-class FittedSlowdown:
-    """Predicts by the equations of `_slowdown`. Immutable. workload_names, platform_names: sorted."""
+class FittedSlowdown(FromCounts):
+    """Predicts by the equations of `_settings`. Immutable. workload_names, platform_names: sorted."""
 
     def __init__(
         self,
         workload_names: tuple[str, ...],
         platform_names: tuple[str, ...],
         parts: SlowdownParts,
+        counts: RunCounts,
         notes: tuple[str, ...] = (),
         process: Process | None = None,
     ) -> None:
         self.workload_names = workload_names
         self.platform_names = platform_names
         self.parts = parts
+        self.counts = counts
         self.notes = notes
         self.process = process
 
@@ -63,15 +68,15 @@ class FittedSlowdown:
         """(n,) runtime over runtime alone, 1 without co-runners."""
         return np.exp(self._logs(colocations)[1])
 
-    def candidates(
-        self, colocations: Colocations
-    ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    def candidates(self, colocations: Colocations) -> Candidates:
         """Ways to bound: the prediction with the same offset everywhere, or one that grows with the
-        slowdown. Returns names, centres (2, n) in log seconds, scales (2, n)."""
+        slowdown."""
         log_solo, log_slowdown = self._logs(colocations)
         centre = log_solo + log_slowdown
         scale = np.stack([np.ones(len(centre)), FLOOR + np.abs(log_slowdown)])
-        return ("same everywhere", "with the slowdown"), np.stack([centre, centre]), scale
+        return Candidates(
+            ("same everywhere", "with the slowdown"), np.stack([centre, centre]), scale
+        )
 
     def _logs(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
         """(log seconds alone (n,), log slowdown (n,))."""
@@ -114,19 +119,24 @@ class FittedSlowdown:
         arrays = dict(vars(self.parts))
         if self.process is not None:
             arrays |= {f"process_{name}": value for name, value in vars(self.process).items()}
-        return {name: np.asarray(value, order="C") for name, value in arrays.items()}, {
+        counts, counted = self.counts.to_arrays()
+        return counts | {name: np.asarray(value, order="C") for name, value in arrays.items()}, {
+            **counted,
             "workload_names": list(self.workload_names),
             "platform_names": list(self.platform_names),
             "notes": list(self.notes),
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], said: dict[str, Any]) -> FittedSlowdown:
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
+    ) -> FittedSlowdown:
         return cls(
-            tuple(said["workload_names"]),
-            tuple(said["platform_names"]),
+            tuple(document["workload_names"]),
+            tuple(document["platform_names"]),
             SlowdownParts(**{name: arrays[name] for name in SlowdownParts.__dataclass_fields__}),
-            tuple(said["notes"]),
+            RunCounts.from_arrays(arrays, document),
+            tuple(document["notes"]),
             Process(**{name: arrays[f"process_{name}"] for name in Process.__dataclass_fields__})
             if "process_share" in arrays
             else None,

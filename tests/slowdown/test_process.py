@@ -12,10 +12,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import jostle
 from jostle.errors import UsageError
-from jostle.factorization import FittedSlowdown, Slowdown
-from jostle.factorization._slowdown_equation import SlowdownRows
-from jostle.factorization._slowdown_process import MOST_ROWS, _learned, fit_process
+from jostle.methods import learn
 from jostle.runs import Colocations, Runs, split_rows
+from jostle.slowdown import FittedSlowdown, Slowdown
+from jostle.slowdown._equation import SlowdownRows
+from jostle.slowdown._process import MOST_ROWS, _learned, fit_process
 
 QUICK: dict[str, Any] = {"rank": 1, "members": 2, "steps": 60}
 
@@ -69,7 +70,7 @@ def test_several_corunners_are_their_mean_in_any_order_and_chunks_do_not_matter(
     place = np.repeat(np.arange(9), 2)
     said = process.predict(target, corunner.ravel(), place)
     assert process.predict(target, corunner[:, ::-1].ravel(), place) == pytest.approx(said)
-    monkeypatch.setattr("jostle.factorization._slowdown_process.CHUNK", 1)
+    monkeypatch.setattr("jostle.slowdown._process.CHUNK", 1)
     assert process.predict(target, corunner.ravel(), place) == pytest.approx(said)
 
 
@@ -108,7 +109,7 @@ def test_it_is_closer_where_the_form_is_wrong(bent: Runs) -> None:
     train, test = bent.take(np.concatenate([alone, beside[first]])), bent.take(beside[second])
 
     def error(method: Slowdown) -> float:
-        fitted = method.fit(train, train.take([]), seed=0)
+        fitted = learn(method, train, seed=0)
         return float(np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1).mean())
 
     with_process, form = error(Slowdown(process=True, **QUICK)), error(Slowdown(**QUICK))
@@ -126,7 +127,9 @@ def test_saved_alone_and_with_unseen_numbers_of_corunners(bent: Runs, tmp_path: 
     alone = bent.take(bent.colocations.number_of_corunners == 0)
     assert np.allclose(model.predict(alone.colocations), alone.runtime_seconds)
     three = Colocations.from_columns(workload=["w1"], platform=["p"], corunners=[["w2", "w3"]])
-    form = FittedSlowdown(predictor.workload_names, predictor.platform_names, predictor.parts)
+    form = FittedSlowdown(
+        predictor.workload_names, predictor.platform_names, predictor.parts, predictor.counts
+    )
     assert predictor.predict(three) == form.predict(three)
     assert (predictor.slowdown(bent.colocations) >= 1).all()
 

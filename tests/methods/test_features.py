@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jostle.factorization._features import WIDEST, encode_features
+from jostle.methods.names._features import WIDEST, encode_features
 
 NAMES = tuple(f"w{i:03d}" for i in range(150))
 
@@ -33,7 +33,7 @@ def test_a_wide_table_keeps_how_far_apart_names_are(monkeypatch: pytest.MonkeyPa
     table = opcodes(120, 10)
     narrow = encode_features(NAMES, "workload", table).numeric
     assert narrow.shape == (len(NAMES), WIDEST)
-    monkeypatch.setattr("jostle.factorization._features.WIDEST", 10_000)
+    monkeypatch.setattr("jostle.methods.names._features.WIDEST", 10_000)
     wide = encode_features(NAMES, "workload", table).numeric
     assert wide.shape[1] == 241
     far = distances(wide)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.factorization._slowdown_equation import SlowdownRows
+from jostle.slowdown._equation import SlowdownRows
 
 MOST_ROWS = 3_000  # a fit takes the cube of the rows in time
 MOST_TO_TUNE = 400  # rows by whose likelihood the widths and weights are found

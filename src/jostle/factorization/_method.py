@@ -1,0 +1,74 @@
+"""The method: matrix factorization with interference, learned from runs in memory or on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jostle.errors import MissingExtra
+from jostle.factorization._settings import FactorizationSettings
+from jostle.methods import Data, Prepared
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jostle.factorization._fitted import FittedFactorization
+    from jostle.progress import Progress
+    from jostle.runs import Runs
+
+
+@dataclass(frozen=True)
+class Factorization(FactorizationSettings):
+    """Matrix factorization of log runtime with interference (Pitot, MLSys 2025)."""
+
+    name: ClassVar[str] = "factorization"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    learns_from_disk: ClassVar[bool] = True
+
+    @property
+    def offers_choice(self) -> bool:
+        """Whether there are quantile heads to choose from; the spread chooses its shape itself."""
+        return bool(self.quantiles)
+
+    def prepare(self, data: Data) -> Prepared:
+        """The runs of the data, in memory or on disk."""
+        return Prepared.of(data)
+
+    def fit(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> FittedFactorization:
+        """Learn from the runs; validation picks the checkpoint and tells how errors spread.
+
+        Raises NotEnoughRuns, and MissingExtra where JAX is not installed.
+        """
+        return self._fit(prepared, None, seed, progress)
+
+    def fit_with_prior(
+        self, prepared: Prepared, prior: Runs, *, seed: int = 0, progress: Progress | None = None
+    ) -> FittedFactorization:
+        """As fit; prior: runs measured elsewhere. Every second member learns without them."""
+        return self._fit(prepared, prior, seed, progress)
+
+    def _fit(
+        self, prepared: Prepared, prior: Runs | None, seed: int, progress: Progress | None
+    ) -> FittedFactorization:
+        from jostle.runs import StoredRuns
+
+        try:
+            from jostle.factorization._fit import fit
+            from jostle.factorization._fit_stored import fit_stored
+        except ModuleNotFoundError as error:
+            raise MissingExtra(str(error.name), "fit") from None
+        if isinstance(prepared.runs, StoredRuns):
+            return fit_stored(self, prepared.runs, prepared.validation, seed, progress)
+        return fit(self, prepared.runs, prepared.validation, seed, progress, prior)
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
+    ) -> FittedFactorization:
+        """The inverse of to_arrays."""
+        from jostle.factorization._fitted import FittedFactorization
+
+        return FittedFactorization.from_arrays(arrays, document)

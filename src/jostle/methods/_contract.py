@@ -1,0 +1,159 @@
+"""What every method is: frozen settings that learn from data, and what was learned, which answers.
+
+A method is a frozen dataclass; each of its fields says what it means in its annotation, so that commands,
+documentation and saved models read the same sentence:
+
+    @dataclass(frozen=True)
+    class Constant:
+        "One factor for every co-location."
+        factor: Annotated[float, "How many times longer than alone."] = 1.5
+        name: ClassVar[str] = "constant"
+        needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+
+It is found by an entry point in the group `jostle.methods`, whether it comes with Jostle or in another
+package. What only some methods can do is a protocol of its own, asked for with isinstance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jostle._report import Report
+    from jostle.bounds import Candidates
+    from jostle.methods._counts import Evidence
+    from jostle.methods._data import Data
+    from jostle.methods._prepared import Prepared
+    from jostle.progress import Progress
+    from jostle.runs import Colocations, Runs
+    from jostle.traces import Traces
+
+
+@runtime_checkable
+class Fitted(Protocol):
+    """What a method has learned. Immutable; answers with NumPy alone.
+
+    workload_names, platform_names: the names it knows, sorted. notes: what its user should know.
+    """
+
+    @property
+    def workload_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def platform_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        """(n,) seconds, aligned with what is asked; NaN where there is no answer. Raises UnknownName."""
+        ...
+
+    def candidates(self, asked: Colocations) -> Candidates:
+        """Ways to bound, the same names at every call, the plainest first."""
+        ...
+
+    def evidence(self, asked: Colocations) -> Evidence:
+        """How many runs were learned from that tell of each co-location."""
+        ...
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, what goes into JSON); the method's `restore` is the inverse."""
+        ...
+
+
+@runtime_checkable
+class Method(Protocol):
+    """Settings of one way to learn. needs: of `runs`, `traces` and `profiles`, those that it reads."""
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]]
+
+    def prepare(self, data: Data) -> Prepared:
+        """The runs to learn from and to answer about, and which of them are inputs of the method.
+
+        Raises NotEnoughRuns, BadData.
+        """
+        ...
+
+    def fit(self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None) -> Fitted:
+        """Learn. The same prepared data, settings and seed give the same answers. Raises NotEnoughRuns."""
+        ...
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Fitted:
+        """What `to_arrays` of a fitted one gave. Raises KeyError, ValueError for anything else."""
+        ...
+
+
+@runtime_checkable
+class LearnsFromDisk(Protocol):
+    """A method whose `fit` also takes prepared runs that stay on disk (StoredRuns)."""
+
+    learns_from_disk: ClassVar[bool]
+
+
+@runtime_checkable
+class TakesPrior(Protocol):
+    """A method that tells runs measured elsewhere from those it answers about.
+
+    Methods without it learn from both together.
+    """
+
+    def fit_with_prior(
+        self, prepared: Prepared, prior: Runs, *, seed: int = 0, progress: Progress | None = None
+    ) -> Fitted:
+        """As `fit`; prior: runs measured elsewhere. Raises NotEnoughRuns."""
+        ...
+
+
+@runtime_checkable
+class OffersChoice(Protocol):
+    """A method that knows before it learns whether there are several ways to bound to choose from.
+
+    Where there is but one, no runs are spent on choosing. Methods without it are taken to offer a choice.
+    """
+
+    @property
+    def offers_choice(self) -> bool: ...
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """Something fitted that can say why a prediction is what it is."""
+
+    def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
+        """Of the only co-location that is asked; runs: to count those that stand behind it.
+
+        Raises UsageError for more or fewer co-locations, UnknownName.
+        """
+        ...
+
+
+@runtime_checkable
+class TakesSoloTraces(Protocol):
+    """Something fitted that answers about programs it never saw, from their traces alone."""
+
+    def with_solo(self, traces: Traces) -> Fitted:
+        """The same, knowing the programs traced alone there as well. Raises UnknownName, BadData."""
+        ...
+
+
+@runtime_checkable
+class HasInputPlatforms(Protocol):
+    """Something fitted with platforms that are only inputs: nothing is answered on them beside others."""
+
+    @property
+    def input_platforms(self) -> tuple[str, ...]: ...
+
+
+@runtime_checkable
+class AnswersInJax(Protocol):
+    """Something fitted whose equations are also written in JAX, to check one against the other."""
+
+    def predict_in_jax(self, asked: Colocations) -> np.ndarray:
+        """(n,) seconds by the equations that were trained."""
+        ...

@@ -1,0 +1,185 @@
+"""How many runs stand behind an answer, counted once when a method learns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jostle.runs import Colocations, Runs, StoredRuns
+
+MOST_SETS = 2_000_000  # different sets of workloads past which they are not counted one by one
+UNCOUNTED = -1
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Of n co-locations, how many runs were learned from, each (n,) int64.
+
+    workload: of the workload anywhere. beside: of the workload beside others. platform: on the platform.
+    corunner: in which a co-runner took part beside others, as target or co-runner, the fewest of any; -1
+    alone. same_set: of the same workloads on the same platform, whichever was measured; -1 where sets were
+    too many to count.
+    """
+
+    workload: np.ndarray
+    beside: np.ndarray
+    platform: np.ndarray
+    corunner: np.ndarray
+    same_set: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.workload)
+
+
+@dataclass(frozen=True)
+class RunCounts:
+    """Counts over the runs that were learned from, of w workloads and p platforms with at least one run.
+
+    workload_runs, beside_runs, together_runs: (w,) as target, as target beside others, in any part beside
+    others. platform_runs: (p,). set_keys, set_runs: (s,) ascending keys of platform and workloads.
+    """
+
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    workload_runs: np.ndarray
+    beside_runs: np.ndarray
+    together_runs: np.ndarray
+    platform_runs: np.ndarray
+    set_keys: np.ndarray
+    set_runs: np.ndarray
+
+    @classmethod
+    def of(cls, runs: Runs | StoredRuns) -> RunCounts:
+        """Of the runs with status ok, or of runs on disk, whose sets are not counted."""
+        from jostle.runs import StoredRuns
+
+        if isinstance(runs, StoredRuns):
+            return cls._of_stored(runs)
+        c = runs.ok().colocations
+        keys, times = np.unique(_set_keys(c), return_counts=True)
+        if len(keys) > MOST_SETS:
+            keys, times = _no_sets()
+        return cls(
+            c.workload_names,
+            c.platform_names,
+            *_counted(len(c.workload_names), [(c.workload, c.corunner, c.number_of_corunners > 0)]),
+            np.bincount(c.platform, minlength=len(c.platform_names)),
+            keys,
+            times.astype(np.int64),
+        )
+
+    @classmethod
+    def _of_stored(cls, runs: StoredRuns) -> RunCounts:
+        w, p = len(runs.workload_names), len(runs.platform_names)
+        parts, platforms = [], np.zeros(p, np.int64)
+        for part, beside in ((runs.alone, False), (runs.beside, True)):
+            parts.append((part.workload, part.corunner, np.full(len(part), beside)))
+            platforms += np.bincount(part.platform, minlength=p)
+        keys, times = _no_sets()
+        return cls(
+            runs.workload_names, runs.platform_names, *_counted(w, parts), platforms, keys, times
+        )
+
+    def evidence(self, asked: Colocations) -> Evidence:
+        """For names without a run every count is 0."""
+        counts = np.diff(asked.corunner_offsets)
+        workload = _looked_up(self.workload_names, asked.workload_names)
+        platform = _looked_up(self.platform_names, asked.platform_names)
+        together = _at(self.together_runs, workload)
+        fewest = np.full(len(asked), np.iinfo(np.int64).max)
+        np.minimum.at(fewest, np.repeat(np.arange(len(asked)), counts), together[asked.corunner])
+        if len(self.set_keys):
+            keys = _set_keys(asked)
+            place = np.minimum(np.searchsorted(self.set_keys, keys), len(self.set_keys) - 1)
+            same = np.where(self.set_keys[place] == keys, self.set_runs[place], 0)
+        else:
+            same = np.full(len(asked), UNCOUNTED)
+        return Evidence(
+            _at(self.workload_runs, workload)[asked.workload],
+            _at(self.beside_runs, workload)[asked.workload],
+            _at(self.platform_runs, platform)[asked.platform],
+            np.where(counts > 0, fewest, UNCOUNTED),
+            same.astype(np.int64),
+        )
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        arrays = {
+            f.name: getattr(self, f.name) for f in fields(self) if not f.name.endswith("names")
+        }
+        names = {"workload_names": self.workload_names, "platform_names": self.platform_names}
+        return {f"counts.{name}": value for name, value in arrays.items()}, {
+            "counts": {name: list(values) for name, values in names.items()}
+        }
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
+    ) -> RunCounts:
+        names: dict[str, Any] = {k: tuple(v) for k, v in document["counts"].items()}
+        rest = [f.name for f in fields(cls) if f.name not in names]
+        return cls(**names, **{name: arrays[f"counts.{name}"] for name in rest})
+
+
+class FromCounts:
+    """Gives something fitted its `evidence`, from the counts of the runs that it learned from."""
+
+    counts: RunCounts
+
+    def evidence(self, asked: Colocations) -> Evidence:
+        """How many runs were learned from that tell of each co-location."""
+        return self.counts.evidence(asked)
+
+
+def _no_sets() -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(0, np.uint64), np.zeros(0, np.int64)
+
+
+def _counted(
+    width: int, parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """((w,) as target, beside others, in any part beside others) of (targets, co-runners, has any)."""
+    every, beside, together = (np.zeros(width, np.int64) for _ in range(3))
+    for workload, corunner, accompanied in parts:
+        every += np.bincount(workload, minlength=width)
+        mine = np.bincount(workload[accompanied], minlength=width)
+        beside += mine
+        together += mine + np.bincount(corunner, minlength=width)
+    return every, beside, together
+
+
+def _looked_up(known: tuple[str, ...], names: tuple[str, ...]) -> np.ndarray:
+    place = {name: code for code, name in enumerate(known)}
+    return np.array([place.get(name, -1) for name in names], np.int64)
+
+
+def _at(counts: np.ndarray, code: np.ndarray) -> np.ndarray:
+    """The count of each code, 0 for one that is not known."""
+    return np.where(code >= 0, np.append(counts, 0)[code], 0)
+
+
+def _set_keys(c: Colocations) -> np.ndarray:
+    """(n,) uint64, equal for the same workloads on the same platform, whichever is the target."""
+    member, place = _hashes(c.workload_names), _hashes(c.platform_names)
+    key = member[c.workload] + _mixed(place)[c.platform]
+    np.add.at(key, np.repeat(np.arange(len(c)), np.diff(c.corunner_offsets)), member[c.corunner])
+    return _mixed(key)
+
+
+def _hashes(names: tuple[str, ...]) -> np.ndarray:
+    """(names,) uint64, the same in every process."""
+    digests = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names]
+    return _mixed(np.frombuffer(b"".join(digests), "<u8").astype(np.uint64))
+
+
+def _mixed(value: np.ndarray) -> np.ndarray:
+    """Bits spread over the whole number (splitmix64, Steele et al. 2014), so that sums rarely collide."""
+    value = value + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

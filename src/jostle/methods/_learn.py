@@ -1,0 +1,33 @@
+"""Learning without calibration, for studies and checks that hold runs out by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jostle.methods._data import Data
+
+if TYPE_CHECKING:
+    from jostle.progress import Progress
+    from jostle.runs import Runs
+
+
+def learn(
+    method: Any,
+    data: Any,
+    *,
+    validation: Runs | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Any:
+    """Prepare and fit: all runs of the data are learned from, none is held out.
+
+    data: as Data.of takes it. validation: further runs, for the method's own choices.
+    """
+    if not hasattr(method, "prepare"):  # not converted yet
+        runs = Data.of(data).runs_in_memory
+        held = runs.take([]) if validation is None else validation
+        return method.fit(runs, held, seed=seed, progress=progress)
+    prepared = method.prepare(Data.of(data))
+    if validation is not None:
+        prepared = prepared.with_validation(validation.ok())
+    return method.fit(prepared, seed=seed, progress=progress)

@@ -1,0 +1,195 @@
+"""What a method learns from, and how some of it is held out to calibrate on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.errors import NotEnoughRuns
+from jostle.runs import Runs, StoredRuns, split_rows
+
+if TYPE_CHECKING:
+    from jostle.methods._data import Data
+
+# Of all runs: trained on, used to pick checkpoint and spread of the errors, and calibrated on.
+SHARES = (0.78, 0.1, 0.12)
+# Units (windows as a rule), alone and beside others: enough for a valid bound at 90%.
+FEWEST_CALIBRATION = 16
+# Calibration runs past this many per number of co-runners would be better spent on training.
+MOST_CALIBRATION = 5_000
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Runs to learn from, as a method's `prepare` gives them.
+
+    runs: n runs with status ok, or runs on disk. inputs: (n,) bool, runs that the method makes features
+    of: learned from, never held out, never calibrated on. required: (n,) bool, runs without which nothing
+    could be answered about others, such as the only solo run of a workload. validation: runs held out for
+    the method's own choices; it may learn from them in the end. data: where traces and profiles are.
+    calibrate_by: the unit that is held out unless the caller says another: `window`, or `together` for
+    all runs of the same workloads on the same platform.
+    """
+
+    runs: Runs | StoredRuns
+    data: Data
+    inputs: np.ndarray
+    required: np.ndarray
+    validation: Runs
+    calibrate_by: str = "window"
+
+    @classmethod
+    def of(
+        cls,
+        data: Data,
+        runs: Runs | StoredRuns | None = None,
+        *,
+        inputs: np.ndarray | None = None,
+        required: np.ndarray | None = None,
+        calibrate_by: str = "window",
+    ) -> Prepared:
+        """runs: by default those of the data. What is left out of inputs and required is nothing.
+
+        inputs and required are about the runs as given; those whose status is not ok are dropped here.
+        """
+        runs = data.runs if runs is None else runs
+        if isinstance(runs, StoredRuns):
+            none = np.zeros(0, bool)
+            return cls(runs, data, none, none, runs.validation, calibrate_by)
+        ok = runs.is_ok
+        marked, kept = (
+            np.zeros(int(ok.sum()), bool) if mark is None else np.asarray(mark, bool)[ok]
+            for mark in (inputs, required)
+        )
+        runs = runs.ok()
+        return cls(runs, data, marked, kept, runs.take([]), calibrate_by)
+
+    @property
+    def in_memory(self) -> Runs:
+        """The runs, for what does not learn from disk. Raises UsageError for runs on disk."""
+        if isinstance(self.runs, StoredRuns):
+            return self.data.runs_in_memory
+        return self.runs
+
+    def take(self, index: np.ndarray) -> Prepared:
+        """Only these of the runs in memory."""
+        return replace(
+            self,
+            runs=self.in_memory.take(index),
+            inputs=self.inputs[index],
+            required=self.required[index],
+        )
+
+    def with_validation(self, validation: Runs) -> Prepared:
+        return replace(self, validation=validation)
+
+    def together(self) -> Runs:
+        """All runs to learn from, those for the method's own choices included."""
+        return Runs.concatenate([self.in_memory, self.validation.ok()])
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """learn: what to fit on; its validation are runs for choices, of which none calibrates."""
+
+    learn: Prepared
+    validation: Runs
+    calibration: Runs
+    dropped_inputs: int = field(default=0)
+
+
+def first_solo_runs(runs: Runs) -> np.ndarray:
+    """(n,) bool: of every workload on every platform the first run alone, for methods whose answers are
+    relative to it."""
+    c = runs.colocations
+    alone = np.flatnonzero((c.number_of_corunners == 0) & runs.is_ok)
+    cell = c.platform[alone].astype(np.int64) * len(c.workload_names) + c.workload[alone]
+    marked = np.zeros(len(runs), bool)
+    marked[alone[np.unique(cell, return_index=True)[1]]] = True
+    return marked
+
+
+def hold_out(prepared: Prepared, seed: int, by: str) -> HeldOut:
+    """Runs to fit, to validate, to calibrate, by window or another unit, drawn with the seed.
+
+    Inputs are never held out, nor is what is required. A unit with the only appearance of a workload or
+    platform stays with the runs to fit: a name that the model never met cannot be answered at all. The
+    guarantee is then for co-locations of names that were met elsewhere, which are the only ones a finite
+    bound is given for. Raises NotEnoughRuns.
+    """
+    runs = prepared.in_memory
+    if len(runs) < 3:
+        raise NotEnoughRuns(
+            f"{len(runs)} runs are too few to fit and hold some out",
+            fix="Measure or import more; a few dozen give first predictions.",
+        )
+    unit = runs.units(by)
+    kept_back = prepared.inputs | prepared.required
+    needed = np.isin(unit, _only_units(runs, by)) | np.isin(unit, unit[kept_back])
+    free = runs.take(~needed)
+    if len(free) == 0:
+        return HeldOut(prepared, free, free)
+    kept, validation, calibration = split_rows(free, _shares(free, by), seed, by)
+    degree = free.colocations.number_of_corunners[calibration]
+    extra = [np.flatnonzero(degree == d)[MOST_CALIBRATION:] for d in np.unique(degree)]
+    surplus = calibration[np.sort(np.concatenate(extra))]
+    # Whole units only: one cut by the cap stays where most of it is.
+    unit = free.units(by)
+    surplus = surplus[~np.isin(unit[surplus], unit[np.setdiff1d(calibration, surplus)])]
+    back = np.union1d(kept, surplus)
+    fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
+    return HeldOut(
+        prepared.take(fitted),
+        free.take(validation),
+        free.take(np.setdiff1d(calibration, surplus)),
+    )
+
+
+def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:
+    """Runs that a caller has held out, without those that are inputs of the method."""
+    runs = runs.ok()
+    if len(runs) == 0:
+        return runs
+    mine = method.prepare(prepared.data.with_runs(runs))
+    ids = mine.in_memory.table.column("run_id").to_pylist()
+    inputs = {run_id for run_id, mark in zip(ids, mine.inputs, strict=True) if mark}
+    if not inputs:
+        return runs
+    every = runs.table.column("run_id").to_pylist()
+    return runs.take(np.array([run_id not in inputs for run_id in every]))
+
+
+def halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:
+    """Two parts, no unit in both."""
+    first, second = split_rows(runs, (0.5, 0.5), seed, "window" if by == "row" else by)
+    return runs.take(first), runs.take(second)
+
+
+def _shares(runs: Runs, by: str) -> tuple[float, float, float]:
+    """SHARES, with more calibrated on where otherwise no bound would be valid: the model is then a little
+    worse, but it can say at most how long."""
+    degree = runs.colocations.number_of_corunners
+    units = [len(np.unique(runs.units(by)[group])) for group in (degree == 0, degree > 0)]
+    fewest = min((n for n in units if n), default=0)
+    _, validated, calibrated = SHARES
+    calibrated = float(np.clip(FEWEST_CALIBRATION / max(fewest, 1), calibrated, 0.4))
+    return 1 - validated - calibrated, validated, calibrated
+
+
+def _only_units(runs: Runs, by: str) -> np.ndarray:
+    """Units that hold the only appearance of some workload, co-runner or platform."""
+    c = runs.colocations
+    unit = runs.units(by)
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    found = []
+    for codes, units in (
+        (np.concatenate([c.workload, c.corunner]), np.concatenate([unit, unit[row]])),
+        (c.workload, unit),
+        (c.platform, unit),
+    ):
+        pairs = np.unique(np.stack([codes, units]), axis=1)
+        names, counts = np.unique(pairs[0], return_counts=True)
+        found.append(pairs[1][np.isin(pairs[0], names[counts == 1])])
+    return np.unique(np.concatenate(found))

@@ -1,0 +1,35 @@
+"""Methods by name, Jostle's own and those of other packages alike: entry points of one group."""
+
+from __future__ import annotations
+
+from jostle._registry import load, names_of
+from jostle.errors import UnknownName, UsageError
+from jostle.methods._contract import Method
+
+GROUP = "jostle.methods"
+PARTS = ("name", "needs", "prepare", "fit", "restore")
+
+
+def method_names() -> tuple[str, ...]:
+    """The names of all installed methods, sorted."""
+    return names_of(GROUP)
+
+
+def method_named(name: str) -> type[Method]:
+    """The settings class of a method.
+
+    Raises UsageError for a name that no installed package brings, and for an entry point that does not
+    load or is no method.
+    """
+    try:
+        found = load(GROUP, name)
+    except UnknownName as error:
+        raise UsageError(
+            error.what, fix=f"Known: {', '.join(method_names())}; others come with their package."
+        ) from None
+    missing = [part for part in PARTS if part not in dir(found)]
+    if missing:
+        raise UsageError(
+            f"the method {name!r} has no {missing[0]!r}: it does not obey the contract"
+        )
+    return found

@@ -1,0 +1,4 @@
+from ._fit import fit as fit
+from ._model import Model as Model
+from ._model import load as load
+from ._traced import traced_runs as traced_runs

@@ -1,0 +1,2 @@
+from ._fitted import FittedSlowdown as FittedSlowdown
+from ._method import Slowdown as Slowdown
