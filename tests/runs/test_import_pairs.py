@@ -178,7 +178,7 @@ def test_gavel_files(tmp_path: Path) -> None:
         GavelImport(tmp_path).read()
     gavel(tmp_path, GAVEL)
     gavel(tmp_path, GAVEL, "simulation_throughputs.json")
-    with pytest.raises(UsageError, match="say --campaign"):
+    with pytest.raises(UsageError, match="say `campaign`"):
         GavelImport(tmp_path).read()
     with pytest.raises(UnknownName):
         GavelImport(tmp_path, campaign="other").read()

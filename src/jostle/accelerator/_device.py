@@ -106,7 +106,7 @@ def split_device(device: Device, text: str) -> Device:
         rest = Partition(device.pes - parts[0].pes, 1 - parts[0].resource_ratio)
         if text.strip().endswith("g") or rest.pes < 1 or rest.resource_ratio <= 0:
             raise UsageError(
-                f"--partition {text!r} leaves nothing that is known for the batch work",
+                f"`partition` {text!r} leaves nothing that is known for the batch work",
                 fix="Say every slice, such as 3g,4g or 0.5,0.5.",
             )
         parts.append(rest)

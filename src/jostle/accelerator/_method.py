@@ -88,7 +88,7 @@ def read_applications(
         raise BadData(
             f"the profiles must be of one device; they name: {names}",
             where=str(folder),
-            fix="Say which with --gpu, or keep profiles of different devices in different folders.",
+            fix="Say which with `gpu`, or keep profiles of different devices in different folders.",
         )
     return applications, Device.of(next(iter(seen.values())))
 

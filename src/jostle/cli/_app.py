@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
 import typer
 
 from jostle.cli.collect import _measure, _opcodes, _trace
+from jostle.cli.console import print_error, say
 from jostle.cli.data import _import, _runs
 from jostle.cli.evaluate import _alignment, _bags, _studies
 from jostle.cli.forecasting import _forecast
@@ -36,7 +36,7 @@ def build() -> typer.Typer:
         if version:
             import jostle
 
-            typer.echo(jostle.__version__)
+            say(jostle.__version__)
             raise typer.Exit
 
     modules = (
@@ -75,9 +75,9 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        said = _usage_of(error)
-        if said is not None:
-            return _report(said, "UsageError", 2, as_json)
+        usage = _usage_of(error)
+        if usage is not None:
+            return _report(usage, "UsageError", 2, as_json)
         if type(error).__name__ == "Abort":
             return _report("interrupted", "Interrupted", 130, as_json)
         if os.environ.get("JOSTLE_TRACEBACK"):
@@ -92,12 +92,7 @@ def _usage_of(error: Exception) -> str | None:
     return message() if message is not None and getattr(error, "exit_code", None) == 2 else None
 
 
-def _report(said: str, kind: str, code: int, as_json: bool) -> int:
-    if not said:  # help was printed instead
-        return code
-    if as_json:
-        document = {"schema": "error/v1", "error": kind, "message": said, "exit_code": code}
-        print(json.dumps(document))
-    else:
-        print(f"jostle: {said}", file=sys.stderr)
+def _report(text: str, kind: str, code: int, as_json: bool) -> int:
+    if text:  # else help was printed instead
+        print_error(text, kind, code, as_json)
     return code

@@ -26,7 +26,7 @@ from jostle.bridge.solvers._sinkhorn import Stopping
 from jostle.errors import JostleError, UnreadableFile, UsageError
 
 STEM, SCHEMA = "forecast", "forecast_model/v1"
-AGAIN = "Save it again: jostle forecast DATASET --at … --save FOLDER."
+AGAIN = "Forecast and save it again."
 CHOICE = ("methods", "outer", "candidates", "overall")  # of a MethodChoice, in the JSON
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Optional
 
 import click
 import typer
 
 from jostle._options import REQUIRED, Flag, Limits, Option, Positional, Short, options_of
+from jostle.errors import JostleError
 
 Parameters = list[inspect.Parameter]
 
@@ -29,13 +31,19 @@ def command_of(
     fields = {record: options_of(record) for record in records}
     own = {option.name: _parameter(option) for known in fields.values() for option in known}
     others = [] if shared is None else _parameters(shared)
+    flags = {option.name: _spelling(option) for known in fields.values() for option in known}
 
     def command(**values: Any) -> Any:
         made = [
             record(**{option.name: _value(option, values[option.name]) for option in known})
             for record, known in fields.items()
         ]
-        return act(*made, **{name: v for name, v in values.items() if name not in own})
+        try:
+            return act(*made, **{name: v for name, v in values.items() if name not in own})
+        except JostleError as error:
+            for part in ("what", "fix"):
+                setattr(error, part, _with_flags(getattr(error, part), flags))
+            raise
 
     # A line of the help is as wide as the terminal, not as the source: only paragraphs are kept.
     text = inspect.getdoc(records[0]) or ""
@@ -88,6 +96,18 @@ def _flags(option: Option) -> list[str]:
         if option.kind is bool and option.default:
             name = f"{name}/--no-{name[2:]}"
     return [name, short.flag] if short is not None else [name]
+
+
+def _spelling(option: Option) -> str:
+    """What a person types for it."""
+    if place := _mark(option, Positional):
+        return place.metavar or option.name.upper()
+    return _flags(option)[0].split("/")[0]
+
+
+def _with_flags(text: str | None, flags: Mapping[str, str]) -> str | None:
+    """An error of the library, which names an argument as `seed`, with the option that gives it: --seed."""
+    return text and re.sub(r"`(\w+)`", lambda match: flags.get(match[1], match[0]), text)
 
 
 def _mark(option: Option, kind: type) -> Any:

@@ -26,6 +26,15 @@ def print_json(document: dict[str, Any]) -> None:
     typer.echo(json.dumps(_finite(document), ensure_ascii=False))
 
 
+def print_error(text: str, kind: str, code: int, as_json: bool) -> None:
+    """Why a command ends with this code: a sentence on stderr, or a document on stdout."""
+    if as_json:
+        document = {"schema": "error/v1", "error": kind, "message": text, "exit_code": code}
+        print_json(document)
+    else:
+        note(f"jostle: {text}")
+
+
 def show(report: Report, as_json: bool) -> None:
     """The document of a report, or its tables and lines and where its figures are; its notes besides."""
     for remark in report.notes:

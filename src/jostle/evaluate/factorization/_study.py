@@ -53,7 +53,7 @@ class FactorizationStudy:
         from jostle.runs import Dataset, read_runs
 
         if (self.splits is None) == (self.observed is None):
-            raise UsageError("say either --splits or --observed")
+            raise UsageError("say either `splits` or `observed`")
         runs = read_runs(self.dataset)
         split = (
             file_split(runs, self.splits, self.seed)

@@ -63,7 +63,7 @@ class Journal:
             raise UsageError(
                 "this campaign is being measured by another process",
                 where=str(dataset),
-                fix="Wait for it, or measure with another --seed.",
+                fix="Wait for it, or measure with another `seed`.",
             ) from None
         self._began = clock()
         self._oldest: float | None = None

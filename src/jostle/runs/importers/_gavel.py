@@ -94,7 +94,7 @@ def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
         if campaign is None and len(there) == 2:
             raise UsageError(
                 f"{path} holds the campaigns oracle and simulation",
-                fix="They measured under different conditions: say --campaign, and import each "
+                fix="They measured under different conditions: say `campaign`, and import each "
                 "into a dataset of its own.",
             )
         if not there or (campaign is not None and campaign not in there):
@@ -107,7 +107,7 @@ def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
     if campaign is None:
         raise UsageError(
             f"the name {path.name!r} does not say which campaign it is",
-            fix=f"Say --campaign: {' or '.join(CAMPAIGNS)}.",
+            fix=f"Say `campaign`: {' or '.join(CAMPAIGNS)}.",
         )
     return path, campaign
 

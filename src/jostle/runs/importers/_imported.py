@@ -61,7 +61,7 @@ def rejected_rows(
             f"{len(bad)} of {total} rows cannot be used:{''.join(lines)}",
             rows=list(bad),
             where=foreign.where,
-            fix="Nothing was written. Correct them, or set them aside with --drop-bad.",
+            fix="Nothing was written. Correct them, or set them aside with `drop_bad`.",
         )
     reasons = dict(bad)
     at = {int(number): row for row, number in enumerate(foreign.numbers.tolist())}

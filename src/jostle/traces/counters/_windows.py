@@ -49,7 +49,7 @@ class Windows:
             )
             raise BadData(
                 f"the windows differ in their members: {few}{', …' if len(kinds) > 3 else ''}",
-                fix="Choose windows of one kind by --workload and --beside.",
+                fix="Choose windows of one kind by `workload` and `beside`.",
             )
         return cls(windows)
 

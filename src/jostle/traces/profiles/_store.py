@@ -48,7 +48,7 @@ def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> lis
         raise BadData(
             f"the profile {twice[0]!r} is there already",
             where=str(folder),
-            fix="Give it another --run-id, or write to another folder.",
+            fix="Give it another `run_id`, or write to another folder.",
         )
     rows = [
         {
