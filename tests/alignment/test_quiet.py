@@ -13,7 +13,6 @@ from jostle.alignment import (
     SoloIndex,
     aligned_rows,
     quiet_seconds,
-    quiet_solo_counters,
     solo_counters,
     traced_windows,
 )
@@ -53,7 +52,7 @@ BURSTS = ([(0.0, 0.6)], [(0.5, 1.1)], [(1.2, 1.9)], [(0.2, 0.5), (1.6, 2.2)])
 def test_the_quiet_stretches_of_disturbed_runs_make_a_quiet_run() -> None:
     runs = [disturbed(bursts, run_id=f"r{n}") for n, bursts in enumerate(BURSTS)]
     assert min(run.runtime_seconds for run in runs) > 2.25
-    solo = quiet_solo_counters(runs)
+    solo = solo_counters(runs)
     assert solo.duration_seconds == pytest.approx(2.0, rel=0.02)
     assert solo.instructions == pytest.approx(RATES.sum() * 0.5, rel=2e-3)
     # What was counted on the way comes with it.
@@ -68,11 +67,9 @@ def test_the_quiet_stretches_of_disturbed_runs_make_a_quiet_run() -> None:
 def test_one_run_stands_for_itself_and_equal_runs_for_each_other() -> None:
     run = disturbed([(0.3, 0.9)])
     alone = solo_counters(run, ["misses"])
-    np.testing.assert_array_equal(
-        quiet_solo_counters([run], ["misses"]).cumulative, alone.cumulative
-    )
+    np.testing.assert_array_equal(solo_counters([run], ["misses"]).cumulative, alone.cumulative)
     assert quiet_seconds([run], 0.01) == run.runtime_seconds
-    same = quiet_solo_counters([run, replace(run, run_id="again")], ["misses"])
+    same = solo_counters([run, replace(run, run_id="again")], ["misses"])
     np.testing.assert_allclose(same.cumulative, alone.cumulative, rtol=1e-9)
 
 
@@ -92,7 +89,7 @@ def test_a_quiet_run_is_within_what_was_measured(repeats: list[list[float]]) -> 
 
 def test_idle_stretches_stay() -> None:
     idle = a_trace([4.0] * 20 + [0.0] * 20 + [4.0] * 20)
-    found = quiet_solo_counters([idle, replace(idle, run_id="x"), replace(idle, run_id="y")])
+    found = solo_counters([idle, replace(idle, run_id="x"), replace(idle, run_id="y")])
     assert found.idle.sum() == pytest.approx(20, abs=1)
     assert found.duration_seconds == pytest.approx(0.6)
 
@@ -107,7 +104,7 @@ def test_runs_that_are_no_repeats_are_named() -> None:
         ([run, replace(run, runtime_seconds=np.nan)], BadData, "had not ended"),
     ):
         with pytest.raises(error, match=said):
-            quiet_solo_counters(runs)
+            solo_counters(runs)
 
 
 def test_of_three_windows_the_disturbed_one_is_not_learned_from() -> None:

@@ -12,13 +12,12 @@ from .learning._windows import aligned_rows as aligned_rows
 from .learning._windows import slots_of as slots_of
 from .learning._windows import traced_windows as traced_windows
 from .solo._counters import SoloCounters as SoloCounters
-from .solo._counters import counts_from_readings as counts_from_readings
 from .solo._counters import solo_counters as solo_counters
 from .solo._index import SoloIndex as SoloIndex
 from .solo._index import sampling_period as sampling_period
 from .solo._index import solo_run_ids as solo_run_ids
 from .solo._index import solo_runs as solo_runs
 from .solo._quiet import quiet_seconds as quiet_seconds
-from .solo._quiet import quiet_solo_counters as quiet_solo_counters
 from .solo._samples import ALIGNMENTS as ALIGNMENTS
 from .solo._samples import aligned as aligned
+from .solo._tracks import counts_from_readings as counts_from_readings

@@ -17,7 +17,7 @@ import numpy as np
 from jostle.alignment.learning._kinds import LearnerKind
 from jostle.alignment.learning._learn import folds_of, learn, per_sample_error
 from jostle.alignment.learning._rows import AlignedRows
-from jostle.alignment.solo._counters import INSTRUCTIONS
+from jostle.alignment.solo._tracks import INSTRUCTIONS
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
 
 CUT = 0.4

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.alignment.learning._rows import AlignedRows, quiet_rows
-from jostle.alignment.solo._counters import INSTRUCTIONS, SoloCounters, edges_of
+from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._index import SoloIndex
 from jostle.alignment.solo._quiet import SEGMENT_PERIODS
 from jostle.alignment.solo._samples import aligned
+from jostle.alignment.solo._tracks import INSTRUCTIONS, edges_of
 from jostle.errors import BadData, UnknownName
 
 if TYPE_CHECKING:

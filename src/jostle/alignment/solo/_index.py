@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.alignment.solo._counters import SoloCounters
-from jostle.alignment.solo._quiet import quiet_solo_counters
+from jostle.alignment.solo._counters import SoloCounters, solo_counters
 from jostle.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ class SoloIndex:
         groups = solo_runs(traces, quiet=quiet)
         if period_seconds is None:
             period_seconds = sampling_period(traces, quiet=quiet)
-        return cls(
-            [quiet_solo_counters(groups[key], counters, period_seconds) for key in sorted(groups)]
-        )
+        return cls([solo_counters(groups[key], counters, period_seconds) for key in sorted(groups)])
 
     def of(self, workload: str, platform: str, slot: int) -> SoloCounters:
         """Raises UnknownName where the workload has no trace alone on the platform."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.alignment.solo._counters import INSTRUCTIONS, MOST_NULL
+from jostle.alignment.solo._tracks import INSTRUCTIONS, MOST_NULL
 from jostle.errors import BadData, NotEnoughRuns
 from jostle.traces import MARKS
 

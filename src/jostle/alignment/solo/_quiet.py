@@ -14,17 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.alignment.solo._counters import (
-    INSTRUCTIONS,
-    SoloCounters,
-    counters_of,
-    gridded,
-    place_of,
-    require_solo,
-    solo_counters,
-    track_of,
-)
-from jostle.errors import BadData, UsageError
+from jostle.alignment.solo._tracks import INSTRUCTIONS, Track, place_of, track_of
+from jostle.errors import BadData
 
 if TYPE_CHECKING:
     from jostle.traces import Trace
@@ -32,34 +23,6 @@ if TYPE_CHECKING:
 QUIET_QUANTILE = 0.15
 SEGMENT_PERIODS = 10  # long enough that the edges of samples do not matter, shorter than a burst
 MOST_DIFFERENCE = 0.02  # between the instructions of two runs of one program
-
-Track = tuple[np.ndarray, np.ndarray]
-
-
-def quiet_solo_counters(
-    traces: Sequence[Trace],
-    counters: Sequence[str] = (),
-    period_seconds: float | None = None,
-    slot: int | None = None,
-) -> SoloCounters:
-    """The solo counters of one program from all its runs alone. Arguments and errors as of
-    `solo_counters`; also raises BadData where two of them executed more than 2% apart."""
-    if not traces:
-        raise UsageError("solo counters need at least one trace")
-    if len(traces) == 1:
-        return solo_counters(traces[0], counters, period_seconds, slot)
-    for trace in traces:
-        require_solo(trace)
-    if period_seconds is None:
-        period_seconds = float(np.median([np.median(t.interval_seconds) for t in traces]))
-    names = counters_of(traces, counters)
-    times, counted = quiet_track(
-        [track_of(trace, names) for trace in traces],
-        SEGMENT_PERIODS * period_seconds,
-        f"the runs of {traces[0].workload!r} alone",
-    )
-    place = traces[0].core if slot is None else slot
-    return gridded(times, counted, traces[0], names, period_seconds, place)
 
 
 def quiet_seconds(traces: Sequence[Trace], period_seconds: float) -> float:
@@ -78,7 +41,7 @@ def quiet_track(
     segment_seconds: float,
     where: str,
 ) -> Track:
-    """((n + 1,) seconds, (n + 1, d) counted by then), instructions first, from those of R repeats."""
+    """One track from those of several repeats. Raises BadData where they executed over 2% apart."""
     totals = np.array([counted[-1, 0] for _, counted in tracks])
     if totals.max() > (1 + MOST_DIFFERENCE) * totals.min():
         raise BadData(
