@@ -45,7 +45,7 @@ def main() -> None:
         solos = []
         for core, program in enumerate(pair):
             (history,) = simulate(Machine(), [Job(program, core)])
-            trace = trace_of(history, 1e-3, run_id=program.name, counters=counters)
+            trace = trace_of(history, 1e-3, run_id=program.name)
             solos.append(solo_counters(trace, counters))
         model = FittedAlignment(SoloIndex(solos), {None: learned})
         best = float("inf")

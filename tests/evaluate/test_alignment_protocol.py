@@ -9,7 +9,7 @@ import pytest
 
 from jostle.cli import _app
 from jostle.errors import UsageError
-from jostle.evaluate.alignment._evaluation import workload_folds
+from jostle.evaluate.alignment._folds import workload_folds
 from jostle.evaluate.alignment._simulated import draw_programs, simulate_campaign
 from jostle.traces import write_traces
 

@@ -7,9 +7,9 @@ import pytest
 
 from jostle.evaluate.alignment._truth import (
     Member,
-    measured,
-    member,
-    noise,
+    measured_sets,
+    member_of,
+    noise_metrics,
     quiet_runs,
     unsteady_of,
 )
@@ -42,7 +42,7 @@ def test_repeats_of_a_window_are_one_measurement() -> None:
         for n, slow in enumerate(REPEATS)
     }
     windows["other"] = [a_run("a", 9, [3.0] * 3, "c"), a_run("c", 9, [1.0] * 3, "a")]
-    found = measured(windows, 1e-3)
+    found = measured_sets(windows, 1e-3)
     assert [len(one.windows) for one in found] == [4, 1]
     a, b = found[0].members
     assert (a.workload, b.workload, len(a.runs)) == ("a", "b", 4)
@@ -51,23 +51,23 @@ def test_repeats_of_a_window_are_one_measurement() -> None:
     assert found[0].quietest is windows["w3"] or found[0].quietest[0].run_id == "a-b-3"
     assert found[1].members[0].seconds == pytest.approx(0.9)
     assert np.isnan(found[1].members[0].apart_ratio)
-    table = quiet_runs(found, [member([a_run("a", 0, [1.0] * 3)], 0, 1e-3)])
+    table = quiet_runs(found, [member_of([a_run("a", 0, [1.0] * 3)], 0, 1e-3)])
     np.testing.assert_allclose(table.runtime_seconds, [0.3, 0.6, 0.9, 0.3, 0.3], rtol=0.01)
     assert len(set(table.units("window").tolist())) == 3
 
 
 def test_how_well_it_is_known() -> None:
-    quiet = member([a_run("a", n, [1.0] * 3) for n in range(4)], 0, 1e-3)
-    loud = member([a_run("b", n, [1.0 + n] * 3) for n in range(5)], 0, 1e-3)
-    said = noise([quiet], "solo_")
+    quiet = member_of([a_run("a", n, [1.0] * 3) for n in range(4)], 0, 1e-3)
+    loud = member_of([a_run("b", n, [1.0 + n] * 3) for n in range(5)], 0, 1e-3)
+    said = noise_metrics([quiet], "solo_")
     assert said["solo_noise_floor_mean_ratio"] == pytest.approx(0)
     assert said["solo_single_run_difference_mean_ratio"] == pytest.approx(0)
     # Halves: repeats 0, 2, 4 and 1, 3, whose quickest take 1 and 2 times as long.
-    assert noise([loud])["noise_floor_max_ratio"] == pytest.approx(
+    assert noise_metrics([loud])["noise_floor_max_ratio"] == pytest.approx(
         0.1 * 3 / loud.seconds / 2, rel=0.1
     )
     assert unsteady_of([quiet, loud]) == ("b",)
-    once = member([a_run("a", 0, [1.0])], 0, 1e-3)
-    assert noise([once]) == {}
+    once = member_of([a_run("a", 0, [1.0])], 0, 1e-3)
+    assert noise_metrics([once]) == {}
     assert unsteady_of([once]) == ()
     assert isinstance(once, Member)

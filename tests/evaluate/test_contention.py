@@ -11,12 +11,22 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from jostle.errors import UsageError
-from jostle.evaluate import Job, Machine, Phase, Program, draw_programs, simulate, simulate_campaign
+from jostle.evaluate import (
+    Job,
+    Machine,
+    SimulatedPhase,
+    SimulatedProgram,
+    draw_programs,
+    simulate,
+    simulate_campaign,
+)
 
 MACHINE = Machine()
 
 
-def seconds_per_instruction(machine: Machine, running: list[tuple[int, Phase]]) -> list[float]:
+def seconds_per_instruction(
+    machine: Machine, running: list[tuple[int, SimulatedPhase]]
+) -> list[float]:
     """The module's equations, solved over the utilisation by SciPy instead of over the latency."""
     busy = [(c, p) for c, p in running if p.instructions]
     demand = sum(p.working_set_bytes for _, p in busy)
@@ -46,7 +56,7 @@ def seconds_per_instruction(machine: Machine, running: list[tuple[int, Phase]]) 
     return each(solve(surplus, 0.0, 1 - 1e-12, xtol=1e-15) if surplus(0.0) > 0 else 0.0)
 
 
-def some_programs(seed: int) -> list[Program]:
+def some_programs(seed: int) -> list[SimulatedProgram]:
     return draw_programs(3, seed, seconds=0.004, shortest_seconds=3e-4, longest_seconds=2e-3)
 
 
@@ -79,8 +89,8 @@ def test_as_in_small_steps(seed: int) -> None:
 
 
 def test_computing_alone_takes_cycles_over_clock_whoever_is_beside() -> None:
-    compute = Program("c", (Phase(2e6, 1.5), Phase(1e6, 0.5)))
-    stream = Program("s", (Phase(1e7, 1.0, 0.05, 2.0**25, 0.9, 2.0),))
+    compute = SimulatedProgram("c", (SimulatedPhase(2e6, 1.5), SimulatedPhase(1e6, 0.5)))
+    stream = SimulatedProgram("s", (SimulatedPhase(1e7, 1.0, 0.05, 2.0**25, 0.9, 2.0),))
     expected = (2e6 * 1.5 + 1e6 * 0.5) / MACHINE.clock_hertz[0]
     for jobs in ([Job(compute)], [Job(compute), Job(stream, 1)]):
         assert simulate(MACHINE, jobs)[0].end_seconds == pytest.approx(expected, rel=1e-12)
@@ -99,8 +109,11 @@ def test_nobody_is_faster_beside_others_and_all_instructions_are_executed(seed: 
 
 
 def test_later_starts_loops_and_idle_phases() -> None:
-    work = Program("w", (Phase(2e6, 1.0),))
-    pause = Program("i", (Phase(1e6, 1.0), Phase(0, idle_seconds=0.005), Phase(1e6, 1.0)))
+    work = SimulatedProgram("w", (SimulatedPhase(2e6, 1.0),))
+    pause = SimulatedProgram(
+        "i",
+        (SimulatedPhase(1e6, 1.0), SimulatedPhase(0, idle_seconds=0.005), SimulatedPhase(1e6, 1.0)),
+    )
     late, looping = simulate(MACHINE, [Job(work, 0, 0.002), Job(work, 2, loop=True)])
     assert late.runtime_seconds == pytest.approx(0.001)
     assert looping.rounds == 3
@@ -124,15 +137,15 @@ def test_campaign_of_traces() -> None:
 
 
 def test_odd_questions() -> None:
-    work = Program("w", (Phase(1e6),))
+    work = SimulatedProgram("w", (SimulatedPhase(1e6),))
     for jobs in ([Job(work), Job(work)], [Job(work, 9)], [Job(work, loop=True)]):
         with pytest.raises(UsageError):
             simulate(MACHINE, jobs)
     for wrong in (
-        lambda: Phase(-1.0),
-        lambda: Phase(1.0, idle_seconds=1.0),
-        lambda: Phase(1.0, floor_ratio=2.0),
-        lambda: Program("p", (Phase(0, idle_seconds=1.0),)),
+        lambda: SimulatedPhase(-1.0),
+        lambda: SimulatedPhase(1.0, idle_seconds=1.0),
+        lambda: SimulatedPhase(1.0, floor_ratio=2.0),
+        lambda: SimulatedProgram("p", (SimulatedPhase(0, idle_seconds=1.0),)),
         lambda: Machine(bandwidth=0.0),
         lambda: draw_programs(0, 0),
     ):

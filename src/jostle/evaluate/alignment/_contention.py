@@ -48,7 +48,7 @@ COUNTERS = (
 
 
 @dataclass(frozen=True)
-class Phase:
+class SimulatedPhase:
     """A stretch of a program that behaves alike. instructions 0 with idle_seconds: it sleeps so long.
 
     cycles_per_instruction: without cache misses. accesses_per_instruction: of the shared cache.
@@ -80,11 +80,11 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Program:
+class SimulatedProgram:
     """Phases one after the other."""
 
     name: str
-    phases: tuple[Phase, ...]
+    phases: tuple[SimulatedPhase, ...]
 
     def __post_init__(self) -> None:
         if not any(phase.instructions for phase in self.phases):
@@ -118,14 +118,14 @@ class Machine:
 class Job:
     """A program on a core from start_seconds on; looping ones begin anew until no other is left."""
 
-    program: Program
+    program: SimulatedProgram
     core: int = 0
     start_seconds: float = 0.0
     loop: bool = False
 
 
 @dataclass(frozen=True)
-class History:
+class JobHistory:
     """What one job did. time_seconds: (e,) when anything changed, counters: (e, len(COUNTERS)) counted until
     then, linear in between. end_seconds: when its last instruction was done, or looping stopped; rounds: how
     often a looping job got to its end."""
@@ -146,38 +146,33 @@ class History:
         return np.stack(columns, axis=1)
 
 
-def speeds(machine: Machine, running: Sequence[tuple[int, Phase]]) -> np.ndarray:
+def speeds(machine: Machine, running: Sequence[tuple[int, SimulatedPhase]]) -> np.ndarray:
     """(k, len(COUNTERS)) counts per second of each phase while exactly these run, (core, phase) each."""
-    cores = [machine.clock_hertz[core] for core, _ in running]
-    phases = [phase for _, phase in running]
-    busy = [phase.instructions > 0 for phase in phases]
-    demand = math.fsum(p.working_set_bytes for p, b in zip(phases, busy, strict=True) if b)
-    kept = min(1.0, machine.cache_bytes / demand) if demand > 0 else 1.0
-    ratio = [p.floor_ratio + (1 - p.floor_ratio) * (1 - kept) for p in phases]
-    misses = [
-        p.accesses_per_instruction * r if p.working_set_bytes else 0.0
-        for p, r in zip(phases, ratio, strict=True)
-    ]
-    compute = [p.cycles_per_instruction / clock for p, clock in zip(phases, cores, strict=True)]
-    waits = [m / p.overlap for m, p in zip(misses, phases, strict=True)]
-    traffic = [
-        LINE_BYTES * m * (1 + p.write_ratio) if b else 0.0
-        for m, p, b in zip(misses, phases, busy, strict=True)
-    ]
-    latency = _latency(machine, compute, waits, traffic)
     out = np.zeros((len(running), len(COUNTERS)))
-    for i, (phase, clock) in enumerate(zip(phases, cores, strict=True)):
-        if not busy[i]:
-            continue
-        each = compute[i] + waits[i] * latency
-        rate = 1.0 / each
-        read, write = LINE_BYTES * misses[i], LINE_BYTES * misses[i] * phase.write_ratio
+    places = [i for i, (_, phase) in enumerate(running) if phase.instructions > 0]
+    phases = [running[i][1] for i in places]
+    clocks = [machine.clock_hertz[running[i][0]] for i in places]
+    demand = math.fsum(phase.working_set_bytes for phase in phases)
+    kept = min(1.0, machine.cache_bytes / demand) if demand > 0 else 1.0
+    misses = [
+        p.accesses_per_instruction * (p.floor_ratio + (1 - p.floor_ratio) * (1 - kept))
+        if p.working_set_bytes
+        else 0.0
+        for p in phases
+    ]
+    compute = [p.cycles_per_instruction / clock for p, clock in zip(phases, clocks, strict=True)]
+    waits = [m / p.overlap for m, p in zip(misses, phases, strict=True)]
+    traffic = [LINE_BYTES * m * (1 + p.write_ratio) for m, p in zip(misses, phases, strict=True)]
+    latency = _latency(machine, compute, waits, traffic)
+    for k, (i, phase, clock) in enumerate(zip(places, phases, clocks, strict=True)):
+        rate = 1.0 / (compute[k] + waits[k] * latency)
+        read, write = LINE_BYTES * misses[k], LINE_BYTES * misses[k] * phase.write_ratio
         out[i] = (
             rate,
             clock,
-            clock * waits[i] * latency * rate,
+            clock * waits[k] * latency * rate,
             rate * phase.accesses_per_instruction,
-            rate * misses[i],
+            rate * misses[k],
             rate * read,
             rate * write,
             machine.bus_hertz * rate * (read + write) / machine.bandwidth,
@@ -221,7 +216,7 @@ def _latency(
     return idle * (1 + 0.5 * (low + high))
 
 
-def simulate(machine: Machine, jobs: Sequence[Job]) -> list[History]:
+def simulate(machine: Machine, jobs: Sequence[Job]) -> list[JobHistory]:
     """Run the jobs, aligned with the input. Ends when all that do not loop have ended; at least one must
     not. Raises UsageError for two jobs on one core, or a core that is not there."""
     cores = [job.core for job in jobs]
@@ -257,7 +252,7 @@ class _Track:
         self.left = self._size()
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> SimulatedPhase:
         return self.job.program.phases[self.number]
 
     def _size(self) -> float:
@@ -278,6 +273,6 @@ class _Track:
         self.times.append(now)
         self.counts.append(counts)
 
-    def history(self, now: float) -> History:
+    def history(self, now: float) -> JobHistory:
         end = now if self.end is None else self.end
-        return History(self.job, np.array(self.times), np.array(self.counts), end, self.rounds)
+        return JobHistory(self.job, np.array(self.times), np.array(self.counts), end, self.rounds)

@@ -1,63 +1,32 @@
-"""Pictures and tables of the alignment method. Numbers figures after Saeed et al., MLCAD 2021.
+"""Pictures of the alignment method. Numbers figures after Saeed et al., MLCAD 2021.
 
 Figure 2: error per sample of the linear learners, per core. Figure 3: measured and predicted instructions per
-period, and alone. Table IV: run times alone, beside another as measured, and as predicted.
+period, and alone.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from jostle.alignment import CounterSelection
+from jostle.evaluate.alignment._answers import Curve
 from jostle.evaluate.alignment._evaluation import AlignmentEvaluation
-from jostle.evaluate.study._drawing import COLOURS, plotting, save
+from jostle.evaluate.study._drawing import COLOURS, legend_above, plotting, save
 
 
 def draw_alignment(found: AlignmentEvaluation, folder: str | os.PathLike[str]) -> list[Path]:
     """All figures as PNG and SVG in folder/figures. Raises MissingExtra without matplotlib."""
     home = Path(folder)
     drawn = []
-    plt = plotting()
     if found.learners:
-        figure, axis = plt.subplots(figsize=(5.6, 3.0))
-        slots = sorted({slot for by_slot in found.learners.values() for slot in by_slot})
-        width = 0.8 / len(slots)
-        for n, slot in enumerate(slots):
-            heights = [100 * by_slot.get(slot, np.nan) for by_slot in found.learners.values()]
-            at = np.arange(len(heights)) + n * width
-            axis.bar(at, heights, width, label=f"core {slot}", color=COLOURS[1 + n])
-        middle = np.arange(len(found.learners)) + width * (len(slots) - 1) / 2
-        axis.set_xticks(middle, [name.replace("_", " ") for name in found.learners])
-        axis.set_ylabel("error per sample (%)")
-        axis.legend()
-        drawn += save(figure, home, "figure-2-learners")
+        drawn += save(_learners(found.learners), home, "figure-2-learners")
     if found.curves:
-        figure, axes = plt.subplots(
-            len(found.curves), 1, figsize=(7.2, 2.4 * len(found.curves)), squeeze=False
-        )
-        for axis, curve in zip(axes[:, 0], found.curves, strict=True):
-            time = np.arange(1, len(curve.measured) + 1) * curve.period_seconds * 1e3
-            for n, (label, values) in enumerate(
-                (
-                    ("alone", curve.solo),
-                    ("beside, measured", curve.measured),
-                    ("beside, predicted", curve.predicted),
-                )
-            ):
-                colour = (COLOURS[-1], COLOURS[0], COLOURS[2])[n]
-                axis.step(time, values, where="post", label=label, color=colour, linewidth=0.9)
-            axis.set_title(
-                f"{curve.workload} beside {' + '.join(curve.corunners)}, core {curve.slot}"
-            )
-            axis.set_ylabel("instructions per period")
-        axes[-1, 0].set_xlabel("ms")
-        figure.tight_layout()
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
-        drawn += save(figure, home, "figure-3-samples")
+        drawn += save(_curves(found.curves), home, "figure-3-samples")
     if found.selection is not None:
         drawn += draw_selection(found.selection, home)
     return drawn
@@ -98,36 +67,35 @@ def draw_selection(selection: CounterSelection, folder: str | os.PathLike[str]) 
     return [*drawn, *save(figure, Path(folder), "counters-prefix")]
 
 
-def alignment_rows(
-    found: AlignmentEvaluation, most: int | None = None
-) -> tuple[list[str], list[list[str]]]:
-    """(columns, rows of text) in the layout of Table IV, the first window of each pair of test workloads."""
-    columns = [
-        "held out",
-        "core",
-        "workload",
-        "beside",
-        "alone ms",
-        "measured ms",
-        "predicted ms",
-        "error",
-    ]
-    rows, seen = [], set()
-    for one in found.tested:
-        key = (one.fold, *sorted((one.workload, *one.corunners)))
-        if key in seen and one.window not in seen:
-            continue
-        seen |= {key, one.window}
-        rows.append(
-            [
-                str(len(found.folds[one.fold])),
-                str(one.slot),
-                one.workload,
-                " + ".join(one.corunners),
-                f"{1e3 * one.solo_seconds:.1f}",
-                f"{1e3 * one.measured_seconds:.1f}",
-                f"{1e3 * one.predicted_seconds:.1f}",
-                f"{100 * one.errors['']:+.2f}%",
-            ]
-        )
-    return columns, rows if most is None else rows[:most]
+def _learners(learners: Mapping[str, Mapping[int, float]]) -> Any:
+    figure, axis = plotting().subplots(figsize=(5.6, 3.0))
+    slots = sorted({slot for by_slot in learners.values() for slot in by_slot})
+    width = 0.8 / len(slots)
+    for n, slot in enumerate(slots):
+        heights = [100 * by_slot.get(slot, np.nan) for by_slot in learners.values()]
+        at = np.arange(len(heights)) + n * width
+        axis.bar(at, heights, width, label=f"core {slot}", color=COLOURS[1 + n])
+    middle = np.arange(len(learners)) + width * (len(slots) - 1) / 2
+    axis.set_xticks(middle, [name.replace("_", " ") for name in learners])
+    axis.set_ylabel("error per sample (%)")
+    axis.legend()
+    return figure
+
+
+def _curves(curves: Sequence[Curve]) -> Any:
+    figure, axes = plotting().subplots(
+        len(curves), 1, figsize=(7.2, 2.4 * len(curves)), squeeze=False
+    )
+    for axis, curve in zip(axes[:, 0], curves, strict=True):
+        time = np.arange(1, len(curve.measured) + 1) * curve.period_seconds * 1e3
+        for label, values, colour in (
+            ("alone", curve.solo, COLOURS[-1]),
+            ("beside, measured", curve.measured, COLOURS[0]),
+            ("beside, predicted", curve.predicted, COLOURS[2]),
+        ):
+            axis.step(time, values, where="post", label=label, color=colour, linewidth=0.9)
+        axis.set_title(f"{curve.workload} beside {' + '.join(curve.corunners)}, core {curve.slot}")
+        axis.set_ylabel("instructions per period")
+    axes[-1, 0].set_xlabel("ms")
+    legend_above(figure)
+    return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement
 
@@ -11,11 +11,11 @@ import numpy as np
 from jostle.errors import UsageError
 from jostle.evaluate.alignment._contention import (
     COUNTERS,
-    History,
     Job,
+    JobHistory,
     Machine,
-    Phase,
-    Program,
+    SimulatedPhase,
+    SimulatedProgram,
     simulate,
     speeds,
 )
@@ -33,7 +33,7 @@ def draw_programs(
     shortest_seconds: float = SHORTEST_SECONDS,
     longest_seconds: float = LONGEST_SECONDS,
     machine: Machine | None = None,
-) -> list[Program]:
+) -> list[SimulatedProgram]:
     """Programs of three to eight kinds of phases in loops, about `seconds` long alone on core 0.
 
     The length of a phase is drawn log-uniformly between the two limits, its kind from compute-bound to
@@ -44,7 +44,7 @@ def draw_programs(
     machine = machine or Machine()
     random = np.random.default_rng(seed)
     return [
-        Program(
+        SimulatedProgram(
             f"program-{i:02d}",
             _phases(random, machine, seconds, shortest_seconds, longest_seconds),
         )
@@ -54,10 +54,10 @@ def draw_programs(
 
 def _phases(
     random: np.random.Generator, machine: Machine, seconds: float, shortest: float, longest: float
-) -> tuple[Phase, ...]:
+) -> tuple[SimulatedPhase, ...]:
     kinds = []
     for _ in range(random.integers(3, 9)):
-        phase = Phase(
+        phase = SimulatedPhase(
             instructions=1.0,
             cycles_per_instruction=float(random.uniform(0.4, 1.4)),
             accesses_per_instruction=float(np.exp(random.uniform(np.log(1e-3), np.log(6e-2)))),
@@ -78,26 +78,20 @@ def _phases(
         for _ in range(random.integers(1, 12)):
             for kind in loop:
                 phase, rate, length = kinds[kind]
-                phases.append(_with_instructions(phase, float(np.ceil(rate * length))))
+                phases.append(replace(phase, instructions=float(np.ceil(rate * length))))
                 spent += length
     return tuple(phases)
 
 
-def _with_instructions(phase: Phase, instructions: float) -> Phase:
-    return replace(phase, instructions=instructions)
-
-
 def trace_of(
-    history: History,
+    history: JobHistory,
     period_seconds: float,
     *,
     run_id: str,
     corunners: Sequence[str] = (),
     window_id: str | None = None,
-    counters: Sequence[str] = COUNTERS,
     noise_ratio: float = 0.0,
     seed: int = 0,
-    platform: str = PLATFORM,
 ) -> Trace:
     """What a recorder reads every period_seconds from the job's start; the last sample may be shorter.
 
@@ -116,18 +110,18 @@ def trace_of(
         run_id=run_id,
         core=history.job.core,
         workload=history.job.program.name,
-        platform=platform,
+        platform=PLATFORM,
         corunners=tuple(sorted(corunners)),
         window_id=window_id,
         runtime_seconds=np.nan if history.job.loop else end - start,
         time_seconds=times,
         interval_seconds=np.diff(times, prepend=0.0),
-        counters={name: counts[:, COUNTERS.index(name)] for name in counters},
+        counters=dict(zip(COUNTERS, counts.T, strict=True)),
     )
 
 
 def simulate_campaign(
-    programs: Sequence[Program],
+    programs: Sequence[SimulatedProgram],
     machine: Machine | None = None,
     *,
     period_seconds: float = 1e-3,
@@ -142,17 +136,11 @@ def simulate_campaign(
     beside itself. loop: each member is measured once beside the others repeating; otherwise all start
     together and run once, and who is left goes on alone.
     """
-    machine = machine or Machine()
     if sets is None:
         pairs = list(combinations_with_replacement(range(len(programs)), 2))
         sets = pairs + [(b, a) for a, b in pairs if a != b]
-    cores = max([2, *(len(members) for members in sets)])
-    kept: list[Trace] = []
-
-    def record(
-        history: History, run_id: str, corunners: Sequence[str] = (), window: str | None = None
-    ) -> None:
-        kept.append(
+    return Traces.from_traces(
+        [
             trace_of(
                 history,
                 period_seconds,
@@ -160,14 +148,27 @@ def simulate_campaign(
                 corunners=corunners,
                 window_id=window,
                 noise_ratio=noise_ratio,
-                seed=seed + len(kept),
+                seed=seed + number,
             )
-        )
+            for number, (history, run_id, corunners, window) in enumerate(
+                _histories(programs, machine or Machine(), sets, loop)
+            )
+        ]
+    )
 
+
+def _histories(
+    programs: Sequence[SimulatedProgram],
+    machine: Machine,
+    sets: Sequence[Sequence[int]],
+    loop: bool,
+) -> Iterator[tuple[JobHistory, str, list[str], str | None]]:
+    """(history, run_id, co-runners, window_id) of every job."""
+    cores = max([2, *(len(members) for members in sets)])
     for program in programs:
         for core in range(cores):
             (alone,) = simulate(machine, [Job(program, core)])
-            record(alone, f"solo-{program.name}-{core}")
+            yield alone, f"solo-{program.name}-{core}", [], None
     for number, members in enumerate(sets):
         names = [programs[m].name for m in members]
         rounds = [range(len(members))] if not loop else [[place] for place in range(len(members))]
@@ -178,54 +179,4 @@ def simulate_campaign(
                 for core, m in enumerate(members)
             ]
             for place, history in enumerate(simulate(machine, jobs)):
-                others = names[:place] + names[place + 1 :]
-                record(history, f"{window}-{place}", others, window)
-    return Traces.from_traces(kept)
-
-
-def protocol_campaign(
-    programs: int,
-    windows: int,
-    held: int,
-    seed: int,
-    *,
-    seconds: float = 0.25,
-    shortest_seconds: float = SHORTEST_SECONDS,
-    longest_seconds: float = LONGEST_SECONDS,
-    period_seconds: float = 1e-3,
-    noise_ratio: float = 0.0,
-    loop: bool = False,
-) -> Traces:
-    """What `evaluate alignment` learns from and tests on: `windows` pairs drawn at random, and all pairs,
-    both ways, of workloads that the folds of this seed hold out together."""
-    from jostle.evaluate.alignment._evaluation import workload_folds
-
-    drawn = draw_programs(
-        programs,
-        seed,
-        seconds=seconds,
-        shortest_seconds=shortest_seconds,
-        longest_seconds=longest_seconds,
-    )
-    number = {program.name: i for i, program in enumerate(drawn)}
-    tested = [
-        (number[a], number[b])
-        for fold in workload_folds(list(number), held, None, seed)
-        for a in fold
-        for b in fold
-        if a != b
-    ]
-    # Every program is in at least one window, so that the folds drawn from the traces are the same.
-    random = np.random.default_rng(seed + 1)
-    pairs = {(int(a), int(b)) for a, b in random.integers(0, programs, (4 * windows, 2))}
-    learned = sorted(pairs - set(tested))
-    picked = random.permutation(len(learned))[:windows]
-    sets = [learned[i] for i in sorted(picked)] + tested
-    return simulate_campaign(
-        drawn,
-        period_seconds=period_seconds,
-        sets=sets,
-        loop=loop,
-        noise_ratio=noise_ratio,
-        seed=seed,
-    )
+                yield history, f"{window}-{place}", names[:place] + names[place + 1 :], window

@@ -42,7 +42,7 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredSet:
     """All windows of the same workloads on the same slots."""
 
     windows: dict[str, Sequence[Trace]]
@@ -59,7 +59,9 @@ class Measured:
         return min(self.windows.values(), key=lambda runs: sum(_ended(r) for r in runs))
 
 
-def measured(windows: Mapping[str, Sequence[Trace]], period_seconds: float) -> list[Measured]:
+def measured_sets(
+    windows: Mapping[str, Sequence[Trace]], period_seconds: float
+) -> list[MeasuredSet]:
     """Windows of {window_id: runs}, by set."""
     from jostle.alignment import slots_of
 
@@ -73,10 +75,10 @@ def measured(windows: Mapping[str, Sequence[Trace]], period_seconds: float) -> l
             runs, key=lambda run: (run.core, run.workload, run.run_id)
         )
     return [
-        Measured(
+        MeasuredSet(
             same,
             tuple(
-                member([runs[i] for runs in same.values()], slots_of(first)[i], period_seconds)
+                member_of([runs[i] for runs in same.values()], slots_of(first)[i], period_seconds)
                 for i in range(len(first))
             ),
         )
@@ -85,7 +87,7 @@ def measured(windows: Mapping[str, Sequence[Trace]], period_seconds: float) -> l
     ]
 
 
-def member(runs: Sequence[Trace], slot: int, period_seconds: float) -> Member:
+def member_of(runs: Sequence[Trace], slot: int, period_seconds: float) -> Member:
     """Of repeats of one workload, alone or beside the same others."""
     from jostle.alignment import quiet_seconds
 
@@ -99,7 +101,7 @@ def member(runs: Sequence[Trace], slot: int, period_seconds: float) -> Member:
     return Member(slot, one.workload, one.platform, one.corunners, tuple(ended), seconds, apart)
 
 
-def noise(members: Sequence[Member], prefix: str = "") -> dict[str, float]:
+def noise_metrics(members: Sequence[Member], prefix: str = "") -> dict[str, float]:
     """Metrics of how well run times are known; empty where nothing was repeated."""
     single = [np.abs(m.singles_seconds / m.seconds - 1) for m in members if len(m.runs) > 1]
     apart = np.array([m.apart_ratio for m in members if not np.isnan(m.apart_ratio)])
@@ -124,7 +126,7 @@ def unsteady_of(alone: Sequence[Member]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def quiet_runs(sets: Sequence[Measured], alone: Sequence[Member] = ()) -> Runs:
+def quiet_runs(sets: Sequence[MeasuredSet], alone: Sequence[Member] = ()) -> Runs:
     """One run for each member of each set, and for each of those alone, with the quiet run time."""
     from jostle.runs import Runs
 

@@ -1,0 +1,133 @@
+"""What is predicted for one tested set of workloads, beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.evaluate.alignment._rivals import solo_seconds
+from jostle.evaluate.alignment._truth import MeasuredSet, Member
+
+if TYPE_CHECKING:
+    from jostle.alignment import FittedAlignment, Roll, SoloCounters
+
+CURVE_PERIODS = 400
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One workload of a set that is tested. measured_seconds: from the quiet stretches of its repeats.
+    errors: {method: predicted / measured - 1}."""
+
+    fold: int
+    window: str
+    slot: int
+    workload: str
+    corunners: tuple[str, ...]
+    solo_seconds: float
+    measured_seconds: float
+    predicted_seconds: float
+    repeats: int
+    errors: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Instructions per period of one test run (Fig. 3): measured and predicted beside others, and alone."""
+
+    workload: str
+    corunners: tuple[str, ...]
+    slot: int
+    period_seconds: float
+    measured: np.ndarray
+    predicted: np.ndarray
+    solo: np.ndarray
+
+
+@dataclass(frozen=True)
+class Rules:
+    """slowdown: the mean one of what was learned from. factorization: {run_id: seconds}."""
+
+    slowdown: float
+    factorization: Mapping[str, float]
+
+    def errors(self, one: Member, solo: float) -> dict[str, float]:
+        """{rule: predicted / measured - 1}."""
+        found = {
+            "no_interference_": solo / one.seconds - 1,
+            "mean_slowdown_": solo * self.slowdown / one.seconds - 1,
+        }
+        run_id = one.runs[0].run_id
+        if run_id in self.factorization:
+            found["factorization_"] = self.factorization[run_id] / one.seconds - 1
+        return found
+
+
+def tested_members(
+    fold: int, one: MeasuredSet, fits: Mapping[str, FittedAlignment], rules: Rules, loop: bool
+) -> list[Tested]:
+    """Every member of a set that ended, by every method."""
+    predicted = {
+        name: [float(roll.end_seconds[i]) for i, roll in enumerate(_rolls(one, fitted, loop))]
+        for name, fitted in fits.items()
+    }
+    found = []
+    for i, m in enumerate(one.members):
+        if np.isnan(m.seconds):
+            continue
+        solo = solo_seconds(m, fits[""])
+        errors = {name: seconds[i] / m.seconds - 1 for name, seconds in predicted.items()}
+        found.append(
+            Tested(
+                fold=fold,
+                window=one.name,
+                slot=m.slot,
+                workload=m.workload,
+                corunners=m.corunners,
+                solo_seconds=solo,
+                measured_seconds=m.seconds,
+                predicted_seconds=predicted[""][i],
+                repeats=len(m.runs),
+                errors=errors | rules.errors(m, solo),
+            )
+        )
+    return found
+
+
+def curves_of(one: MeasuredSet, fitted: FittedAlignment, loop: bool) -> list[Curve]:
+    """One for each member, of the window that took the least time."""
+    found = []
+    solos, rolls = _solos(one, fitted), _rolls(one, fitted, loop)
+    for i, (solo, run) in enumerate(zip(solos, one.quietest, strict=True)):
+        edges = np.arange(min(CURVE_PERIODS, len(run)) + 1) * solo.period_seconds
+        counted = np.concatenate([[0.0], np.cumsum(run["instructions"])])
+        times = np.concatenate([[0.0], run.time_seconds])
+        alone = solo.at(solo.cumulative[:, :1], np.minimum(edges, solo.duration_seconds))
+        found.append(
+            Curve(
+                workload=run.workload,
+                corunners=run.corunners,
+                slot=one.members[i].slot,
+                period_seconds=solo.period_seconds,
+                measured=np.diff(np.interp(edges, times, counted)),
+                predicted=rolls[i].instructions(i, solo, edges),
+                solo=np.diff(alone[:, 0]),
+            )
+        )
+    return found
+
+
+def _solos(one: MeasuredSet, fitted: FittedAlignment) -> list[SoloCounters]:
+    return [fitted.solos.of(m.workload, m.platform, m.slot) for m in one.members]
+
+
+def _rolls(one: MeasuredSet, fitted: FittedAlignment, loop: bool) -> list[Roll]:
+    """For each member the roll that tells its run time: of all, or with the others looping."""
+    solos, slots = _solos(one, fitted), [m.slot for m in one.members]
+    if not loop:
+        return [fitted.roll(solos, slots=slots)] * len(solos)
+    numbers = range(len(solos))
+    return [fitted.roll(solos, slots=slots, loop=[k != i for k in numbers]) for i in numbers]

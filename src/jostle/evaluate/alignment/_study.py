@@ -1,0 +1,138 @@
+"""`jostle evaluate alignment`: run times side by side of programs that were not learned from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from jostle._options import Flag, Limits, Short
+from jostle._report import Report
+from jostle.errors import UsageError
+from jostle.evaluate.study._contract import document
+from jostle.progress import Progress
+
+if TYPE_CHECKING:
+    from jostle.traces import Traces
+
+
+@dataclass(frozen=True)
+class AlignmentStudy:
+    """Predict from traces alone what takes how long beside what, for workloads that are held out.
+
+    Training and test workloads are disjoint. Beside it: no interference, the mean slowdown, factorization,
+    and the same method under other alignments, the printed one among them.
+    """
+
+    name: ClassVar[str] = "alignment"
+
+    on: Annotated[
+        Literal["simulator", "campaign"],
+        "simulator, where the truth is exact, or campaign: recorded traces.",
+    ] = "simulator"
+    data: Annotated[Path | None, "With campaign: the dataset, a folder of traces."] = None
+    output: Annotated[Path | None, "Folder for figures and tables.", Short("-o")] = None
+    programs: Annotated[int, "Simulated programs.", Limits(least=4)] = 32
+    windows: Annotated[int, "Simulated windows to learn from.", Limits(least=2)] = 400
+    seconds: Annotated[float, "Length of a simulated program.", Limits(least=0.01)] = 0.25
+    shortest_ms: Annotated[float, "Shortest simulated phase."] = 0.3
+    longest_ms: Annotated[float, "Longest simulated phase."] = 40.0
+    period_ms: Annotated[float, "Simulated sampling period."] = 1.0
+    noise_ratio: Annotated[float, "Noise of simulated counters, a ratio.", Flag("--noise")] = 0.0
+    held: Annotated[
+        int | None,
+        "Workloads held out of a fold.  [default: 4, of a campaign 2]",
+        Limits(least=2),
+    ] = None
+    folds: Annotated[int | None, "Folds at most.", Limits(least=1)] = None
+    learner: Annotated[
+        Literal["auto", "ridge", "lasso", "elastic_net", "linear_svr", "network"],
+        "What learns; auto takes whichever of ridge and network errs less.",
+    ] = "auto"
+    corunners: Annotated[
+        Literal["once", "loop"], "Whether co-runners run once, or loop until the workload ends."
+    ] = "once"
+    own_cores: Annotated[
+        bool,
+        "With campaign: every member had a core of its own, so what it waited for it was taken by other "
+        "processes (the recorder among them) and is left out.",
+    ] = False
+    compare: Annotated[bool, "Also the other alignments and the paper's learners."] = True
+    factorization: Annotated[bool, "Also factorization, for comparison."] = True
+    seed: Annotated[int, "Of the programs, the folds and the training."] = 0
+
+    def run(self, *, progress: Progress) -> Report:
+        """Evaluate on the campaign. Raises UsageError where it is not said which."""
+        from jostle.alignment import Alignment
+        from jostle.evaluate.alignment._evaluation import evaluate_alignment
+        from jostle.evaluate.alignment._figures import draw_alignment
+        from jostle.evaluate.alignment._tables import run_times, shown
+
+        if (self.on == "campaign") != (self.data is not None):
+            raise UsageError("a campaign and its data go together", fix="Give both or neither.")
+        traces = self._simulated() if self.data is None else self._recorded(self.data)
+        method = Alignment(traces, learner=self.learner, corunners=self.corunners)
+        found = evaluate_alignment(
+            traces,
+            method,
+            held=self._held,
+            folds=self.folds,
+            compare=self.compare,
+            factorization=self.factorization,
+            seed=self.seed,
+            progress=progress,
+        )
+        drawn = [] if self.output is None else draw_alignment(found, self.output)
+        table = run_times(found)
+        content = document(
+            self,
+            self._data(),
+            self.seed,
+            settings=method.settings,
+            metrics=found.metrics,
+            folds=[list(fold) for fold in found.folds],
+            unsteady=list(found.unsteady),
+            selection=None if found.selection is None else found.selection.document(),
+            table=[dict(zip(table.columns, row, strict=True)) for row in table.rows],
+            figures=[str(path) for path in drawn],
+        )
+        return Report(content, shown(found), drawn)
+
+    @property
+    def _held(self) -> int:
+        return self.held or (4 if self.data is None else 2)
+
+    def _recorded(self, folder: Path) -> Traces:
+        from jostle.traces import all_without_waiting, read_traces
+
+        traces = read_traces(folder)
+        return all_without_waiting(traces) if self.own_cores else traces
+
+    def _simulated(self) -> Traces:
+        from jostle.evaluate.alignment._folds import protocol_sets
+        from jostle.evaluate.alignment._simulated import draw_programs, simulate_campaign
+
+        drawn = draw_programs(
+            self.programs,
+            self.seed,
+            seconds=self.seconds,
+            shortest_seconds=self.shortest_ms / 1e3,
+            longest_seconds=self.longest_ms / 1e3,
+        )
+        names = [program.name for program in drawn]
+        return simulate_campaign(
+            drawn,
+            period_seconds=self.period_ms / 1e3,
+            sets=protocol_sets(names, self.windows, self._held, self.seed),
+            loop=self.corunners == "loop",
+            noise_ratio=self.noise_ratio,
+            seed=self.seed,
+        )
+
+    def _data(self) -> dict[str, Any]:
+        """What the document says of the traces."""
+        if self.data is not None:
+            return {"on": self.on, "dataset": str(self.data), "own_cores": self.own_cores}
+        names = ("on", "programs", "windows", "seconds")
+        names += ("shortest_ms", "longest_ms", "period_ms", "noise_ratio")
+        return {name: getattr(self, name) for name in names}

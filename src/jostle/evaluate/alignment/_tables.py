@@ -1,0 +1,72 @@
+"""What the alignment protocol found, as tables for people."""
+
+from __future__ import annotations
+
+from jostle._report import Table, percent
+from jostle.evaluate.alignment._evaluation import AlignmentEvaluation
+
+METHODS = {
+    "": "alignment",
+    "section_": "ridge, section",
+    "continuous_": "ridge, continuous",
+    "swapped_": "ridge, swapped weights",
+    "printed_": "ridge, as printed",
+}
+RULES = ("no_interference_", "mean_slowdown_", "factorization_")
+
+
+def run_times(found: AlignmentEvaluation) -> Table:
+    """In the layout of Table IV: run times alone, beside another as measured, and as predicted; the first
+    window of each pair of test workloads."""
+    columns = ("held out", "core", "workload", "beside")
+    columns += ("alone ms", "measured ms", "predicted ms", "error")
+    rows, seen = [], set()
+    for one in found.tested:
+        key = (one.fold, *sorted((one.workload, *one.corunners)))
+        if key in seen and one.window not in seen:
+            continue
+        seen |= {key, one.window}
+        seconds = (one.solo_seconds, one.measured_seconds, one.predicted_seconds)
+        row = [str(len(found.folds[one.fold])), str(one.slot), one.workload]
+        row += [" + ".join(one.corunners), *(f"{1e3 * value:.1f}" for value in seconds)]
+        rows.append([*row, f"{100 * one.errors['']:+.2f}%"])
+    return Table(columns, rows, right=(0, 1, 4, 5, 6, 7))
+
+
+def shown(found: AlignmentEvaluation) -> list[Table | str]:
+    """All that is printed: run times, errors by method, how well run times are known, and Figure 2."""
+    m = found.metrics
+    rows = []
+    for prefix, label in METHODS.items():
+        if f"{prefix}run_time_error_mean_ratio" in m:
+            names = ("run_time_error_mean", "run_time_error_max", "instructions_mae")
+            rows.append([label, *(percent(m[f"{prefix}{n}_ratio"], 2) for n in names)])
+    for prefix in RULES:
+        if f"{prefix}error_mean_ratio" in m:
+            ends = [percent(m[f"{prefix}error_{n}_ratio"], 2) for n in ("mean", "max")]
+            rows.append([prefix.replace("_", " ").strip(), *ends, "–"])
+    errors = Table(["", "run time, mean", "max", "per sample"], rows, right=(1, 2, 3))
+    parts: list[Table | str] = [run_times(found), "", errors]
+    if "noise_floor_mean_ratio" in m:
+        parts.append(
+            f"\nrun times are known to {percent(m['noise_floor_mean_ratio'], 2)} (alone "
+            f"{percent(m['solo_noise_floor_mean_ratio'], 2)}); a single run is "
+            f"{percent(m['single_run_difference_mean_ratio'], 1)} off; the mean slowdown is "
+            f"{m['slowdown_mean_ratio']:.3f}, the largest {m['slowdown_max_ratio']:.2f}"
+        )
+    if found.unsteady:
+        names = ("run_time", "no_interference", "mean_slowdown")
+        steady = [percent(m[f"steady_{name}_error_mean_ratio"], 2) for name in names]
+        parts.append(
+            f"without {', '.join(found.unsteady)}, whose usual run alone takes over a quarter longer than "
+            f"its quiet one: alignment {steady[0]}, no interference {steady[1]}, mean slowdown {steady[2]}"
+        )
+    if found.learners:
+        slots = sorted({slot for by_slot in found.learners.values() for slot in by_slot})
+        columns = ["per sample, the paper's features", *(f"core {slot}" for slot in slots)]
+        rows = [
+            [name, *(percent(by_slot.get(slot, float("nan")), 2) for slot in slots)]
+            for name, by_slot in found.learners.items()
+        ]
+        parts += ["", Table(columns, rows, right=range(1, len(columns)))]
+    return parts
