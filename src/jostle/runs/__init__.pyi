@@ -19,6 +19,7 @@ from .importers._table import CsvImport as CsvImport
 from .importers._table import ParquetImport as ParquetImport
 from .store._adding import add_runs as add_runs
 from .store._dataset import Dataset as Dataset
+from .store._dataset import has_runs as has_runs
 from .store._dataset import read_runs as read_runs
 from .store._stored import StoredPart as StoredPart
 from .store._stored import StoredRuns as StoredRuns

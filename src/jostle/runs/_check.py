@@ -36,8 +36,8 @@ class Findings:
     def add(self, rows: np.ndarray, reason: str | RowName) -> None:
         """rows: (k,) row numbers; reason: a text, or what makes one from a row number."""
         if len(rows):
-            said = (lambda _: reason) if isinstance(reason, str) else reason
-            self._checks.append((np.unique(rows), said))
+            reason_of = (lambda _: reason) if isinstance(reason, str) else reason
+            self._checks.append((np.unique(rows), reason_of))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -50,9 +50,9 @@ class Findings:
     def reasons(self, rows: np.ndarray) -> list[str]:
         """What is wrong with each of these rows, all of it."""
         found: dict[int, list[str]] = {int(row): [] for row in rows}
-        for at, said in self._checks:
+        for at, reason_of in self._checks:
             for row in np.intersect1d(at, rows, assume_unique=True):
-                found[int(row)].append(said(int(row)))
+                found[int(row)].append(reason_of(int(row)))
         return [", and ".join(found[int(row)]) for row in rows]
 
     def error(
@@ -101,10 +101,9 @@ def find_bad_rows(
             column = table.column(key)
             known = pc.is_in(column, value_set=features.column(key).combine_chunks())
             lost = flags(pc.and_(pc.invert(known), pc.fill_null(pc.not_equal(column, ""), False)))
-            said = value(key)
             findings.add(
                 np.flatnonzero(lost),
-                lambda row, key=key, said=said: f"{key} {said(row)} is not in the {key} features",
+                lambda row, key=key: f"{key} {value(key)(row)} is not in the {key} features",
             )
     return findings
 
@@ -121,15 +120,15 @@ def _check_corunners(
     findings.add(row[empty], "a co-runner's name is empty")
     if workload_features is not None:
         known = set(workload_features.column("workload").to_pylist())
-        strange = [code for code, name in enumerate(names) if name and name not in known]
-        at = row[np.isin(codes, strange)]
+        unknown = [code for code, name in enumerate(names) if name and name not in known]
+        at = row[np.isin(codes, unknown)]
 
-        def said(bad: int) -> str:
+        def reason(bad: int) -> str:
             here = codes[offsets[bad] : offsets[bad + 1]]
-            named = names[int(here[np.isin(here, strange)][0])]
+            named = names[int(here[np.isin(here, unknown)][0])]
             return f"co-runner {named!r} is not in the workload features"
 
-        findings.add(at, said)
+        findings.add(at, reason)
 
 
 def _check_outcome(findings: Findings, table: pa.Table) -> None:

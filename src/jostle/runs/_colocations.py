@@ -24,7 +24,7 @@ _SHOWN = 20
 class Colocations:
     """n co-locations, immutable.
 
-    workload_names: sorted vocabulary of targets and co-runners. platform_names: sorted vocabulary.
+    workload_names: sorted vocabulary of workloads and co-runners. platform_names: sorted vocabulary.
     workload: (n,) int32 into workload_names. platform: (n,) int32 into platform_names.
     corunner_offsets: (n + 1,) int64; row i's co-runners are corunner[offsets[i]:offsets[i + 1]].
     corunner: (m,) int32 into workload_names, a multiset in each row, sorted by name.
@@ -67,8 +67,8 @@ class Colocations:
         rows = [()] * len(workload) if corunners is None else _listed(corunners, "corunners")
         lengths = {"workload": len(workload), "platform": len(platform), "corunners": len(rows)}
         if len(set(lengths.values())) > 1:
-            said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise BadRows(f"the columns differ in length: {said}")
+            found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise BadRows(f"the columns differ in length: {found}")
         counts, flat = _flattened(rows)
         workload_set, platform_set = _vocabulary(workload), _vocabulary(platform)
         corunner_set = _vocabulary(flat)
@@ -128,7 +128,7 @@ class Colocations:
     @cached_property
     def together(self) -> np.ndarray:
         """(n,) int64 codes, equal where the same workloads share the same platform, whichever of them
-        is the target: both sides of a pair have one code."""
+        is the workload: both sides of a pair have one code."""
         counts = self.number_of_corunners + 1
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         everyone = np.insert(self.corunner, self.corunner_offsets[:-1], self.workload)
@@ -192,12 +192,12 @@ class Colocations:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What recode gives, where every name must be known. Raises UnknownName for the first that is not."""
         found = self.recode(workload_names, platform_names)
-        asked = (
+        columns = (
             ("workload", self.workload, self.workload_names, workload_names),
             ("platform", self.platform, self.platform_names, platform_names),
             ("co-runner", self.corunner, self.workload_names, workload_names),
         )
-        for codes, (kind, mine, names, known) in zip(found, asked, strict=True):
+        for codes, (kind, mine, names, known) in zip(found, columns, strict=True):
             if len(codes) and codes.min() < 0:
                 raise UnknownName(kind, names[mine[int(np.argmin(codes))]], tuple(known))
         return found
@@ -294,9 +294,9 @@ def _all_names(vocabulary: set) -> bool:
 
 def _bad_names(workload: Sequence, platform: Sequence, rows: Sequence) -> BadRows:
     bad, total = [], 0
-    for number, (target, place, beside) in enumerate(zip(workload, platform, rows, strict=True)):
+    for number, (own, place, beside) in enumerate(zip(workload, platform, rows, strict=True)):
         for column, name in [
-            ("workload", target),
+            ("workload", own),
             ("platform", place),
             *(("co-runner", name) for name in beside),
         ]:
@@ -325,7 +325,7 @@ def _recoded(codes: np.ndarray, names: tuple[str, ...], others: Sequence[str]) -
 
 @lru_cache(maxsize=32)
 def _index_of(names: tuple[str, ...]) -> dict[str, int]:
-    """Where each name stands; kept, because a model is asked about the same names again and again."""
+    """Where each name stands; kept, because the same names are looked up again and again."""
     return {name: code for code, name in enumerate(names)}
 
 

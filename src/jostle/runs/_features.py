@@ -53,10 +53,10 @@ def _stacked(tables: Sequence[tuple[str, pa.Table]], key: str) -> pa.Table:
     try:
         return pa.concat_tables([table for _, table in tables], promote_options="permissive")
     except ARROW_ERRORS:
-        seen: dict[str, tuple[pa.DataType, str]] = {}
+        types: dict[str, tuple[pa.DataType, str]] = {}
         for where, table in tables:
             for field in table.schema:
-                kind, before = seen.setdefault(field.name, (field.type, where))
+                kind, before = types.setdefault(field.name, (field.type, where))
                 if _sort_of_value(kind) != _sort_of_value(field.type):
                     raise BadData(
                         f"feature column {field.name!r} of the {key}s is {kind} in {before} and "
@@ -82,12 +82,12 @@ def _conflict(
 ) -> BadData:
     ends = np.cumsum([table.num_rows for _, table in tables])
 
-    def said(row: int) -> str:
+    def value(row: int) -> str:
         where = tables[int(np.searchsorted(ends, row, side="right"))][0]
         return f"{together.column(column)[row].as_py()!r} in {where}"
 
     name = together.column(key)[first].as_py()
     return BadData(
-        f"{key} {name!r} has {column} {said(first)} and {said(second)}",
+        f"{key} {name!r} has {column} {value(first)} and {value(second)}",
         fix=f"Give one of the two another {key} name, or remove one file.",
     )

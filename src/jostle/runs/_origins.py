@@ -27,10 +27,8 @@ class Origin:
 
 def origins_of(schema: pa.Schema) -> tuple[Origin, ...]:
     """What the metadata of a schema says, sorted; () where it says nothing."""
-    said = (schema.metadata or {}).get(_KEY)
-    if said is None:
-        return ()
-    return tuple(sorted((Origin(**entry) for entry in json.loads(said)), key=_order))
+    entries = json.loads((schema.metadata or {}).get(_KEY, b"[]"))
+    return tuple(sorted((Origin(**entry) for entry in entries), key=_order))
 
 
 def with_origins(table: pa.Table, origins: Sequence[Origin]) -> pa.Table:

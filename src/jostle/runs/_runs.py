@@ -112,14 +112,12 @@ class Runs:
         """Whether tables and features hold the same values in the same order."""
         if not isinstance(other, Runs):
             return NotImplemented
-        return self.table.equals(other.table) and all(
-            (mine is None and yours is None)
-            or (mine is not None and yours is not None and mine.equals(yours))
-            for mine, yours in (
-                (self.workload_features, other.workload_features),
-                (self.platform_features, other.platform_features),
-            )
+        pairs = (
+            (self.table, other.table),
+            (self.workload_features, other.workload_features),
+            (self.platform_features, other.platform_features),
         )
+        return all(a is b or (a is not None and b is not None and a.equals(b)) for a, b in pairs)
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]  (equality reads every row)
 
@@ -127,15 +125,15 @@ class Runs:
     def colocations(self) -> Colocations:
         """What ran where beside what; vocabularies hold only names that occur in these runs."""
         offsets, corunner, corunner_names = encode_lists(self.table.column("corunners"))
-        workload, target_names = encode_text(self.table.column("workload"))
+        workload, workload_names = encode_text(self.table.column("workload"))
         platform, platform_names = encode_text(self.table.column("platform"))
-        names = sorted({*corunner_names, *target_names})
+        names = sorted({*corunner_names, *workload_names})
         code = {name: number for number, name in enumerate(names)}
         # Each vocabulary is sorted, so mapping one into the union keeps rows sorted.
         return Colocations(
             tuple(names),
             tuple(platform_names),
-            np.array([code[name] for name in target_names], np.int32)[workload],
+            np.array([code[name] for name in workload_names], np.int32)[workload],
             platform,
             offsets,
             np.array([code[name] for name in corunner_names], np.int32)[corunner],
@@ -153,7 +151,7 @@ class Runs:
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """Where imported campaigns come from and under which licence, as far as it was said."""
+        """Where imported campaigns come from and under which licence, as far as it is known."""
         return origins_of(self.table.schema)
 
     @cached_property
@@ -231,9 +229,9 @@ def join_tables(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
             promote_options="permissive",
         )
     except ARROW_ERRORS as error:
-        said = " and ".join(where for where, _ in tables[:3])
+        where = " and ".join(where for where, _ in tables[:3])
         raise BadData(
-            f"free columns of the same name have two types: {error}", where=said
+            f"free columns of the same name have two types: {error}", where=where
         ) from None
     metadata = runs_schema().metadata | merged_origins([table.schema for _, table in tables])
     return joined.replace_schema_metadata(metadata)
@@ -314,24 +312,18 @@ def _bad_values(name: str, values: Any, kind: Any, error: Exception) -> BadRows:
     bad: list[tuple[int, str]] = []
     for row, value in enumerate(values):
         try:
-            if is_arrow:
-                value.cast(kind)
-            else:
-                pa.array([value], kind)
+            value.cast(kind) if is_arrow else pa.array([value], kind)
             is_bad = name == "corunners" and isinstance(value, (str, bytes))
         except (*ARROW_ERRORS, UnicodeEncodeError, OverflowError):
             is_bad = True
         if is_bad:
-            bad.append((row, f"{name} is {_plain(value)!r}"))
+            plain = value.as_py() if isinstance(value, pa.Scalar) else value
+            bad.append((row, f"{name} is {plain!r}"))
             if len(bad) == 20:
                 break
-    said = f"row {bad[0][0]}: {bad[0][1]}" if bad else str(error)
+    first = f"row {bad[0][0]}: {bad[0][1]}" if bad else str(error)
     expected = "text" if kind == pa.string() else kind or "one type of value"
-    return BadRows(f"column {name!r} holds what is not {expected}: {said}", rows=bad)
-
-
-def _plain(value: Any) -> Any:
-    return value.as_py() if isinstance(value, pa.Scalar) else value
+    return BadRows(f"column {name!r} holds what is not {expected}: {first}", rows=bad)
 
 
 def _hash(table: pa.Table) -> str:

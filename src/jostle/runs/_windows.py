@@ -22,7 +22,7 @@ def windows_of(
     original = first[inverse.reshape(-1)]
     real = np.flatnonzero(original == np.arange(n))
     everyone = np.sort(np.column_stack([workload, members]), axis=1)[real]
-    # How often the target occurs in the set: beside itself it has that many rows in one window.
+    # How often the workload occurs in the set: beside itself it has that many rows in one window.
     times = 1 + (members[real] == workload[real, None]).sum(axis=1)
     row_key = np.column_stack([platform[real], everyone, workload[real]])
     ordinal = _ordinal(np.unique(row_key, axis=0, return_inverse=True)[1].reshape(-1))

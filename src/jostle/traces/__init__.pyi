@@ -2,6 +2,7 @@ from .counters._counters import LEVELS as LEVELS
 from .counters._counters import MARKS as MARKS
 from .counters._counters import Trace as Trace
 from .counters._counters import Traces as Traces
+from .counters._store import has_traces as has_traces
 from .counters._store import read_traces as read_traces
 from .counters._store import write_traces as write_traces
 from .counters._waiting import all_without_waiting as all_without_waiting
@@ -11,6 +12,7 @@ from .profiles._gpus import GPUS as GPUS
 from .profiles._gpus import Gpu as Gpu
 from .profiles._gpus import gpu_named as gpu_named
 from .profiles._gpus import known_gpu as known_gpu
+from .profiles._store import has_profiles as has_profiles
 from .profiles._store import read_profiles as read_profiles
 from .profiles._store import write_profiles as write_profiles
 from .profiles._tasks import Profile as Profile

@@ -29,23 +29,23 @@ def register(app: typer.Typer) -> None:
     app.command("runs")(command_of(RunsCommand, runs))
 
 
-def runs(asked: RunsCommand) -> None:
+def runs(options: RunsCommand) -> None:
     """Print the summary, and what unfinished writers left."""
     from jostle.runs import Dataset, summarise
 
-    found = Dataset(asked.dataset)
+    found = Dataset(options.dataset)
     summary = summarise(found.read())
-    if asked.json_:
+    if options.json_:
         print_json(
             {
                 **summary.to_json(),
-                "dataset": str(asked.dataset),
+                "dataset": str(options.dataset),
                 "version": found.version(),
                 "leftovers": [str(file) for file in found.leftovers()],
             }
         )
         return
-    _print(summary, asked.dataset)
+    _print(summary, options.dataset)
     if left := found.leftovers():
         note(
             f"{len(left)} unfinished files of writers that are at work or were killed, passed "

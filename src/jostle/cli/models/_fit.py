@@ -127,9 +127,7 @@ def _data(
     if not from_disk:
         return jostle.read(dataset)
     with fit_progress("reading") as report:
-        stored = jostle.StoredRuns(
-            dataset, seed=seed, progress=lambda done, total: report(done, total, 0.0)
-        )
+        stored = jostle.StoredRuns(dataset, seed=seed, progress=report)
     return jostle.Data(stack.enter_context(stored), path=dataset)
 
 

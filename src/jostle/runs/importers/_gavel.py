@@ -72,7 +72,7 @@ class GavelImport:
             )
         if not found.measured:
             raise UnreadableFile("the file holds no measurement", where=str(file))
-        names = sorted({n for m in found.measured for n in (m.target, *m.corunners)})
+        names = sorted({n for m in found.measured for n in (m.workload, *m.corunners)})
         sizes = [_BATCH.search(name) for name in names]
         features = pa.table(
             {
@@ -191,11 +191,11 @@ class _Found:
 
     def take(self, place: tuple[str, str, str], names: tuple[str, str | None], value: Any) -> None:
         """One entry: a throughput alone, or a pair of which the first is the workload's."""
-        platform, (target, beside) = place[0], names
+        platform, (workload, beside) = place[0], names
         numbers = [value] if beside is None else value
         if not isinstance(numbers, list) or len(numbers) != (1 if beside is None else 2):
             self.reject(
-                f"{target} beside {beside} has {_short(value)}, not two throughputs", *place
+                f"{workload} beside {beside} has {_short(value)}, not two throughputs", *place
             )
             return
         if any(isinstance(x, bool) or not isinstance(x, (int, float)) for x in numbers):
@@ -208,10 +208,10 @@ class _Found:
             self.reject(f"a step at throughput {_short(value)} would never end", *place)
         else:
             others = () if beside is None else (beside,)
-            run_id = f"{self.campaign}:{platform}:{target}|{beside or 'alone'}"
+            run_id = f"{self.campaign}:{platform}:{workload}|{beside or 'alone'}"
             self.measured.append(
                 Measurement(
-                    self.campaign, platform, target, others, 1 / numbers[0], "throughput", run_id
+                    self.campaign, platform, workload, others, 1 / numbers[0], "throughput", run_id
                 )
             )
 
@@ -219,7 +219,7 @@ class _Found:
 def _entries(
     content: Any, found: _Found
 ) -> Iterator[tuple[tuple[str, str, str], tuple[str, str | None], Any]]:
-    """(keys in the file, (target, what ran beside it or None), value) of every entry on one GPU."""
+    """(keys in the file, (workload, what ran beside it or None), value) of every entry on one GPU."""
     if not isinstance(content, dict):
         found.reject("the file is not an object of GPUs")
         return
@@ -233,8 +233,8 @@ def _entries(
             found.reject(f"GPU {platform!r} holds no jobs", platform)
             continue
         for job, others in jobs.items():
-            target, gpus = _job(job)
-            if not _is_name(target):
+            workload, gpus = _job(job)
+            if not _is_name(workload):
                 found.reject(f"{job!r} on {platform} cannot name a job", platform, job)
                 continue
             if gpus != 1:
@@ -247,7 +247,7 @@ def _entries(
                 if beside is not None and not _is_name(beside):
                     found.reject(f"{other!r} cannot name a job", platform, job, other)
                 elif width == 1:
-                    yield (platform, job, other), (target, beside), value
+                    yield (platform, job, other), (workload, beside), value
 
 
 def _job(key: str) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Tables of co-location measurements, one row per target and what ran beside it, as runs.
+"""Tables of co-location measurements, one row per workload and what ran beside it, as runs.
 
 The table has the columns `platform, target, corunner, unit, solo, corun`, and may have `dataset` (the
 campaign), `target_cfg` and `corunner_cfg` (what distinguishes two runs of one program), `metric` and
@@ -42,7 +42,7 @@ class Measurement:
 
     campaign: str
     platform: str
-    target: str
+    workload: str
     corunners: tuple[str, ...]
     seconds: float
     metric: str
@@ -75,7 +75,7 @@ class PairsImport:
             raise UsageError("the separator of co-runners is empty")
 
     def read(self) -> Imported:
-        """Each distinct solo value of a target becomes a run alone; both sides of a pair get one window.
+        """Each distinct solo value of a workload becomes a run alone; both sides of a pair get one window.
 
         Raises UnreadableFile, UnknownName for a missing column or dataset, and BadRows naming the
         lines of bad rows unless drop_bad sets them aside.
@@ -98,7 +98,7 @@ class PairsImport:
                 skipped += 1
                 continue
             alone, beside = found
-            key = (alone.campaign, alone.platform, alone.target, alone.seconds)
+            key = (alone.campaign, alone.platform, alone.workload, alone.seconds)
             solo.setdefault(key, alone)
             corun.append(beside)
         bad.sort()
@@ -122,7 +122,7 @@ def runs_of(
     where: str,
 ) -> Runs:
     """Runs from measurements: rows that are sides of one co-run share a window, campaign by campaign."""
-    names = sorted({n for m in measured for n in (m.target, *m.corunners)})
+    names = sorted({n for m in measured for n in (m.workload, *m.corunners)})
     code = {name: number for number, name in enumerate(names)}
     places = sorted({(m.campaign, m.platform) for m in measured})
     place = {name: number for number, name in enumerate(places)}
@@ -132,14 +132,14 @@ def runs_of(
         at = np.flatnonzero(degree == d).tolist()
         found = windows_of(
             np.array([place[measured[i].campaign, measured[i].platform] for i in at]),
-            np.array([code[measured[i].target] for i in at]),
+            np.array([code[measured[i].workload] for i in at]),
             np.array([sorted(code[n] for n in measured[i].corunners) for i in at]),
             np.array([measured[i].seconds for i in at]),
         )
         window[at] = np.array(at)[found]
     run_id = [m.place for m in measured]
     table = columns_table(
-        workload=[m.target for m in measured],
+        workload=[m.workload for m in measured],
         platform=[m.platform for m in measured],
         corunners=[sorted(m.corunners) for m in measured],
         runtime_seconds=[m.seconds for m in measured],
@@ -152,7 +152,7 @@ def runs_of(
 
 
 def _chosen(foreign: ForeignTable, dataset: str | None) -> list[tuple[int, dict[str, Any]]]:
-    """(line, row) of the rows asked for."""
+    """(line, row) of the rows wanted."""
     rows = list(zip(foreign.numbers.tolist(), foreign.table.to_pylist(), strict=True))
     if dataset is None:
         return rows
@@ -172,7 +172,7 @@ def _row(row: dict[str, Any], place: str, separator: str) -> tuple[Measurement, 
         raise ValueError("the target or a co-runner has no name")
     if not text["platform"]:
         raise ValueError("platform is empty")
-    target, *beside = [
+    workload, *beside = [
         f"{name}:{cfg}" if cfg else name for name, cfg in zip(names, configurations, strict=False)
     ]
     solo, corun = _number(text["solo"], "solo"), _number(text["corun"], "corun")
@@ -187,7 +187,7 @@ def _row(row: dict[str, Any], place: str, separator: str) -> tuple[Measurement, 
                 f"slowdown is {given:g}, but solo and corun make it {found:.4g}: a wrong unit?"
             )
     seconds = [seconds_of(value, text["unit"]) for value in (solo, corun)]
-    common = (text["dataset"], text["platform"], target)
+    common = (text["dataset"], text["platform"], workload)
     metric = text["metric"] or ("throughput" if rate else "time")
     return (
         Measurement(*common, (), seconds[0], metric, f"{place}:solo"),

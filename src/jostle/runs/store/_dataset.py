@@ -212,7 +212,7 @@ class Dataset:
 
 
 def _names(tables: list[pa.Table], key: str) -> set[str]:
-    """All workloads (targets and co-runners) or all platforms in these tables."""
+    """All workloads (co-runners too) or all platforms in these tables."""
     columns = [table.column(key) for table in tables]
     if key == "workload":
         columns += [pc.list_flatten(table.column("corunners")) for table in tables]
@@ -222,3 +222,8 @@ def _names(tables: list[pa.Table], key: str) -> set[str]:
 def read_runs(path: str | os.PathLike[str]) -> Runs:
     """All runs of the dataset in folder `path`; see :meth:`Dataset.read`."""
     return Dataset(path).read()
+
+
+def has_runs(path: str | os.PathLike[str]) -> bool:
+    """Whether the folder holds files of runs; none is opened."""
+    return bool(parquet_files(Path(path) / "runs"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from jostle._files import distinct_files, parquet_batches, parquet_rows
 from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile
+from jostle.progress import Progress, no_progress
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import sort_inside_rows
 from jostle.runs._runs import Runs
@@ -39,7 +40,6 @@ _TYPES = {
     "count": np.dtype(np.int32),
     "corunner": np.dtype(np.int32),
 }
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class StoredRuns:
         progress: Progress | None = None,
     ) -> None:
         """path: the dataset's folder. seed: of what is held out. scratch: where the files go, the
-        system's temporary folder by default. progress: called with (rows read, rows in all).
+        system's temporary folder by default. progress: called with (rows read, rows in all, NaN).
 
         Raises UnreadableFile, BadRows naming file and row, NotEnoughRuns, NotPermitted for a full disk.
         A run_id that stands in two files is not noticed, as it is by read_runs.
@@ -104,7 +104,7 @@ class StoredRuns:
         except OSError as error:
             raise NotPermitted(f"no scratch folder: {error}", where=str(scratch)) from None
         try:
-            self._fill(files, seed, progress or (lambda *_: None))
+            self._fill(files, seed, progress or no_progress)
         except OSError as error:
             self.close()
             raise NotPermitted(
@@ -161,7 +161,7 @@ class StoredRuns:
                     held[number].append(runs.take(part == number).table)
                 _write(runs.take(part < 0), names, sinks)
                 done += table.num_rows
-                progress(done, total)
+                progress(done, total, np.nan)
             kept = self._give_back(held, names, sinks)
         workload_order, platform_order = (_ranks(known) for known in names)
         self.workload_names, self.platform_names = (tuple(sorted(known)) for known in names)
@@ -188,11 +188,11 @@ class StoredRuns:
             new_w = np.array([name not in names[0] for name in c.workload_names], bool)
             new_p = np.array([name not in names[1] for name in c.platform_names], bool)
             row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
-            strange = np.zeros(len(runs), bool)
+            unknown = np.zeros(len(runs), bool)
             if len(runs):
-                strange = new_w[c.workload] | new_p[c.platform]
-                strange |= np.bincount(row, new_w[c.corunner], len(runs)) > 0
-            back = np.isin(runs.window, runs.window[strange])
+                unknown = new_w[c.workload] | new_p[c.platform]
+                unknown |= np.bincount(row, new_w[c.corunner], len(runs)) > 0
+            back = np.isin(runs.window, runs.window[unknown])
             _write(runs.take(back), names, sinks)
             kept.append(runs.take(~back).table)
         return kept

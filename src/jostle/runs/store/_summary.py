@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -62,45 +62,39 @@ class RunsSummary:
 
     def to_json(self) -> dict[str, Any]:
         """The document `runs-summary/v1`."""
-        document: dict[str, Any] = {"schema": "runs-summary/v1"}
-        for name, value in vars(self).items():
-            if name == "corunners":
-                value = {str(number): count for number, count in value.items()}
-            if name == "suspicious":
-                value = {
-                    kind: {"count": s.count, "meaning": s.meaning, "run_ids": list(s.run_ids)}
-                    for kind, s in value.items()
-                }
-            document[name] = value
-        return document
+        corunners = {str(number): count for number, count in self.corunners.items()}
+        return {"schema": "runs-summary/v1", **asdict(self), "corunners": corunners}
 
 
 def summarise(runs: Runs) -> RunsSummary:
     """Counts, coverage, repeatability and suspicious values of the runs."""
     ok = runs.ok()
-    asked = ok.colocations
+    colocations = ok.colocations
     seconds = ok.runtime_seconds
-    alone = asked.number_of_corunners == 0
-    key = asked.platform.astype(np.int64) * (len(asked.workload_names) + 1) + asked.workload
+    alone = colocations.number_of_corunners == 0
+    key = (
+        colocations.platform.astype(np.int64) * (len(colocations.workload_names) + 1)
+        + colocations.workload
+    )
     cells, first = np.unique(key[alone], return_index=True)
-    workloads, platforms = len(asked.workload_names), len(asked.platform_names)
+    workloads, platforms = len(colocations.workload_names), len(colocations.platform_names)
     at = np.flatnonzero(alone)[first]
-    differences = _repeats(asked.group, ok.window, np.log(seconds))
+    differences = _repeats(colocations.group, ok.window, np.log(seconds))
     return RunsSummary(
         runs=len(runs),
         status=_counts(runs.table.column("status")),
         campaigns=_counts(ok.table.column("campaign")),
         corunners={
             int(number): int(count)
-            for number, count in enumerate(np.bincount(asked.number_of_corunners))
+            for number, count in enumerate(np.bincount(colocations.number_of_corunners))
             if count
         },
         workloads=workloads,
         platforms=platforms,
         solo_cells=len(cells),
         coverage_ratio=len(cells) / (workloads * platforms) if workloads else None,
-        connected_parts=_parts(asked.workload[at], asked.platform[at]),
-        colocations=len(np.unique(asked.group)),
+        connected_parts=_parts(colocations.workload[at], colocations.platform[at]),
+        colocations=len(np.unique(colocations.group)),
         windows=len(np.unique(ok.window)),
         shortest_seconds=float(seconds.min()) if len(seconds) else None,
         longest_seconds=float(seconds.max()) if len(seconds) else None,
@@ -151,15 +145,15 @@ def _parts(workload: np.ndarray, platform: np.ndarray) -> int:
 
 
 def _suspicious(ok: Runs, key: np.ndarray, alone: np.ndarray) -> dict[str, Suspicion]:
-    seconds, asked = ok.runtime_seconds, ok.colocations
+    seconds, colocations = ok.runtime_seconds, ok.colocations
     run_id = ok.table.column("run_id")
 
-    def said(rows: np.ndarray, meaning: str) -> Suspicion:
+    def suspicion(rows: np.ndarray, meaning: str) -> Suspicion:
         return Suspicion(len(rows), meaning, tuple(run_id.take(rows[:_EXAMPLES]).to_pylist()))
 
     none = np.zeros(0, np.int64)
     number = np.unique(seconds, return_inverse=True)[1].reshape(-1) if len(ok) else none
-    exact = asked.group * (len(ok) + 1) + number
+    exact = colocations.group * (len(ok) + 1) + number
     copies = _later(exact)
     others = np.setdiff1d(_later(number), copies, assume_unique=True)
 
@@ -169,28 +163,28 @@ def _suspicious(ok: Runs, key: np.ndarray, alone: np.ndarray) -> dict[str, Suspi
     faster = ~alone & (seconds < _FASTER * usual[key])
 
     log_usual = np.log(median)
-    base = len(asked.workload_names) + 1
+    base = len(colocations.workload_names) + 1
     residual = _polished(cells // base, cells % base, log_usual)
     off = np.zeros(len(usual))
     off[cells] = np.abs(residual)
     far = alone & (off[key] > math.log(_OFF_FIT))
     return {
-        "copies": said(
+        "copies": suspicion(
             copies,
             "the same co-location with the same runtime to the last digit as an earlier run: "
             "copied rows, or a clock that is too coarse",
         ),
-        "equal_runtimes": said(
+        "equal_runtimes": suspicion(
             others,
             "the same runtime to the last digit as an earlier run of another co-location: "
             "rounded, or a value filled in",
         ),
-        "faster_than_alone": said(
+        "faster_than_alone": suspicion(
             np.flatnonzero(faster),
             f"beside co-runners in less than {_FASTER} of the median runtime alone: "
             "a changed machine, or a name mixed up",
         ),
-        "far_from_fit": said(
+        "far_from_fit": suspicion(
             np.flatnonzero(far),
             f"alone, and more than {_OFF_FIT:g} times off what workload and platform suggest: "
             "a wrong unit, a program that ended early, or one so short that starting it is all",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from jostle._files import distinct_files, read_parquet, staged
+from jostle._files import distinct_files, parquet_files, read_parquet, staged
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.counters._counters import (
     SAMPLES,
@@ -68,6 +68,11 @@ def read_traces(path: str | os.PathLike[str]) -> Traces:
     ids = traced.column("run_id").combine_chunks()
     listed = samples.filter(_is_in(samples.column("run_id"), ids))
     return Traces(listed, traced, where=str(folder))
+
+
+def has_traces(path: str | os.PathLike[str]) -> bool:
+    """Whether the folder holds files of traces; none is opened."""
+    return bool(parquet_files(Path(path) / "traced_runs"))
 
 
 def _is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:

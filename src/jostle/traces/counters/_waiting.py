@@ -1,4 +1,4 @@
-"""A trace on the axis of the time in which its program had a core, for cores that strangers took at times.
+"""A trace on the axis of the time in which its program had a core, where other processes took it at times.
 
 A program on a core of its own waits only for those that are none of its co-runners: other processes of the
 host, and whoever records it, which has no core left when all are in use. What it waited is known to the

@@ -8,7 +8,6 @@ CDNA instruction set guides (registers allocated by wave on each SIMD).
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -217,8 +216,3 @@ def known_gpu(name: str) -> Gpu | None:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def warps_from_occupancy(gpu: Gpu, occupancy_ratio: float) -> int:
-    """Resident warps per PE at an occupancy, at least 1."""
-    return max(1, math.floor(gpu.warps_per_pe * occupancy_ratio + 1e-9))

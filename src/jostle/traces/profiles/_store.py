@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jostle._files import distinct_files, read_parquet, staged
+from jostle._files import distinct_files, parquet_files, read_parquet, staged
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.counters._counters import schema_of
 from jostle.traces.profiles._gpus import Gpu
@@ -99,6 +99,11 @@ def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
             run_id, mine[0]["workload"], part.take(pa.array(order)), gpus, notes, mine[0]["format"]
         )
     return found
+
+
+def has_profiles(path: str | os.PathLike[str]) -> bool:
+    """Whether the folder holds files of profiles; none is opened."""
+    return bool(parquet_files(Path(path) / "profiles"))
 
 
 def _gpu(head: dict[str, Any]) -> Gpu | None:
