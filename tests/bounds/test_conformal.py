@@ -164,13 +164,14 @@ def test_a_staged_bound_never_falls(seed: int, confidences: list[float]) -> None
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.lists(st.floats(0.01, 0.998), min_size=2, max_size=6))
 def test_bounds_grow_with_confidence(seed: int, confidences: list[float]) -> None:
+    """Also where a pool has too few runs from some confidence on and the pooled one takes over."""
     spread = {"a": 0.05, "b": 0.3}
     runs, more = (
-        make_runs(seed, {0: 120, 1: 80}, spread),
-        make_runs(seed + 1, {0: 150, 1: 60}, spread),
+        make_runs(seed, {0: 120, 1: 80, 2: 30}, spread),
+        make_runs(seed + 1, {0: 150, 1: 60, 2: 12, 3: 40}, spread),
     )
     calibration = Calibration.fit(Scaled(), runs, more)
-    asked_for = make_runs(seed + 2, {0: 20, 1: 20}).colocations
+    asked_for = make_runs(seed + 2, {0: 20, 1: 20, 2: 20, 3: 20}).colocations
     rising = [calibration.bound(Scaled(), asked_for, c).seconds for c in sorted(confidences)]
     for lower, higher in pairwise(rising):
         assert (lower <= higher).all()

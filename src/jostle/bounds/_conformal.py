@@ -44,15 +44,19 @@ class Pool:
     def n(self) -> int:
         return self.scores.shape[1]
 
-    def offsets(self, confidence: float) -> tuple[list[tuple[int, float]], int]:
+    def offsets(
+        self, confidence: float, *, largest: bool = False
+    ) -> tuple[list[tuple[int, float]], int]:
         """([(candidate, offset)] of the stages up to this confidence, rank of the last); the bound is the
-        largest of theirs. An offset is +inf where the rank exceeds n."""
+        largest of theirs. An offset is +inf where the rank exceeds n, or, with `largest`, the largest
+        score there is."""
         found: list[tuple[int, float]] = []
         rank = 0
         for stage, (place, until) in enumerate(zip(self.choice, self.until, strict=True)):
             asked = min(confidence, until)
             rank = rank_by_weight(self.cumulative[stage], self.total, asked)
-            found.append((place, float(self.scores[stage, rank - 1]) if rank <= self.n else np.inf))
+            at = min(rank, self.n) if largest else rank
+            found.append((place, float(self.scores[stage, at - 1]) if at <= self.n else np.inf))
             if confidence <= until:
                 break
         return found, rank
@@ -118,7 +122,9 @@ class Calibration:
             if rank > pool.n and d > 0 and POOLED in self.pools:
                 wide, parent, parent_rank = self._log_bound(POOLED, candidates, at, level)
                 if parent_rank <= parent.n:
-                    value, pool, rank = wide, parent, parent_rank
+                    # Never under what the own pool said at a lower confidence.
+                    most, *_ = self._log_bound(name, candidates, at, level, largest=True)
+                    value, pool, rank = np.maximum(wide, most), parent, parent_rank
                     outcome[at], pool_name[at] = "guaranteed_pooled", POOLED
             if rank > pool.n:
                 outcome[at] = "too_few_runs"
@@ -129,10 +135,16 @@ class Calibration:
         return Bounds(np.exp(log_bound), outcome, pool_name, count, rank_used, level)
 
     def _log_bound(
-        self, name: str, candidates: Candidates, at: np.ndarray, level: float
+        self,
+        name: str,
+        candidates: Candidates,
+        at: np.ndarray,
+        level: float,
+        *,
+        largest: bool = False,
     ) -> tuple[np.ndarray, Pool, int]:
         pool = self.pools[name]
-        offsets, rank = pool.offsets(level)
+        offsets, rank = pool.offsets(level, largest=largest)
         value = np.full(len(at), -np.inf)
         for place, offset in offsets:
             stage = candidates.centre[place, at] + candidates.scale[place, at] * offset

@@ -1,0 +1,100 @@
+"""The contract suite on Jostle's own methods, and that it finds what is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pytest
+
+from jostle.bounds import Candidates
+from jostle.factorization import Factorization
+from jostle.methods import (
+    ContractBroken,
+    Data,
+    FromCounts,
+    Method,
+    Prepared,
+    RunCounts,
+    check,
+    method_named,
+    method_names,
+)
+from jostle.runs import Colocations, Runs
+from jostle.slowdown import Slowdown
+
+ON_RUNS: dict[str, Method] = {
+    "factorization": Factorization(rank=8, hidden=16, steps=60),
+    "factorization, paper form": Factorization(form="paper", rank=8, hidden=16, steps=60),
+    "slowdown": Slowdown(rank=2, members=2, steps=30, penalty=0.01, here=0.5),
+    "slowdown, extra time": Slowdown(target="extra", rank=2, members=1, steps=30, here=0.5),
+}
+
+
+@pytest.mark.parametrize("method", ON_RUNS.values(), ids=ON_RUNS.keys())
+def test_methods_that_learn_from_runs(method: Method, runs: Runs) -> None:
+    assert len(check(method, runs)) >= 16
+
+
+def test_every_installed_method_is_found() -> None:
+    for name in method_names():
+        assert method_named(name).name == name
+
+
+class Median(FromCounts):
+    """What Broken has learned: one median."""
+
+    notes = ()
+
+    def __init__(self, seconds: float, counts: RunCounts, is_shifting: bool) -> None:
+        self.seconds, self.counts, self.is_shifting = seconds, counts, is_shifting
+        self.workload_names, self.platform_names = counts.workload_names, counts.platform_names
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        asked.codes_in(self.workload_names, self.platform_names)
+        place = np.arange(len(asked)) if self.is_shifting else np.zeros(len(asked))
+        return self.seconds * (1 + place)
+
+    def candidates(self, asked: Colocations) -> Candidates:
+        return Candidates.one_way(self.predict(asked))
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays, document = self.counts.to_arrays()
+        return arrays, document | {"seconds": self.seconds, "is_shifting": self.is_shifting}
+
+
+@dataclass(frozen=True)
+class Broken:
+    """One median for all, which does not hold all that a method should, in a way that is chosen."""
+
+    how: Annotated[str, "What is broken: nothing, order, seed, restore or inputs."] = "nothing"
+
+    name: ClassVar[str] = "broken"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+
+    def prepare(self, data: Data) -> Prepared:
+        return Prepared.of(data)
+
+    def fit(self, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> Median:
+        runs = prepared.together() if self.how != "leak" else prepared.data.runs_in_memory
+        noise = np.random.default_rng().random() if self.how == "seed" else 0.0
+        seconds = float(np.mean(runs.runtime_seconds)) + noise
+        return Median(seconds, RunCounts.of(runs), self.how == "order")
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Median:
+        counts = RunCounts.from_arrays(arrays, document)
+        return Median(document["seconds"] * 2, counts, document["is_shifting"])
+
+
+def test_the_suite_finds_what_is_broken(runs: Runs) -> None:
+    for how, part in {
+        "order": "order of rows does not matter",
+        "seed": "the same seed gives the same answers",
+        "leak": "rows held out change no answer",
+        "nothing": "a fresh process answers from what was saved",  # doubled by restore
+    }.items():
+        with pytest.raises(ContractBroken, match=part):
+            check(Broken(how), runs)

@@ -1,0 +1,71 @@
+"""One way in: Data from a folder, from runs, from traces; and what is held out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.errors import NotEnoughRuns, UsageError
+from jostle.methods import Data, Prepared, hold_out, without_inputs
+from jostle.runs import Dataset, Runs
+from jostle.slowdown import Slowdown
+
+
+def test_a_folder_is_read_when_asked(runs: Runs, tmp_path: Path) -> None:
+    data = jostle.read(tmp_path / "d")  # nothing there yet, and nothing read
+    assert data.version is None
+    assert not data.has_runs
+    Dataset(tmp_path / "d").write(runs)
+    again = jostle.read(tmp_path / "d")
+    assert again.has_runs
+    assert len(again.runs) == len(runs)
+    assert again.version == Dataset(tmp_path / "d").version()
+    assert again.features[0] is not None
+    assert again.runs is again.runs
+    fitted = jostle.fit(tmp_path / "d", Slowdown(members=1, steps=5, penalty=0.01, here=0.5))
+    same = jostle.fit(again, Slowdown(members=1, steps=5, penalty=0.01, here=0.5))
+    assert np.array_equal(fitted.predict(runs.colocations), same.predict(runs.colocations))
+
+
+def test_what_is_no_data_is_said() -> None:
+    with pytest.raises(UsageError, match="data cannot be a int"):
+        Data.of(3)
+    with pytest.raises(NotEnoughRuns, match="no traces in the data"):
+        _ = Data().traces
+
+
+def test_inputs_are_never_held_out(runs: Runs) -> None:
+    on_p0 = np.array(runs.table.column("platform").to_pylist()) == "p0"
+    prepared = Prepared.of(Data(runs), inputs=on_p0)
+    held = hold_out(prepared, 0, "window")
+    for part in (held.validation, held.calibration):
+        assert len(part)
+        assert "p0" not in part.table.column("platform").to_pylist()
+    assert held.learn.inputs.sum() == on_p0.sum()
+
+
+def test_a_caller_cannot_calibrate_on_inputs(runs: Runs) -> None:
+    class OnPlatform(Slowdown):
+        def prepare(self, data: Data) -> Prepared:
+            every = data.runs_in_memory
+            place = np.array(every.table.column("platform").to_pylist()) == "p0"
+            return Prepared.of(data, every, inputs=place)
+
+    method = OnPlatform(members=1, steps=5, penalty=0.01, here=0.5)
+    prepared = method.prepare(Data(runs))
+    left = without_inputs(method, prepared, runs)
+    assert set(left.table.column("platform").to_pylist()) == {"p1", "p2"}
+    model = jostle.fit(runs, method, validation=runs.take([]), calibration=runs)
+    assert model.metadata["runs"]["calibration"] == len(left)
+
+
+def test_runs_that_failed_are_never_learned_from(runs: Runs) -> None:
+    columns = {name: runs.table.column(name) for name in ("workload", "platform", "corunners")}
+    status = ["ok"] * (len(runs) - 1) + ["failed"]
+    seconds = runs.runtime_seconds.copy()
+    seconds[-1] = np.nan
+    some = Runs.from_columns(**columns, runtime_seconds=seconds, status=status)
+    assert len(Prepared.of(Data(some)).in_memory) == len(runs) - 1
