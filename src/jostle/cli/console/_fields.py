@@ -11,9 +11,6 @@ Json = Annotated[bool, "Print one JSON document."]
 Model = Annotated[Path, "The model: a folder written by jostle fit.", Positional()]
 DatasetOutput = Annotated[Path, "The dataset: a folder, made if need be.", Short("-o")]
 Confidence = Annotated[float, "How sure the bound is, under 1.", Short("-c")]
-Workload = Annotated[str, "What runs.", Short("-w")]
-Platform = Annotated[str | None, "Where.  [default: the model's only one]", Short("-p")]
-Beside = Annotated[tuple[str, ...], "A co-runner; repeat for more.  [default: alone]", Short("-b")]
 Device = Annotated[
     str | None, "What the platform is called after the engine.  [default: from the CPU]"
 ]

@@ -2,90 +2,77 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle.cli.console import duration, print_json, print_table, say
-from jostle.cli.models._predict import one_colocation
+from jostle._options import Short
+from jostle._report import Report, Table
+from jostle.cli.console import command_of, duration, show
+from jostle.cli.console._fields import Json
+from jostle.cli.models._questions import AboutOne, one_colocation
 
 if TYPE_CHECKING:
     from jostle.bounds import Bounds
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("explain")(explain)
-
-
-def explain(
-    model: Annotated[Path, typer.Argument(help="The model: a folder written by jostle fit.")],
-    workload: Annotated[str, typer.Option("--workload", "-w", help="What runs.")],
-    platform: Annotated[
-        str | None,
-        typer.Option("--platform", "-p", help="Where.  [default: the model's only one]"),
-    ] = None,
-    beside: Annotated[
-        list[str] | None,
-        typer.Option("--beside", "-b", help="A co-runner; repeat for more.  [default: alone]"),
-    ] = None,
-    dataset: Annotated[
-        Path | None,
-        typer.Option("--dataset", "-d", help="The runs it was fitted on, to count the evidence."),
-    ] = None,
-    confidence: Annotated[
-        float, typer.Option("--confidence", "-c", help="How sure the bound is, under 1.")
-    ] = DEFAULT_CONFIDENCE,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExplainCommand(AboutOne):
     """Take one prediction apart, as far as its method can: what it is made of, what is near, or what was
     asked on the way; and what stands behind the prediction and its bound."""
+
+    workload: Annotated[str, "What runs.", Short("-w")]
+    dataset: Annotated[
+        Path | None, "The runs it was fitted on, to count the evidence.", Short("-d")
+    ] = None
+    json_: Json = False
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("explain")(command_of(ExplainCommand, explain))
+
+
+def explain(asked: ExplainCommand) -> None:
+    """Print what the method says of the prediction, and what stands behind the bound."""
     from jostle.errors import UsageError
     from jostle.methods import Explains
     from jostle.models import load
     from jostle.runs import read_runs
 
-    fitted = load(model)
-    predictor = fitted.predictor
+    model = load(asked.model)
+    predictor = model.predictor
     if not isinstance(predictor, Explains):
-        raise UsageError(f"a model of the method {fitted.metadata['method']} cannot be explained")
-    asked = one_colocation(predictor, workload, platform, beside or [])
-    bounds = fitted.bound(asked, confidence)
-    runs = None if dataset is None else read_runs(dataset)
-    report = predictor.explain(asked, runs=runs)
-    counts = fitted.metadata.get("runs", {})
-    if json_:
-        print_json({**report.document, "model_runs": counts, **_of_bound(bounds)})
-        return
-    for part in report.tables:
-        if isinstance(part, str):
-            say(part)
-        else:
-            print_table(part.columns, part.rows, part.right, part.title)
-        say()
+        raise UsageError(f"a model of the method {model.metadata['method']} cannot be explained")
+    question = one_colocation(predictor, asked.workload, asked.platform, asked.beside)
+    bound = _of_bound(model.bound(question, asked.confidence))
+    runs = None if asked.dataset is None else read_runs(asked.dataset)
+    found = predictor.explain(question, runs=runs)
+    counts = model.metadata.get("runs", {})
+    parts: list[Table | str] = []
+    for part in found.tables:
+        parts += [part, ""]
     if runs is None:
-        say(
-            f"fitted on {counts.get('fitted')} runs; give --dataset to count those behind this answer\n"
-        )
-    _print_bound(_of_bound(bounds)["bound"])
+        text = f"fitted on {counts.get('fitted')} runs; give --dataset to count those behind this answer"
+        parts += [text, ""]
+    document = {**found.document, "model_runs": counts, "bound": bound}
+    show(Report(document, [*parts, *_lines(bound)]), asked.json_)
 
 
 def _of_bound(bounds: Bounds) -> dict[str, Any]:
     return {
-        "bound": {
-            "confidence": bounds.confidence,
-            "seconds": float(bounds.seconds[0]),
-            "outcome": str(bounds.outcome[0]),
-            "pool": str(bounds.pool[0]),
-            "calibration_runs": int(bounds.n[0]),
-            "rank": int(bounds.rank[0]),
-        }
+        "confidence": bounds.confidence,
+        "seconds": float(bounds.seconds[0]),
+        "outcome": str(bounds.outcome[0]),
+        "pool": str(bounds.pool[0]),
+        "calibration_runs": int(bounds.n[0]),
+        "rank": int(bounds.rank[0]),
     }
 
 
-def _print_bound(bound: dict[str, Any]) -> None:
+def _lines(bound: dict[str, Any]) -> list[str]:
     from jostle.bounds import OUTCOMES
 
     at_most = (
@@ -96,5 +83,7 @@ def _print_bound(bound: dict[str, Any]) -> None:
         if bound["calibration_runs"]
         else f"no pool {bound['pool']!r}"
     )
-    say(f"{at_most} with confidence {bound['confidence']:g} ({pool})")
-    say(f"{bound['outcome']}: {OUTCOMES[bound['outcome']]}")
+    return [
+        f"{at_most} with confidence {bound['confidence']:g} ({pool})",
+        f"{bound['outcome']}: {OUTCOMES[bound['outcome']]}",
+    ]

@@ -1,0 +1,73 @@
+"""What a model is asked about: one co-location by options, or many from a CSV file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle._options import Short
+from jostle.cli.console._fields import Confidence, Model
+
+if TYPE_CHECKING:
+    from jostle.runs import Colocations
+
+
+@dataclass(frozen=True, kw_only=True)
+class AboutOne:
+    """Options of commands that ask a model about one co-location."""
+
+    model: Model
+    platform: Annotated[str | None, "Where.  [default: the model's only one]", Short("-p")] = None
+    beside: Annotated[
+        tuple[str, ...], "A co-runner; repeat for more.  [default: alone]", Short("-b")
+    ] = ()
+    confidence: Confidence = DEFAULT_CONFIDENCE
+
+
+def one_colocation(
+    predictor: Any, workload: str, platform: str | None, beside: Sequence[str]
+) -> Colocations:
+    """What is asked about. Raises UsageError where no platform is named and the model answers on several."""
+    from jostle.errors import UsageError
+    from jostle.methods import HasInputPlatforms
+    from jostle.runs import Colocations
+
+    names = predictor.platform_names
+    inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
+    known = [name for name in names if name not in inputs]
+    if platform is None and len(known) != 1:
+        few = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
+        raise UsageError(f"say --platform: the model knows {len(known)} ({few})")
+    return Colocations.from_columns(
+        workload=[workload], platform=[platform or known[0]], corunners=[beside]
+    )
+
+
+def colocations_of(source: str) -> Colocations:
+    """The rows of a CSV file; `-` is standard input."""
+    import csv
+
+    from jostle.errors import BadRows, UnreadableFile
+    from jostle.runs import Colocations
+
+    where = "standard input" if source == "-" else source
+    try:
+        if source == "-":
+            rows = list(csv.DictReader(sys.stdin))
+        else:
+            with open(source, newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UnreadableFile(f"not a readable CSV file: {error}", where=where) from None
+    for line, row in enumerate(rows, start=2):
+        for column in ("workload", "platform"):
+            if not row.get(column):
+                raise BadRows(f"line {line} has no {column}", where=where)
+    return Colocations.from_columns(
+        workload=[row["workload"] for row in rows],
+        platform=[row["platform"] for row in rows],
+        corunners=[[n for n in (row.get("corunners") or "").split(";") if n] for row in rows],
+    )
