@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import BadData, UnreadableFile, UsageError
-from jostle.traces import Profile, Recording, Traces, read_any, read_profile, reader_names
+from jostle.traces import Profile, RecordedRun, Traces, read_any, read_profile, reader_names
 from tests.packages import install
 
 CODE = """
@@ -67,7 +67,7 @@ def test_what_two_packages_offer_or_cannot_be_loaded(
 def test_counter_samples_by_their_content(tmp_path: Path, line: str) -> None:
     path = tmp_path / "lu.perf"
     path.write_text("# started on Monday\n\n" * line.startswith("0") + line)
-    found = read_any(path, Recording(platform="pi"))
+    found = read_any(path, RecordedRun(platform="pi"))
     assert isinstance(found, Traces)
     (trace,) = found
     assert (trace.run_id, trace.workload, trace.platform) == ("lu", "lu", "pi")

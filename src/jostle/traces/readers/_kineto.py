@@ -20,7 +20,7 @@ from typing import Any
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import GPUS, Gpu, known_gpu, register_rules
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
-from jostle.traces.readers._recording import Recording, text_of
+from jostle.traces.readers._recorded import RecordedRun, text_of
 
 name = "kineto"
 _CHUNK = 1 << 20
@@ -36,7 +36,7 @@ def sniff(head: bytes, path: Path) -> bool:
     return text[:1] in ("{", "[") and '"counter-value"' not in text
 
 
-def read(path: Path, recording: Recording) -> Profile:
+def read(path: Path, recording: RecordedRun) -> Profile:
     """Raises UnreadableFile for a truncated or foreign file, BadData for one without GPU tasks."""
     where = str(path)
     try:
@@ -53,7 +53,7 @@ def read(path: Path, recording: Recording) -> Profile:
         ) from None
 
 
-def _read(text: _Json, where: str, recording: Recording) -> Profile:
+def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
     builder = TaskBuilder(recording.run_id, where)
     gpus: dict[int, Gpu | None] = {}
     left_out = unshaped = 0

@@ -16,7 +16,7 @@ from typing import Any
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, known_gpu, register_rules
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
-from jostle.traces.readers._recording import Recording
+from jostle.traces.readers._recorded import RecordedRun
 
 name = "nsys"
 _MAGIC = b"SQLite format 3\x00"
@@ -33,7 +33,7 @@ def sniff(head: bytes, path: Path) -> bool:
     return head.startswith(_MAGIC)
 
 
-def read(path: Path, recording: Recording) -> Profile:
+def read(path: Path, recording: RecordedRun) -> Profile:
     """Raises UnreadableFile for a truncated or foreign database, BadData for one without GPU tasks."""
     where = str(path)
     _whole(path)
@@ -69,7 +69,7 @@ def _whole(path: Path) -> None:
         )
 
 
-def _read(base: sqlite3.Connection, where: str, recording: Recording) -> Profile:
+def _read(base: sqlite3.Connection, where: str, recording: RecordedRun) -> Profile:
     tables = {
         name: {row[1] for row in base.execute(f'pragma table_info("{name}")')}
         for (name,) in base.execute("select name from sqlite_master where type = 'table'")

@@ -15,7 +15,7 @@ from jostle.errors import UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, known_gpu
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
 from jostle.traces.readers._lines import bad_line, csv_lines, require_width
-from jostle.traces.readers._recording import Recording, text_of
+from jostle.traces.readers._recorded import RecordedRun, text_of
 
 name = "nvprof"
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "µs": 1e-6}
@@ -30,7 +30,7 @@ def sniff(head: bytes, path: Path) -> bool:
     return text.startswith("==") or ('"Start"' in text and "Duration" in text)
 
 
-def read(path: Path, recording: Recording) -> Profile:
+def read(path: Path, recording: RecordedRun) -> Profile:
     """Raises UnreadableFile for a foreign or truncated file, BadRows for a row that cannot be read."""
     where = str(path)
     lines = csv_lines(path)
@@ -41,7 +41,7 @@ def read(path: Path, recording: Recording) -> Profile:
     skipped = 0
     for number, cells in lines:
         require_width(cells, columns, number, where)
-        row = _Row(dict(zip(columns, cells, strict=True)), units, number, where)
+        row = _NvprofRow(dict(zip(columns, cells, strict=True)), units, number, where)
         start, duration = row.value("Start", _SECONDS), row.value("Duration", _SECONDS)
         if start is None or duration is None:
             raise bad_line(number, " has no times", where)
@@ -80,7 +80,7 @@ def _header(lines: Iterator[tuple[int, list[str]]], where: str) -> tuple[list[st
 
 
 @dataclass(frozen=True)
-class _Row:
+class _NvprofRow:
     cell: dict[str, str]
     unit: dict[str, str]
     number: int
@@ -99,7 +99,7 @@ class _Row:
             raise bad_line(self.number, problem, self.where, _AGAIN) from None
 
 
-def _task(row: _Row) -> tuple[str | None, dict[str, Any]]:
+def _task(row: _NvprofRow) -> tuple[str | None, dict[str, Any]]:
     """(kind, further columns); None for a copy that does not touch the device's link or memory."""
     label = row.cell["Name"]
     if label.startswith("[CUDA memcpy"):

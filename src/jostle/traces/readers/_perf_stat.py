@@ -22,7 +22,7 @@ import numpy as np
 
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.counters._counters import Trace, Traces
-from jostle.traces.readers._recording import Recording, text_of
+from jostle.traces.readers._recorded import RecordedRun, text_of
 
 name = "perf"
 _SCALES = {"": (1.0, ""), "msec": (1e6, "_ns"), "ns": (1.0, "_ns"), "Bytes": (1.0, "_bytes")}
@@ -52,7 +52,7 @@ def sniff(head: bytes, path: Path) -> bool:
     return True
 
 
-def read(path: Path, recording: Recording) -> Traces:
+def read(path: Path, recording: RecordedRun) -> Traces:
     """As read_perf_stat. Raises BadData where the recording names no platform."""
     if not recording.platform:
         raise BadData(

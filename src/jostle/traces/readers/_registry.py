@@ -19,7 +19,7 @@ from jostle.errors import BadData, UnreadableFile
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._gpus import Gpu, gpu_named
 from jostle.traces.profiles._tasks import Profile
-from jostle.traces.readers._recording import Recording
+from jostle.traces.readers._recorded import RecordedRun
 
 GROUP = "jostle.trace_readers"
 _HEAD = 65536  # bytes that a reader is shown to tell whether a file is its own
@@ -36,7 +36,7 @@ class TraceReader(Protocol):
         the file is packed by gzip."""
         ...
 
-    def read(self, path: Path, recording: Recording) -> Profile | Traces:
+    def read(self, path: Path, recording: RecordedRun) -> Profile | Traces:
         """Tasks of an accelerator, or counter samples. recording: with a workload and a run_id.
 
         Raises UnreadableFile for a foreign or truncated file, BadData for one without anything to keep.
@@ -50,14 +50,14 @@ def reader_names() -> tuple[str, ...]:
 
 
 def read_any(
-    path: str | os.PathLike[str], recording: Recording | None = None, *, format: str | None = None
+    path: str | os.PathLike[str], recording: RecordedRun | None = None, *, format: str | None = None
 ) -> Profile | Traces:
     """What another tool recorded, by the reader that knows the file, or that `format` names.
 
     Raises UnreadableFile for a missing, empty, truncated or foreign file, BadData for one that holds nothing
     to keep and for an unknown format.
     """
-    path, recording = Path(path), recording or Recording()
+    path, recording = Path(path), recording or RecordedRun()
     if format is not None and format not in reader_names():
         known = ", ".join(reader_names())
         raise BadData(f"format {format!r} is none of {known}", where=str(path))
@@ -83,7 +83,7 @@ def read_profile(
     """
     if isinstance(gpu, str):
         gpu = gpu_named(gpu)
-    found = read_any(path, Recording(workload or "", run_id or "", gpu), format=format)
+    found = read_any(path, RecordedRun(workload or "", run_id or "", gpu), format=format)
     if not isinstance(found, Profile):
         raise BadData("it holds counter samples and no tasks of an accelerator", where=str(path))
     return found

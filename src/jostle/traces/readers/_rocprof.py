@@ -13,7 +13,7 @@ from jostle.errors import UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, amd_gpu, known_gpu
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
 from jostle.traces.readers._lines import bad_line, csv_lines, require_width
-from jostle.traces.readers._recording import Recording, text_of
+from jostle.traces.readers._recorded import RecordedRun, text_of
 
 name = "rocprof"
 _COPIES = {"hosttodevice": "htod", "devicetohost": "dtoh", "devicetodevice": "dtod"}
@@ -25,7 +25,7 @@ def sniff(head: bytes, path: Path) -> bool:
     return any(column in first for column in ("kernel_name", "kernelname", "start_timestamp"))
 
 
-def read(path: Path, recording: Recording) -> Profile:
+def read(path: Path, recording: RecordedRun) -> Profile:
     """The device of all rows is by default what sysinfo.csv in the same folder says.
 
     Raises UnreadableFile for a file without times, BadRows for a row that cannot be read.
@@ -43,7 +43,7 @@ def read(path: Path, recording: Recording) -> Profile:
     builder = TaskBuilder(recording.run_id, where)
     for number, cells in lines:
         require_width(cells, columns, number, where)
-        _add(builder, _Row(cells, at, number, where))
+        _add(builder, _RocprofRow(cells, at, number, where))
     hardware = {0: recording.gpu or _sysinfo(path.with_name("sysinfo.csv"))}
     return builder.profile(recording.workload, hardware, (), name)
 
@@ -53,7 +53,7 @@ _ENDS = {"endtimestamp", "endns"}
 
 
 @dataclass(frozen=True)
-class _Row:
+class _RocprofRow:
     """The cells of a line by the plain names of their columns, of which there are several spellings."""
 
     cells: list[str]
@@ -76,7 +76,7 @@ class _Row:
             raise bad_line(self.number, f": {cell!r} is not a number", self.where) from None
 
 
-def _add(builder: TaskBuilder, row: _Row) -> None:
+def _add(builder: TaskBuilder, row: _RocprofRow) -> None:
     """Adds the task, unless it is a copy that does not touch the device's link or memory."""
     start, end = row.whole("starttimestamp", "beginns"), row.whole("endtimestamp", "endns")
     if start is None or end is None:
@@ -103,7 +103,7 @@ def _add(builder: TaskBuilder, row: _Row) -> None:
     )
 
 
-def _shape(row: _Row) -> tuple[int | None, int | None]:
+def _shape(row: _RocprofRow) -> tuple[int | None, int | None]:
     """(blocks, threads per block)"""
     items, threads = row.whole("gridsize", "grd"), row.whole("workgroupsize", "wgr")
     if items and threads:

@@ -8,7 +8,7 @@ from jostle.traces.profiles._gpus import Gpu
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedRun:
     """What a file may not say itself. workload, run_id: what ran and the run's name; empty, they come from
     the file's name. gpu: the device, instead of what the file says of it. The others are of traces:
     platform, co-runners, what runs recorded together share, and seconds of the whole run where it had ended.
