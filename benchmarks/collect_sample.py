@@ -21,6 +21,7 @@ import pyarrow.compute
 
 from jostle.measure import (
     Campaign,
+    MeasureOptions,
     Tolerance,
     check_machine,
     find_workloads,
@@ -79,7 +80,10 @@ def collect(
                 print(f"{now.done} of {now.total}, {left}", file=sys.stderr)
 
         summary = measure(
-            campaign, build, time_budget_seconds=left, tolerance=tolerance, progress=say
+            campaign,
+            build,
+            MeasureOptions(time_budget_seconds=left, tolerance=tolerance or Tolerance()),
+            progress=say,
         )
         # Where it was kept is nobody's business.
         found.append({k: v for k, v in summary.to_json().items() if k != "dataset"})

@@ -25,7 +25,7 @@ from typing import Any
 
 from collect_sample import export
 
-from jostle.measure import Campaign, Tolerance, check_machine, measure
+from jostle.measure import Campaign, MeasureOptions, Tolerance, check_machine, measure
 from jostle.runs import Dataset
 
 KERNELS = ("sift", "disparity", "tracking", "faces", "harris", "sobel", "wavelet", "dct", "fir")
@@ -55,7 +55,11 @@ def record(build: Path, budget_seconds: float, bags: int, tolerance: Tolerance |
         print(f"warning: {disturbance}", file=sys.stderr)
     for campaign in campaigns(bags):
         left = max(0.0, budget_seconds - (time.monotonic() - began))
-        summary = measure(campaign, build, time_budget_seconds=left, tolerance=tolerance)
+        summary = measure(
+            campaign,
+            build,
+            MeasureOptions(time_budget_seconds=left, tolerance=tolerance or Tolerance()),
+        )
         print(json.dumps(summary.to_json()), file=sys.stderr)
 
 

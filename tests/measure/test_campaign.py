@@ -156,10 +156,10 @@ def test_one_process_at_a_time_measures_a_campaign(tmp_path: Path) -> None:
 def test_rows_are_judged_once_more_before_they_become_a_file(tmp_path: Path) -> None:
     written: list[dict] = []
 
-    def judge(rows: list[dict]) -> list[dict]:
+    def assess(rows: list[dict]) -> list[dict]:
         return [{**row, "x": -1} for row in rows]
 
-    journal = Journal(tmp_path, "c", write=written.extend, judge=judge, known=set)
+    journal = Journal(tmp_path, "c", write=written.extend, assess=assess, known=set)
     journal.append([row("a")])
     assert b"1.5" in (tmp_path / "journal" / "c.jsonl").read_bytes()
     journal.close()

@@ -10,16 +10,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jostle.errors import NotPermitted
-from jostle.measure import Tolerance, command_workload, measure_fleet
+from jostle.measure import FleetOptions, MeasureOptions, Tolerance, command_workload, measure_fleet
 from jostle.measure.campaign._fleet import _Fleet, _Task, _Worker
-from jostle.measure.campaign._session import Options
 from jostle.measure.campaign._worker import _unpacked, pack
 from jostle.measure.slots._slots import child_environment
 from jostle.runs import Dataset
@@ -123,10 +122,9 @@ class Watched:
                 cluster.address,
                 dataset,
                 {**SETTINGS, "sets": options.pop("sets")},
-                tolerance=Tolerance.anything(),
-                timeout_seconds=2,
+                MeasureOptions(tolerance=Tolerance.anything(), timeout_seconds=2),
+                fleet=FleetOptions(**options),
                 progress=self.said.append,
-                **options,
             )
         except BaseException as error:
             self.error = error
@@ -266,12 +264,11 @@ def test_a_worker_that_dies_before_its_result_is_fetched_is_given_up(tmp_path: P
         def cancel(self) -> None:
             self.cancelled = True
 
-    with ExitStack() as stack:
-        options = Options(None, 3, 2.0, Tolerance())
-        fleet = _Fleet(None, tmp_path, {}, options, None, time.monotonic, stack)
-        future = Gone()
-        worker = _Worker("tcp://one", "one", task=_Task(future, deadline=float("inf")))
-        fleet._look_at(worker)
+    options = MeasureOptions(timeout_seconds=2.0)
+    fleet = _Fleet(None, tmp_path, {}, options, FleetOptions(), None, time.monotonic)
+    future = Gone()
+    worker = _Worker("tcp://one", "one", task=_Task(future, deadline=float("inf")))
+    fleet._look_at(worker)
     assert worker.task is None
     assert future.cancelled
     assert 2 < future.waited < 120
@@ -279,7 +276,9 @@ def test_a_worker_that_dies_before_its_result_is_fetched_is_given_up(tmp_path: P
 
 def test_without_a_scheduler_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(NotPermitted, match="no Dask scheduler answers"):
-        measure_fleet("tcp://127.0.0.1:9", tmp_path, SETTINGS, patience_seconds=0.5)
+        measure_fleet(
+            "tcp://127.0.0.1:9", tmp_path, SETTINGS, fleet=FleetOptions(patience_seconds=0.5)
+        )
 
 
 def test_modules_travel_as_bytes_and_commands_as_words(make_workload) -> None:

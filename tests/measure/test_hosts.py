@@ -18,6 +18,7 @@ import wasmtime
 from jostle.errors import BadData, NotPermitted, UnreadableFile, UsageError
 from jostle.measure import (
     Campaign,
+    MeasureOptions,
     Tolerance,
     TraceOptions,
     Workload,
@@ -68,7 +69,7 @@ def test_a_command_is_measured_with_its_own_cpu_time(tmp_path: Path, anything) -
         window_seconds=0.3,
         device="here",
     )
-    summary = measure(campaign, tmp_path, tolerance=anything)
+    summary = measure(campaign, tmp_path, MeasureOptions(tolerance=anything))
     assert (summary.ok, summary.finished, summary.warnings) == (summary.planned, True, ())
     found = rows(tmp_path)
     assert {row["platform"] for row in found} == {"native:here"}
@@ -94,7 +95,7 @@ def test_a_command_that_fails_says_why(tmp_path: Path, anything, code: str, said
     bad = command_workload([PYTHON, "-S", "-c", code], "bad")
     campaign = Campaign(workloads=[bad], solo_repeats=1, sets=0, device="here")
     assert campaign.engine_names == ("native",)
-    assert measure(campaign, tmp_path, tolerance=anything).failed == 1
+    assert measure(campaign, tmp_path, MeasureOptions(tolerance=anything)).failed == 1
     assert rows(tmp_path)[0]["reason"] == said
 
 
@@ -102,7 +103,10 @@ def test_a_command_that_hangs_is_killed_with_its_slot(tmp_path: Path, anything) 
     mark = f"jostle-{os.getpid()}-{time.monotonic_ns()}"
     hang = command_workload([PYTHON, "-S", "-c", "import time; time.sleep(99)", mark], "hang")
     campaign = Campaign(workloads=[hang], solo_repeats=1, sets=0, window_seconds=0.05, device="d")
-    assert measure(campaign, tmp_path, tolerance=anything, timeout_seconds=0.5).timeout == 1
+    assert (
+        measure(campaign, tmp_path, MeasureOptions(tolerance=anything, timeout_seconds=0.5)).timeout
+        == 1
+    )
     until = time.monotonic() + 5
     while time.monotonic() < until and mark in processes():
         time.sleep(0.05)
@@ -140,7 +144,7 @@ def test_a_wasi_program_is_run_to_its_end_over_and_over(tmp_path: Path, anything
         window_seconds=0.05,
         device="here",
     )
-    summary = measure(campaign, tmp_path / "data", tolerance=anything)
+    summary = measure(campaign, tmp_path / "data", MeasureOptions(tolerance=anything))
     assert (summary.ok, summary.warnings) == (6, ())
     features = Dataset(tmp_path / "data").read().workload_features
     assert features is not None
@@ -157,7 +161,7 @@ def test_a_wasi_program_that_ends_badly_fails(tmp_path: Path, anything) -> None:
     fine = module_workload(wasi_module(tmp_path, "zero", f"{LOOP} (call $exit (i32.const 0))"))
     assert count_opcodes(fine).instructions > 20000
     campaign = Campaign(workloads=[one], engines=["speed"], solo_repeats=1, sets=0, device="here")
-    assert measure(campaign, tmp_path / "data", tolerance=anything).failed == 1
+    assert measure(campaign, tmp_path / "data", MeasureOptions(tolerance=anything)).failed == 1
     assert rows(tmp_path / "data")[0]["reason"] == "it ended with exit code 3"
 
 
@@ -196,7 +200,7 @@ def test_other_engines_are_measured(tmp_path: Path, quick, anything, engine: str
     if engine not in available_engines():
         pytest.skip(f"{engine} is not here, or does not work")
     campaign = quick(engines=[engine], sets=2)
-    summary = measure(campaign, tmp_path, tolerance=anything)
+    summary = measure(campaign, tmp_path, MeasureOptions(tolerance=anything))
     assert (summary.ok, summary.finished) == (4, True)
     (platform,) = Dataset(tmp_path).read().platform_features.to_pylist()  # pyright: ignore
     assert platform["platform"] == f"{engine}:here"
@@ -233,7 +237,7 @@ def test_what_is_no_variant_is_refused(text: str) -> None:
 
 def test_variants_are_platforms_of_their_own(tmp_path: Path, quick, anything) -> None:
     campaign = quick(engines=["speed", "speed@nice=7", "speed@cpus=1"], sets=6)
-    measure(campaign, tmp_path, tolerance=anything)
+    measure(campaign, tmp_path, MeasureOptions(tolerance=anything))
     features = Dataset(tmp_path).read().platform_features
     assert features is not None
     found = {row["platform"]: row for row in features.to_pylist()}
@@ -262,7 +266,7 @@ def test_a_quota_halves_the_speed_and_leaves_no_group_behind(tmp_path: Path, qui
         window_seconds=0.2,
     )
     try:
-        summary = measure(campaign, tmp_path, tolerance=tolerance)
+        summary = measure(campaign, tmp_path, MeasureOptions(tolerance=tolerance))
     except NotPermitted as error:
         pytest.skip(f"control groups cannot be made here: {error}")
     assert summary.ok == 6
@@ -317,15 +321,15 @@ def test_a_full_disk_leaves_a_readable_dataset(tmp_path: Path, quick, anything) 
     if not done or done.returncode:
         pytest.skip("a small disk cannot be mounted here: this needs root")
     try:
-        measure(quick(sets=2), disk / "data", tolerance=anything)
+        measure(quick(sets=2), disk / "data", MeasureOptions(tolerance=anything))
         before = rows(disk / "data")
         free = os.statvfs(disk)
         (disk / "ballast").write_bytes(bytes(free.f_bavail * free.f_frsize - 12288))
         with pytest.raises((UnreadableFile, NotPermitted), match=r"(?i)space|disk is full"):
-            measure(quick(sets=80), disk / "data", tolerance=anything)
+            measure(quick(sets=80), disk / "data", MeasureOptions(tolerance=anything))
         assert rows(disk / "data") == before
         (disk / "ballast").unlink()
-        summary = measure(quick(sets=80), disk / "data", tolerance=anything)
+        summary = measure(quick(sets=80), disk / "data", MeasureOptions(tolerance=anything))
         # What the journal held when the disk was full is not measured again.
         assert summary.finished
         assert summary.already > 6

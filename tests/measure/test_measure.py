@@ -16,7 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 from jostle.cli.collect._measure import register
-from jostle.measure import Progress, Tolerance, measure
+from jostle.measure import CampaignProgress, MeasureOptions, Tolerance, measure
 from jostle.measure.slots._slots import child_environment
 from jostle.runs import Dataset
 
@@ -26,9 +26,9 @@ def rows(dataset: Path) -> list[dict[str, Any]]:
 
 
 def test_a_campaign_fills_a_dataset_once(tmp_path: Path, quick, anything) -> None:
-    seen: list[Progress] = []
+    seen: list[CampaignProgress] = []
     campaign = quick()
-    summary = measure(campaign, tmp_path, tolerance=anything, progress=seen.append)
+    summary = measure(campaign, tmp_path, MeasureOptions(tolerance=anything), progress=seen.append)
     assert summary.finished
     assert (summary.planned, summary.ok, summary.remaining) == (10, 10, 0)
     found = rows(tmp_path)
@@ -46,19 +46,19 @@ def test_a_campaign_fills_a_dataset_once(tmp_path: Path, quick, anything) -> Non
     assert all(progress.total == 10 and progress.remaining_seconds >= 0 for progress in seen)
 
     before = Dataset(tmp_path).version()
-    again = measure(campaign, tmp_path, tolerance=anything)
+    again = measure(campaign, tmp_path, MeasureOptions(tolerance=anything))
     assert (again.already, again.ok, again.finished) == (10, 0, True)
     assert Dataset(tmp_path).version() == before
 
 
 def test_asking_for_more_measures_only_what_is_new(tmp_path: Path, quick, anything) -> None:
-    measure(quick(sets=2), tmp_path, tolerance=anything)
-    summary = measure(quick(sets=4), tmp_path, tolerance=anything)
+    measure(quick(sets=2), tmp_path, MeasureOptions(tolerance=anything))
+    summary = measure(quick(sets=4), tmp_path, MeasureOptions(tolerance=anything))
     assert (summary.already, summary.ok) == (6, 2)
 
 
 def test_features_say_what_a_workload_executes_and_where(tmp_path: Path, quick, anything) -> None:
-    measure(quick(sets=0), tmp_path, tolerance=anything)
+    measure(quick(sets=0), tmp_path, MeasureOptions(tolerance=anything))
     runs = Dataset(tmp_path).read()
     assert runs.workload_features is not None
     assert runs.platform_features is not None
@@ -86,7 +86,7 @@ def test_a_workload_that_traps_fails_and_the_campaign_goes_on(
     trap = make_workload("trap", "(drop (i32.div_u (i32.const 1) (i32.const 0)))")
     campaign = quick(workloads=["sort-s", "edit-s", trap], engines=["speed"], sets=12)
     data = tmp_path / "data"
-    summary = measure(campaign, data, tolerance=anything)
+    summary = measure(campaign, data, MeasureOptions(tolerance=anything))
     assert summary.finished
     assert summary.failed > 0 < summary.ok
     assert any("trap" in warning for warning in summary.warnings)  # its counts are unknown
@@ -104,7 +104,7 @@ def test_a_workload_that_traps_fails_and_the_campaign_goes_on(
 def test_a_co_runner_that_fails_is_named(tmp_path: Path, quick, anything, make_workload) -> None:
     trap = make_workload("trap", "unreachable")
     campaign = quick(workloads=["sort-s", trap], engines=["speed"], solo_repeats=0, sets=4)
-    measure(campaign, tmp_path / "data", tolerance=anything)
+    measure(campaign, tmp_path / "data", MeasureOptions(tolerance=anything))
     reasons = {row["workload"]: row["reason"] for row in rows(tmp_path / "data") if row["reason"]}
     assert "unreachable" in reasons["trap"]
     assert reasons["sort-s"] == "a co-runner failed: trap"
@@ -115,7 +115,9 @@ def test_a_workload_that_hangs_times_out(tmp_path: Path, quick, anything, make_w
     slow = make_workload("slow", "", "(loop $l (br $l))")
     campaign = quick(workloads=["sort-s", hang, slow], engines=["speed"], sets=0)
     # What hangs cannot be counted either; that is given up after some billion instructions.
-    summary = measure(campaign, tmp_path / "data", tolerance=anything, timeout_seconds=1.5)
+    summary = measure(
+        campaign, tmp_path / "data", MeasureOptions(tolerance=anything, timeout_seconds=1.5)
+    )
     assert (summary.timeout, summary.ok, summary.finished) == (2, 1, True)
     reasons = {row["workload"]: row["reason"] for row in rows(tmp_path / "data")}
     assert reasons["hang"] == "a repetition took more than 1.5 s"
@@ -125,7 +127,7 @@ def test_a_workload_that_hangs_times_out(tmp_path: Path, quick, anything, make_w
 def test_disturbed_windows_are_kept_repeated_and_given_up(tmp_path: Path, quick) -> None:
     nothing = Tolerance(foreign_load_ratio=-1, wall_load_ratio=-1, slowdown_ratio=float("inf"))
     campaign = quick(workloads=["sort-s"], engines=["speed"], sets=1)
-    summary = measure(campaign, tmp_path, tolerance=nothing, attempts=2)
+    summary = measure(campaign, tmp_path, MeasureOptions(tolerance=nothing, attempts=2))
     assert (summary.contaminated, summary.given_up, summary.finished) == (4, 2, True)
     found = rows(tmp_path)
     assert {row["status"] for row in found} == {"contaminated"}
@@ -133,28 +135,32 @@ def test_disturbed_windows_are_kept_repeated_and_given_up(tmp_path: Path, quick)
     assert all("foreign load" in row["reason"] for row in found)
     assert {row["attempt"] for row in found} == {0, 1}
     # More attempts go on where the last ones ended.
-    summary = measure(campaign, tmp_path, tolerance=Tolerance.anything(), attempts=3)
+    summary = measure(
+        campaign, tmp_path, MeasureOptions(tolerance=Tolerance.anything(), attempts=3)
+    )
     assert (summary.already, summary.ok) == (0, 2)
-    summary = measure(campaign, tmp_path, tolerance=nothing, attempts=9)
+    summary = measure(campaign, tmp_path, MeasureOptions(tolerance=nothing, attempts=9))
     assert (summary.already, summary.ok) == (2, 0)
 
 
 def test_no_window_begins_that_time_does_not_allow(tmp_path: Path, quick, anything) -> None:
-    summary = measure(quick(), tmp_path, tolerance=anything, time_budget_seconds=0.0)
+    summary = measure(
+        quick(), tmp_path, MeasureOptions(tolerance=anything, time_budget_seconds=0.0)
+    )
     assert (summary.ok, summary.remaining, summary.finished) == (0, 10, False)
     assert summary.elapsed_seconds < 5
 
 
 RUN = """
 import sys
-from jostle.measure import Campaign, Interrupted, Tolerance, measure
-from jostle.measure import Progress
+from jostle.measure import Campaign, Interrupted, Tolerance, MeasureOptions, measure
+from jostle.measure import CampaignProgress
 campaign = Campaign(workloads=["sort-s", "edit-s"], engines=["speed", "none"], solo_repeats=1,
                     sets=60, window_seconds=0.03, device="here")
 def say(progress):
     print(progress.done, flush=True)
 try:
-    measure(campaign, sys.argv[1], tolerance=Tolerance.anything(), progress=say)
+    measure(campaign, sys.argv[1], MeasureOptions(tolerance=Tolerance.anything()), progress=say)
 except Interrupted as interrupted:
     print("interrupted", interrupted.summary.ok, flush=True)
     sys.exit(130)
@@ -184,7 +190,7 @@ def test_killed_in_the_middle_it_resumes_without_loss_or_double(
     rest = process.communicate()[0].split()
     said = int(rest[-1]) if rest else 12
     campaign = quick(sets=60)
-    summary = measure(campaign, tmp_path, tolerance=anything)
+    summary = measure(campaign, tmp_path, MeasureOptions(tolerance=anything))
     # The window in flight is lost and nothing else.
     assert summary.already in (said, said + 1)
     assert summary.finished

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.measure import Campaign, command_workload, measure, native_mix, read_callgrind
+from jostle.measure import (
+    Campaign,
+    MeasureOptions,
+    command_workload,
+    measure,
+    native_mix,
+    read_callgrind,
+)
 from jostle.measure.counting._native_mix import class_of, parse_callgrind
 from jostle.runs import Dataset
 
@@ -77,7 +84,7 @@ def test_a_command_has_its_mix_as_features(program: str, tmp_path: Path, anythin
     campaign = Campaign(
         workloads=[command], solo_repeats=1, sets=0, window_seconds=0.02, device="here"
     )
-    measure(campaign, tmp_path / "data", tolerance=anything, native_mix=True)
+    measure(campaign, tmp_path / "data", MeasureOptions(tolerance=anything, native_mix=True))
     features = Dataset(tmp_path / "data").read().workload_features
     assert features is not None
     (row,) = features.to_pylist()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.measure import Tolerance, measure
+from jostle.measure import MeasureOptions, Tolerance, measure
 from jostle.measure.campaign import _slot_pool as bench_module
 from jostle.measure.window._speed import CoreSpeed
 from jostle.runs import Dataset
@@ -54,7 +54,7 @@ def test_windows_from_a_slow_beginning_are_repeated(
     infinite = float("inf")
     tolerance = Tolerance(infinite, infinite, infinite, 0.0, 1.25)
     campaign = quick(solo_repeats=2, sets=6, engines=["speed"])
-    summary = measure(campaign, tmp_path, tolerance=tolerance)
+    summary = measure(campaign, tmp_path, MeasureOptions(tolerance=tolerance))
     assert (summary.planned, summary.ok, summary.contaminated) == (10, 10, 3)
     assert summary.finished
     found = Dataset(tmp_path).read().table.to_pylist()

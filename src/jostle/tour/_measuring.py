@@ -11,7 +11,7 @@ from jostle.errors import UnreadableFile
 from jostle.tour._plan import TourPlan
 
 if TYPE_CHECKING:
-    from jostle.measure import Progress, Summary, Tolerance
+    from jostle.measure import CampaignProgress, Summary, Tolerance
 
 
 def measure_tour(
@@ -19,7 +19,7 @@ def measure_tour(
     plan: TourPlan,
     *,
     tolerance: Tolerance | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[CampaignProgress], None] | None = None,
 ) -> Summary:
     """Measure into `folder`/dataset; returns the campaign's Summary.
 
@@ -50,10 +50,16 @@ def _measure(
     folder: Path,
     plan: TourPlan,
     tolerance: Tolerance | None,
-    progress: Callable[[Progress], None] | None,
+    progress: Callable[[CampaignProgress], None] | None,
     sets: int,
 ) -> Summary:
-    from jostle.measure import Campaign, available_engines, measure
+    from jostle.measure import (
+        Campaign,
+        MeasureOptions,
+        Tolerance,
+        available_engines,
+        measure,
+    )
 
     available = available_engines()
     campaign = Campaign(
@@ -69,7 +75,8 @@ def _measure(
     return measure(
         campaign,
         folder / "dataset",
-        time_budget_seconds=plan.time_budget_seconds,
-        tolerance=tolerance,
+        MeasureOptions(
+            time_budget_seconds=plan.time_budget_seconds, tolerance=tolerance or Tolerance()
+        ),
         progress=progress,
     )

@@ -14,7 +14,7 @@ from jostle.cli.console import command_of, progress_bar
 from jostle.cli.console._fields import Cores, Device, Json
 
 if TYPE_CHECKING:
-    from jostle.measure import Tolerance, Workload
+    from jostle.measure import Campaign, MeasureOptions, Tolerance, Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +144,7 @@ def register(app: typer.Typer) -> None:
 def measure(asked: MeasureCommand, plan: Plan, quiet: Quiet) -> None:
     """Measure here, or on the workers of a scheduler; or say what would be measured, and on what."""
     from jostle.errors import UsageError
-    from jostle.measure import Campaign
+    from jostle.measure import Campaign, MeasureOptions
 
     if asked.engines or asked.check:
         from jostle.cli.collect._machine import print_check, print_engines
@@ -153,18 +153,17 @@ def measure(asked: MeasureCommand, plan: Plan, quiet: Quiet) -> None:
         return
     if asked.output is None:
         raise UsageError("no dataset to measure into", fix="Name one with --output FOLDER.")
-    options = {
-        "time_budget_seconds": asked.budget,
-        "attempts": asked.attempts,
-        "timeout_seconds": asked.timeout,
-        "tolerance": quiet.tolerance(),
-        "native_mix": asked.native_mix,
-    }
+    options = MeasureOptions(
+        time_budget_seconds=asked.budget,
+        attempts=asked.attempts,
+        timeout_seconds=asked.timeout,
+        tolerance=quiet.tolerance(),
+        native_mix=asked.native_mix,
+    )
     if asked.scheduler is not None:
         if asked.listing:
             raise UsageError("--list shows this machine's plan; workers make their own")
-        options["keep_apart"] = asked.keep_apart
-        _on_fleet(asked.scheduler, asked.output, plan, options, asked.json_)
+        _on_fleet(asked, plan, options)
         return
     campaign = Campaign(**plan.settings())
     if asked.listing:
@@ -173,31 +172,39 @@ def measure(asked: MeasureCommand, plan: Plan, quiet: Quiet) -> None:
         _on_this_machine(campaign, asked.output, options, asked.json_)
 
 
-def _on_this_machine(campaign: Any, output: Path, options: dict[str, Any], as_json: bool) -> None:
+def _on_this_machine(
+    campaign: Campaign, output: Path, options: MeasureOptions, as_json: bool
+) -> None:
     from jostle.measure import Interrupted
     from jostle.measure import measure as run
 
     try:
         with progress_bar() as report:
-            summary = run(campaign, output, **options, progress=report)
+            summary = run(campaign, output, options, progress=report)
     except Interrupted as interrupted:
         print_summary(interrupted.summary, as_json)
         raise typer.Exit(130) from None
     print_summary(summary, as_json)
 
 
-def _on_fleet(
-    scheduler: str, output: Path, plan: Plan, options: dict[str, Any], as_json: bool
-) -> None:
+def _on_fleet(asked: MeasureCommand, plan: Plan, options: MeasureOptions) -> None:
     """Measure on the workers of a scheduler; exit code 1 when windows remain."""
-    from jostle.measure import FleetInterrupted, measure_fleet
+    from jostle.measure import FleetInterrupted, FleetOptions, measure_fleet
 
-    interrupted = False
+    assert asked.output is not None
+    fleet, interrupted = FleetOptions(keep_apart=asked.keep_apart), False
     try:
         with progress_bar() as report:
-            summary = measure_fleet(scheduler, output, plan.settings(), **options, progress=report)
+            summary = measure_fleet(
+                asked.scheduler,
+                asked.output,
+                plan.settings(),
+                options,
+                fleet=fleet,
+                progress=report,
+            )
     except FleetInterrupted as stopped:
         summary, interrupted = stopped.summary, True
-    print_fleet(summary, as_json)
+    print_fleet(summary, asked.json_)
     if interrupted or not summary.finished:
         raise typer.Exit(130 if interrupted else 1)

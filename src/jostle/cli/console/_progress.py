@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jostle.measure import Progress as MeasureProgress
+    from jostle.measure import CampaignProgress
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def fit_progress(doing: str) -> Iterator[Callable[[int, int, float], None]]:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[MeasureProgress], None]]:
+def progress_bar() -> Iterator[Callable[[CampaignProgress], None]]:
     """A bar with the time left, on standard error; drawn between windows only, never during one."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -48,7 +48,7 @@ def progress_bar() -> Iterator[Callable[[MeasureProgress], None]]:
         task = bar.add_task("measure", total=None, left="…", doing="getting ready")
         bar.refresh()
 
-        def report(now: MeasureProgress) -> None:
+        def report(now: CampaignProgress) -> None:
             left = f"{int(now.remaining_seconds) // 60}:{int(now.remaining_seconds) % 60:02d}"
             bar.update(task, completed=now.done, total=now.total, left=left, doing=now.doing)
             bar.refresh()

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,92 +25,68 @@ from jostle._cluster import PATIENCE_SECONDS, connected
 from jostle.errors import JostleError
 from jostle.measure.campaign._campaign import PlannedWindow
 from jostle.measure.campaign._journal import Journal
-from jostle.measure.campaign._session import Options, Progress, Session, Summary, interrupts
+from jostle.measure.campaign._session import Session
 from jostle.measure.campaign._storage import Storage
-from jostle.measure.campaign._worker import Described, Order, describe, measure_window, pack
-from jostle.measure.window._estimate import Tolerance
+from jostle.measure.campaign._summary import (
+    CampaignProgress,
+    FleetInterrupted,
+    FleetSummary,
+    MeasureOptions,
+    interrupts,
+)
+from jostle.measure.campaign._worker import Order, WorkerReport, describe, measure_window, pack
 
 _LOOK_EVERY_SECONDS = 0.05
-# So long a kind of machine may be absent before what waits for it is left for another time.
-_ABSENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class FleetSummary:
-    """campaigns: one summary for each kind of machine. workers: all that ever took part, by name.
+class FleetOptions:
+    """keep_apart: machines that are alike are platforms of their own, named after their workers.
 
-    lost: windows that had to be given to another worker. refused: why workers could not take part.
+    patience_seconds: how long a worker may be silent beyond its window's time before the window is
+    given to another, and how long the scheduler may take to answer at first. absence_seconds: how
+    long to wait for a worker that could do what remains.
     """
 
-    campaigns: tuple[Summary, ...]
-    workers: tuple[str, ...]
-    lost: int
-    refused: tuple[str, ...]
-    interrupted: bool
-
-    @property
-    def finished(self) -> bool:
-        """Whether there was a worker and nothing remains."""
-        return bool(self.campaigns) and all(one.finished for one in self.campaigns)
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON document, schema measure-fleet/v1."""
-        return {"schema": "measure-fleet/v1", "finished": self.finished, **asdict(self)}
+    keep_apart: bool = False
+    patience_seconds: float = PATIENCE_SECONDS
+    absence_seconds: float = 60.0
 
 
 def measure_fleet(
     scheduler: Any,
     dataset: str | Path,
     settings: Mapping[str, Any] | None = None,
+    options: MeasureOptions | None = None,
     *,
-    keep_apart: bool = False,
-    native_mix: bool = False,
-    time_budget_seconds: float | None = None,
-    attempts: int = 3,
-    timeout_seconds: float = 10.0,
-    patience_seconds: float = PATIENCE_SECONDS,
-    absence_seconds: float = _ABSENCE_SECONDS,
-    tolerance: Tolerance | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    fleet: FleetOptions | None = None,
+    progress: Callable[[CampaignProgress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> FleetSummary:
     """Measure a campaign on every machine of a cluster, into a dataset on this one.
 
     scheduler: the address of a Dask scheduler (`tcp://…`), or a client. settings: keyword arguments
-    of Campaign. keep_apart: machines that are alike are platforms of their own, named after their
-    workers. native_mix: count the instructions of command lines, with valgrind on this machine, which
-    needs the commands too. patience_seconds: how long a worker may be silent beyond its window's time
-    before the window is given to another, and how long the scheduler may take to answer at first.
-    absence_seconds: how long to wait for a worker that could do what remains. The rest as in
-    measure(). Raises MissingExtra, NotPermitted where no scheduler answers, and FleetInterrupted on
-    Ctrl-C after all is written.
+    of Campaign. options, progress: as in measure(); commands are counted on this machine, which then
+    needs them too. Raises MissingExtra, NotPermitted where no scheduler answers, and
+    FleetInterrupted on Ctrl-C after all is written.
     """
-    options = Options(time_budget_seconds, attempts, timeout_seconds, tolerance or Tolerance())
+    options, fleet = options or MeasureOptions(), fleet or FleetOptions()
     stop = threading.Event()
     with ExitStack() as stack:
-        client = stack.enter_context(connected(scheduler, patience_seconds))
-        packed = {**pack(settings or {}), "keep_apart": keep_apart}
-        fleet = _Fleet(client, Path(dataset), packed, options, progress, clock, stack)
-        fleet.patience_seconds, fleet.absence_seconds = patience_seconds, absence_seconds
-        fleet.native_mix = native_mix
+        client = stack.enter_context(connected(scheduler, fleet.patience_seconds))
+        packed = {**pack(settings or {}), "keep_apart": fleet.keep_apart}
+        found = _Fleet(client, Path(dataset), packed, options, fleet, progress, clock)
         stack.enter_context(interrupts(stop))
-        fleet.run(stop)
-        summary = fleet.summary(stop.is_set())
+        stack.enter_context(found.journals)
+        found.run(stop)
+        summary = found.summary(stop.is_set())
     if stop.is_set():
         raise FleetInterrupted(summary)
     return summary
 
 
-class FleetInterrupted(KeyboardInterrupt):
-    """Ctrl-C, after everything measured has been written; `summary` says what was done."""
-
-    def __init__(self, summary: FleetSummary) -> None:
-        super().__init__("interrupted; the same command goes on from here")
-        self.summary = summary
-
-
 @dataclass
-class _Group:
+class _MachineKind:
     """A kind of machine: its campaign's session and journal, and when it last had a worker."""
 
     session: Session
@@ -120,18 +96,18 @@ class _Group:
 
 @dataclass
 class _Worker:
-    """group: None until it has said what it is."""
+    """group: None until it has reported what it is."""
 
     address: str
     name: str
-    group: _Group | None = None
+    group: _MachineKind | None = None
     task: _Task | None = None
     refused: bool = False
 
 
 @dataclass
 class _Task:
-    """What a worker was asked. planned: None for its description."""
+    """What a worker is doing. planned: None for its description."""
 
     future: Any
     deadline: float
@@ -140,25 +116,32 @@ class _Task:
 
 
 class _Fleet:
-    patience_seconds = PATIENCE_SECONDS
-    absence_seconds = _ABSENCE_SECONDS
-    native_mix = False
-
     def __init__(
         self,
         client: Any,
         dataset: Path,
         packed: Mapping[str, Any],
-        options: Options,
-        progress: Callable[[Progress], None] | None,
+        options: MeasureOptions,
+        fleet: FleetOptions,
+        progress: Callable[[CampaignProgress], None] | None,
         clock: Callable[[], float],
-        stack: ExitStack,
     ) -> None:
         self.client, self.dataset, self.packed = client, dataset, packed
-        self.options, self.progress, self.clock, self.stack = options, progress, clock, stack
+        self.options, self.progress, self.clock, self.journals = (
+            options,
+            progress,
+            clock,
+            ExitStack(),
+        )
+        # What concerns a worker: another budget must not cost it what it knows of its cores.
+        self.worker_options = MeasureOptions(
+            timeout_seconds=options.timeout_seconds, tolerance=options.tolerance
+        )
+        self.patience_seconds = fleet.patience_seconds
+        self.absence_seconds = fleet.absence_seconds
         self.began = self.seen = clock()
         self.workers: dict[str, _Worker] = {}
-        self.groups: dict[str, _Group] = {}
+        self.groups: dict[str, _MachineKind] = {}
         self.names: list[str] = []
         self.refused: list[str] = []
         self.lost = 0
@@ -257,9 +240,7 @@ class _Fleet:
                 session.accept(group.journal, planned, attempt, skipped)
                 continue
             seconds = session.window_seconds(planned)
-            order = Order(
-                planned.key, seconds, self.options.timeout_seconds, self.options.tolerance
-            )
+            order = Order(planned.key, seconds, self.worker_options)
             longest = seconds + 2 * self.options.timeout_seconds + self.patience_seconds
             session.announce(planned)
             worker.task = self._submitted(worker, longest, measure_window, order)
@@ -292,21 +273,21 @@ class _Fleet:
             self.lost += 1
             worker.group.session.waiting.appendleft((task.planned, task.attempt))
 
-    def _group(self, found: Described) -> _Group:
+    def _group(self, found: WorkerReport) -> _MachineKind:
         campaign = found.campaign
         if campaign.identity not in self.groups:
-            storage = Storage(self.dataset, campaign, self.native_mix)
+            storage = Storage(self.dataset, campaign, self.options.native_mix)
             session = Session(campaign, storage, self.options, self.progress, self.clock)
             session.began = self.began
             session.load()
             if session.waiting:
                 storage.write_features(found.platforms)
-            journal = storage.journal(self.clock, session.judged_again)
-            self.stack.enter_context(journal)
-            self.groups[campaign.identity] = _Group(session, journal, self.clock())
+            journal = storage.journal(self.clock, session.assessed_again)
+            self.journals.enter_context(journal)
+            self.groups[campaign.identity] = _MachineKind(session, journal, self.clock())
         return self.groups[campaign.identity]
 
-    def _in_flight(self, group: _Group) -> bool:
+    def _in_flight(self, group: _MachineKind) -> bool:
         return any(w.group is group and w.task is not None for w in self.workers.values())
 
     def _is_over(self) -> bool:

@@ -22,7 +22,7 @@ from typing import Any
 from jostle.errors import JostleError, NotPermitted, UnreadableFile, UsageError
 
 # Rows become a file when the oldest has waited so long: half a minute, in which what is usual on
-# this machine has shown itself and they can be judged; in long campaigns a minute, so that files
+# this machine has shown itself and they can be assessed; in long campaigns a minute, so that files
 # stay few.
 _SHORTEST_WAIT_SECONDS = 30.0
 _LONGEST_WAIT_SECONDS = 60.0
@@ -34,7 +34,7 @@ Row = dict[str, Any]
 class Journal:
     """The journal of a campaign in a dataset. As a context, it writes what is pending at the end.
 
-    write: turns rows into a file of the dataset. judge: looks at them once more before. known:
+    write: turns rows into a file of the dataset. assess: looks at them once more before. known:
     window identities that the dataset holds. Raises UsageError where another process is measuring
     the same campaign, NotPermitted or UnreadableFile where the disk takes nothing.
     """
@@ -45,12 +45,12 @@ class Journal:
         campaign: str,
         *,
         write: Callable[[list[Row]], None],
-        judge: Callable[[list[Row]], list[Row]] = lambda rows: rows,
+        assess: Callable[[list[Row]], list[Row]] = lambda rows: rows,
         known: Callable[[], set[str]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = dataset / "journal" / f"{campaign}.jsonl"
-        self._write, self._judge, self._clock = write, judge, clock
+        self._write, self._assess, self._clock = write, assess, clock
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -93,7 +93,7 @@ class Journal:
     def flush(self) -> None:
         """Write what is pending as one file of the dataset and begin the journal anew."""
         if self.pending:
-            self._write(self._judge(self.pending))
+            self._write(self._assess(self.pending))
         self.pending, self._oldest = [], None
         # Emptied, not removed: the lock is on this file.
         os.ftruncate(self._file, 0)
@@ -131,11 +131,11 @@ def _rows(path: Path) -> list[Row]:
 
 
 def _cannot_write(error: OSError, path: Path) -> JostleError:
-    said = error.strerror or str(error)
+    reason = error.strerror or str(error)
     if isinstance(error, PermissionError):
-        return NotPermitted(said, where=str(path), fix="Choose a folder you may write to.")
+        return NotPermitted(reason, where=str(path), fix="Choose a folder you may write to.")
     return UnreadableFile(
-        f"could not write: {said}",
+        f"could not write: {reason}",
         where=str(path),
         fix="What was measured before is kept; make room, and the same command goes on.",
     )

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from jostle.measure.campaign._campaign import Campaign, PlannedWindow
 from jostle.measure.campaign._journal import Journal, Row
 from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._storage import Storage
-from jostle.measure.window._estimate import Tolerance, too_slow
+from jostle.measure.campaign._summary import (
+    CampaignProgress,
+    Interrupted,
+    MeasureOptions,
+    Summary,
+    interrupts,
+)
+from jostle.measure.window._estimate import too_slow
 from jostle.measure.window._results import MemberResult, WindowResult
 from jostle.measure.window._speed import CoreSpeed
 from jostle.measure.window._window import Stopped
@@ -30,101 +33,30 @@ _OVERHEAD_SECONDS = 0.05
 _MARGIN = 1.5
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a campaign stands. done, total: planned windows. rejected: windows in vain so far.
-
-    remaining_seconds: an estimate, at most what the time budget leaves. doing: engine and members.
-    """
-
-    done: int
-    total: int
-    rejected: int
-    elapsed_seconds: float
-    remaining_seconds: float
-    doing: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a call of measure() did. planned: windows; of these `already` were there before.
-
-    ok, failed, timeout, contaminated: windows that ended so in this call; a contaminated one is
-    repeated until it is ok or its attempts are used up (given_up). remaining: planned windows not
-    measured yet. finished: nothing remains. warnings: sentences for people.
-    """
-
-    dataset: str
-    campaign: str
-    platforms: tuple[str, ...]
-    planned: int
-    already: int
-    ok: int
-    failed: int
-    timeout: int
-    contaminated: int
-    given_up: int
-    remaining: int
-    finished: bool
-    interrupted: bool
-    elapsed_seconds: float
-    warnings: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON document, schema measure/v1."""
-        return {"schema": "measure/v1", **asdict(self)}
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, after everything measured has been written; `summary` says what was done."""
-
-    def __init__(self, summary: Summary) -> None:
-        super().__init__("interrupted; the same command goes on from here")
-        self.summary = summary
-
-
 def measure(
     campaign: Campaign,
     dataset: str | Path,
+    options: MeasureOptions | None = None,
     *,
-    time_budget_seconds: float | None = None,
-    attempts: int = 3,
-    timeout_seconds: float = 10.0,
-    tolerance: Tolerance | None = None,
-    native_mix: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[CampaignProgress], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Summary:
     """Measure what the dataset does not hold yet of a campaign.
 
-    dataset: a folder, made if need be. time_budget_seconds: no window is begun that would end
-    later. attempts: how often a contaminated window is measured at most. timeout_seconds: for a
-    workload's set-up and for a repetition beyond its window. native_mix: count the instructions of
-    new command lines with callgrind, for their features. progress: called before each window.
-    Raises Interrupted on Ctrl-C (in the main thread), UsageError where another process measures the
-    same campaign into the dataset, NotPermitted where processes cannot be pinned, BadData for
-    modules or datasets that cannot be read.
+    dataset: a folder, made if need be. progress: called before each window. Raises Interrupted on
+    Ctrl-C (in the main thread), UsageError where another process measures the same campaign into
+    the dataset, NotPermitted where processes cannot be pinned, BadData for modules or datasets that
+    cannot be read.
     """
-    options = Options(time_budget_seconds, attempts, timeout_seconds, tolerance or Tolerance())
-    session = Session(
-        campaign, Storage(Path(dataset), campaign, native_mix), options, progress, clock
-    )
+    options = options or MeasureOptions()
+    storage = Storage(Path(dataset), campaign, options.native_mix)
+    session = Session(campaign, storage, options, progress, clock)
     with interrupts(session.stop):
         session.run()
     summary = session.summary()
     if summary.interrupted:
         raise Interrupted(summary)
     return summary
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to measure; see measure()."""
-
-    time_budget_seconds: float | None
-    attempts: int
-    timeout_seconds: float
-    tolerance: Tolerance
 
 
 class Session:
@@ -134,8 +66,8 @@ class Session:
         self,
         campaign: Campaign,
         storage: Storage,
-        options: Options,
-        progress: Callable[[Progress], None] | None,
+        options: MeasureOptions,
+        progress: Callable[[CampaignProgress], None] | None,
         clock: Callable[[], float],
     ) -> None:
         self.campaign, self.storage, self.options = campaign, storage, options
@@ -152,7 +84,7 @@ class Session:
         self.broken: dict[tuple[str, str], str] = {}
         self.taken_seconds: deque[float] = deque(maxlen=50)
         # Windows that are not in the dataset yet, by identity.
-        self.on_trial: dict[str, tuple[PlannedWindow, int, WindowResult]] = {}
+        self.unwritten: dict[str, tuple[PlannedWindow, int, WindowResult]] = {}
 
     def load(self) -> None:
         """Find out what of the plan the dataset does not hold yet."""
@@ -176,22 +108,16 @@ class Session:
         self.storage.write_features()
         most = max(len(planned.members) for planned, _ in self.waiting)
         with (
-            self.storage.journal(self.clock, self.judged_again) as journal,
-            SlotPool(
-                self.campaign,
-                most,
-                timeout_seconds=self.options.timeout_seconds,
-                tolerance=self.options.tolerance,
-                stopped=self.stop.is_set,
-            ) as bench,
+            self.storage.journal(self.clock, self.assessed_again) as journal,
+            SlotPool(self.campaign, most, self.options, self.stop.is_set) as pool,
         ):
-            self.speed = bench.speed
+            self.speed = pool.speed
             while self.waiting and not self.stop.is_set() and self.has_time():
                 self.announce(self.waiting[0][0])
                 planned, attempt = self.waiting[0]
                 before = self.clock()
                 try:
-                    result = self.skipped(planned) or bench.measure(
+                    result = self.skipped(planned) or pool.measure(
                         planned, self.window_seconds(planned)
                     )
                 except Stopped:
@@ -226,25 +152,8 @@ class Session:
         self, journal: Journal, planned: PlannedWindow, attempt: int, result: WindowResult
     ) -> None:
         """Put a result on disk, count it, and say what happens to the window next."""
-        self.on_trial[self.campaign.window_id(planned, attempt)] = planned, attempt, result
+        self.unwritten[self.campaign.window_id(planned, attempt)] = planned, attempt, result
         journal.append(self.storage.rows(planned, attempt, result))
-        self._settle(planned, attempt, result)
-
-    def skipped(self, planned: PlannedWindow) -> WindowResult | None:
-        """Why a window need not be measured; None where it must be."""
-        broken = {
-            member.name: self.broken[planned.engine, member.name]
-            for member in planned.members
-            if (planned.engine, member.name) in self.broken
-        }
-        if len(planned.members) == 1 or not broken:
-            return None
-        said = ", ".join(f"{name} alone ended as {status}" for name, status in broken.items())
-        skipped = MemberResult("failed", f"not started: {said}")
-        return WindowResult(tuple(skipped for _ in planned.members), datetime.now(UTC), 0.0)
-
-    def _settle(self, planned: PlannedWindow, attempt: int, result: WindowResult) -> None:
-        """Count the result and say what happens to the window next."""
         self.outcomes[result.status] += 1
         if result.longest_repetition_seconds is not None:
             name = planned.set_name
@@ -255,6 +164,19 @@ class Session:
         elif result.status != "ok" and len(planned.members) == 1:
             self.broken[planned.engine, planned.members[0].name] = result.status
 
+    def skipped(self, planned: PlannedWindow) -> WindowResult | None:
+        """Why a window need not be measured; None where it must be."""
+        broken = {
+            member.name: self.broken[planned.engine, member.name]
+            for member in planned.members
+            if (planned.engine, member.name) in self.broken
+        }
+        if len(planned.members) == 1 or not broken:
+            return None
+        why = ", ".join(f"{name} alone ended as {status}" for name, status in broken.items())
+        skipped = MemberResult("failed", f"not started: {why}")
+        return WindowResult(tuple(skipped for _ in planned.members), datetime.now(UTC), 0.0)
+
     def _try_again(self, planned: PlannedWindow, attempt: int) -> None:
         """To the end of the queue, so that what disturbs now has time to pass; or give up."""
         if attempt + 1 < self.options.attempts:
@@ -262,12 +184,12 @@ class Session:
         else:
             self.given_up += 1
 
-    def judged_again(self, rows: list[Row]) -> list[Row]:
+    def assessed_again(self, rows: list[Row]) -> list[Row]:
         """Rows as they go into the dataset, by what is known of the cores' usual speed by now."""
         if self.speed is None:
             return rows
         ratios: dict[str, float | None] = {}
-        for window_id, (planned, attempt, result) in self.on_trial.items():
+        for window_id, (planned, attempt, result) in self.unwritten.items():
             ratios[window_id] = slowdown = self.speed.slowdown(*result.probes)
             if slowdown is not None and result.status == "ok":
                 if slowdown <= self.options.tolerance.slowdown_ratio:
@@ -275,10 +197,10 @@ class Session:
                 self.outcomes.subtract(["ok"])
                 self.outcomes.update(["contaminated"])
                 self._try_again(planned, attempt)
-        self.on_trial.clear()
-        return [self._judged_row(row, ratios.get(row["window_id"])) for row in rows]
+        self.unwritten.clear()
+        return [self._assessed_row(row, ratios.get(row["window_id"])) for row in rows]
 
-    def _judged_row(self, row: Row, slowdown: float | None) -> Row:
+    def _assessed_row(self, row: Row, slowdown: float | None) -> Row:
         """One row; slowdown: of its window, None where that is not known."""
         if slowdown is None:
             return row
@@ -317,7 +239,7 @@ class Session:
         left = self._left_seconds()
         expected = each * len(self.waiting)
         self.progress(
-            Progress(
+            CampaignProgress(
                 done=len(self.plan) - len(self.waiting),
                 total=len(self.plan),
                 rejected=self.outcomes["contaminated"],
@@ -326,16 +248,3 @@ class Session:
                 doing=planned.set_name,
             )
         )
-
-
-@contextmanager
-def interrupts(stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C asks to stop instead of raising, so that nothing is cut in the middle of a write."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGINT, lambda *_: stop.set())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)

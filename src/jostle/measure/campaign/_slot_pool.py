@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from jostle.measure.campaign._campaign import Campaign, PlannedWindow
+from jostle.measure.campaign._summary import MeasureOptions
 from jostle.measure.host._engines import engine_setting
 from jostle.measure.host._variants import EngineVariant, variant_of
 from jostle.measure.slots._slots import Slot
 from jostle.measure.window._assess import Window
-from jostle.measure.window._estimate import Tolerance
 from jostle.measure.window._placement import phases
 from jostle.measure.window._results import WindowResult
 from jostle.measure.window._speed import CoreSpeed
 from jostle.measure.window._window import run_window
+
+_PLAIN: tuple[str, EngineVariant] = ("python", EngineVariant())
 
 
 class SlotPool:
@@ -24,62 +26,50 @@ class SlotPool:
         self,
         campaign: Campaign,
         most: int,
-        *,
-        timeout_seconds: float,
-        tolerance: Tolerance,
+        options: MeasureOptions,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.campaign, self.stopped = campaign, stopped
-        self.timeout_seconds, self.tolerance = timeout_seconds, tolerance
-        self._slots = [Slot() for _ in range(most)]
-        # Those of other hosts and variants, made when a window needs them.
-        self._more_slots: dict[tuple[str, EngineVariant], list[Slot]] = {}
+        self.campaign, self.options, self.stopped = campaign, options, stopped
+        # By host and variant; those that are not plain are made when a window needs them.
+        self._slots = {_PLAIN: [Slot() for _ in range(most)]}
         self.speed: CoreSpeed | None = None
         try:
-            for slot in self._slots:
+            for slot in self._slots[_PLAIN]:
                 slot.pin(campaign.core_numbers)
-            if tolerance.slowdown_ratio != float("inf"):
+            if options.tolerance.slowdown_ratio != float("inf"):
                 self.speed = CoreSpeed()
-                self.speed.calibrate(self._slots[0], campaign.core_numbers, stopped)
+                self.speed.calibrate(self._slots[_PLAIN][0], campaign.core_numbers, stopped)
         except BaseException:
             self.close()
             raise
 
     def measure(self, planned: PlannedWindow, window_seconds: float) -> WindowResult:
         """The window, measured now. Raises Stopped, NotPermitted."""
-        cores, slots = self.campaign.cores_of(planned.engine), self._slots_for(planned)
+        engine, cores = planned.engine, self.campaign.cores_of(planned.engine)
         window = Window(
             planned.members,
-            planned.engine,
+            engine,
             phases(len(planned.members), cores, planned.key),
             cores,
             window_seconds,
-            self.timeout_seconds,
-            self.tolerance,
+            self.options.timeout_seconds,
+            self.options.tolerance,
         )
-        probers = None if slots is self._slots else self._slots
+        key = (engine_setting(engine).host, replace(variant_of(engine), cpus=None))
+        slots = self._slots.setdefault(key, [])
+        while len(slots) < len(planned.members):
+            slots.append(Slot(*key))
+        probers = None if key == _PLAIN else self._slots[_PLAIN]
         return run_window(window, slots, speed=self.speed, stopped=self.stopped, probers=probers)
 
     def close(self) -> None:
         """End all processes."""
-        for slot in [*self._slots, *(slot for more in self._more_slots.values() for slot in more)]:
-            slot.kill()
+        for slots in self._slots.values():
+            for slot in slots:
+                slot.kill()
 
     def __enter__(self) -> SlotPool:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _slots_for(self, planned: PlannedWindow) -> list[Slot]:
-        """As many as members at least, of the host and variant that the engine needs."""
-        key = (
-            engine_setting(planned.engine).host,
-            replace(variant_of(planned.engine), cpus=None),
-        )
-        if key == ("python", EngineVariant()):
-            return self._slots
-        slots = self._more_slots.setdefault(key, [])
-        while len(slots) < len(planned.members):
-            slots.append(Slot(*key))
-        return slots

@@ -52,7 +52,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True)
-class History:
+class CampaignHistory:
     """What a dataset holds of a campaign.
 
     settled: keys of windows that need no more tries. tries: contaminated tries of the others, by
@@ -79,15 +79,15 @@ class Storage:
         recover(self.path)
 
     def journal(
-        self, clock: Callable[[], float], judge: Callable[[list[Row]], list[Row]]
+        self, clock: Callable[[], float], assess: Callable[[list[Row]], list[Row]]
     ) -> Journal:
-        """This campaign's journal, opened; judge: sees rows before they enter the dataset.
+        """This campaign's journal, opened; assess: sees rows before they enter the dataset.
 
         Raises UsageError where another process holds it.
         """
-        return _journal(self.path, self.campaign.identity, clock, judge)
+        return _journal(self.path, self.campaign.identity, clock, assess)
 
-    def history(self, plan: Iterable[PlannedWindow]) -> History:
+    def history(self, plan: Iterable[PlannedWindow]) -> CampaignHistory:
         """What needs no measuring again."""
         statuses = _window_statuses(self.path, self.campaign.identity)
         settled, tries, broken = set(), {}, {}
@@ -101,7 +101,7 @@ class Storage:
                     break
                 attempt += 1
             tries[planned.key] = attempt
-        return History(frozenset(settled), tries, broken)
+        return CampaignHistory(frozenset(settled), tries, broken)
 
     def rows(self, planned: PlannedWindow, attempt: int, result: WindowResult) -> list[Row]:
         """One row per member of a window, as columns of a run."""
@@ -219,13 +219,13 @@ def _journal(
     path: Path,
     campaign: str,
     clock: Callable[[], float],
-    judge: Callable[[list[Row]], list[Row]] = lambda rows: rows,
+    assess: Callable[[list[Row]], list[Row]] = lambda rows: rows,
 ) -> Journal:
     return Journal(
         path,
         campaign,
         write=lambda rows: _write(path, rows),
-        judge=judge,
+        assess=assess,
         known=lambda: set(_window_statuses(path, campaign)),
         clock=clock,
     )

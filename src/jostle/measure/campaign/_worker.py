@@ -23,15 +23,20 @@ from typing import Any
 from jostle.measure.campaign._campaign import Campaign
 from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._storage import platform_rows
-from jostle.measure.window._estimate import Tolerance
+from jostle.measure.campaign._summary import MeasureOptions
 from jostle.measure.window._results import WindowResult
-from jostle.measure.workloads._workloads import Workload, command_workload, shipped_workloads
+from jostle.measure.workloads._workloads import (
+    Workload,
+    command_workload,
+    find_workloads,
+    shipped_workloads,
+)
 
 Packed = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Described:
+class WorkerReport:
     """What a worker found: its campaign, and the rows of its platforms' features."""
 
     campaign: Campaign
@@ -44,51 +49,45 @@ class Order:
 
     key: str
     window_seconds: float
-    timeout_seconds: float
-    tolerance: Tolerance
+    options: MeasureOptions
 
 
 def pack(settings: Mapping[str, Any]) -> dict[str, Any]:
     """A campaign's settings as they travel: modules as bytes, command lines as words."""
-    from jostle.measure.workloads._workloads import find_workloads
-
     members = find_workloads(settings.get("workloads"))
     shipped = {one.name: one for one in shipped_workloads()}
     workloads = []
     for one in members:
-        if shipped.get(one.name) == one:
-            workloads.append(one.name)
-        else:
-            content = None if one.kind == "command" else one.module_bytes
-            workloads.append((one, content))
+        content = None if one.kind == "command" else one.module_bytes
+        workloads.append(one.name if shipped.get(one.name) == one else (one, content))
     return {**settings, "workloads": workloads}
 
 
-def describe(packed: Packed, name: str) -> Described:
+def describe(packed: Packed, name: str) -> WorkerReport:
     """The campaign as it is on this worker, and its platforms. name: the worker's."""
-    campaign = _station(packed, name).campaign
+    campaign = _worker_of(packed, name).campaign
     # What the other side needs of files that it may not have.
     for member in campaign.members:
         _ = member.digest
     _ = campaign.identity
-    return Described(campaign, platform_rows(campaign))
+    return WorkerReport(campaign, platform_rows(campaign))
 
 
 def measure_window(packed: Packed, name: str, order: Order) -> WindowResult:
     """The window, measured here and now."""
-    return _station(packed, name).measure(order)
+    return _worker_of(packed, name).measure(order)
 
 
-class _Station:
+class _CampaignWorker:
     """Slots and speeds of one campaign on this machine."""
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
         self._planned = {planned.key: planned for planned in campaign.plan()}
         self._most = max(len(planned.members) for planned in self._planned.values())
-        self._bench: SlotPool | None = None
+        self._pool: SlotPool | None = None
         # Slots die with the thread that made them: it must be this one, which stays.
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="jostle-station")
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="jostle-worker")
 
     def measure(self, order: Order) -> WindowResult:
         """One window, while no one else measures on these cores."""
@@ -101,36 +100,30 @@ class _Station:
 
     def _measure(self, order: Order) -> WindowResult:
         with _cores_held(self.campaign.core_numbers):
-            bench, wanted = self._bench, (order.timeout_seconds, order.tolerance)
-            if bench is None or (bench.timeout_seconds, bench.tolerance) != wanted:
+            if self._pool is None or self._pool.options != order.options:
                 self._stop()
-                self._bench = bench = SlotPool(
-                    self.campaign,
-                    self._most,
-                    timeout_seconds=order.timeout_seconds,
-                    tolerance=order.tolerance,
-                )
-            return bench.measure(self._planned[order.key], order.window_seconds)
+                self._pool = SlotPool(self.campaign, self._most, order.options)
+            return self._pool.measure(self._planned[order.key], order.window_seconds)
 
     def _stop(self) -> None:
-        if self._bench is not None:
-            self._bench.close()
-        self._bench = None
+        if self._pool is not None:
+            self._pool.close()
+        self._pool = None
 
 
-_stations: dict[str, _Station] = {}
+_workers: dict[str, _CampaignWorker] = {}
 _lock = threading.Lock()
 
 
-def _station(packed: Packed, name: str) -> _Station:
+def _worker_of(packed: Packed, name: str) -> _CampaignWorker:
     """This worker's, kept; another campaign's is let go."""
     key = hashlib.sha256(pickle.dumps((sorted(packed.items(), key=str), name))).hexdigest()
     with _lock:
-        if key not in _stations:
-            for other in list(_stations):
-                _stations.pop(other).close()
-            _stations[key] = _Station(_campaign(packed, name))
-        return _stations[key]
+        if key not in _workers:
+            for other in list(_workers):
+                _workers.pop(other).close()
+            _workers[key] = _CampaignWorker(_campaign(packed, name))
+        return _workers[key]
 
 
 def _campaign(packed: Packed, name: str) -> Campaign:
@@ -138,11 +131,7 @@ def _campaign(packed: Packed, name: str) -> Campaign:
     keep_apart = settings.pop("keep_apart", False)
     workloads = [one if isinstance(one, str) else _unpacked(*one) for one in settings["workloads"]]
     campaign = Campaign(**{**settings, "workloads": workloads})
-    if not keep_apart:
-        return campaign
-    return Campaign(
-        **{**settings, "workloads": workloads, "device": f"{campaign.device_name}-{name}"}
-    )
+    return replace(campaign, device=f"{campaign.device_name}-{name}") if keep_apart else campaign
 
 
 def _unpacked(one: Workload, content: bytes | None) -> Workload:

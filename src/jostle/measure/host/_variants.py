@@ -99,7 +99,7 @@ def _no_variant(text: str) -> UsageError:
     )
 
 
-class Limits:
+class ProcessLimits:
     """What a variant does to a process: its niceness, and a control group of its own.
 
     Raises NotPermitted where this system does not allow it.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import NotPermitted
-from jostle.measure.host._variants import EngineVariant, Limits
+from jostle.measure.host._variants import EngineVariant, ProcessLimits
 from jostle.measure.slots._process import how_it_ended
 
 
@@ -33,7 +33,7 @@ class Slot:
 
     def __init__(self, host: str = "python", variant: EngineVariant | None = None) -> None:
         self._host, self._variant = host, variant
-        self._limits: Limits | None = None
+        self._limits: ProcessLimits | None = None
         self._process: subprocess.Popen[bytes] | None = None
         # Files of the parent's ends; they are valid while there is a process.
         self._input = self._output = self._errors = -1
@@ -45,7 +45,7 @@ class Slot:
         if self._process is None:
             self._process = self._started()
             if self._variant is not None and self._variant != EngineVariant():
-                self._limits = Limits(self._variant, self._process.pid)
+                self._limits = ProcessLimits(self._variant, self._process.pid)
         return self._process.pid
 
     @property

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recording:
+class TracedWindow:
     """Programs to record side by side, one a slot. number: of the window. identity: of its runs."""
 
     programs: tuple[TracedProgram, ...]

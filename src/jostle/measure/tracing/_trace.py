@@ -22,7 +22,7 @@ from jostle.measure.slots._available import find_engines
 from jostle.measure.slots._parts import can_run
 from jostle.measure.slots._slots import Slot
 from jostle.measure.tracing._options import TraceOptions
-from jostle.measure.tracing._recording import Recording
+from jostle.measure.tracing._recording import TracedWindow
 from jostle.measure.tracing._watch import Assessment, Watch
 from jostle.measure.workloads._program import TracedProgram, find_programs
 from jostle.measure.workloads._workloads import Workload
@@ -78,7 +78,7 @@ def trace(
             if progress is not None:
                 progress(number, options.runs * len(windows), float("nan"))
             named = repr((clock(), number, engine, [program.name for program in window]))
-            recording = Recording(
+            recording = TracedWindow(
                 window,
                 slots[: len(window)],
                 engine,
@@ -96,7 +96,7 @@ def trace(
 
 
 def _least_disturbed(
-    recording: Recording,
+    recording: TracedWindow,
     watch: Watch | None,
     attempts: int,
     on_attempt: Callable[[Assessment], None] | None,

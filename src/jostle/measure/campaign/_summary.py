@@ -1,0 +1,126 @@
+"""What a campaign is asked for beside its windows, where it stands, and what came of it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from jostle.measure.window._estimate import Tolerance
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How to measure.
+
+    time_budget_seconds: no window is begun that would end later. attempts: how often a contaminated
+    window is measured at most. timeout_seconds: for a workload's set-up and for a repetition beyond
+    its window. native_mix: count the instructions of new command lines with callgrind, for their
+    features.
+    """
+
+    time_budget_seconds: float | None = None
+    attempts: int = 3
+    timeout_seconds: float = 10.0
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    native_mix: bool = False
+
+
+@dataclass(frozen=True)
+class CampaignProgress:
+    """Where a campaign stands. done, total: planned windows. rejected: contaminated windows so far.
+
+    remaining_seconds: an estimate, at most what the time budget leaves. doing: engine and members.
+    """
+
+    done: int
+    total: int
+    rejected: int
+    elapsed_seconds: float
+    remaining_seconds: float
+    doing: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a call of measure() did. planned: windows; of these `already` were there before.
+
+    ok, failed, timeout, contaminated: windows that ended so in this call; a contaminated one is
+    repeated until it is ok or its attempts are used up (given_up). remaining: planned windows not
+    measured yet. finished: nothing remains. warnings: sentences for people.
+    """
+
+    dataset: str
+    campaign: str
+    platforms: tuple[str, ...]
+    planned: int
+    already: int
+    ok: int
+    failed: int
+    timeout: int
+    contaminated: int
+    given_up: int
+    remaining: int
+    finished: bool
+    interrupted: bool
+    elapsed_seconds: float
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON document, schema measure/v1."""
+        return {"schema": "measure/v1", **asdict(self)}
+
+
+@dataclass(frozen=True)
+class FleetSummary:
+    """campaigns: one summary for each kind of machine. workers: all that ever took part, by name.
+
+    lost: windows that had to be given to another worker. refused: why workers could not take part.
+    """
+
+    campaigns: tuple[Summary, ...]
+    workers: tuple[str, ...]
+    lost: int
+    refused: tuple[str, ...]
+    interrupted: bool
+
+    @property
+    def finished(self) -> bool:
+        """Whether there was a worker and nothing remains."""
+        return bool(self.campaigns) and all(one.finished for one in self.campaigns)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON document, schema measure-fleet/v1."""
+        return {"schema": "measure-fleet/v1", "finished": self.finished, **asdict(self)}
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, after everything measured has been written; `summary` says what was done."""
+
+    def __init__(self, summary: Summary) -> None:
+        super().__init__("interrupted; the same command goes on from here")
+        self.summary = summary
+
+
+class FleetInterrupted(KeyboardInterrupt):
+    """The same of a campaign over machines."""
+
+    def __init__(self, summary: FleetSummary) -> None:
+        super().__init__("interrupted; the same command goes on from here")
+        self.summary = summary
+
+
+@contextmanager
+def interrupts(stop: threading.Event) -> Iterator[None]:
+    """Ctrl-C asks to stop instead of raising, so that nothing is cut in the middle of a write."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
