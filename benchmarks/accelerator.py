@@ -26,7 +26,15 @@ def main() -> None:
     one_core()
     import numpy as np
 
-    from jostle.accelerator import Application, Concurrent, Device, Task, Tenant, simulate
+    from jostle.accelerator import (
+        Application,
+        Concurrent,
+        Device,
+        SimulationOptions,
+        Task,
+        Tenant,
+        simulate,
+    )
 
     device = Device(80, 64, {"memory": 100.0})
 
@@ -44,35 +52,34 @@ def main() -> None:
             needs = {"memory": float(random.uniform(0, 3))}
             seconds = float(random.exponential(5e-5))
             tasks.append(Task("kernel", seconds, gap, blocks, 8, 0.5, needs))
-        return Application(f"a{seed}", tuple(tasks))
+        return Application.of(f"a{seed}", *tasks)
 
     def moves(exact: np.ndarray, merged: np.ndarray) -> float:
         """Of the last run that both have."""
         last = min(len(exact), len(merged)) - 1
         return abs(merged[last] / exact[last] - 1) if last >= 0 else 0.0
 
+    exactly = SimulationOptions(engine="compiled")
     applications = [application(seed) for seed in range(16)]
     began = time.process_time()
-    simulate([Tenant(applications[0])], device, engine="compiled")
+    simulate([Tenant(applications[0])], device, exactly)
     print(f"first call, with compilation or its cache: {time.process_time() - began:.2f} s")
     for tenants in (1, 2, 4, 8, 16):
         asked = [
             Tenant(applications[seed], given.runs if seed == 0 else None) for seed in range(tenants)
         ]
         said, found = [], []
-        for name, model in (
-            ("exact", Concurrent()),
-            (f"merged within {given.merge:g}", Concurrent(given.merge)),
-        ):
-            schedule, best = simulate(asked, device, kernels=model, engine="compiled"), 0.0
+        merging = replace(exactly, sharing=Concurrent(given.merge))
+        for name, options in (("exact", exactly), (f"merged within {given.merge:g}", merging)):
+            schedule, best = simulate(asked, device, options), 0.0
             for _ in range(3):
                 began = time.process_time()
-                schedule = simulate(asked, device, kernels=model, engine="compiled")
+                schedule = simulate(asked, device, options)
                 best = max(best, schedule.tasks / (time.process_time() - began))
             found.append(schedule)
             said.append(f"{name} {best / 1e6:.2f} million tasks/s")
         later = [replace(t, start_seconds=1e-7 * (n + 1)) for n, t in enumerate(asked)]
-        found.append(simulate(later, device, engine="compiled"))
+        found.append(simulate(later, device, exactly))
         exact = found[0].run_ends
         merged, shifted = (
             [moves(*ends) for ends in zip(exact, other.run_ends, strict=True)]
@@ -86,7 +93,7 @@ def main() -> None:
         )
     asked = [Tenant(applications[0]), Tenant(applications[1], None)]
     began = time.process_time()
-    tasks = simulate(asked, device, engine="reference").tasks
+    tasks = simulate(asked, device, SimulationOptions(engine="reference")).tasks
     plain = tasks / (time.process_time() - began)
     print(f" 2 applications, the reference: {plain / 1e3:.0f} thousand tasks/s")
 

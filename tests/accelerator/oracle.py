@@ -23,7 +23,7 @@ def solo_batch_seconds(task, device: Device) -> float:
 
 
 def step_through(
-    applications: list[Application], device: Device, step: float, kernels: str = "concurrent"
+    applications: list[Application], device: Device, step: float, sharing: str = "concurrent"
 ) -> list[list[float]]:
     """The end of every task of every application, each run once from time 0."""
     ends: list[list[float]] = [[] for _ in applications]
@@ -46,7 +46,7 @@ def step_through(
                     kernel_order.append(a)
                 else:
                     transfers.append(a)
-        if kernels == "concurrent":
+        if sharing == "concurrent":
             for a in kernel_order:
                 job = flying[a]
                 for p in range(device.pes):

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.accelerator import Application, Device, Task, Tenant, simulate
+from jostle.accelerator import Application, Device, SimulationOptions, Task, Tenant, simulate
 from jostle.cli._app import run
 from jostle.errors import BadData, UnknownName
+from jostle.methods import Data, learn
 from jostle.traces import GPUS, Profile, tasks_from_rows, write_profiles
 
 # asr, md and hw compute, pf and nn copy, bp and kms do both.
@@ -42,7 +43,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Profiles, and runs whose times are 1.1 times what the simulator says, with 2% noise."""
     folder = tmp_path_factory.mktemp("fleet")
     write_profiles(folder, [profile_of(name) for name in NAMES])
-    method = jostle.Accelerator(str(folder))
     random = np.random.default_rng(0)
     sets = [[]] * 8 + [[name] for name in NAMES] * 8 + [["md", "md"], ["pf", "bp"]] * 8
     rows = [(name, beside) for name in NAMES for beside in sets]
@@ -54,7 +54,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nothing = jostle.Runs.from_columns(
         workload=["asr"], platform=["v100"], corunners=[[]], runtime_seconds=[1.0]
     )
-    simulated = method.fit(nothing, None).simulated(asked)
+    simulated = learn(jostle.Accelerator(), Data(nothing, path=folder)).simulated(asked)
     runs = jostle.Runs.from_columns(
         **asked.to_columns(),
         runtime_seconds=1.1 * simulated * np.exp(random.normal(0, 0.02, len(rows))),
@@ -65,7 +65,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_fit_learns_the_offset_and_bounds_hold(fleet: Path, tmp_path: Path) -> None:
     runs = jostle.read_runs(fleet)
-    model = jostle.fit(runs, jostle.Accelerator(str(fleet)), seed=1)
+    model = jostle.fit(fleet, jostle.Accelerator(), seed=1, calibrate_by="window")
     off = model.predict(runs.colocations) / runs.runtime_seconds
     assert np.abs(off - 1).mean() < 0.03
     bound = model.bound(runs.colocations, 0.9)
@@ -159,7 +159,7 @@ def test_safe_with_queries_from_a_file(fleet: Path, tmp_path: Path, capsys) -> N
 
 def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     model = tmp_path / "model"
-    assert run(["fit", str(fleet), "-o", str(model), "--method", "accelerator"]) == 0
+    assert run(["fit", "accelerator", str(fleet), "-o", str(model)]) == 0
     capsys.readouterr()
     ask = ["safe", str(fleet), "--target", "asr", "--batch", "pf", "--platform", "v100", "--json"]
     code = run([*ask, "--model", str(model), "--qos", "1.5x", "--confidence", "0.9"])
@@ -214,18 +214,18 @@ def test_replayed_alone_a_profile_takes_its_own_time() -> None:
     app = Application.from_profile(tasks_from_rows(rows, run_id="a", gpu=GPUS["T4"]))
     assert len(app.tasks) == 3
     assert any("beside others" in note for note in app.notes)
-    found = simulate([Tenant(app)], Device.of(GPUS["T4"]), engine="reference")
+    found = simulate([Tenant(app)], Device.of(GPUS["T4"]), SimulationOptions(engine="reference"))
     assert found.run_ends[0][0] == pytest.approx(5.0)
 
 
 def test_profiles_of_different_devices_are_not_mixed(tmp_path: Path) -> None:
     rows = [{"kind": "kernel", "start_seconds": 0.0, "duration_seconds": 1.0}]
     write_profiles(tmp_path, [tasks_from_rows(rows, run_id=n, gpu=GPUS[n]) for n in ("T4", "V100")])
-    from jostle.accelerator import read_applications
+    from jostle.accelerator import applications_of
 
     with pytest.raises(BadData, match="one device"):
-        read_applications(tmp_path)
-    assert read_applications(tmp_path, "T4")[1].pes == 40
+        applications_of(jostle.read(tmp_path).profiles)
+    assert applications_of(jostle.read(tmp_path).profiles, "T4")[1].pes == 40
 
 
 def test_tasks_refuse_what_is_not_a_task() -> None:
@@ -236,4 +236,4 @@ def test_tasks_refuse_what_is_not_a_task() -> None:
             gpu=GPUS["T4"],
         )
     with pytest.raises(BadData):
-        Application("a", (Task("dance", 1.0),))
+        Application.of("a", Task("dance", 1.0))

@@ -45,7 +45,7 @@ class Slow:
     factor: float
     name: str
 
-    def station(self, device, resources):
+    def facility(self, device, resources):
         return OneAfterTheOther(self.factor)
 
 
@@ -58,13 +58,15 @@ def transfers():
 '''
 ASK = """
 import json
-from jostle.accelerator import Application, Device, Task, Tenant, model_names, simulate
+from jostle.accelerator import (
+    Application, Device, SimulationOptions, Task, Tenant, sharing_model_names, simulate,
+)
 
-app = Application("a", (Task("htod", 1.0), Task("kernel", 1.0, blocks=1)))
-found = simulate([Tenant(app), Tenant(app)], Device(1), kernels="thrice", transfers="twice")
+app = Application.of("a", Task("htod", 1.0), Task("kernel", 1.0, blocks=1))
+found = simulate([Tenant(app), Tenant(app)], Device(1), SimulationOptions("thrice", "twice"))
 print(json.dumps({
-    "kernels": model_names(),
-    "transfers": model_names("jostle.transfer_models"),
+    "kernels": sharing_model_names(),
+    "transfers": sharing_model_names("jostle.transfer_models"),
     "engine": found.engine,
     "ends": [ends.tolist() for ends in found.task_ends],
 }))

@@ -11,7 +11,8 @@ from jostle.accelerator import (
     Application,
     Device,
     Latency,
-    Target,
+    Objective,
+    Service,
     Task,
     causes,
     how_many_fit,
@@ -21,57 +22,59 @@ from jostle.accelerator import (
 from jostle.errors import UsageError
 
 DEVICE = Device(10, 8)
-SERVICE = Application("asr", (Task("kernel", 1.0, blocks=40),))  # 5 of 10 PEs
-SMALL = Application("md", (Task("kernel", 0.73, blocks=8),))  # 1 PE, never in step with the service
-COPIES = Application("pf", (Task("htod", 1.0),))
+SERVICE = Application.of("asr", Task("kernel", 1.0, blocks=40))  # 5 of 10 PEs
+SMALL = Application.of("md", Task("kernel", 0.73, blocks=8))  # 1 PE, never in step with the service
+COPIES = Application.of("pf", Task("htod", 1.0))
 
 
 def test_as_many_fit_as_there_are_free_pes() -> None:
-    fit = how_many_fit(SERVICE, SMALL, DEVICE, Target(1.0), queries=20, most=8)
+    service = Service(SERVICE, Objective(1.0), queries=20)
+    fit = how_many_fit(service, SMALL, DEVICE, most=8)
     assert fit.instances == 5
     assert "6 of md" in fit.reason
     assert "slowdown" in fit.reason
     assert [mix.safe for mix in fit.mixes] == [True] * 6 + [False]
-    every = how_many_fit(SERVICE, SMALL, DEVICE, Target(1.0), queries=20, most=8, every=True)
+    every = how_many_fit(service, SMALL, DEVICE, most=8, every=True)
     assert len(every.mixes) == 9
     assert every.instances == 5
 
 
 def test_other_resources_do_not_count() -> None:
-    fit = how_many_fit(SERVICE, COPIES, DEVICE, Target(1.0), queries=4)
+    fit = how_many_fit(Service(SERVICE, Objective(1.0), queries=4), COPIES, DEVICE)
     assert fit.instances == 15
     assert "all 15" in fit.reason
 
 
 def test_a_latency_limit_may_be_missed_alone() -> None:
-    fit = how_many_fit(SERVICE, SMALL, DEVICE, Target(2.0, 0.5))
+    fit = how_many_fit(Service(SERVICE, Objective(2.0, 0.5)), SMALL, DEVICE)
     assert fit.instances == -1
     assert fit.limit == "latency"
     assert "alone" in fit.reason
 
 
 def test_what_costs_is_named() -> None:
-    mixed = Application("bp", (Task("htod", 1.3), Task("kernel", 0.8, blocks=80)))
-    service = Application("imc", (Task("htod", 1.0), Task("kernel", 1.0, blocks=80)))
-    found = causes(service, [mixed], DEVICE, queries=20)
+    mixed = Application.of("bp", Task("htod", 1.3), Task("kernel", 0.8, blocks=80))
+    service = Application.of("imc", Task("htod", 1.0), Task("kernel", 1.0, blocks=80))
+    found = causes(Service(service, queries=20), [mixed], DEVICE)
     assert found.kernels_seconds > 0
     assert found.transfers_seconds > 0
-    assert causes(SERVICE, [COPIES], DEVICE).kernels_seconds == pytest.approx(0, abs=1e-12)
+    assert causes(Service(SERVICE), [COPIES], DEVICE).kernels_seconds == pytest.approx(0, abs=1e-12)
 
 
 def test_open_loop_matches_the_queue_that_theory_knows() -> None:
     """M/D/1 at half load: mean latency = service + load * service / (2 * (1 - load))."""
     arrivals = poisson_arrivals(0.5, 20_000, seed=1)
-    latency = service_latency(SERVICE, [], DEVICE, arrivals=arrivals)
+    latency = service_latency(Service(SERVICE, arrivals=arrivals), [], DEVICE)
     assert latency.mean_seconds == pytest.approx(1 + 0.5 / (2 * 0.5), rel=0.05)
     assert latency.p99_seconds > latency.p95_seconds > latency.mean_seconds
 
 
 def test_long_queries_beside_short_work_are_fewer() -> None:
-    assert service_latency(SERVICE, [SMALL], DEVICE, queries=None).queries == 50
-    tiny = Application("tiny", (Task("kernel", 1e-5, blocks=8),))
-    assert service_latency(SERVICE, [tiny], DEVICE, queries=None).queries == 9
-    assert service_latency(SERVICE, [tiny] * 4, DEVICE, queries=None).queries == 3
+    service = Service(SERVICE, queries=None)
+    assert service_latency(service, [SMALL], DEVICE).queries == 50
+    tiny = Application.of("tiny", Task("kernel", 1e-5, blocks=8))
+    assert service_latency(service, [tiny], DEVICE).queries == 9
+    assert service_latency(service, [tiny] * 4, DEVICE).queries == 3
 
 
 def test_order_statistics_are_exact() -> None:
@@ -90,6 +93,6 @@ def test_nonsense_is_refused() -> None:
     ]
     for bad in nonsense:
         with pytest.raises(UsageError):
-            Target(**bad)
+            Objective(**bad)
     with pytest.raises(UsageError):
         poisson_arrivals(0.0, 10, 0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.accelerator import Application, Device, Task, Tenant, simulate
+from jostle.accelerator import Application, Device, SimulationOptions, Task, Tenant, simulate
 
 ENGINES = ("reference", "compiled")
 
@@ -36,15 +36,15 @@ def device(memory: float | None = None, **settings) -> Device:
     return Device(10, 8, {"memory": memory} if memory else {}, **settings)
 
 
-def ends(*tasks: Task | list[Task], on: Device, engine: str, kernels: str = "concurrent") -> list:
+def ends(*tasks: Task | list[Task], on: Device, engine: str, sharing: str = "concurrent") -> list:
     """The end of every task; each task or list of tasks is an application of its own."""
     if engine == "compiled":
         pytest.importorskip("numba")
     tenants = [
-        Tenant(Application(f"a{number}", tuple(task) if isinstance(task, list) else (task,)))
+        Tenant(Application.of(f"a{number}", *(task if isinstance(task, list) else [task])))
         for number, task in enumerate(tasks)
     ]
-    found = simulate(tenants, on, kernels=kernels, engine=engine)
+    found = simulate(tenants, on, SimulationOptions(sharing, engine=engine))
     assert found.engine == engine
     return [end for part in found.task_ends for end in part.tolist()]
 
@@ -57,7 +57,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 def test_figure_7_sequential_and_concurrent(engine: str) -> None:
     a, b = kernel(20, 120), kernel(6, 64, at=1)
     assert ends(a, b, on=device(), engine=engine) == exactly([20, 22])
-    assert ends(a, b, on=device(), engine=engine, kernels="sequential") == exactly([20, 26])
+    assert ends(a, b, on=device(), engine=engine, sharing="sequential") == exactly([20, 26])
 
 
 def test_figure_8_a_third_kernel_runs_on_what_the_first_two_leave(engine: str) -> None:
@@ -123,7 +123,7 @@ def test_transfers_and_kernels_together(engine: str) -> None:
 def test_time_slices(engine: str) -> None:
     on = device(time_slice_seconds=2.0)
     tasks = kernel(5, 8), kernel(3, 8, at=1)
-    found = ends(*tasks, on=on, engine=engine, kernels="time-sliced")
+    found = ends(*tasks, on=on, engine=engine, sharing="time-sliced")
     assert found == exactly([7, 8])
 
 
@@ -142,9 +142,11 @@ def test_spread_blocks_take_part_of_every_pe(engine: str) -> None:
 def test_looping_tenants_rest_when_the_others_are_done(engine: str) -> None:
     if engine == "compiled":
         pytest.importorskip("numba")
-    query = Application("query", (kernel(2, 80),))
-    batch = Application("batch", (kernel(3, 80),))
-    found = simulate([Tenant(query, 3), Tenant(batch, None)], device(), engine=engine)
+    query = Application.of("query", kernel(2, 80))
+    batch = Application.of("batch", kernel(3, 80))
+    found = simulate(
+        [Tenant(query, 3), Tenant(batch, None)], device(), SimulationOptions(engine=engine)
+    )
     # query 2, batch 5, query 7, batch 10, query 12
     np.testing.assert_allclose(found.run_ends[0], [2, 7, 12])
     np.testing.assert_allclose(found.latencies[0], [2, 5, 5])
@@ -154,8 +156,9 @@ def test_looping_tenants_rest_when_the_others_are_done(engine: str) -> None:
 def test_queries_wait_for_those_before_them(engine: str) -> None:
     if engine == "compiled":
         pytest.importorskip("numba")
-    query = Application("query", (kernel(2, 80),))
+    query = Application.of("query", kernel(2, 80))
     arrivals = np.array([1.0, 2.0, 9.0])
-    found = simulate([Tenant(query, 3, arrivals=arrivals)], device(), engine=engine)
+    options = SimulationOptions(engine=engine)
+    found = simulate([Tenant(query, 3, arrivals=arrivals)], device(), options)
     np.testing.assert_allclose(found.run_ends[0], [3, 5, 11])
     np.testing.assert_allclose(found.latencies[0], [2, 3, 2])

@@ -15,6 +15,7 @@ from jostle.accelerator import (
     Concurrent,
     Device,
     Partition,
+    SimulationOptions,
     Task,
     Tenant,
     TimeSliced,
@@ -68,11 +69,11 @@ models = st.sampled_from(["concurrent", "sequential", "time-sliced"])
 
 
 def apps(found: list[list[Task]]) -> list[Application]:
-    return [Application(f"a{number}", tuple(part)) for number, part in enumerate(found)]
+    return [Application.of(f"a{number}", *part) for number, part in enumerate(found)]
 
 
 def task_ends(tenants: list[Tenant], device: Device, **how) -> np.ndarray:
-    return np.concatenate(simulate(tenants, device, **how).task_ends)
+    return np.concatenate(simulate(tenants, device, SimulationOptions(**how)).task_ends)
 
 
 @pytest.mark.skipif(not HAS_NUMBA, reason="the compiled simulator needs the extra simulate")
@@ -89,8 +90,8 @@ def test_both_simulators_agree(found, device, model, most, loops) -> None:
         Tenant(app, None if loops and number else 2, start_seconds=0.25 * number, most_pes=most)
         for number, app in enumerate(apps(found))
     ]
-    plain = simulate(tenants, device, kernels=model, engine="reference")
-    fast = simulate(tenants, device, kernels=model, engine="compiled")
+    plain = simulate(tenants, device, SimulationOptions(model, engine="reference"))
+    fast = simulate(tenants, device, SimulationOptions(model, engine="compiled"))
     assert fast.tasks == plain.tasks
     for ours, theirs in zip(fast.task_ends, plain.task_ends, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
@@ -143,7 +144,7 @@ def test_both_simulators_agree_on_crowded_devices(seed: int, merge: float) -> No
         for number, app in enumerate(busy(seed, many, 160 // (many + 4)))
     ]
     plain, fast = (
-        simulate(tenants, device, kernels=Concurrent(merge), engine=engine)
+        simulate(tenants, device, SimulationOptions(Concurrent(merge), engine=engine))
         for engine in ("reference", "compiled")
     )
     assert fast.tasks == plain.tasks
@@ -163,7 +164,7 @@ def test_small_steps_come_to_the_same(found, device, model) -> None:
     applications, step = apps(occupied), 1 / 64
     expected = np.concatenate(step_through(applications, device, step, model))
     tenants = [Tenant(app) for app in applications]
-    found_ends = task_ends(tenants, device, kernels=model, engine="reference")
+    found_ends = task_ends(tenants, device, sharing=model, engine="reference")
     # Rounding up to whole steps may let one application overtake another at a tie: then only the
     # work done as a whole must agree. Otherwise each end does.
     slack = step * 4 * len(expected)
@@ -176,16 +177,16 @@ def test_small_steps_come_to_the_same(found, device, model) -> None:
 @given(found=lists, device=devices, model=models)
 def test_alone_is_solo(found, device, model) -> None:
     app = apps([found])[0]
-    ends = task_ends([Tenant(app)], device, kernels=model, engine="reference")
+    ends = task_ends([Tenant(app)], device, sharing=model, engine="reference")
     np.testing.assert_allclose(ends[-1], app.solo_seconds, rtol=1e-9)
 
 
 @quick
 @given(first=kernels, second=kernels, device=devices, model=models, later=st.integers(0, 5))
 def test_a_corunner_never_helps(first, second, device, model, later) -> None:
-    app, other = (Application("a", (replace(t, seconds=t.seconds + 1),)) for t in (first, second))
+    app, other = (Application.of("a", replace(t, seconds=t.seconds + 1)) for t in (first, second))
     both = [Tenant(app), Tenant(other, start_seconds=float(later))]
-    together = simulate(both, device, kernels=model, engine="reference")
+    together = simulate(both, device, SimulationOptions(model, engine="reference"))
     for tenant, ends in zip(both, together.run_ends, strict=True):
         assert ends[0] >= tenant.start_seconds + tenant.application.solo_seconds - 1e-9
 
@@ -201,7 +202,7 @@ def test_work_is_conserved(found, device) -> None:
     tenants = [Tenant(app) for app in apps(only)]
     total = sum(tenant.application.solo_seconds for tenant in tenants)
     for model in ("sequential", "time-sliced"):
-        ends = task_ends(tenants, device, kernels=model, engine="reference")
+        ends = task_ends(tenants, device, sharing=model, engine="reference")
         np.testing.assert_allclose(np.max(ends), total, rtol=1e-9)
 
 
@@ -212,7 +213,7 @@ def test_ties_go_to_the_tenant_named_first(engine: str) -> None:
     full = Task("kernel", 4.0, blocks=80)
     short = Task("kernel", 1.0, blocks=80)
     device = Device(10, 8)
-    a, b = Application("a", (full,)), Application("b", (short,))
+    a, b = Application.of("a", full), Application.of("b", short)
     assert task_ends([Tenant(a), Tenant(b)], device, engine=engine).tolist() == [4, 5]
     assert task_ends([Tenant(b), Tenant(a)], device, engine=engine).tolist() == [1, 5]
 
@@ -224,15 +225,15 @@ def test_runs_are_repeatable_to_the_bit() -> None:
         for _ in range(3)
     ]
     tenants = [Tenant(app) for app in apps(found)]
-    first = task_ends(tenants, Device(7, 8), kernels="concurrent")
-    assert (first == task_ends(tenants, Device(7, 8), kernels="concurrent")).all()
+    first = task_ends(tenants, Device(7, 8), sharing="concurrent")
+    assert (first == task_ends(tenants, Device(7, 8), sharing="concurrent")).all()
 
 
 @pytest.mark.parametrize("engine", ["reference", "compiled"])
 def test_partitions_do_not_touch_each_other(engine: str) -> None:
     if engine == "compiled" and not HAS_NUMBA:
         pytest.skip("the compiled simulator needs the extra simulate")
-    app = Application("a", (Task("kernel", 10.0, blocks=80, needs={"memory": 10.0}),))
+    app = Application.of("a", Task("kernel", 10.0, blocks=80, needs={"memory": 10.0}))
     device = Device(10, 8, {"memory": 100.0}, partitions=(Partition(5, 0.5), Partition(5, 0.5)))
     apart = [Tenant(app, partition=0), Tenant(app, partition=1)]
     # Each has half the PEs and half the bandwidth: two batches of 10 s.
@@ -243,7 +244,7 @@ def test_partitions_do_not_touch_each_other(engine: str) -> None:
 
 
 def test_nonsense_is_refused() -> None:
-    app = Application("a", (Task("kernel", 1.0, blocks=1),))
+    app = Application.of("a", Task("kernel", 1.0, blocks=1))
     with pytest.raises(UsageError, match="never end"):
         simulate([Tenant(app, None)], Device(1))
     with pytest.raises(UsageError, match="partition 1"):
@@ -259,9 +260,9 @@ def test_nonsense_is_refused() -> None:
         Task("kernel", 1.0, needs={"memory": -1.0}),
     ):
         with pytest.raises(BadData, match="task 0"):
-            Application("bad", (bad,))
+            Application.of("bad", bad)
     with pytest.raises(BadData, match="no time"):
-        Application("idle", (Task("kernel", 0.0),))
+        Application.of("idle", Task("kernel", 0.0))
     with pytest.raises(UsageError, match="placement"):
         Device(1, placement="anywhere")
 
@@ -270,18 +271,18 @@ def test_a_model_of_ones_own() -> None:
     """A plug-in: every kernel is twice as slow."""
 
     class Slow(TimeSliced):
-        def station(self, device, resources):
-            station = super().station(device, resources)
-            submit = station.submit
+        def facility(self, device, resources):
+            facility = super().facility(device, resources)
+            submit = facility.submit
 
             def slower(ticket):
                 ticket.seconds *= 2
                 submit(ticket)
 
-            station.submit = slower
-            return station
+            facility.submit = slower
+            return facility
 
-    app = Application("a", (Task("kernel", 3.0, blocks=1),))
-    found = simulate([Tenant(app)], Device(1), kernels=Slow())
+    app = Application.of("a", Task("kernel", 3.0, blocks=1))
+    found = simulate([Tenant(app)], Device(1), SimulationOptions(Slow()))
     assert found.engine == "reference"
     assert found.run_ends[0].tolist() == [6.0]

@@ -1,6 +1,6 @@
 """The loop of the compiled simulator: the reference's events and models in one function for numba.
 
-It follows `_simulate._Reference` and the built-in stations event by event; property tests hold both to
+It follows `_reference` and the facilities of the built-in models event by event; property tests hold both to
 1e-9. Every tenant has at most one task in flight, so that all state stands in arrays by tenant. What makes
 it fast, none of it an approximation:
 
@@ -15,78 +15,151 @@ it fast, none of it an approximation:
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from jostle.accelerator._simulate import TOLERANCE
+from jostle.accelerator._tasks import KERNEL, TO_HOST
+from jostle.accelerator._tenants import TOLERANCE
 
 CONCURRENT, SEQUENTIAL, SLICED = 0, 1, 2
 LIMIT = 1 << 60
 
 
+class TenantTable(NamedTuple):
+    """t tenants. first, length: (t,) where their tasks stand among all. start: (t,) s. runs: (t,), -1 for
+    again and again. arrivals: s, those of tenant a from arrivals_at[a]. partition: (t,). most: (t,) PEs.
+    """
+
+    first: np.ndarray
+    length: np.ndarray
+    start: np.ndarray
+    runs: np.ndarray
+    arrivals: np.ndarray
+    arrivals_at: np.ndarray
+    partition: np.ndarray
+    most: np.ndarray
+
+
+class KernelClasses(NamedTuple):
+    """Kernels that use the same resources. users: (classes, R) bool. of_task: (n,) the class of each task."""
+
+    users: np.ndarray
+    of_task: np.ndarray
+
+
+class Hardware(NamedTuple):
+    """pes: (pools,). capacity: (pools, R). slice_seconds: of the time-sliced model. links: 1 or 2."""
+
+    pes: np.ndarray
+    capacity: np.ndarray
+    slice_seconds: float
+    links: int
+
+
+# A group of chunks that end together. end: on the clock of its class.
+_GROUP = np.dtype([("end", "f8"), ("chunks", "i8")])
+# The groups of a tenant in a ring of a power of two. head: the first. groups: how many. next_end: of
+# the first.
+_RING = np.dtype([("head", "i8"), ("groups", "i8"), ("next_end", "f8")])
+# A transfer by tenant. ratio: of the link that it fills alone. speed: relative to alone. left: s.
+_TRANSFER = np.dtype([("ratio", "f8"), ("speed", "f8"), ("left", "f8")])
+# A link. exclusive, sharing: how many transfers wait or move there. touched: when `left` and `speed` of its
+# transfers were last put right. next_end: of the first of them to end.
+_LINK = np.dtype([("exclusive", "i8"), ("sharing", "i8"), ("touched", "f8"), ("next_end", "f8")])
+EXCLUSIVE, SHARING = 0, 1  # the two queues of a link
+
+
 @njit(inline="always")
-def _start(a, number, clock, work, merge, mask, ring_end, ring_chunks, head, groups, next_end):
-    """`number` chunks of tenant a begin: a group of their own, or part of the one before."""
+def _start(ring, groups, number, clock, work, merge):
+    """`number` chunks begin: a group of their own, or part of the one before."""
     end = clock + work
-    last = (head[a] + groups[a] - 1) & mask
+    mask = len(groups) - 1
+    last = groups[(ring.head + ring.groups - 1) & mask]
     # Only the last group can be near: an earlier one was too far when the last began.
-    if merge > 0.0 and groups[a] > 0 and end - ring_end[a, last] <= merge * work:
-        both = ring_chunks[a, last] + number
-        mean = (ring_chunks[a, last] * (ring_end[a, last] - clock) + number * work) / both
-        ring_end[a, last] = clock + mean
-        ring_chunks[a, last] = both
+    if merge > 0.0 and ring.groups > 0 and end - last.end <= merge * work:
+        both = last.chunks + number
+        mean = (last.chunks * (last.end - clock) + number * work) / both
+        last.end = clock + mean
+        last.chunks = both
     else:
-        last = (head[a] + groups[a]) & mask
-        ring_end[a, last] = end
-        ring_chunks[a, last] = number
-        groups[a] += 1
-    next_end[a] = ring_end[a, head[a] & mask]
+        last = groups[(ring.head + ring.groups) & mask]
+        last.end = end
+        last.chunks = number
+        ring.groups += 1
+    ring.next_end = groups[ring.head & mask].end
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _renew(k, now, exclusive_queue, exclusive_count, sharing, sharing_count, ratio, left, speed,
-           order, bus_at, bus_next):  # fmt: skip
-    """The speeds on link k from now on, and when the next transfer there ends: exclusive ones go one by
-    one at full speed, the others share max-min fairly, none faster than alone."""
-    bus_at[k] = now
-    if exclusive_count[k] > 0:
-        bus_next[k] = now + left[exclusive_queue[k, 0]]
+def _renew(link, queues, transfers, order, now):
+    """The speeds on a link from now on, and when the next transfer there ends: exclusive ones go one by
+    one at full speed, the others share max-min fairly, none faster than alone. order: room to sort in."""
+    link.touched = now
+    if link.exclusive > 0:
+        link.next_end = now + transfers[queues[EXCLUSIVE, 0]].left
         return
-    count = sharing_count[k]
+    count = link.sharing
     for n in range(count):  # insertion by link ratio, stable
-        place = n
-        while place > 0 and ratio[order[place - 1]] > ratio[sharing[k, n]]:
+        place, a = n, queues[SHARING, n]
+        while place > 0 and transfers[order[place - 1]].ratio > transfers[a].ratio:
             order[place] = order[place - 1]
             place -= 1
-        order[place] = sharing[k, n]
+        order[place] = a
     room, waiting, soonest = 1.0, count, np.inf
     for n in range(count):
-        a = order[n]
-        given = min(ratio[a], room / waiting)
-        speed[a] = given / ratio[a]
+        transfer = transfers[order[n]]
+        given = min(transfer.ratio, room / waiting)
+        transfer.speed = given / transfer.ratio
         room -= given
         waiting -= 1
-        soonest = min(soonest, left[a] / speed[a])
-    bus_next[k] = now + soonest
+        soonest = min(soonest, transfer.left / transfer.speed)
+    link.next_end = now + soonest
 
 
 @njit(inline="always")
-def _settle(k, now, exclusive_queue, exclusive_count, sharing, sharing_count, left, speed, bus_at):
-    """What moved on link k since it was last touched."""
-    passed = now - bus_at[k]
-    if exclusive_count[k] > 0:
-        left[exclusive_queue[k, 0]] -= passed
+def _settle(link, queues, transfers, now):
+    """What moved on a link since it was last touched."""
+    passed = now - link.touched
+    if link.exclusive > 0:
+        transfers[queues[EXCLUSIVE, 0]].left -= passed
     else:
-        for n in range(sharing_count[k]):
-            left[sharing[k, n]] -= passed * speed[sharing[k, n]]
+        for n in range(link.sharing):
+            transfer = transfers[queues[SHARING, n]]
+            transfer.left -= passed * transfer.speed
+
+
+@njit(inline="always")
+def _leave(link, queues, transfers, tolerance, ended):
+    """Transfers on a settled link that are done leave it and stand in `ended`; returns how many."""
+    count = kept = 0
+    if link.exclusive > 0:
+        ended[0] = queues[EXCLUSIVE, 0]
+        link.exclusive -= 1
+        for n in range(link.exclusive):
+            queues[EXCLUSIVE, n] = queues[EXCLUSIVE, n + 1]
+        return 1
+    for n in range(link.sharing):
+        a = queues[SHARING, n]
+        if transfers[a].left <= tolerance * transfers[a].speed:
+            ended[count] = a
+            count += 1
+        else:
+            queues[SHARING, kept] = a
+            kept += 1
+    link.sharing = kept
+    return count
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def run(
-    kind, gap, seconds, chunks, size, work, needs, exclusive, link, users, klass,
-    first, length, start, runs, arrivals, arrivals_at, partition, most,
-    pool_pes, pool_capacity, mode, slice_seconds, links, merge, until_seconds,
-):  # fmt: skip
+def run(tasks, classes_of, tenants_of, hardware, mode, merge, until_seconds):
+    """(ends and latencies of runs, (tenants, room) each, how many each tenant did, ends of the tasks of
+    all first runs, how many tasks were simulated). tasks: DeviceTasks of all applications, one after the
+    other."""
+    kind, gap, seconds, chunks, size, work, needs, exclusive, link = tasks
+    users, klass = classes_of
+    first, length, start, runs, arrivals, arrivals_at, partition, most = tenants_of
+    pool_pes, pool_capacity, slice_seconds, link_count = hardware
     tenants, pools = len(first), len(pool_pes)
     classes, kinds = users.shape
     room = 16
@@ -121,28 +194,20 @@ def run(
     stretch = np.ones(len(clocks))
     smallest = 1.0
     for i in range(len(size)):
-        if kind[i] == 0:
+        if kind[i] == KERNEL:
             smallest = min(smallest, size[i])
     deep = 2
     while deep < pool_pes.max() / smallest + 2:
         deep *= 2
     mask = deep - 1
-    ring_end = np.empty((tenants, deep))
-    ring_chunks = np.empty((tenants, deep), np.int64)
-    head = np.zeros(tenants, np.int64)
-    groups = np.zeros(tenants, np.int64)
-    next_end = np.full(tenants, np.inf)  # of the head, on its clock
+    groups = np.empty((tenants, deep), _GROUP)
+    rings = np.zeros(tenants, _RING)
     slice_left = np.inf
-    # links
-    exclusive_queue = np.empty((2, tenants), np.uint32)
-    exclusive_count = np.zeros(2, np.int64)
-    sharing = np.empty((2, tenants), np.uint32)
-    sharing_count = np.zeros(2, np.int64)
-    ratio = np.ones(tenants)
-    speed = np.ones(tenants)
+    links = np.zeros(2, _LINK)
+    links["next_end"][:] = np.inf
+    queues = np.empty((2, 2, tenants), np.uint32)
+    transfers = np.zeros(tenants, _TRANSFER)
     order = np.empty(tenants, np.uint32)
-    bus_at = np.zeros(2)  # when left and speed were last put right
-    bus_next = np.full(2, np.inf)
 
     open_tenants = 0
     for a in range(tenants):
@@ -156,7 +221,7 @@ def run(
 
     now, count = 0.0, 0
     while open_tenants > 0:
-        until = min(next_ready, bus_next[0], bus_next[1])
+        until = min(next_ready, links[0].next_end, links[1].next_end)
         change = np.inf
         leader = tenants
         if mode == CONCURRENT:
@@ -164,7 +229,7 @@ def run(
             for q in range(queued):
                 a = queue[q]
                 c = clock_of[a]
-                remains = (next_end[a] - clocks[c]) * stretch[c]
+                remains = (rings[a].next_end - clocks[c]) * stretch[c]
                 if leader == tenants and waiting[a] > 0:
                     leader = a
                     own = remains
@@ -175,18 +240,19 @@ def run(
                 if waiting[a] >= resident[a] > 0 and chunk_work[a] > 0.0:
                     c = clock_of[a]
                     each = chunk_work[a] * stretch[c]
-                    last = ring_end[a, (head[a] + groups[a] - 1) & mask]
+                    ring = rings[a]
+                    last = groups[a, (ring.head + ring.groups - 1) & mask].end
                     spare = min(change, until - now) - (last - clocks[c]) * stretch[c]
-                    gap_round = next_end[a] + chunk_work[a] - last
+                    gap_round = ring.next_end + chunk_work[a] - last
                     if spare >= each and gap_round > merge * chunk_work[a]:
                         rounds = waiting[a] // resident[a]
                         if spare < each * rounds:
                             rounds = int(spare / each)
                         waiting[a] -= rounds * resident[a]
-                        for g in range(head[a], head[a] + groups[a]):
-                            ring_end[a, g & mask] += rounds * chunk_work[a]
-                        next_end[a] = ring_end[a, head[a] & mask]
-                        own = (next_end[a] - clocks[c]) * stretch[c]
+                        for g in range(ring.head, ring.head + ring.groups):
+                            groups[a, g & mask].end += rounds * chunk_work[a]
+                        ring.next_end = groups[a, ring.head & mask].end
+                        own = (ring.next_end - clocks[c]) * stretch[c]
             change = min(change, own)
         elif queued > 0:
             change = left[queue[0]]
@@ -211,21 +277,21 @@ def run(
                 for q in range(queued):
                     a = queue[q]
                     c = clock_of[a]
-                    while (next_end[a] - clocks[c]) * stretch[c] <= tolerance:
-                        number = ring_chunks[a, head[a] & mask]
-                        head[a] += 1
-                        groups[a] -= 1
+                    ring = rings[a]
+                    while (ring.next_end - clocks[c]) * stretch[c] <= tolerance:
+                        number = groups[a, ring.head & mask].chunks
+                        ring.head += 1
+                        ring.groups -= 1
                         if a == leader and waiting[a] >= number:
                             waiting[a] -= number
-                            _start(
-                                a, number, clocks[c], chunk_work[a], merge, mask, ring_end,
-                                ring_chunks, head, groups, next_end,
-                            )  # fmt: skip
+                            _start(ring, groups[a], number, clocks[c], chunk_work[a], merge)
                             continue
                         dispatch = True
                         resident[a] -= number
                         free[partition[a]] += number * chunk_pes[a]
-                        next_end[a] = ring_end[a, head[a] & mask] if groups[a] > 0 else np.inf
+                        ring.next_end = np.inf
+                        if ring.groups > 0:
+                            ring.next_end = groups[a, ring.head & mask].end
                     if waiting[a] == 0 and resident[a] == 0:
                         finished[completed] = a
                         completed += 1
@@ -250,41 +316,11 @@ def run(
                     queue[q] = queue[q + 1]
                 queue[queued - 1] = a
                 slice_left = slice_seconds
-        for k in range(links):
-            if bus_next[k] > now + tolerance:
-                continue
-            _settle(
-                k,
-                now,
-                exclusive_queue,
-                exclusive_count,
-                sharing,
-                sharing_count,
-                left,
-                speed,
-                bus_at,
-            )
-            if exclusive_count[k] > 0:
-                finished[completed] = exclusive_queue[k, 0]
-                completed += 1
-                exclusive_count[k] -= 1
-                for n in range(exclusive_count[k]):
-                    exclusive_queue[k, n] = exclusive_queue[k, n + 1]
-            else:
-                kept = 0
-                for n in range(sharing_count[k]):
-                    a = sharing[k, n]
-                    if left[a] <= tolerance * speed[a]:
-                        finished[completed] = a
-                        completed += 1
-                    else:
-                        sharing[k, kept] = a
-                        kept += 1
-                sharing_count[k] = kept
-            _renew(
-                k, now, exclusive_queue, exclusive_count, sharing, sharing_count, ratio, left,
-                speed, order, bus_at, bus_next,
-            )  # fmt: skip
+        for k in range(link_count):
+            if links[k].next_end <= now + tolerance:
+                _settle(links[k], queues[k], transfers, now)
+                completed += _leave(links[k], queues[k], transfers, tolerance, finished[completed:])
+                _renew(links[k], queues[k], transfers, order, now)
 
         for n in range(completed):
             a = finished[n]
@@ -324,7 +360,7 @@ def run(
                     continue
                 ready[a] = np.inf
                 i = task[a]
-                if kind[i] == 0:
+                if kind[i] == KERNEL:
                     queue[queued] = a
                     queued += 1
                     if mode != CONCURRENT:
@@ -335,29 +371,23 @@ def run(
                     dispatch = True
                     waiting[a] = chunks[i]
                     resident[a] = settled[a] = 0
-                    head[a] = groups[a] = 0
-                    next_end[a] = np.inf
+                    rings[a].head = rings[a].groups = 0
+                    rings[a].next_end = np.inf
                     chunk_pes[a], chunk_work[a] = size[i], work[i]
                     clock_of[a] = partition[a] * classes + klass[i]
                     if most[a] < LIMIT:
                         most_chunks[a] = max(1, int((most[a] + 1e-9) / size[i]))
                     continue
-                k = 1 if kind[i] == 2 and links == 2 else 0
-                _settle(
-                    k, now, exclusive_queue, exclusive_count, sharing, sharing_count, left, speed,
-                    bus_at,
-                )  # fmt: skip
-                left[a], ratio[a] = seconds[i], link[i]
+                k = 1 if kind[i] == TO_HOST and link_count == 2 else 0
+                _settle(links[k], queues[k], transfers, now)
+                transfers[a].left, transfers[a].ratio = seconds[i], link[i]
                 if exclusive[i]:
-                    exclusive_queue[k, exclusive_count[k]] = a
-                    exclusive_count[k] += 1
+                    queues[k, EXCLUSIVE, links[k].exclusive] = a
+                    links[k].exclusive += 1
                 else:
-                    sharing[k, sharing_count[k]] = a
-                    sharing_count[k] += 1
-                _renew(
-                    k, now, exclusive_queue, exclusive_count, sharing, sharing_count, ratio, left,
-                    speed, order, bus_at, bus_next,
-                )  # fmt: skip
+                    queues[k, SHARING, links[k].sharing] = a
+                    links[k].sharing += 1
+                _renew(links[k], queues[k], transfers, order, now)
 
         if dispatch:  # free PEs to the oldest kernel with chunks left, then to the next
             blocked = 0
@@ -372,10 +402,8 @@ def run(
                     waiting[a] -= started
                     resident[a] += started
                     free[pool] -= started * chunk_pes[a]
-                    _start(
-                        a, started, clocks[clock_of[a]], chunk_work[a], merge, mask, ring_end,
-                        ring_chunks, head, groups, next_end,
-                    )  # fmt: skip
+                    clock = clocks[clock_of[a]]
+                    _start(rings[a], groups[a], started, clock, chunk_work[a], merge)
                 if waiting[a] > 0 and mine > started:
                     blocked |= 1 << pool  # the head waits for PEs, and everyone behind it
                     if pools == 1:

@@ -6,17 +6,19 @@ multiple of the solo latency and under a limit in seconds; up to 15 instances (M
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from jostle.accelerator._application import Application
 from jostle.accelerator._arrivals import Latency
 from jostle.accelerator._device import Device
-from jostle.accelerator._models import Model
-from jostle.accelerator._simulate import Tenant, simulate
-from jostle.errors import UnknownName, UsageError
+from jostle.accelerator._simulate import simulate
+from jostle.accelerator._tasks import KERNEL, TO_DEVICE, TO_HOST
+from jostle.accelerator._tenants import SimulationOptions, Tenant
+from jostle.errors import UsageError
+from jostle.progress import Progress, no_progress
 
 MOST_INSTANCES = 15
 # A service whose queries take so many times their solo time is starved: its latency is infinite.
@@ -27,9 +29,9 @@ STATISTICS = ("mean", "p95", "p99", "max")
 
 
 @dataclass(frozen=True)
-class Target:
-    """What the service must keep. slowdown_ratio: of its solo latency; latency_seconds: at most; either may
-    be None. statistic: mean, p95, p99 or max of the queries."""
+class Objective:
+    """What the latency of a service must keep. slowdown_ratio: of its solo latency; latency_seconds: at
+    most; either may be None. statistic: mean, p95, p99 or max of the queries."""
 
     slowdown_ratio: float | None = 2.0
     latency_seconds: float | None = None
@@ -37,14 +39,14 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.slowdown_ratio is None and self.latency_seconds is None:
-            raise UsageError("a target needs a slowdown, a latency or both")
+            raise UsageError("an objective needs a slowdown, a latency or both")
         if self.slowdown_ratio is not None and not 1 <= self.slowdown_ratio < np.inf:
             raise UsageError(f"a slowdown of {self.slowdown_ratio} is not at least 1")
         if self.latency_seconds is not None and not 0 < self.latency_seconds < np.inf:
             raise UsageError(f"a latency of {self.latency_seconds} s is not above 0")
         if self.statistic not in STATISTICS:
             raise UsageError(
-                f"unknown statistic {self.statistic!r}; known: {', '.join(STATISTICS)}"
+                f"unknown statistic {self.statistic!r}", fix=f"Known: {', '.join(STATISTICS)}."
             )
 
     def limit(self, solo_seconds: float) -> tuple[float, str]:
@@ -54,13 +56,43 @@ class Target:
         return (by_ratio, "slowdown") if by_ratio <= by_time else (by_time, "latency")
 
     def of(self, latency: Latency) -> float:
+        """The statistic that the objective is about."""
         return float(getattr(latency, f"{self.statistic}_seconds"))
+
+
+@dataclass(frozen=True, eq=False)
+class Service:
+    """An application that answers queries and has an objective.
+
+    arrivals: (queries,) s at which they come; None: one after the other (closed loop), `queries` of them.
+    queries None: MOST_QUERIES, or fewer, but at least FEWEST_QUERIES, where that would be over MOST_TASKS
+    tasks in all.
+    """
+
+    application: Application
+    objective: Objective = field(default_factory=Objective)
+    queries: int | None = 20
+    arrivals: np.ndarray | None = None
+
+    @property
+    def name(self) -> str:
+        return self.application.name
+
+    def runs_beside(self, batches: Sequence[Application]) -> int:
+        """How many queries to simulate beside batch applications."""
+        if self.arrivals is not None:
+            return len(self.arrivals)
+        if self.queries is not None:
+            return self.queries
+        solo = self.application.solo_seconds
+        of_batches = sum(len(batch) * solo / batch.solo_seconds for batch in batches)
+        affordable = int(MOST_TASKS / (len(self.application) + of_batches))
+        return max(FEWEST_QUERIES, min(MOST_QUERIES, affordable))
 
 
 @dataclass(frozen=True)
 class Mix:
-    """One co-location. latency: of the service. batch_ratio: what each instance gets done, of alone.
-    service_runs, batch_runs: that ended."""
+    """One co-location. latency: of the service. slowdown_ratio: of the objective's statistic."""
 
     instances: int
     latency: Latency
@@ -70,8 +102,8 @@ class Mix:
 
 @dataclass(frozen=True)
 class Fit:
-    """How many instances fit. mixes: 0, 1, … as far as simulated. limit: which part of the target decides,
-    limit_seconds: its value. reason: a sentence."""
+    """How many instances fit. mixes: 0, 1, … as far as simulated. limit: which part of the objective
+    decides, limit_seconds: its value. reason: a sentence."""
 
     service: str
     batch: str
@@ -84,45 +116,30 @@ class Fit:
 
 
 def service_latency(
-    service: Application,
+    service: Service,
     batches: Sequence[Application],
     device: Device,
+    options: SimulationOptions | None = None,
     *,
-    queries: int | None = 20,
-    arrivals: np.ndarray | None = None,
-    kernels: str | Model = "concurrent",
-    transfers: str | Model = "pcie",
-    engine: str = "auto",
     batch_pes: int | None = None,
 ) -> Latency:
     """Latency of the service's queries while every batch application repeats beside it.
 
-    queries: one after the other (closed loop), where there are no arrivals; None: MOST_QUERIES, or fewer,
-    but at least FEWEST_QUERIES, where that would be over MOST_TASKS tasks in all. Batch instances start
-    spread over one of their runs, so that equal ones do not move in lockstep. On a device in partitions the
-    service has the first and batch instances go to the others in turn. batch_pes: PEs that each batch
-    instance may use at most (MPS active threads).
+    Batch instances start spread over one of their runs, so that equal ones do not move in lockstep. On a
+    device in partitions the service has the first and batch instances go to the others in turn.
+    batch_pes: PEs that each batch instance may use at most (MPS active threads).
     """
-    if queries is None:
-        of_batches = sum(len(b.tasks) * service.solo_seconds / b.solo_seconds for b in batches)
-        affordable = int(MOST_TASKS / (len(service.tasks) + of_batches))
-        queries = max(FEWEST_QUERIES, min(MOST_QUERIES, affordable))
-    runs = queries if arrivals is None else len(arrivals)
-    tenants = [Tenant(service, runs, arrivals=arrivals)]
+    runs, arrivals = service.runs_beside(batches), service.arrivals
+    tenants = [Tenant(service.application, runs, arrivals=arrivals)]
     others = max(1, len(device.partitions) - 1)
     for number, batch in enumerate(batches):
         start = batch.solo_seconds * _spread(number)
         part = 1 + number % others if len(device.partitions) > 1 else 0
         tenants.append(Tenant(batch, None, start_seconds=start, partition=part, most_pes=batch_pes))
     last = 0.0 if arrivals is None else float(arrivals[-1])
-    until = last + HOPELESS * runs * service.solo_seconds + sum(t.start_seconds for t in tenants)
-    found = simulate(
-        *(tenants, device),
-        kernels=kernels,
-        transfers=transfers,
-        engine=engine,
-        until_seconds=until,
-    )
+    until = last + HOPELESS * runs * service.application.solo_seconds
+    until += sum(tenant.start_seconds for tenant in tenants)
+    found = simulate(tenants, device, options, until_seconds=until)
     starved = np.full(runs - len(found.latencies[0]), np.inf)
     return Latency.of(np.concatenate([found.latencies[0], starved]))
 
@@ -138,29 +155,30 @@ def _spread(number: int) -> float:
 
 
 def how_many_fit(
-    service: Application,
+    service: Service,
     batch: Application,
     device: Device,
-    target: Target,
+    options: SimulationOptions | None = None,
     *,
+    batch_pes: int | None = None,
     most: int = MOST_INSTANCES,
     every: bool = False,
-    **how,
 ) -> Fit:
     """The most instances of `batch` such that they and every smaller number are safe.
 
-    every: simulate all numbers up to `most` even past the first unsafe one. how: as service_latency.
+    every: simulate all numbers up to `most` even past the first unsafe one. batch_pes: as service_latency.
     """
     if not 0 <= most <= 1000:
         raise UsageError(f"{most} instances is not a number from 0 to 1000")
     # Alone means without a queue: a closed loop, whatever the arrivals.
-    solo = service.solo_seconds
-    limit, which = target.limit(solo)
+    solo = service.application.solo_seconds
+    limit, which = service.objective.limit(solo)
     mixes: list[Mix] = []
     fits, broken = -1, False
     for instances in range(most + 1):
-        latency = service_latency(service, [batch] * instances, device, **how)
-        value = target.of(latency)
+        beside = [batch] * instances
+        latency = service_latency(service, beside, device, options, batch_pes=batch_pes)
+        value = service.objective.of(latency)
         safe = value <= limit * (1 + 1e-9)
         mixes.append(Mix(instances, latency, value / solo, safe))
         broken = broken or not safe
@@ -168,56 +186,44 @@ def how_many_fit(
             fits = instances
         elif not every:
             break
-    reason = _reason(service, batch, target, fits, most, mixes, limit, which)
+    if fits == most:
+        reason = f"all {most} keep the {which} limit of {limit:.4g} s"
+    else:
+        reason = _reason(service, batch.name, mixes[fits + 1])
+        reason += f", over the {which} limit of {limit:.4g} s"
     return Fit(service.name, batch.name, fits, solo, limit, which, reason, tuple(mixes))
 
 
+def _reason(service: Service, batch: str, broken: Mix) -> str:
+    """What happens with the first number of instances that is not safe."""
+    value = f"{service.objective.of(broken.latency):.4g} s"
+    latency = f"{service.objective.statistic} latency"
+    if not broken.instances:
+        return f"{service.name} alone has a {latency} of {value}"
+    return f"{broken.instances} of {batch} bring the {latency} of {service.name} to {value}"
+
+
 def what_fits(
-    applications: Mapping[str, Application],
+    services: Sequence[Service],
+    batches: Sequence[Application],
     device: Device,
-    target: Target,
+    options: SimulationOptions | None = None,
     *,
-    services: Sequence[str] | None = None,
-    batches: Sequence[str] | None = None,
-    progress: Callable[[int, int, float], None] | None = None,
-    **how,
+    batch_pes: int | None = None,
+    most: int = MOST_INSTANCES,
+    progress: Progress = no_progress,
 ) -> list[Fit]:
-    """how_many_fit for every batch workload beside every service, all of `applications` by default, none
-    beside itself. progress: called with (done, total, NaN). Raises UnknownName."""
-    for name in (*(services or ()), *(batches or ())):
-        if name not in applications:
-            raise UnknownName("workload", name, sorted(applications))
-    pairs = [
-        (service, batch)
-        for service in (sorted(applications) if services is None else services)
-        for batch in (sorted(applications) if batches is None else batches)
-        if service != batch or (services is not None and batches is not None)
-    ]
+    """how_many_fit for every batch application beside every service, none beside itself.
+
+    progress: called with (pairs done, pairs, NaN).
+    """
+    pairs = [(s, b) for s in services for b in batches if s.name != b.name]
     found = []
     for service, batch in pairs:
-        found.append(
-            how_many_fit(applications[service], applications[batch], device, target, **how)
-        )
-        if progress:
-            progress(len(found), len(pairs), float("nan"))
+        fit = how_many_fit(service, batch, device, options, batch_pes=batch_pes, most=most)
+        found.append(fit)
+        progress(len(found), len(pairs), float("nan"))
     return found
-
-
-def _reason(service, batch, target, fits, most, mixes, limit, which) -> str:
-    limited = "slowdown" if which == "slowdown" else "latency"
-    if fits == most:
-        return f"all {most} keep the {limited} limit of {limit:.4g} s"
-    broken = mixes[fits + 1]
-    value = target.of(broken.latency)
-    if fits < 0:
-        return (
-            f"{service.name} alone has a {target.statistic} latency of {value:.4g} s, over the "
-            f"{limited} limit of {limit:.4g} s"
-        )
-    return (
-        f"{fits + 1} of {batch.name} bring the {target.statistic} latency of {service.name} to "
-        f"{value:.4g} s, over the {limited} limit of {limit:.4g} s"
-    )
 
 
 @dataclass(frozen=True)
@@ -228,31 +234,26 @@ class Cause:
     transfers_seconds: float
 
 
-def causes(service: Application, batches: Sequence[Application], device: Device, **how) -> Cause:
+def causes(
+    service: Service,
+    batches: Sequence[Application],
+    device: Device,
+    options: SimulationOptions | None = None,
+    *,
+    batch_pes: int | None = None,
+) -> Cause:
     """How much the service loses by its co-runners' kernels alone and by their transfers alone.
 
     Each is simulated with the other kind of the co-runners' tasks turned into idle time.
     """
-    alone = service_latency(service, [], device, **how).mean_seconds
 
-    def only(kinds: tuple[str, ...]) -> float:
-        kept = [_without(batch, kinds) for batch in batches]
-        beside = [batch for batch in kept if batch is not None]
-        return service_latency(service, beside, device, **how).mean_seconds - alone
+    def latency(beside: Sequence[Application]) -> float:
+        return service_latency(service, beside, device, options, batch_pes=batch_pes).mean_seconds
 
-    return Cause(only(("kernel",)), only(("htod", "dtoh")))
+    alone = latency([])
 
+    def lost(*kinds: int) -> float:
+        kept = [(batch.name, batch.columns.only(kinds)) for batch in batches]
+        return latency([Application(name, tasks) for name, tasks in kept if len(tasks)]) - alone
 
-def _without(batch: Application, kinds: tuple[str, ...]) -> Application | None:
-    """The application with tasks of other kinds as gaps; None where nothing is left."""
-    tasks, gap = [], 0.0
-    for task in batch.tasks:
-        if task.kind in kinds:
-            tasks.append(replace(task, gap_seconds=task.gap_seconds + gap))
-            gap = 0.0
-        else:
-            gap += task.gap_seconds + task.seconds
-    if not tasks:
-        return None
-    tasks[0] = replace(tasks[0], gap_seconds=tasks[0].gap_seconds + gap)
-    return Application(batch.name, tuple(tasks))
+    return Cause(lost(KERNEL), lost(TO_DEVICE, TO_HOST))

@@ -9,7 +9,6 @@ from typing import Any
 from jostle.methods import Data, Prepared, first_solo_runs
 
 HOMES = {
-    "accelerator": ("jostle.accelerator", "FittedAccelerator"),
     "alignment": ("jostle.alignment", "FittedAlignment"),
     "bag": ("jostle.bag", "FittedBag"),
 }

@@ -12,7 +12,16 @@ import typer
 from jostle.cli.console import duration, print_json, print_table
 
 if TYPE_CHECKING:
-    from jostle.accelerator import Application, Device, Fit, Target
+    import numpy as np
+
+    from jostle.accelerator import (
+        Application,
+        Device,
+        Fit,
+        Objective,
+        Service,
+        SimulationOptions,
+    )
 
 # What a bound speaks about, by what was drawn to calibrate on.
 _OVER = {
@@ -24,12 +33,16 @@ _OVER = {
 
 @dataclass(frozen=True)
 class Question:
-    """how: for service_latency. instances: whether so many are safe; None: how many, up to `most`."""
+    """queries, arrivals: of every service. batch_pes: as for service_latency. instances: whether so many are
+    safe; None: how many, up to `most`."""
 
     applications: Mapping[str, Application]
     device: Device
-    target: Target
-    how: dict[str, Any]
+    options: SimulationOptions
+    objective: Objective
+    queries: int | None
+    arrivals: np.ndarray | None
+    batch_pes: int | None
     instances: int | None
     most: int
 
@@ -40,6 +53,11 @@ class Question:
     @property
     def wanted(self) -> int:
         return 1 if self.instances is None else self.instances
+
+    def service(self, name: str) -> Service:
+        from jostle.accelerator import Service
+
+        return Service(self.applications[name], self.objective, self.queries, self.arrivals)
 
     def notes(self, names: Sequence[str]) -> list[str]:
         said = {f"{name}: {note}" for name in names for note in self.applications[name].notes}
@@ -99,10 +117,11 @@ def one_answer(
     """Prints how many instances fit and why; returns the exit code."""
     from jostle.accelerator import causes, how_many_fit
 
-    service, other = asked.applications[target], asked.applications[batch]
-    fit = how_many_fit(service, other, asked.device, asked.target, most=asked.look_to, **asked.how)
+    service, other = asked.service(target), asked.applications[batch]
+    given, pes = (asked.device, asked.options), asked.batch_pes
+    fit = how_many_fit(service, other, *given, most=asked.look_to, batch_pes=pes)
     beside = min(fit.instances + 1, asked.most) or 1
-    cause = causes(service, [other] * beside, asked.device, **asked.how)
+    cause = causes(service, [other] * beside, *given, batch_pes=pes)
     rows, guaranteed = bounds.of(fit) if bounds else ([], None)
     fits = fit.instances if guaranteed is None else min(fit.instances, guaranteed)
     is_safe = fits >= asked.wanted
@@ -112,7 +131,7 @@ def one_answer(
         document = {
             "schema": "safe/v1",
             **_facts(fit, guaranteed, is_safe),
-            "statistic": asked.target.statistic,
+            "statistic": asked.objective.statistic,
             "lost_to_kernels_seconds": cause.kernels_seconds,
             "lost_to_transfers_seconds": cause.transfers_seconds,
             "confidence": bounds.confidence if bounds else None,
@@ -121,7 +140,7 @@ def one_answer(
             "mixes": [
                 {
                     "instances": mix.instances,
-                    "latency_seconds": asked.target.of(mix.latency),
+                    "latency_seconds": asked.objective.of(mix.latency),
                     "mean_seconds": mix.latency.mean_seconds,
                     "p95_seconds": mix.latency.p95_seconds,
                     "p99_seconds": mix.latency.p99_seconds,
@@ -176,7 +195,7 @@ def table_answer(
         rows.append(
             {
                 **_facts(fit, guaranteed, safe),
-                "latency_seconds": asked.target.of(chosen.latency),
+                "latency_seconds": asked.objective.of(chosen.latency),
                 "slowdown_ratio": chosen.slowdown_ratio,
                 "bounds": bound,
             }
@@ -187,7 +206,7 @@ def table_answer(
         document = {
             "schema": "safe_fleet/v1",
             "safe": is_safe,
-            "statistic": asked.target.statistic,
+            "statistic": asked.objective.statistic,
             "confidence": bounds.confidence if bounds else None,
             "bound_over": bounds.over if bounds else None,
             "rows": rows,
@@ -203,7 +222,7 @@ def table_answer(
         line += [_time(row["latency_seconds"]), f"{row['slowdown_ratio']:.2f}x"]
         lines.append([*line, row["reason"]])
     right = range(2, len(heads) + 2)
-    print_table([*heads, asked.target.statistic, "slowdown", "why no more"], lines, right=right)
+    print_table([*heads, asked.objective.statistic, "slowdown", "why no more"], lines, right=right)
     if bounds:
         typer.echo(f"guaranteed: at confidence {bounds.confidence:g}, over {bounds.over}.")
     for note in notes:

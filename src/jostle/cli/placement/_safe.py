@@ -90,10 +90,12 @@ def safe(
     valid."""
     from dataclasses import replace
 
+    import jostle
     from jostle.accelerator import (
-        Target,
+        Objective,
+        SimulationOptions,
+        applications_of,
         poisson_arrivals,
-        read_applications,
         read_arrivals,
         split_device,
         what_fits,
@@ -101,8 +103,10 @@ def safe(
     from jostle.cli.placement._answers import Bounded, Question, one_answer, table_answer
     from jostle.errors import UnknownName, UsageError
 
-    allowed = Target(_slowdown(qos), _seconds(latency), statistic)
-    applications, device = read_applications(dataset, gpu, pinned=pinned, memory_need=memory_need)
+    objective = Objective(_slowdown(qos), _seconds(latency), statistic)
+    applications, device = applications_of(
+        jostle.read(dataset).profiles, gpu, pinned=pinned, memory_need=memory_need
+    )
     for name in (target, batch):
         if name is not None and name not in applications:
             raise UnknownName("workload", name, sorted(applications), where=str(dataset))
@@ -114,29 +118,32 @@ def safe(
     if rate is not None and arrivals is not None:
         raise UsageError("give --rate or --arrivals, not both")
     times = None if rate is None else poisson_arrivals(rate, queries or 50, seed)
-    how = {
-        "queries": queries,
-        "arrivals": times if arrivals is None else read_arrivals(arrivals),
-        "kernels": kernels,
-        "transfers": transfers,
-        "batch_pes": None if sm_share is None else max(1, round(sm_share * device.pes)),
-    }
-    asked = Question(applications, device, allowed, how, instances, most)
+    asked = Question(
+        applications,
+        device,
+        SimulationOptions(kernels, transfers),
+        objective,
+        queries=queries,
+        arrivals=times if arrivals is None else read_arrivals(arrivals),
+        batch_pes=None if sm_share is None else max(1, round(sm_share * device.pes)),
+        instances=instances,
+        most=most,
+    )
     bounds = None if model is None else Bounded(model, platform, confidence)
     if target is not None and batch is not None:
         raise typer.Exit(one_answer(asked, target, batch, bounds, json_))
     from jostle.cli.console import fit_progress
 
+    names = sorted(applications)
     with fit_progress("simulating") as report:
         fits = what_fits(
-            applications,
+            [asked.service(name) for name in names if target in (None, name)],
+            [applications[name] for name in names if batch in (None, name)],
             device,
-            allowed,
-            services=None if target is None else [target],
-            batches=None if batch is None else [batch],
+            asked.options,
+            batch_pes=asked.batch_pes,
             most=asked.look_to,
             progress=report,
-            **how,
         )
     raise typer.Exit(table_answer(asked, fits, bounds, json_))
 

@@ -14,6 +14,7 @@ from jostle.errors import BadData
 from jostle.evaluate.accelerator._bubble import fit_bubble
 from jostle.evaluate.accelerator._gpu_resources import WITHIN, Row, evaluate_v100
 from jostle.evaluate.accelerator._mixes import MOST, scale_out
+from jostle.methods import Data, learn
 
 _MOST_FITS = 100  # of the bubble model; with more sets than that, several are left out at a time
 LEAST_DEGRADATION = 0.1  # below it Eq. 10 of the paper divides by next to nothing
@@ -86,7 +87,7 @@ def evaluate_accelerator_v100(folder: Path) -> AcceleratorEvaluation:
 
 
 def evaluate_accelerator_pairs(
-    folder: Path, kernels: str = "concurrent", gpu: str | None = None
+    folder: Path, sharing: str = "concurrent", gpu: str | None = None
 ) -> AcceleratorEvaluation:
     """Measured co-runs in a dataset folder that also has solo profiles of their workloads: the simulator
     without any learning, against solo time scaled alike, the sequential model, and the bubble model learned
@@ -119,22 +120,22 @@ def evaluate_accelerator_pairs(
     measured = np.array([seconds for *_, seconds in picked])
     taken = np.array([bool(b) and (w, p) in alone for w, p, b, _ in rows])
     asked = runs.colocations.take(taken)
+    data = Data(runs.take([]), path=folder)  # profiles alone
     said = {}
-    for name in (kernels, "sequential"):
-        method = Accelerator(str(folder), gpu=gpu, kernels=name)
-        predictor = method.fit(runs.take(np.zeros(0, np.int64)), None)
+    for name in (sharing, "sequential"):
+        predictor = learn(Accelerator(gpu=gpu, sharing=name), data)
         free = np.array([predictor.applications[w].solo_seconds for w, *_ in picked])
         said[name] = solo * predictor.simulated(asked) / free
     constant = float(np.average(measured - solo, weights=1 / measured**2))
     said["bubble"] = solo * _bubble_left_out(picked, measured / solo, runs.units("together")[taken])
     metrics = {
-        **errors_of(said[kernels], measured),
+        **errors_of(said[sharing], measured),
         "bubble_error_mean_ratio": errors_of(said["bubble"], measured)["error_mean_ratio"],
         "sequential_error_mean_ratio": errors_of(said["sequential"], measured)["error_mean_ratio"],
         "constant_error_mean_ratio": errors_of(solo + constant, measured)["error_mean_ratio"],
         "solo_error_mean_ratio": errors_of(solo, measured)["error_mean_ratio"],
         "targets": float(len(picked)),
-        **_degradation(said[kernels], measured, solo),
+        **_degradation(said[sharing], measured, solo),
     }
     table = [
         (name, *(f"{100 * v:.2f}%" for v in errors_of(seconds, measured).values()))

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from jostle.accelerator import Application, Device, Task, Tenant, simulate
+from jostle.accelerator import Application, Device, SimulationOptions, Task, Tenant, simulate
 from jostle.errors import UnreadableFile
 from jostle.traces import gpu_named
 
@@ -71,10 +71,10 @@ def _device(**resources: float) -> Device:
     return Device(gpu.pes, gpu.warps_per_pe, resources, placement="spread")
 
 
-def _together(device: Device, *tasks: Task, kernels: str = "concurrent") -> float:
+def _together(device: Device, *tasks: Task, sharing: str = "concurrent") -> float:
     """Seconds until all kernels that start together are done."""
-    tenants = [Tenant(Application(f"k{n}", (task,))) for n, task in enumerate(tasks)]
-    found = simulate(tenants, device, kernels=kernels, engine="reference")
+    tenants = [Tenant(Application.of(f"k{n}", task)) for n, task in enumerate(tasks)]
+    found = simulate(tenants, device, SimulationOptions(sharing, engine="reference"))
     return max(float(ends[0]) for ends in found.run_ends)
 
 
@@ -95,7 +95,7 @@ def _row(
         float(row["median_ms"]) * 1e-3,
         None if device is None else _together(device, *tasks),
         _together(plain, *tasks),
-        _together(plain, *tasks, kernels="sequential"),
+        _together(plain, *tasks, sharing="sequential"),
         fitted,
         flag,
     )

@@ -113,7 +113,7 @@ def _features(apps: list[Application], first: np.ndarray, solo: np.ndarray) -> n
         np.log([0.01 + app.solo_seconds for app in apps]),
         np.log([0.01 + spent(app, "kernel") for app in apps]),
         np.log([0.01 + spent(app, "htod", "dtoh") for app in apps]),
-        np.log([len(app.tasks) for app in apps]),
+        np.log([len(app) for app in apps]),
     ]
     return np.column_stack(columns)
 

@@ -18,7 +18,8 @@ from jostle.accelerator import (
     Application,
     Concurrent,
     Device,
-    Model,
+    Service,
+    SimulationOptions,
     Task,
     service_latency,
 )
@@ -75,18 +76,16 @@ def made_up(name: str, seed: int = 0) -> Application:
         needs = {"memory": float(need * bandwidth * random.uniform(0.6, 1.2))}
         tasks.append(Task("kernel", float(time), 1e-5, blocks, 8, 1.0, needs))
     tasks.append(Task("dtoh", moved * 0.4, 2e-5, exclusive=pinned))
-    return Application(name, tuple(tasks))
+    return Application.of(name, *tasks)
 
 
 def drifted(app: Application, seed: int) -> Application:
     """The application on another day: every task's time and gap off by a random factor."""
     random = np.random.default_rng([seed, 1])
-    off = np.exp(random.normal(0, DRIFT, (len(app.tasks), 2)))
-    tasks = [
-        replace(task, seconds=task.seconds * a, gap_seconds=task.gap_seconds * b)
-        for task, (a, b) in zip(app.tasks, off.tolist(), strict=True)
-    ]
-    return Application(app.name, tuple(tasks))
+    off = np.exp(random.normal(0, DRIFT, (len(app), 2)))
+    old = app.columns
+    seconds, gaps = old.seconds * off[:, 0], old.gap_seconds * off[:, 1]
+    return Application(app.name, replace(old, seconds=seconds, gap_seconds=gaps))
 
 
 def k40() -> Device:
@@ -98,18 +97,15 @@ def predict_slowdowns(
     services: list[Application],
     batches: list[Application],
     device: Device,
-    kernels: str | Model,
-    *,
-    engine: str = "auto",
+    options: SimulationOptions | None = None,
 ) -> tuple[np.ndarray, int]:
     """((services, batches, 16) mean latency over solo with 0 to 15 instances, simulations)."""
     table = np.ones((len(services), len(batches), MOST + 1))
     for s, service in enumerate(services):
         for b, batch in enumerate(batches):
             for k in range(1, MOST + 1):
-                latency = service_latency(
-                    service, [batch] * k, device, queries=QUERIES, kernels=kernels, engine=engine
-                )
+                asked = Service(service, queries=QUERIES)
+                latency = service_latency(asked, [batch] * k, device, options)
                 table[s, b, k] = latency.mean_seconds / service.solo_seconds
     return table, table.size
 
@@ -209,12 +205,11 @@ class _World:
         services: list[Application],
         batches: list[Application],
         device: Device,
-        model: Model,
+        options: SimulationOptions,
         seed: int,
         copies: int,
-        engine: str,
     ) -> None:
-        self.services, self.batches, self.model, self.engine = services, batches, model, engine
+        self.services, self.batches, self.options = services, batches, options
         self.draws = [seed * 1_000_003 + copy for copy in range(copies)]
         self.device = replace(device, resources={"memory": device.resources["memory"] * 0.97})
         self.known: dict[tuple[int, int, int], np.ndarray] = {}
@@ -233,12 +228,8 @@ class _World:
             for draw in self.draws:
                 service = self._copy(self.services[s], draw)
                 beside = [self._copy(self.batches[b], draw * 100 + n + 7) for n in range(k)]
-                latency = service_latency(
-                    *(service, beside, self.device),
-                    queries=QUERIES,
-                    kernels=self.model,
-                    engine=self.engine,
-                )
+                asked = Service(service, queries=QUERIES)
+                latency = service_latency(asked, beside, self.device, self.options)
                 slow.append(latency.mean_seconds / service.solo_seconds)
             self.known[s, b, k] = np.array(slow)
         return self.known[s, b, k]
@@ -270,12 +261,13 @@ def scale_out(seed: int = 0, copies: int = 3, engine: str = "auto") -> ScaleOut:
     services = [made_up(name, seed) for name in SERVICES]
     batches = [made_up(name, seed) for name in BATCHES]
     # Start groups merged within a tenth of a batch: the ends of runs hardly move.
-    model = Concurrent(merge_ratio=0.1)
-    service_latency(services[0], batches[:1], device, kernels=model, engine=engine)  # compiles
+    options = SimulationOptions(Concurrent(merge_ratio=0.1), engine=engine)
+    service_latency(Service(services[0]), batches[:1], device, options)  # compiles
     began = time.process_time()
-    slowdowns, simulations = predict_slowdowns(services, batches, device, model, engine=engine)
+    slowdowns, simulations = predict_slowdowns(services, batches, device, options)
     study = time.process_time() - began
-    sequential, _ = predict_slowdowns(services, batches, device, "sequential", engine=engine)
+    in_turn = SimulationOptions("sequential", engine=engine)
+    sequential, _ = predict_slowdowns(services, batches, device, in_turn)
     plans = []
     for policy in POLICIES:
         for name, table in (
@@ -289,7 +281,7 @@ def scale_out(seed: int = 0, copies: int = 3, engine: str = "auto") -> ScaleOut:
         plans.append(("pack all", policy, place(everything), everything))
         none = np.zeros_like(everything)
         plans.append(("no sharing", policy, none, none))
-    world = _World(services, batches, device, model, seed, copies, engine)
+    world = _World(services, batches, device, options, seed, copies)
     truth = {
         (int(s), int(b), int(fits[s, b])): world.slowdowns(int(s), int(b), int(fits[s, b]))
         for _, _, gpus, fits in plans

@@ -19,7 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.accelerator import Application, Device, Model, Tenant, simulate
+from jostle.accelerator import (
+    Application,
+    Device,
+    SharingModel,
+    SimulationOptions,
+    Tenant,
+    simulate,
+)
 
 _STARTS = np.arange(-0.42, 0.4201, 0.015)  # s, tried for every process
 _CREATIONS = np.arange(0.30, 0.4801, 0.02)
@@ -53,7 +60,7 @@ def simulate_delays(
     applications: Sequence[Application],
     first_seconds: np.ndarray,
     device: Device,
-    kernels: str | Model,
+    sharing: str | SharingModel,
 ) -> np.ndarray:
     """(n, n) s that i ends later beside j than alone. first_seconds: (n,) when each process first uses the
     device, as its profile says; both processes start together."""
@@ -66,7 +73,7 @@ def simulate_delays(
                 Tenant(applications[a], start_seconds=float(start))
                 for a, start in zip((i, j), starts, strict=True)
             ]
-            ends = simulate(tenants, device, kernels=kernels).run_ends
+            ends = simulate(tenants, device, SimulationOptions(sharing)).run_ends
             table[i, j], table[j, i] = (
                 max(0.0, float(e[0]) - float(start) - applications[a].solo_seconds)
                 for a, e, start in zip((i, j), ends, starts, strict=True)

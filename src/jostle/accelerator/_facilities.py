@@ -1,31 +1,24 @@
-"""How kernels and transfers share the accelerator: models that users may add to.
+"""Where kernels and transfers are served: the facilities of the built-in models, in plain Python.
 
-A model makes a station for a device; the simulator hands it tickets and moves its time. A package adds
-one with an entry point in the group `jostle.kernel_models` or `jostle.transfer_models` that names a
-callable without arguments returning a model.
-
-The built-in ones are written to be read: they are the definition that the compiled simulator is held to.
+They are written to be read: they are the definition that the compiled simulator is held to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Protocol
 
 import numpy as np
 
 from jostle.accelerator._device import Device
-from jostle.errors import UnknownName
 
 INFINITE = float("inf")
 
 
 @dataclass(eq=False)
 class Ticket:
-    """One task in flight. tenant: whose. seconds: it takes alone. The rest as in Prepared; most_pes: that
-    its tenant may use at a time; partition: where. needs: (R,)."""
+    """One task in flight. tenant: whose. seconds: it takes alone. The rest as in DeviceTasks; most_pes:
+    that its tenant may use at a time; partition: where. needs: (R,)."""
 
     tenant: int
     to_host: bool
@@ -40,7 +33,7 @@ class Ticket:
     most_pes: float = INFINITE
 
 
-class Station(Protocol):
+class Facility(Protocol):
     """Where tickets are served. Time passes only by `advance`."""
 
     def submit(self, ticket: Ticket) -> None:
@@ -57,15 +50,6 @@ class Station(Protocol):
         ...
 
 
-class Model(Protocol):
-    """resources: the device's, in the order of the tickets' needs. name: as registered."""
-
-    @property
-    def name(self) -> str: ...
-
-    def station(self, device: Device, resources: tuple[str, ...]) -> Station: ...
-
-
 @dataclass
 class _Group:
     """Chunks of one kernel that started together and so end together. left: seconds unhindered."""
@@ -75,7 +59,7 @@ class _Group:
     left: float
 
 
-class _ConcurrentStation:
+class ConcurrentFacility:
     """Prophet's concurrent model, fluid: Eq. 3 and 5 with rates renewed at every change. A kernel takes
     as many PEs as it has warps for; one behind it in the queue gets those left free (observations 1-3)."""
 
@@ -166,7 +150,7 @@ class _ConcurrentStation:
         return done
 
 
-class _SequentialStation:
+class SequentialFacility:
     """One kernel at a time, first come first served (Eq. 1)."""
 
     def __init__(self) -> None:
@@ -192,7 +176,7 @@ class _SequentialStation:
         return [done]
 
 
-class _TimeSlicedStation:
+class TimeSlicedFacility:
     """Processes take turns on the whole device. A slice begins when a second kernel arrives; one that
     arrives later goes to the end of the round; one that ends gives the rest of its slice away."""
 
@@ -268,7 +252,7 @@ class _Link:
         return done
 
 
-class _BusStation:
+class BusFacility:
     """A link for each direction, or one for both."""
 
     def __init__(self, shared: bool) -> None:
@@ -286,70 +270,3 @@ class _BusStation:
 
     def advance(self, seconds: float, tolerance_seconds: float) -> list[Ticket]:
         return [t for link in self._each() for t in link.advance(seconds, tolerance_seconds)]
-
-
-@dataclass(frozen=True)
-class Concurrent:
-    """Kernels run beside each other (streams, MPS). merge_ratio: chunks of a kernel that start within
-    this share of a chunk's time of one another end together; 0 is exact."""
-
-    merge_ratio: float = 0.0
-    name: str = "concurrent"
-
-    def station(self, device: Device, resources: tuple[str, ...]) -> Station:
-        return _ConcurrentStation(device, resources, self.merge_ratio)
-
-
-@dataclass(frozen=True)
-class Sequential:
-    """One kernel at a time."""
-
-    name: str = "sequential"
-
-    def station(self, device: Device, resources: tuple[str, ...]) -> Station:
-        return _SequentialStation()
-
-
-@dataclass(frozen=True)
-class TimeSliced:
-    """Turns of the device's time slice (processes without MPS)."""
-
-    name: str = "time-sliced"
-
-    def station(self, device: Device, resources: tuple[str, ...]) -> Station:
-        return _TimeSlicedStation(device.time_slice_seconds)
-
-
-@dataclass(frozen=True)
-class PciExpress:
-    """Prophet's three scenarios on the device's bus."""
-
-    name: str = "pcie"
-
-    def station(self, device: Device, resources: tuple[str, ...]) -> Station:
-        return _BusStation(device.bus == "shared")
-
-
-_BUILT_IN: dict[str, Callable[[], Model]] = {
-    "concurrent": Concurrent,
-    "sequential": Sequential,
-    "time-sliced": TimeSliced,
-    "pcie": PciExpress,
-}
-KERNEL_MODELS, TRANSFER_MODELS = "jostle.kernel_models", "jostle.transfer_models"
-
-
-def model_names(group: str = KERNEL_MODELS) -> tuple[str, ...]:
-    """Models that are built in or installed, sorted."""
-    own = [name for name in _BUILT_IN if (name == "pcie") == (group == TRANSFER_MODELS)]
-    return tuple(sorted({*own, *(point.name for point in entry_points(group=group))}))
-
-
-def model_named(name: str, group: str = KERNEL_MODELS) -> Model:
-    """A model by name. Raises UnknownName."""
-    if name in _BUILT_IN and (name == "pcie") == (group == TRANSFER_MODELS):
-        return _BUILT_IN[name]()
-    known = model_names(group)
-    if name not in known:
-        raise UnknownName("model", name, known)
-    return next(iter(entry_points(group=group, name=name))).load()()

@@ -1,0 +1,139 @@
+"""The tasks of an application in columns: a row is one kernel or transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jostle.errors import BadData
+
+KERNEL, TO_DEVICE, TO_HOST = 0, 1, 2
+KINDS = ("kernel", "htod", "dtoh")  # by the codes above
+UNKNOWN_SHAPE = -1  # blocks of a kernel whose launch shape is not known
+
+
+@dataclass(frozen=True)
+class Task:
+    """One kernel or transfer. kind: kernel, htod or dtoh. seconds: alone. gap_seconds: between the end
+    of the task before it and its submission.
+
+    Kernels: blocks of warps_per_block warps; None where the launch shape is not known: it then takes the
+    whole device. occupancy_ratio: theoretical. needs: {resource: per PE in use}; `memory` in bytes/s.
+    Transfers: exclusive: from pinned memory (the paper's BE; pageable is BS). link_ratio: how much of
+    the link it fills alone.
+    """
+
+    kind: str
+    seconds: float
+    gap_seconds: float = 0.0
+    blocks: int | None = None
+    warps_per_block: int = 1
+    occupancy_ratio: float = 1.0
+    needs: Mapping[str, float] = field(default_factory=dict)
+    exclusive: bool = False
+    link_ratio: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class TaskColumns:
+    """n tasks in their order; Task says what the columns mean.
+
+    kind: (n,) int8, a place in KINDS. blocks: (n,) int64, UNKNOWN_SHAPE where the launch shape is not known.
+    needs: (n, R) per PE, in the order of `resources`.
+    """
+
+    kind: np.ndarray
+    seconds: np.ndarray
+    gap_seconds: np.ndarray
+    blocks: np.ndarray
+    warps_per_block: np.ndarray
+    occupancy_ratio: np.ndarray
+    needs: np.ndarray
+    exclusive: np.ndarray
+    link_ratio: np.ndarray
+    resources: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task]) -> TaskColumns:
+        """Raises BadData for a kind that is not one of KINDS."""
+        for number, task in enumerate(tasks):
+            if task.kind not in KINDS:
+                raise BadData(f"task {number} is of kind {task.kind!r}, not {', '.join(KINDS)}")
+        resources = tuple(sorted({name for task in tasks for name in task.needs}))
+        blocks = (UNKNOWN_SHAPE if t.blocks is None else max(0, t.blocks) for t in tasks)
+        needs = [[task.needs.get(name, 0.0) for name in resources] for task in tasks]
+        return cls(
+            np.array([KINDS.index(task.kind) for task in tasks], np.int8),
+            np.array([task.seconds for task in tasks], np.float64),
+            np.array([task.gap_seconds for task in tasks], np.float64),
+            np.array(list(blocks), np.int64),
+            np.array([task.warps_per_block for task in tasks], np.int64),
+            np.array([task.occupancy_ratio for task in tasks], np.float64),
+            np.array(needs, np.float64).reshape(len(tasks), len(resources)),
+            np.array([task.exclusive for task in tasks], np.bool_),
+            np.array([task.link_ratio for task in tasks], np.float64),
+            resources,
+        )
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def task(self, row: int) -> Task:
+        """One row as an object."""
+        needs = zip(self.resources, self.needs[row].tolist(), strict=True)
+        return Task(
+            KINDS[self.kind[row]],
+            float(self.seconds[row]),
+            float(self.gap_seconds[row]),
+            None if self.blocks[row] == UNKNOWN_SHAPE else int(self.blocks[row]),
+            int(self.warps_per_block[row]),
+            float(self.occupancy_ratio[row]),
+            {name: need for name, need in needs if need},
+            bool(self.exclusive[row]),
+            float(self.link_ratio[row]),
+        )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The columns by name, without the names of the resources."""
+        return {name: value for name, value in vars(self).items() if name != "resources"}
+
+    def only(self, kinds: Sequence[int]) -> TaskColumns:
+        """The tasks of some kinds, with the others as idle time."""
+        kept = np.isin(self.kind, kinds)
+        count = int(kept.sum())
+        following = np.cumsum(kept)[~kept]  # the kept task that each other one comes before
+        idle = (self.gap_seconds + self.seconds)[~kept]
+        idle = np.bincount(following, weights=idle, minlength=count + 1)
+        columns = {name: column[kept] for name, column in self.arrays().items()}
+        columns["gap_seconds"] = columns["gap_seconds"] + idle[:count]
+        columns["gap_seconds"][:1] += idle[count]  # of the next run
+        return TaskColumns(**columns, resources=self.resources)
+
+    def fault(self) -> str | None:
+        """What is wrong with the first task that cannot be; None where all can."""
+
+        def lasts(seconds: np.ndarray) -> np.ndarray:
+            return (seconds >= 0) & (seconds < np.inf)
+
+        def is_share(ratio: np.ndarray) -> np.ndarray:
+            return (ratio > 0) & (ratio <= 1)
+
+        checks = (
+            (lasts(self.seconds), "has seconds {0.seconds}"),
+            (lasts(self.gap_seconds), "has gap_seconds {0.gap_seconds}"),
+            ((self.blocks >= 1) | (self.blocks == UNKNOWN_SHAPE), "has {0.blocks} blocks"),
+            (
+                (self.warps_per_block >= 1) & is_share(self.occupancy_ratio),
+                "has {0.warps_per_block} warps per block at occupancy {0.occupancy_ratio}",
+            ),
+            (lasts(self.needs).all(axis=1), "has needs {0.needs}"),
+            (is_share(self.link_ratio), "fills {0.link_ratio} of the link"),
+        )
+        possible = np.logical_and.reduce([passed for passed, _ in checks])
+        if possible.all():
+            return None
+        row = int(np.argmin(possible))
+        message = next(text for passed, text in checks if not passed[row])
+        return f"task {row} " + message.format(self.task(row))
