@@ -12,8 +12,16 @@ import pytest
 from jostle.bag import Bag
 from jostle.cli._app import run
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
-from jostle.evaluate import SoloTime, draw_bags, evaluate_bags, evaluate_pairs, pair_methods
-from jostle.evaluate.bag._bags import _bag_errors, _benchmarks, _touched
+from jostle.evaluate import (
+    BagTests,
+    SoloTime,
+    draw_bags,
+    evaluate_bags,
+    evaluate_pairs,
+    pair_methods,
+)
+from jostle.evaluate.bag._held_out import benchmarks_of, rows_with
+from jostle.evaluate.bag._scores import bag_errors
 from jostle.runs import Colocations, Dataset, Runs
 from jostle.slowdown import Slowdown
 from tests.bag.conftest import APPS, make_bags
@@ -135,24 +143,24 @@ def test_the_bag_ends_with_its_last_member() -> None:
         runtime_seconds=[2.0, 5.0, 2.0, 8.0],
         window_id=["x", "x", "y", "z"],
     )
-    error = _bag_errors(runs, np.arange(4), np.array([4.0, 3.0, 9.0, 6.0]))
+    error = bag_errors(runs, np.arange(4), np.array([4.0, 3.0, 9.0, 6.0]))
     # x: 4 for 5; y has no row of b; z is b beside itself.
     assert sorted(error.tolist()) == pytest.approx([0.2, 0.25])
 
 
 def test_benchmarks_are_left_out_with_all_their_runs(runs: Runs) -> None:
-    by_kind = _touched(runs.colocations, _benchmarks(runs, "kind"))
+    by_kind = rows_with(runs.colocations, benchmarks_of(runs, "kind"))
     assert set(by_kind) == {"a", "b", "c"}
     for i in range(len(runs)):
         w, _, beside = runs.colocations.row(i)
         kinds = {"aabbcc"[APPS.index(name)] for name in (w, *beside)}
         assert kinds == {kind for kind, rows in by_kind.items() if i in rows}
     with pytest.raises(UnknownName, match="colour"):
-        _benchmarks(runs, "colour")
+        benchmarks_of(runs, "colour")
 
 
 def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import jostle.evaluate.bag._bags as module
+    import jostle.evaluate.bag._evaluation as module
 
     runs = make_bags(most=1, cpu=True, noise=0.02)
     whole = module.bag_methods(runs, "extra", "cpu")
@@ -161,7 +169,7 @@ def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.Monke
     quick = {name: whole[name] for name in few} | {"bag": Bag(trees=10), "slowdown": QUICK}
     quick["only_mix"] = Bag(trees=10, groups=("mix",))
     monkeypatch.setattr(module, "bag_methods", lambda *_: quick)
-    found = evaluate_bags(runs, cpu_platform="cpu", folds=2, seeds=(0,))
+    found = evaluate_bags(runs, BagTests(cpu_platform="cpu", folds=2, seeds=(0,)))
     m = found.metrics
     assert m["relative_error_mean_pair_twice_solo_ratio"] > m["relative_error_mean_pair_tree_ratio"]
     assert m["runs"] == 36  # what ran on the CPU is not asked about
@@ -169,7 +177,7 @@ def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.Monke
     mean = np.average(
         list(found.errors["solo"].values()),
         weights=[
-            len(rows) for rows in _touched(runs.colocations, _benchmarks(runs, None)).values()
+            len(rows) for rows in rows_with(runs.colocations, benchmarks_of(runs, None)).values()
         ],
     )
     assert mean > 0
@@ -193,7 +201,7 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "solo_constant" in capsys.readouterr().out
 
     model = str(tmp_path / "model")
-    assert run(["fit", str(dataset), "-o", model, "--method", "bag", "--json"]) == 0
+    assert run(["fit", "bag", str(dataset), "-o", model, "--json"]) == 0
     fitted = json.loads(capsys.readouterr().out)
     assert fitted["runs"]["calibration"] > 0
     one = ["-w", "app1", "-b", "app2", "-c", "0.5"]
@@ -206,14 +214,14 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "trees asked" in capsys.readouterr().out
 
     slow = str(tmp_path / "slow")
-    assert run(["fit", str(dataset), "-o", slow, "--method", "slowdown", "--target", "extra"]) == 0
+    assert run(["fit", "slowdown", str(dataset), "-o", slow, "--target", "extra"]) == 0
     capsys.readouterr()
     assert run(["predict", slow, *one, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)["answers"][0]
     assert answer["outcome"] == "guaranteed"
     assert min(answer["bound_seconds"], answer["runtime_seconds"]) > 0
     assert run(["explain", slow, *one]) == 2
-    assert run(["fit", str(dataset), "-o", slow, "--method", "magic"]) == 2
+    assert run(["fit", "magic", str(dataset), "-o", slow]) == 2
     assert run(["evaluate", "bag", "--data", str(tmp_path / "nowhere")]) == 4
 
 
@@ -233,19 +241,17 @@ def test_without_data_the_vision_bags_are_taken(capsys: pytest.CaptureFixture[st
 
 def test_few_benchmarks_are_asked_for_what_they_can_bound() -> None:
     runs = make_bags(most=1, noise=0.02)
-    methods = {name: SoloTime("plus") for name in ("solo_constant",)}
     from jostle.evaluate.bag._bounds import application_coverage
 
     c = runs.colocations
     asked = np.flatnonzero(c.number_of_corunners > 0)
-    known = np.flatnonzero(c.number_of_corunners == 0)
 
     def found(column: str | None) -> set[str]:
         held = {
             name: np.intersect1d(rows, asked)
-            for name, rows in _touched(c, _benchmarks(runs, column)).items()
+            for name, rows in rows_with(c, benchmarks_of(runs, column)).items()
         }
-        return set(application_coverage(runs, methods, known, asked, held, 0))
+        return set(application_coverage(runs, "solo_constant", SoloTime("plus"), held, 0))
 
     assert "coverage_80_application_solo_constant_ratio" in found(None)  # six
     assert found("kind") == set()  # three

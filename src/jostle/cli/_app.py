@@ -10,7 +10,7 @@ import typer
 from jostle.cli.collect import _measure, _opcodes, _trace
 from jostle.cli.console import print_error, say
 from jostle.cli.data import _import, _runs
-from jostle.cli.evaluate import _bags, _studies
+from jostle.cli.evaluate import _studies
 from jostle.cli.forecasting import _forecast
 from jostle.cli.models import _explain, _fit, _predict
 from jostle.cli.placement import _safe
@@ -50,7 +50,6 @@ def build() -> typer.Typer:
         _predict,
         _explain,
         _studies,
-        _bags,
         _forecast,
         _safe,
     )

@@ -18,10 +18,11 @@ from .alignment._figures import draw_selection as draw_selection
 from .alignment._simulated import draw_programs as draw_programs
 from .alignment._simulated import simulate_campaign as simulate_campaign
 from .alignment._study import AlignmentStudy as AlignmentStudy
-from .bag._bags import BagsEvaluation as BagsEvaluation
-from .bag._bags import bag_methods as bag_methods
-from .bag._bags import evaluate_bags as evaluate_bags
+from .bag._evaluation import BagsEvaluation as BagsEvaluation
+from .bag._evaluation import evaluate_bags as evaluate_bags
 from .bag._figures import draw_bags as draw_bags
+from .bag._held_out import BagTests as BagTests
+from .bag._methods import bag_methods as bag_methods
 from .bridge._data import drift as drift
 from .bridge._data import phase_program as phase_program
 from .bridge._figures import draw_forecast as draw_forecast
@@ -51,9 +52,9 @@ from .factorization._protocol import run_protocol as run_protocol
 from .factorization._splits import Split as Split
 from .factorization._splits import file_split as file_split
 from .factorization._splits import observed_split as observed_split
-from .pairs._pairs import PairsEvaluation as PairsEvaluation
-from .pairs._pairs import evaluate_pairs as evaluate_pairs
-from .pairs._pairs import pair_methods as pair_methods
+from .pairs._evaluation import PairsEvaluation as PairsEvaluation
+from .pairs._evaluation import evaluate_pairs as evaluate_pairs
+from .pairs._evaluation import pair_methods as pair_methods
 from .rivals._linear import Blind as Blind
 from .rivals._linear import GradientBoosting as GradientBoosting
 from .rivals._linear import LinearScaling as LinearScaling

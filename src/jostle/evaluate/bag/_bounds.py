@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.bounds import Calibration, coverage
+from jostle.evaluate.bag._held_out import without
+from jostle.evaluate.study._measures import coverage_of_sets
+from jostle.evaluate.study._runner import file_name, metrics_table
 from jostle.methods import learn
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from jostle.runs import Runs
 
 CONFIDENCE = 0.9
@@ -22,106 +27,129 @@ BOUNDED = (
 )  # whose coverage is measured with a benchmark left out
 
 
-def pair_coverage(
-    runs: Runs,
-    methods: dict[str, Any],
-    known: np.ndarray,
-    asked: np.ndarray,
-    seeds: Sequence[int],
-) -> dict[str, float]:
-    """Coverage on pairs held out, calibrated on other pairs; every pair weighs the same."""
-    from jostle.models import fit
-    from jostle.runs import split_rows
+@dataclass(frozen=True, eq=False)
+class PairCoverage:
+    """Coverage of one method on pairs held out, calibrated on other pairs; every pair weighs the same.
+    asked: rows beside others. data: version of the dataset."""
 
-    found: dict[str, list[float]] = {}
-    variance: dict[str, list[float]] = {}
-    for seed in seeds:
-        some = runs.take(asked)
-        parts = split_rows(some, [0.5, 0.05, 0.25, 0.2], seed, by="together")
-        train, watched, held, test = (asked[part] for part in parts)
-        for name in (name for name in (*BOUNDED, "slowdown") if name in methods):
-            model = fit(
-                runs.take(np.union1d(known, train)),
-                methods[name],
-                seed=seed,
-                validation=runs.take(watched),
-                calibration=runs.take(held),
-                calibrate_by="together",
-            )
-            tested = runs.take(test)
-            under = tested.runtime_seconds <= model.bound(tested.colocations, CONFIDENCE).seconds
-            unit = np.unique(tested.units("together"), return_inverse=True)[1].reshape(-1)
-            by_set = np.bincount(unit, under) / np.bincount(unit)
-            found.setdefault(name, []).append(float(by_set.mean()))
-            sets = len(np.unique(runs.units("together")[held]))
-            variance.setdefault(name, []).append(
-                float(by_set.var() / len(by_set)) + CONFIDENCE * (1 - CONFIDENCE) / (sets + 2)
-            )
+    name: str
+    method: Any
+    asked: np.ndarray
+    seed: int
+    data: str
+
+    @property
+    def file_name(self) -> str:
+        parts = (self.data, self.method, self.asked.tolist(), self.seed)
+        return file_name(f"bag-coverage-pair-{self.name}-{self.seed}", parts)
+
+    def measure(self, data: Runs) -> pa.Table:
+        from jostle.models import fit
+        from jostle.runs import split_rows
+
+        shares = [0.5, 0.05, 0.25, 0.2]
+        parts = split_rows(data.take(self.asked), shares, self.seed, by="together")
+        _, watched, held, test = (self.asked[part] for part in parts)
+        model = fit(
+            without(data, np.concatenate([watched, held, test])),
+            self.method,
+            seed=self.seed,
+            validation=data.take(watched),
+            calibration=data.take(held),
+            calibrate_by="together",
+        )
+        tested = data.take(test)
+        bound = model.bound(tested.colocations, CONFIDENCE).seconds
+        sets = len(np.unique(data.units("together")[held]))
+        covered, variance = coverage_of_sets(tested, bound, CONFIDENCE, sets)
+        return metrics_table({"coverage": covered, "variance": variance})
+
+
+@dataclass(frozen=True, eq=False)
+class ApplicationCoverage:
+    """Coverage of one method on benchmarks held out. held: the rows of each. data: version of the dataset."""
+
+    name: str
+    method: Any
+    held: dict[str, np.ndarray]
+    seed: int
+    data: str
+
+    @property
+    def file_name(self) -> str:
+        held = {title: rows.tolist() for title, rows in self.held.items()}
+        parts = (self.data, self.method, held, self.seed)
+        return file_name(f"bag-coverage-application-{self.name}", parts)
+
+    def measure(self, data: Runs) -> pa.Table:
+        return metrics_table(
+            application_coverage(data, self.name, self.method, self.held, self.seed)
+        )
+
+
+def pair_metrics(found: dict[str, list[dict[str, float]]]) -> dict[str, float]:
+    """By documented name, from what PairCoverage measured of each method for each seed."""
     out = {}
-    for name, values in found.items():
-        out[f"coverage_90_pair_{name}_ratio"] = float(np.mean(values))
-        error = np.sqrt(np.mean(variance[name]) / len(values))
-        out[f"coverage_90_standard_error_pair_{name}_ratio"] = float(error)
+    for name, draws in found.items():
+        variance = np.mean([draw["variance"] for draw in draws])
+        out[f"coverage_90_pair_{name}_ratio"] = float(np.mean([d["coverage"] for d in draws]))
+        error = float(np.sqrt(variance / len(draws)))
+        out[f"coverage_90_standard_error_pair_{name}_ratio"] = error
     return out
 
 
 def application_coverage(
-    runs: Runs,
-    methods: dict[str, Any],
-    known: np.ndarray,
-    asked: np.ndarray,
-    held: dict[str, np.ndarray],
-    seed: int,
+    runs: Runs, name: str, method: Any, held: dict[str, np.ndarray], seed: int
 ) -> dict[str, float]:
     """Coverage on a benchmark held out. Runs with other benchmarks are not like those with an unknown one, so
     each of the others is left out in turn as well, and its runs, answered without it, calibrate; a
     benchmark is one unit: of n benchmarks n - 1 calibrate, and a bound at confidence c needs n (1 - c) of at
-    least 1. Models that miss the same two serve both."""
-    names = list(held)
-    confidence = next((c for c in (CONFIDENCE, 0.8) if len(names) * (1 - c) >= 1 - 1e-9), None)
-    if confidence is None:  # too few to calibrate any such bound on
+    least 1. Models that miss the same two serve both. Nothing where there are too few for any such bound."""
+    confidence = next((c for c in (CONFIDENCE, 0.8) if len(held) * (1 - c) >= 1 - 1e-9), None)
+    if confidence is None:
         return {}
-    out = {}
-    for method_name in (name for name in BOUNDED if name in methods):
-        answers: dict[tuple[str, str], np.ndarray] = {}
-        for one, other in combinations(names, 2):
-            rows = np.union1d(held[one], held[other])
-            train = runs.take(np.union1d(known, np.setdiff1d(asked, rows)))
-            fitted = learn(methods[method_name], train, seed=seed)
-            for test, left in ((one, other), (other, one)):
-                # What calibrates the test benchmark: runs with the other, and not with it.
-                mine = np.setdiff1d(held[left], held[test])
-                answers[test, left] = fitted.predict(runs.colocations.take(mine))
-        shares = []
-        for test in names:
-            parts = [(left, np.setdiff1d(held[left], held[test])) for left in names if left != test]
-            rows = np.concatenate([rows for _, rows in parts])
-            titles = np.concatenate([np.full(len(rows), left) for left, rows in parts])
-            guesses = np.concatenate([answers[test, left] for left, _ in parts])
-            own = _renamed(runs.take(rows), titles)
-            train = runs.take(np.union1d(known, np.setdiff1d(asked, held[test])))
-            fitted = learn(methods[method_name], train, seed=seed)
-            tested = runs.take(held[test])
-            kept = _Answers({id(own.colocations): guesses}, fitted)
-            calibration = Calibration.fit(kept, own, own, by="window")
-            bound = calibration.bound(kept, tested.colocations, confidence).seconds
-            shares.append(coverage(bound, tested.runtime_seconds))
-        what = f"coverage_{round(100 * confidence)}"
-        out[f"{what}_application_{method_name}_ratio"] = float(np.mean(shares))
-        error = float(np.std(shares, ddof=1) / np.sqrt(len(shares)))
-        out[f"{what}_standard_error_application_{method_name}_ratio"] = error
-    return out
+
+    def fitted_without(rows: np.ndarray) -> Any:
+        train = without(runs, rows)
+        return learn(method, train, seed=seed)
+
+    answers: dict[tuple[str, str], np.ndarray] = {}
+    for one, other in combinations(held, 2):
+        fitted = fitted_without(np.union1d(held[one], held[other]))
+        for test, left in ((one, other), (other, one)):
+            # What calibrates the test benchmark: runs with the other, and not with it.
+            mine = np.setdiff1d(held[left], held[test])
+            answers[test, left] = fitted.predict(runs.colocations.take(mine))
+    shares = []
+    for test in held:
+        parts = {left: np.setdiff1d(held[left], held[test]) for left in held if left != test}
+        titles = np.concatenate([np.full(len(rows), left) for left, rows in parts.items()])
+        own = _renamed(runs.take(np.concatenate(list(parts.values()))), titles)
+        guesses = np.concatenate([answers[test, left] for left in parts])
+        known = _WithGivenAnswers(own.colocations, guesses, fitted_without(held[test]))
+        calibration = Calibration.fit(known, own, own, by="window")
+        tested = runs.take(held[test])
+        bound = calibration.bound(known, tested.colocations, confidence).seconds
+        shares.append(coverage(bound, tested.runtime_seconds))
+    what = f"coverage_{round(100 * confidence)}"
+    error = float(np.std(shares, ddof=1) / np.sqrt(len(shares)))
+    return {
+        f"{what}_application_{name}_ratio": float(np.mean(shares)),
+        f"{what}_standard_error_application_{name}_ratio": error,
+    }
 
 
-class _Answers:
-    """A predictor whose answers to some co-locations are given, by the identity of the question."""
+@dataclass(frozen=True, eq=False)
+class _WithGivenAnswers:
+    """A predictor whose answers to one query are given; the query is known by its identity."""
 
-    def __init__(self, given: dict[int, np.ndarray], otherwise: Any) -> None:
-        self.given, self.otherwise = given, otherwise
+    query: Any
+    seconds: np.ndarray
+    otherwise: Any
 
     def predict(self, colocations: Any) -> np.ndarray:
-        found = self.given.get(id(colocations))
-        return self.otherwise.predict(colocations) if found is None else found
+        given = colocations is self.query
+        return self.seconds if given else self.otherwise.predict(colocations)
 
 
 def _renamed(runs: Runs, windows: np.ndarray) -> Runs:

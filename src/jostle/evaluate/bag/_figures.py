@@ -11,7 +11,7 @@ import numpy as np
 from jostle.errors import MissingExtra, NotPermitted
 
 if TYPE_CHECKING:
-    from jostle.evaluate.bag._bags import BagsEvaluation
+    from jostle.evaluate.bag._evaluation import BagsEvaluation
 
 MOST_FEATURES = 14
 MOST_ROWS = 26  # of the heat map, as many as the paper shows

@@ -15,6 +15,7 @@ Kept = Annotated[
 ]
 Methods = Annotated[str | None, "Only these, separated by commas.  [default: all]"]
 Workers = Annotated[int | None, "Fits at once.  [default: one per core]", Limits(1)]
+FitsAtOnce = Annotated[int, "Fits at once, each in a process of its own.", Limits(1)]
 Scheduler = Annotated[
     str | None, "Fit on the workers of this Dask scheduler (tcp://HOST:PORT) instead."
 ]

@@ -47,12 +47,14 @@ class Runner:
     """workers: cells at once, each in its own process on its share of the cores; None: as many as there
     are cores. scheduler: the address of a Dask scheduler (or a client) whose workers fit instead; they are
     sent the data and send back their numbers. folder: where finished cells are kept, if anywhere.
-    tolerated: errors of a cell that take the place of its numbers; all others end the study.
+    data: the version of the data, by which kept cells of other data differ. tolerated: errors of a cell
+    that take the place of its numbers; all others end the study.
     """
 
     workers: int | None = 1
     scheduler: Any = None
     folder: Path | None = None
+    data: str = ""
     tolerated: tuple[type[JostleError], ...] = ()
 
     def run(
@@ -108,6 +110,18 @@ def file_name(words: str, determined_by: tuple[Any, ...]) -> str:
     """Of a cell: words for people, and a hash of the text of all that determines its numbers."""
     digest = hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]
     return f"{words}-{digest}.parquet"
+
+
+def metrics_table(metrics: dict[str, float]) -> pa.Table:
+    """Numbers by name as what a cell measures."""
+    import pyarrow as pa
+
+    return pa.table({"metric": list(metrics), "value": [float(v) for v in metrics.values()]})
+
+
+def metrics_in(table: pa.Table) -> dict[str, float]:
+    """The numbers that metrics_table made a table of."""
+    return dict(zip(*(table.column(name).to_pylist() for name in ("metric", "value")), strict=True))
 
 
 def write_table(path: Path, table: pa.Table) -> None:

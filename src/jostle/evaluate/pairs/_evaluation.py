@@ -9,17 +9,22 @@ there calibrate, because only they are like the test.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.bounds import margin
-from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName, UsageError
+from jostle.errors import JostleError, MissingExtra, NotEnoughRuns, UnknownName, UsageError
+from jostle.evaluate.study._measures import coverage_of_sets
+from jostle.evaluate.study._runner import Runner, file_name, metrics_in, metrics_table
 from jostle.methods import learn
+from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from jostle.runs import Runs
 
 CONFIDENCE = 0.9
@@ -74,6 +79,38 @@ def pair_methods(target: str, names: Sequence[str] = METHODS) -> dict[str, Any]:
     return {name: known[name] for name in fits}
 
 
+@dataclass(frozen=True)
+class PairDraw:
+    """The sets of a seed that are observed: a share of all, or of those on one platform. bounds: whether to
+    fit once more for coverage."""
+
+    observed: float
+    seed: int
+    platform: str | None = None
+    bounds: bool = True
+
+
+@dataclass(frozen=True)
+class PairsCell:
+    """One method on one draw. data: version of the dataset."""
+
+    name: str
+    method: Any
+    draw: PairDraw
+    data: str
+
+    @property
+    def file_name(self) -> str:
+        return file_name(f"pairs-{self.name}-{self.draw.seed}", (self.data, self.draw, self.method))
+
+    def measure(self, data: Runs) -> pa.Table:
+        parts = _split(data, self.draw)
+        measures = _errors(data, self.method, parts, self.draw.seed)
+        if self.draw.bounds:
+            measures |= _bounds(data, self.method, parts, self.draw)
+        return metrics_table(measures)
+
+
 def evaluate_pairs(
     runs: Runs,
     observed: float,
@@ -82,7 +119,8 @@ def evaluate_pairs(
     seeds: Sequence[int],
     platform: str | None = None,
     bounds: bool = True,
-    progress: Callable[[int, int, float], None] | None = None,
+    runner: Runner | None = None,
+    progress: Progress = no_progress,
 ) -> PairsEvaluation:
     """Errors and coverage of every method, means over the seeds.
 
@@ -93,26 +131,24 @@ def evaluate_pairs(
     `margin_90_METHOD_ratio`, `no_bound_90_METHOD_ratio`. Raises UsageError, UnknownName, NotEnoughRuns.
     """
     runs = runs.ok()
-    c = runs.colocations
     if not 0 < observed < 1:
         raise UsageError(f"observed {observed} is not between 0 and 1")
-    if platform is not None and platform not in c.platform_names:
-        raise UnknownName("platform", platform, c.platform_names)
-    found: dict[str, dict[str, list[Any]]] = {}
+    if platform is not None and platform not in runs.colocations.platform_names:
+        raise UnknownName("platform", platform, runs.colocations.platform_names)
+    runner = replace(runner or Runner(), tolerated=(NotEnoughRuns, MissingExtra))
+    cells = [
+        PairsCell(name, method, PairDraw(observed, seed, platform, bounds), runner.data)
+        for seed in seeds
+        for name, method in methods.items()
+    ]
+    found: dict[str, dict[str, list[float]]] = {}
     notes: list[str] = []
-    done, total = 0, len(seeds) * len(methods)
-    for seed in seeds:
-        split = _split(runs, observed, seed, platform)
-        for name, method in methods.items():
-            try:
-                one = _one(runs, method, split, seed, bounds, platform)
-                for key, value in one.items():
-                    found.setdefault(name, {}).setdefault(key, []).append(value)
-            except (NotEnoughRuns, MissingExtra) as error:
-                notes.append(f"{name}, seed {seed}: {error}")
-            done += 1
-            if progress:
-                progress(done, total, float("nan"))
+    for cell, result in zip(cells, runner.run(cells, lambda: runs, progress), strict=True):
+        if isinstance(result, JostleError):
+            notes.append(f"{cell.name}, seed {cell.draw.seed}: {result}")
+            continue
+        for key, value in metrics_in(result).items():
+            found.setdefault(cell.name, {}).setdefault(key, []).append(value)
     if not found:
         raise NotEnoughRuns("no method could be fitted: " + "; ".join(notes[:3]))
     metrics: dict[str, float] = {"seeds": float(len(seeds))}
@@ -132,90 +168,81 @@ class _Parts:
     test: np.ndarray
 
 
-def _split(runs: Runs, observed: float, seed: int, platform: str | None) -> _Parts:
+def _split(runs: Runs, draw: PairDraw) -> _Parts:
     from jostle.runs import split_rows
 
     c = runs.colocations
     alone = np.flatnonzero(c.number_of_corunners == 0)
     beside = np.flatnonzero(c.number_of_corunners > 0)
-    if platform is None:
+    if draw.platform is None:
         drawn, rest = beside, beside[:0]
     else:
-        there = c.platform[beside] == c.platform_names.index(platform)
+        there = c.platform[beside] == c.platform_names.index(draw.platform)
         drawn, rest = beside[there], beside[~there]
     if not len(drawn) or not len(alone):
         raise NotEnoughRuns("there must be runs alone and runs beside others")
-    kept, test = split_rows(runs.take(drawn), [observed, 1 - observed], seed, by="together")
+    shares = [draw.observed, 1 - draw.observed]
+    kept, test = split_rows(runs.take(drawn), shares, draw.seed, by="together")
     if not len(kept) or not len(test):
         raise NotEnoughRuns(
-            f"{observed:.0%} of {len(drawn)} runs with co-runners leave one part empty",
+            f"{draw.observed:.0%} of {len(drawn)} runs with co-runners leave one part empty",
             fix="Observe another share, or measure more.",
         )
     return _Parts(alone, np.sort(np.concatenate([rest, drawn[kept]])), drawn[test])
 
 
-def _one(
-    runs: Runs, method: Any, split: _Parts, seed: int, bounds: bool, platform: str | None
-) -> dict[str, Any]:
-    test = runs.take(split.test)
-    actual = test.runtime_seconds
-    train = runs.take(np.concatenate([split.alone, split.observed]))
+def _errors(runs: Runs, method: Any, parts: _Parts, seed: int) -> dict[str, float]:
+    test = runs.take(parts.test)
+    train = runs.take(np.concatenate([parts.alone, parts.observed]))
     fitted = learn(method, train, seed=seed)
-    error = np.abs(fitted.predict(test.colocations) / actual - 1)
+    error = np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1)
     known = np.isfinite(error)
-    out: dict[str, Any] = {"mape": float(error[known].mean()), "unanswered": 1 - known.mean()}
+    found = {"mape": float(error[known].mean()), "unanswered": float(1 - known.mean())}
     names = test.colocations.platform_names
     if len(names) > 1:
         for place, name in enumerate(names):
             here = known & (test.colocations.platform == place)
-            out[f"mape {name}"] = float(error[here].mean())
-    if bounds:
-        out |= _bounds(runs, method, split, seed, platform, test)
-    return out
+            found[f"mape {name}"] = float(error[here].mean())
+    return found
 
 
-def _bounds(
-    runs: Runs, method: Any, split: _Parts, seed: int, platform: str | None, test: Runs
-) -> dict[str, Any]:
+def _bounds(runs: Runs, method: Any, parts: _Parts, draw: PairDraw) -> dict[str, float]:
     from jostle.models import fit
     from jostle.runs import split_rows
 
-    seen = runs.take(split.observed)
+    test, seen = runs.take(parts.test), runs.take(parts.observed)
     may = np.arange(len(seen))
-    if platform is not None:
+    if draw.platform is not None:
         c = seen.colocations
-        may = np.flatnonzero(c.platform == c.platform_names.index(platform))
-    sets = len(np.unique(seen.units("together")[may]))
-    share = float(np.clip(FEWEST_SETS / max(sets, 1), CALIBRATED, 0.8))
-    fewer = 0.4 * (1 - share) if platform is None else 0.0
-    kept, watched, held = split_rows(
-        seen.take(may), [1 - share - fewer / 4, fewer / 4, share], seed, by="together"
-    )
+        may = np.flatnonzero(c.platform == c.platform_names.index(draw.platform))
+    unit = seen.units("together")
+    share = float(np.clip(FEWEST_SETS / max(len(np.unique(unit[may])), 1), CALIBRATED, 0.8))
+    fewer = 0.4 * (1 - share) if draw.platform is None else 0.0
+    shares = [1 - share - fewer / 4, fewer / 4, share]
+    kept, watched, held = split_rows(seen.take(may), shares, draw.seed, by="together")
     rest = np.setdiff1d(np.arange(len(seen)), may)
-    train = np.concatenate([split.alone, split.observed[np.sort(np.r_[rest, may[kept]])]])
+    train = np.concatenate([parts.alone, parts.observed[np.sort(np.r_[rest, may[kept]])]])
     model = fit(
         runs.take(train),
         method,
-        seed=seed,
-        validation=runs.take(split.observed[may[watched]]),
-        calibration=runs.take(split.observed[may[held]]),
+        seed=draw.seed,
+        validation=runs.take(parts.observed[may[watched]]),
+        calibration=runs.take(parts.observed[may[held]]),
         calibrate_by="together",
     )
     bound = model.bound(test.colocations, CONFIDENCE).seconds
-    under = (test.runtime_seconds <= bound).astype(float)
-    unit = np.unique(test.units("together"), return_inverse=True)[1].reshape(-1)
-    by_set = np.bincount(unit, under) / np.bincount(unit)
+    sets = len(np.unique(unit[may[held]]))
+    covered, variance = coverage_of_sets(test, bound, CONFIDENCE, sets)
     valid = np.isfinite(bound)
     return {
-        "coverage": float(by_set.mean()),
-        "coverage variance": float(by_set.var() / len(by_set))
-        + CONFIDENCE * (1 - CONFIDENCE) / (len(np.unique(seen.units("together")[may[held]])) + 2),
+        "coverage": covered,
+        "coverage variance": variance,
         "margin": margin(bound[valid], test.runtime_seconds[valid]),
         "no bound": float(1 - valid.mean()),
     }
 
 
-def _metrics(name: str, values: dict[str, list[Any]]) -> dict[str, float]:
+def _metrics(name: str, values: dict[str, list[float]]) -> dict[str, float]:
     out = {
         f"slowdown_mape_{name}_ratio": float(np.mean(values["mape"])),
         f"slowdown_mape_sd_{name}_ratio": float(np.std(values["mape"])),

@@ -1,0 +1,133 @@
+"""`jostle evaluate bag`: benchmarks and pairs left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from jostle._options import Limits
+from jostle._report import Report, Table, percent
+from jostle.evaluate.study._fields import FirstSeed, FitsAtOnce, Kept, Methods, Scheduler, Seeds
+from jostle.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from jostle.evaluate.bag._evaluation import BagsEvaluation
+
+MOST_FEATURES = 15
+
+
+@dataclass(frozen=True)
+class BagStudy:
+    """Leave one benchmark out, and pairs out: errors by method and feature group, and what is asked."""
+
+    name: ClassVar[str] = "bag"
+
+    data: Annotated[
+        Path | None,
+        "The dataset: a folder of runs, as jostle import magus makes it.  "
+        "[default: the vision bags that come with Jostle]",
+    ] = None
+    cpu_platform: Annotated[str | None, "The platform whose runs give CPU time and fairness."] = (
+        None
+    )
+    benchmark: Annotated[
+        str | None,
+        "Workload feature that says which workloads are one benchmark; left out together.  "
+        "[default: program, benchmark, kernel or family where there is one]",
+    ] = None
+    target: Annotated[
+        str | None,
+        "extra for finite jobs, slowdown for steady work.  [default: extra; slowdown without --data]",
+    ] = None
+    methods: Methods = None
+    folds: Annotated[int, "Parts that the pairs are cut into.", Limits(2)] = 6
+    bounds: Annotated[bool, "Fit more to measure coverage."] = True
+    figures: Annotated[
+        Path | None, "Folder for the pictures: error, ablation, radar, heat map."
+    ] = None
+    seeds: Seeds = 5
+    seed: FirstSeed = 0
+    kept: Kept = None
+    workers: FitsAtOnce = 1
+    scheduler: Scheduler = None
+
+    def run(self, *, progress: Progress = no_progress) -> Report:
+        """Raises UnknownName, NotEnoughRuns, MissingExtra and what reading raises."""
+        from jostle.datasets import VISION_CPU, vision_bags
+        from jostle.evaluate.bag._evaluation import BagTests, evaluate_bags
+        from jostle.evaluate.bag._figures import draw_bags
+        from jostle.evaluate.study._contract import document
+        from jostle.evaluate.study._runner import Runner
+        from jostle.runs import Dataset, read_runs
+
+        shipped = self.data is None
+        runs = vision_bags() if self.data is None else read_runs(self.data)
+        version = None if self.data is None else Dataset(self.data).version()
+        cpu_platform = self.cpu_platform or (VISION_CPU if shipped else None)
+        target = self.target or ("slowdown" if shipped else "extra")
+        seeds = range(self.seed, self.seed + self.seeds)
+        found = evaluate_bags(
+            runs,
+            BagTests(cpu_platform, self.benchmark, target, self.folds, seeds),
+            bounds=self.bounds,
+            methods=self.methods,
+            runner=Runner(self.workers, self.scheduler, self.kept, version or "vision"),
+            progress=progress,
+        )
+        drawn = [] if self.figures is None else draw_bags(found, self.figures)
+        data = {
+            "dataset": "vision" if shipped else str(self.data),
+            "version": version,
+            "cpu_platform": cpu_platform,
+            "origins": [vars(origin) for origin in runs.origins],
+        }
+        return Report(
+            document(
+                self,
+                data,
+                self.seed,
+                settings={"target": target, "folds": self.folds, "seeds": self.seeds},
+                metrics=found.metrics,
+                explanation=found.uses_document(),
+                notes=found.notes,
+                figures=[str(path) for path in drawn],
+            ),
+            _tables(found),
+            drawn,
+            [f"note: {note}" for note in found.notes],
+        )
+
+
+def _tables(found: BagsEvaluation) -> list[Table | str]:
+    tables: list[Table | str] = []
+    for test in ("application", "pair"):
+        tables += [_errors_table(found, test), ""]
+    rows = [[name, percent(s), f"{u:.2f}"] for name, s, u in found.uses_table()[:MOST_FEATURES]]
+    if rows:
+        tables.append(Table(["the tree asks about", "of answers", "times"], rows, (1, 2)))
+    return tables
+
+
+def _errors_table(found: BagsEvaluation, test: str) -> Table:
+    m = found.metrics
+    level = 80 if any(key.startswith(f"coverage_80_{test}") for key in m) else 90
+    columns = {
+        "each": "relative_error_mean_{}_ratio",
+        "bag": "relative_error_mean_bag_{}_ratio",
+        "R² of extra": "extra_time_r2_{}",
+        "R² of log slowdown": "log_slowdown_r2_{}",
+        f"coverage {level}": f"coverage_{level}_{{}}_ratio",
+        "± s.e.": f"coverage_{level}_standard_error_{{}}_ratio",
+    }
+    rows = []
+    for name in found.methods:
+        if f"relative_error_mean_{test}_{name}_ratio" not in m:
+            continue
+        cells = [name]
+        for key in columns.values():
+            value = m.get(key.format(f"{test}_{name}"), float("nan"))
+            is_r2 = value == value and "_r2_" in key
+            cells.append(f"{value:.2f}" if is_r2 else percent(value))
+        rows.append(cells)
+    return Table([f"{test} held out", *columns], rows, range(1, len(columns) + 1))
