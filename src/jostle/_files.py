@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedIOBase, BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 from jostle.errors import NotPermitted, UnreadableFile
 
 _NAME = re.compile(r"(\d{8,})-([0-9a-f]{16})\.parquet")
+_RESTORE = "Restore it from a copy, or move it out of the dataset."
 _THREADS_FROM = 1 << 23  # bytes
 _WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
@@ -66,20 +68,41 @@ def staged(table: pa.Table, folder: Path) -> Iterator[Staged]:
 
     Raises NotPermitted when the disk is full or does not allow it.
     """
+    with _errors_explained(folder):
+        _make_folder(folder)
+    with temporary_file(folder) as temporary:
+        with _errors_explained(folder), open(temporary, "x+b") as file:
+            pq.write_table(table, file, compression="zstd")
+            sync(file)
+            file.seek(0)
+            content = _content(file)
+        yield Staged(temporary, content)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """All of it or nothing: a temporary name, fsync, rename. Raises OSError."""
+    with temporary_file(path.parent) as temporary:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            sync(file)
+        os.replace(temporary, path)
+
+
+@contextmanager
+def temporary_file(folder: Path) -> Iterator[Path]:
+    """A name in the folder that readers pass over; nothing is left under it afterwards."""
     temporary = folder / f".{os.getpid()}-{os.urandom(6).hex()}.tmp"
     try:
-        with _errors_explained(folder):
-            _make_folder(folder)
-            with open(temporary, "x+b") as file:
-                pq.write_table(table, file, compression="zstd")
-                file.flush()
-                os.fsync(file.fileno())
-                file.seek(0)
-                content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        yield Staged(temporary, content)
+        yield temporary
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def sync(file: BufferedIOBase) -> None:
+    """Have all that was written to a file on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def leftovers(folder: Path) -> list[Path]:
@@ -90,7 +113,7 @@ def leftovers(folder: Path) -> list[Path]:
 def content_of(path: Path) -> str:
     """The hash of a file's content: from its name, or read when its name has none."""
     match = _NAME.fullmatch(path.name)
-    return match[2] if match else hashlib.sha256(_bytes(path)).hexdigest()[:16]
+    return match[2] if match else _content(BytesIO(_bytes(path)))
 
 
 def parquet_files(folder: Path) -> list[Path]:
@@ -116,8 +139,7 @@ def read_parquet(path: Path, version: str, columns: list[str] | None = None) -> 
     written, no Parquet, or of another schema.
     """
     data = _bytes(path)
-    match = _NAME.fullmatch(path.name)
-    _require_content(path, not match or hashlib.sha256(data).hexdigest()[:16] == match[2])
+    _require_content(path, BytesIO(data))
     with _damage_explained(path):
         # Threads for small files cost more than they save, and Arrow may abort a process that ends just
         # when they start.
@@ -135,11 +157,8 @@ def parquet_rows(path: Path) -> int:
 
 def parquet_batches(path: Path, version: str, rows: int) -> Iterator[pa.Table]:
     """What read_parquet gives, so many rows at a time, without ever holding the whole file."""
-    match = _NAME.fullmatch(path.name)
-    if match:
-        with _damage_explained(path), open(path, "rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        _require_content(path, content == match[2])
+    with _damage_explained(path), open(path, "rb") as whole:
+        _require_content(path, whole)
     with _damage_explained(path):
         file = pq.ParquetFile(path)
         _require_version(path, file.schema_arrow, version)
@@ -154,21 +173,20 @@ def _damage_explained(path: Path) -> Iterator[None]:
     except UnreadableFile:
         raise
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        raise UnreadableFile(
-            f"not a readable Parquet file: {said[0]}",
-            where=str(path),
-            fix="Restore it from a copy, or move it out of the dataset.",
-        ) from None
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        message = f"not a readable Parquet file: {lines[0]}"
+        raise UnreadableFile(message, where=str(path), fix=_RESTORE) from None
 
 
-def _require_content(path: Path, same: bool) -> None:
-    if not same:
-        raise UnreadableFile(
-            "its content is not what its name says: truncated or changed since it was written",
-            where=str(path),
-            fix="Restore it from a copy, or move it out of the dataset.",
-        )
+def _content(file: BufferedIOBase) -> str:
+    return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _require_content(path: Path, file: BufferedIOBase) -> None:
+    match = _NAME.fullmatch(path.name)
+    if match and _content(file) != match[2]:
+        message = "its content is not what its name says: truncated or changed since it was written"
+        raise UnreadableFile(message, where=str(path), fix=_RESTORE)
 
 
 def _require_version(path: Path, schema: pa.Schema, version: str) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle._files import write_whole
 from jostle.errors import BadData, NotPermitted, UnreadableFile
 
 
@@ -83,16 +84,3 @@ def read_document(
         raise UnreadableFile(
             f"not a readable {stem}: {error}", where=str(folder), fix=fix
         ) from None
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """All of it or nothing: a temporary name, fsync, rename."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 
+from jostle._files import sync, temporary_file
 from jostle.errors import BadData, BadRows, NotPermitted
 from jostle.runs._check import SHOWN, find_bad_rows
 from jostle.runs._features import merge_features
@@ -100,18 +100,17 @@ def _require_one_campaign(old: Runs, new: Runs, place: str, apart: str) -> None:
 def _keep(folder: Path, rejected: pa.Table, source: str) -> tuple[Path, bool]:
     """(file, whether it is new)."""
     place = folder / "rejected"
-    temporary = place / f".{os.getpid()}-{os.urandom(6).hex()}.tmp"
     stem = "stdin" if source.startswith("<") else Path(source).stem
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "xb") as file:
-            pyarrow.csv.write_csv(rejected, file)
-            file.flush()
-            os.fsync(file.fileno())
-        content = hashlib.sha256(temporary.read_bytes()).hexdigest()[:16]
-        final = place / f"{stem}-{content}.csv"
-        is_new = not final.exists()
-        os.replace(temporary, final)  # the same name is the same content
+        with temporary_file(place) as temporary:
+            with open(temporary, "xb") as file:
+                pyarrow.csv.write_csv(rejected, file)
+                sync(file)
+            content = hashlib.sha256(temporary.read_bytes()).hexdigest()[:16]
+            final = place / f"{stem}-{content}.csv"
+            is_new = not final.exists()
+            os.replace(temporary, final)  # the same name is the same content
         return final, is_new
     except OSError as error:
         raise NotPermitted(
@@ -119,9 +118,6 @@ def _keep(folder: Path, rejected: pa.Table, source: str) -> tuple[Path, bool]:
             where=str(place),
             fix="Nothing was written; make room or choose a folder that you may write to.",
         ) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
 
 
 def _remove_empty(folder: Path) -> None:
