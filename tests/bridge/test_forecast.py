@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from jostle.bridge import (
 )
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.evaluate.bridge._data import COUNTERS
-from jostle.traces import Trace, Traces
+from jostle.methods import Data
+from jostle.traces import Trace, Traces, write_traces
 from tests.bridge.conftest import a_trace
 
 BEATS = Bridge(components=COUNTERS, clock="beats", clock_kind="beats", snapshots=7)
@@ -51,6 +53,18 @@ def test_the_face_answers(phases: Traces) -> None:
     assert found.quantile(0.95).shape == (3,)
     assert found.quantile([0.5, 0.9]).shape == (2, 3)
     assert 0 <= found.exceedance_ratio({"instructions": float(found.mean[0])}) <= 1
+
+
+def test_traces_come_as_a_folder_or_as_data_too(phases: Traces, tmp_path: Path) -> None:
+    write_traces(tmp_path, phases)
+    settings = Bridge(components=COUNTERS, snapshots=4)
+    expected = jostle.forecast(phases, settings).at(0.4)
+    for data in (tmp_path, str(tmp_path), Data(path=tmp_path), Data(traces=phases)):
+        np.testing.assert_array_equal(jostle.forecast(data, settings).at(0.4).atoms, expected.atoms)
+    with pytest.raises(NotEnoughRuns, match="no traces"):
+        jostle.forecast(Data())
+    with pytest.raises(UsageError, match="cannot be a"):
+        jostle.forecast(3)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(

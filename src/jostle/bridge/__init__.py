@@ -1,6 +1,6 @@
 """Distributions of resource use at any time, by graph-structured Schrödinger bridges and what beats them.
 
-    found = jostle.forecast(traces, jostle.Bridge()).at(1.5, core=0)
+    found = jostle.forecast(data, jostle.Bridge()).at(1.5, core=0)
     found.quantile(0.95)                                     # (d,) per component
     found.exceedance_ratio({"instructions": 2e9})            # P(state > budget)
 

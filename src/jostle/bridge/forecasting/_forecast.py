@@ -1,4 +1,4 @@
-"""`jostle.forecast(traces, jostle.Bridge(...)).at(time_seconds, core=0)`."""
+"""`jostle.forecast(data, jostle.Bridge(...)).at(time_seconds, core=0)`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,34 +24,30 @@ from jostle.bridge.problem._units import Units
 from jostle.bridge.solvers._path import edge_eps
 from jostle.bridge.solvers._sinkhorn import Coupling, solve_edge
 from jostle.errors import UsageError
-
-if TYPE_CHECKING:
-    from jostle.traces import Traces, Windows
+from jostle.methods import Data
+from jostle.traces import Traces, Windows
 
 CANDIDATES = 120  # times among which snapshots are placed
 OFF_GRID = 1e-9  # of the span of time: nearer than this to a snapshot is at it
 
 
 def forecast(
-    data: Traces | Windows | Snapshots | str | os.PathLike[str], method: Bridge | None = None
+    data: Data | Traces | Windows | Snapshots | str | os.PathLike[str],
+    method: Bridge | None = None,
 ) -> Forecast:
     """Forecasts of resource use from repeated runs of one workload.
 
-    data: their traces, or the folder of a dataset that has them; windows of the same members, of which each
-    is a core; or snapshots. Raises BadData for runs of different workloads, NotEnoughRuns for fewer than two,
-    UnknownName.
+    data: what `jostle.read` gives, or the path of its folder; traces; windows of the same members, of which
+    each is a core; or snapshots. Raises BadData for runs of different workloads, NotEnoughRuns for fewer
+    than two, UnknownName.
     """
     method = method or Bridge()
-    if isinstance(data, (str, os.PathLike)):
-        from jostle.traces import read_traces
-
-        data = read_traces(data)
     times = method.snapshots
     count = times if isinstance(times, int) else None
     is_placed = count is not None and method.placement == "clock"
     if not isinstance(data, Snapshots):
         data = Snapshots.from_traces(
-            data,
+            data if isinstance(data, Windows) else Data.of(data).traces,
             method.components,
             None if isinstance(times, int) else times,
             count=max(CANDIDATES, count or 0) if is_placed else count,

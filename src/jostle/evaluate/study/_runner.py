@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jostle import _tensors
+from jostle import _files
 from jostle._cluster import connected
 from jostle.errors import JostleError, NotPermitted, UnreadableFile
 from jostle.progress import Progress, no_progress
@@ -131,7 +131,7 @@ def write_table(path: Path, table: pa.Table) -> None:
 
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
-    _tensors.write_whole(path, sink.getvalue())
+    _files.write_whole(path, sink.getvalue())
 
 
 def read_table(path: Path, fix: str | None = None) -> pa.Table:
