@@ -81,19 +81,19 @@ def test_fit_learns_the_offset_and_bounds_hold(fleet: Path, tmp_path: Path) -> N
 
 
 def test_safe(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ask = ["safe", str(fleet), "--target", "asr", "--batch"]
-    assert run([*ask, "pf", "--qos", "1.0x", "--json"]) == 0
+    ask = ["safe", str(fleet), "--service", "asr", "--batch"]
+    assert run([*ask, "pf", "--objective", "1.0x", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "safe/v1"
     assert document["instances"] == 15
     assert document["safe"] is True
-    assert run([*ask, "md", "--qos", "2.0x", "--json"]) in (0, 1)
+    assert run([*ask, "md", "--objective", "2.0x", "--json"]) in (0, 1)
     document = json.loads(capsys.readouterr().out)
     assert document["instances"] < 15
     assert document["lost_to_kernels_seconds"] > document["lost_to_transfers_seconds"]
     assert run([*ask, "md", "--latency", "1ms"]) == 1
     assert "No md fits" in capsys.readouterr().out
-    assert run([*ask, "md", "--instances", "9", "--qos", "2x"]) == 1
+    assert run([*ask, "md", "--instances", "9", "--objective", "2x"]) == 1
     capsys.readouterr()
     assert run([*ask, "nobody"]) == 4
     assert run([*ask, "md", "--latency", "soon"]) == 2
@@ -101,13 +101,13 @@ def test_safe(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_safe_for_all_in_the_folder(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["safe", str(fleet), "--target", "asr", "--json"]) == 0
+    assert run(["safe", str(fleet), "--service", "asr", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "safe_fleet/v1"
     table = {row["batch"]: row for row in document["rows"]}
     assert sorted(table) == sorted(set(NAMES) - {"asr"})
     for batch, row in table.items():  # the same answer as one by one
-        code = run(["safe", str(fleet), "--target", "asr", "--batch", batch, "--json"])
+        code = run(["safe", str(fleet), "--service", "asr", "--batch", batch, "--json"])
         one = json.loads(capsys.readouterr().out)
         assert (row["instances"], row["safe"]) == (one["instances"], code == 0)
         assert row["reason"] == one["reason"]
@@ -120,7 +120,7 @@ def test_safe_for_all_in_the_folder(fleet: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_safe_in_slices_and_shares(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ask = ["safe", str(fleet), "--target", "asr", "--batch", "md", "--json", "--qos", "2.2x"]
+    ask = ["safe", str(fleet), "--service", "asr", "--batch", "md", "--json", "--objective", "2.2x"]
 
     def mixes(*more: str) -> list[dict]:
         run([*ask, *more])
@@ -143,7 +143,7 @@ def test_safe_in_slices_and_shares(fleet: Path, capsys: pytest.CaptureFixture[st
 def test_safe_with_queries_from_a_file(fleet: Path, tmp_path: Path, capsys) -> None:
     times = tmp_path / "times.txt"
     times.write_text("# seconds\n0.0\n0.1\n\n0.1\n")
-    ask = ["safe", str(fleet), "--target", "asr", "--batch", "pf", "--json", "--most", "0"]
+    ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--json", "--most", "0"]
     run([*ask, "--arrivals", str(times), "--statistic", "max"])
     document = json.loads(capsys.readouterr().out)
     # Two queries at once: one of them waits for the other.
@@ -161,8 +161,8 @@ def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     model = tmp_path / "model"
     assert run(["fit", "accelerator", str(fleet), "-o", str(model)]) == 0
     capsys.readouterr()
-    ask = ["safe", str(fleet), "--target", "asr", "--batch", "pf", "--platform", "v100", "--json"]
-    code = run([*ask, "--model", str(model), "--qos", "1.5x", "--confidence", "0.9"])
+    ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--platform", "v100", "--json"]
+    code = run([*ask, "--model", str(model), "--objective", "1.5x", "--confidence", "0.9"])
     document = json.loads(capsys.readouterr().out)
     assert code == 0
     assert document["guaranteed_instances"] >= 1
@@ -171,8 +171,8 @@ def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     assert document["guaranteed_instances"] <= 2 < document["instances"]
     assert document["bounds"][3]["bound_seconds"] is None
     assert document["bound_over"] == "sets of workloads never measured together"
-    ask = ["safe", str(fleet), "--target", "asr", "--platform", "v100", "--model", str(model)]
-    assert run([*ask, "--qos", "1.5x", "--confidence", "0.9", "--json"]) == 0
+    ask = ["safe", str(fleet), "--service", "asr", "--platform", "v100", "--model", str(model)]
+    assert run([*ask, "--objective", "1.5x", "--confidence", "0.9", "--json"]) == 0
     table = {row["batch"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert table["pf"]["guaranteed_instances"] == document["guaranteed_instances"]
     assert run([*ask, "--confidence", "0.999"]) == 3  # far too few sets for that

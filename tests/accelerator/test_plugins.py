@@ -112,11 +112,11 @@ def test_the_command_takes_them_by_name(environment: dict[str, str], tmp_path: P
     rows = [{"kind": "kernel", "start_seconds": 0.0, "duration_seconds": 0.01, **shape}]
     profiles = [tasks_from_rows(rows, run_id=name, gpu=GPUS["V100"]) for name in ("asr", "md")]
     write_profiles(tmp_path, profiles)
-    command = ["-m", "jostle", "safe", str(tmp_path), "--target", "asr", "--batch", "md", "--json"]
-    done = ask(environment, *command, "--qos", "4x", "--most", "1", "--kernels", "thrice")
+    command = ["-m", "jostle", "safe", str(tmp_path), "--service", "asr", "--batch", "md", "--json"]
+    done = ask(environment, *command, "--objective", "4x", "--most", "1", "--sharing", "thrice")
     assert done.returncode == 1, done.stderr
     mixes = json.loads(done.stdout)["mixes"]
     assert [mix["slowdown_ratio"] for mix in mixes] == pytest.approx([3.0, 6.0], rel=0.1)
-    done = ask(environment, *command, "--kernels", "nobody")
+    done = ask(environment, *command, "--sharing", "nobody")
     assert done.returncode == 4
     assert "thrice" in done.stdout

@@ -3,149 +3,187 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle._options import Limits, Positional
+from jostle.cli.console import command_of, fit_progress, show
+from jostle.cli.console._fields import Confidence, Json
+from jostle.cli.placement._answers import one_answer, table_answer
+from jostle.cli.placement._questions import Bounded, Question
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jostle.accelerator import Application, Device, Objective
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafeCommand:
+    """How many instances of a batch workload may share the device; without --batch, of each in the folder.
+    Exit code 0: safe, 1: not even one (or not as many as asked), 3: a model was given and no bound is
+    valid."""
+
+    dataset: Annotated[
+        Path, "A folder with solo profiles (see jostle import profile).", Positional()
+    ]
+    service: Annotated[
+        str | None, "The service whose latency must hold.  [default: each in turn]"
+    ] = None
+    batch: Annotated[
+        str | None, "The batch workload to put beside it.  [default: every other, a table]"
+    ] = None
+    objective: Annotated[str, "Slowdown allowed, such as 2.0x; 'none' for none."] = "2.0x"
+    latency: Annotated[str | None, "Latency allowed, with its unit: 100ms, 0.5s."] = None
+    statistic: Annotated[str, "What must hold: mean, p95, p99 or max."] = "mean"
+    instances: Annotated[
+        int | None, "Ask whether so many are safe, instead of how many.", Limits(0)
+    ] = None
+    most: Annotated[int, "Look no further than this.", Limits(0, 1000)] = 15
+    model: Annotated[Path | None, "A fitted model, for bounds from measured co-runs."] = None
+    platform: Annotated[str | None, "With --model: the platform's name."] = None
+    confidence: Confidence = DEFAULT_CONFIDENCE
+    json_: Json = False
+
+    def objective_kept(self) -> Objective:
+        """What the latency of a service must keep."""
+        from jostle.accelerator import Objective
+
+        return Objective(_slowdown(self.objective), _seconds(self.latency), self.statistic)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """The device, its slices, and how it is shared."""
+
+    gpu: Annotated[str | None, "The device, instead of the profiles' own."] = None
+    sharing: Annotated[
+        str, "How kernels share: concurrent, sequential, time-sliced or a plug-in."
+    ] = "concurrent"
+    transfers: Annotated[str, "How transfers share the bus: pcie or a plug-in."] = "pcie"
+    bus: Annotated[str, "per_direction or shared."] = "per_direction"
+    placement: Annotated[str, "Blocks on PEs: pack or spread."] = "pack"
+    partition: Annotated[
+        str | None,
+        "Slices of the device (MIG), the service's first: 3g,4g, or PEs or a share of them, each "
+        "with a share of memory after a colon: 60:0.5,60:0.5; one alone leaves the rest.",
+    ] = None
+    sm_share: Annotated[
+        float | None, "Of the PEs, what each batch instance may use at most (MPS), 0 to 1."
+    ] = None
+    pinned: Annotated[bool, "Transfers that do not say were from pinned memory."] = False
+    memory_need: Annotated[float | None, "Bytes/s per PE of kernels whose profile has none."] = None
+
+    def read(self, dataset: Path) -> tuple[dict[str, Application], Device]:
+        """The applications of the profiles, and the device or its slice."""
+        from dataclasses import replace
+
+        import jostle
+        from jostle.accelerator import applications_of, split_device
+
+        applications, device = applications_of(
+            jostle.read(dataset).profiles,
+            self.gpu,
+            pinned=self.pinned,
+            memory_need=self.memory_need,
+        )
+        device = replace(device, bus=self.bus, placement=self.placement)
+        if self.partition is not None:
+            device = split_device(device, self.partition)
+        return applications, device
+
+    def batch_pes(self, device: Device) -> int | None:
+        """How many PEs each batch instance may use; None: all."""
+        from jostle.errors import UsageError
+
+        if self.sm_share is None:
+            return None
+        if not 0 < self.sm_share <= 1:
+            raise UsageError(f"--sm-share {self.sm_share} is not above 0 and at most 1")
+        return max(1, round(self.sm_share * device.pes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """When queries arrive at the service."""
+
+    rate: Annotated[float | None, "Queries per second, at random times; else back to back."] = None
+    arrivals: Annotated[
+        Path | None, "A file of times in seconds, one on a line, at which queries arrive."
+    ] = None
+    queries: Annotated[
+        int | None,
+        "Queries to simulate.  [default: 50, fewer where they are long]",
+        Limits(1),
+    ] = None
+    seed: Annotated[int, "Of the arrivals."] = 0
+
+    def times(self) -> np.ndarray | None:
+        """Seconds at which they arrive; None: back to back."""
+        from jostle.accelerator import poisson_arrivals, read_arrivals
+        from jostle.errors import UsageError
+
+        if self.rate is not None and self.arrivals is not None:
+            raise UsageError("give --rate or --arrivals, not both")
+        if self.arrivals is not None:
+            return read_arrivals(self.arrivals)
+        return (
+            None
+            if self.rate is None
+            else poisson_arrivals(self.rate, self.queries or 50, self.seed)
+        )
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("safe")(safe)
+    app.command("safe")(command_of((SafeCommand, Hardware, Load), safe))
 
 
-def safe(
-    dataset: Annotated[
-        Path, typer.Argument(help="A folder with solo profiles (see jostle import profile).")
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(help="The service whose latency must hold.  [default: each in turn]"),
-    ] = None,
-    batch: Annotated[
-        str | None,
-        typer.Option(help="The batch workload to put beside it.  [default: every other, a table]"),
-    ] = None,
-    qos: Annotated[
-        str, typer.Option(help="Slowdown allowed, such as 2.0x; 'none' for none.")
-    ] = "2.0x",
-    latency: Annotated[
-        str | None, typer.Option(help="Latency allowed, with its unit: 100ms, 0.5s.")
-    ] = None,
-    statistic: Annotated[str, typer.Option(help="What must hold: mean, p95, p99 or max.")] = "mean",
-    instances: Annotated[
-        int | None, typer.Option(help="Ask whether so many are safe, instead of how many.", min=0)
-    ] = None,
-    most: Annotated[int, typer.Option(help="Look no further than this.", min=0, max=1000)] = 15,
-    gpu: Annotated[
-        str | None, typer.Option(help="The device, instead of the profiles' own.")
-    ] = None,
-    kernels: Annotated[
-        str,
-        typer.Option(help="How kernels share: concurrent, sequential, time-sliced or a plug-in."),
-    ] = "concurrent",
-    transfers: Annotated[
-        str, typer.Option(help="How transfers share the bus: pcie or a plug-in.")
-    ] = "pcie",
-    bus: Annotated[str, typer.Option(help="per_direction or shared.")] = "per_direction",
-    placement: Annotated[str, typer.Option(help="Blocks on PEs: pack or spread.")] = "pack",
-    partition: Annotated[
-        str | None,
-        typer.Option(
-            help="Slices of the device (MIG), the service's first: 3g,4g, or PEs or a share of them, "
-            "each with a share of memory after a colon: 60:0.5,60:0.5; one alone leaves the rest."
-        ),
-    ] = None,
-    sm_share: Annotated[
-        float | None,
-        typer.Option(help="Of the PEs, what each batch instance may use at most (MPS), 0 to 1."),
-    ] = None,
-    pinned: Annotated[
-        bool, typer.Option("--pinned", help="Transfers that do not say were from pinned memory.")
-    ] = False,
-    memory_need: Annotated[
-        float | None, typer.Option(help="Bytes/s per PE of kernels whose profile has none.")
-    ] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Queries per second, at random times; else back to back.")
-    ] = None,
-    arrivals: Annotated[
-        Path | None,
-        typer.Option(help="A file of times in seconds, one on a line, at which queries arrive."),
-    ] = None,
-    queries: Annotated[
-        int | None,
-        typer.Option(help="Queries to simulate.  [default: 50, fewer where they are long]", min=1),
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="A fitted model, for bounds from measured co-runs.")
-    ] = None,
-    platform: Annotated[str | None, typer.Option(help="With --model: the platform's name.")] = None,
-    confidence: Annotated[float, typer.Option(help="Of the bound.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Of the arrivals.")] = 0,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
-    """How many instances of a batch workload may share the device; without --batch, of each in the folder.
-    Exit code 0: safe, 1: not even one (or not as many as asked), 3: a model was given and no bound is
-    valid."""
-    from dataclasses import replace
+def safe(asked: SafeCommand, hardware: Hardware, load: Load) -> None:
+    """Simulate the co-locations asked about, one in detail or all as a table."""
+    from jostle.accelerator import SimulationOptions, what_fits
+    from jostle.errors import UnknownName
 
-    import jostle
-    from jostle.accelerator import (
-        Objective,
-        SimulationOptions,
-        applications_of,
-        poisson_arrivals,
-        read_arrivals,
-        split_device,
-        what_fits,
-    )
-    from jostle.cli.placement._answers import Bounded, Question, one_answer, table_answer
-    from jostle.errors import UnknownName, UsageError
-
-    objective = Objective(_slowdown(qos), _seconds(latency), statistic)
-    applications, device = applications_of(
-        jostle.read(dataset).profiles, gpu, pinned=pinned, memory_need=memory_need
-    )
-    for name in (target, batch):
+    objective = asked.objective_kept()
+    applications, device = hardware.read(asked.dataset)
+    for name in (asked.service, asked.batch):
         if name is not None and name not in applications:
-            raise UnknownName("workload", name, sorted(applications), where=str(dataset))
-    device = replace(device, bus=bus, placement=placement)
-    if partition is not None:
-        device = split_device(device, partition)
-    if sm_share is not None and not 0 < sm_share <= 1:
-        raise UsageError(f"--sm-share {sm_share} is not above 0 and at most 1")
-    if rate is not None and arrivals is not None:
-        raise UsageError("give --rate or --arrivals, not both")
-    times = None if rate is None else poisson_arrivals(rate, queries or 50, seed)
-    asked = Question(
+            raise UnknownName("workload", name, sorted(applications), where=str(asked.dataset))
+    question = Question(
         applications,
         device,
-        SimulationOptions(kernels, transfers),
+        SimulationOptions(hardware.sharing, hardware.transfers),
         objective,
-        queries=queries,
-        arrivals=times if arrivals is None else read_arrivals(arrivals),
-        batch_pes=None if sm_share is None else max(1, round(sm_share * device.pes)),
-        instances=instances,
-        most=most,
+        queries=load.queries,
+        arrivals=load.times(),
+        batch_pes=hardware.batch_pes(device),
+        instances=asked.instances,
+        most=asked.most,
     )
-    bounds = None if model is None else Bounded(model, platform, confidence)
-    if target is not None and batch is not None:
-        raise typer.Exit(one_answer(asked, target, batch, bounds, json_))
-    from jostle.cli.console import fit_progress
-
-    names = sorted(applications)
-    with fit_progress("simulating") as report:
-        fits = what_fits(
-            [asked.service(name) for name in names if target in (None, name)],
-            [applications[name] for name in names if batch in (None, name)],
-            device,
-            asked.options,
-            batch_pes=asked.batch_pes,
-            most=asked.look_to,
-            progress=report,
-        )
-    raise typer.Exit(table_answer(asked, fits, bounds, json_))
+    bounds = None
+    if asked.model is not None:
+        bounds = Bounded(asked.model, asked.platform, asked.confidence)
+    if asked.service is not None and asked.batch is not None:
+        report, code = one_answer(question, asked.service, asked.batch, bounds)
+    else:
+        names = sorted(applications)
+        with fit_progress("simulating") as progress:
+            fits = what_fits(
+                [question.service(name) for name in names if asked.service in (None, name)],
+                [applications[name] for name in names if asked.batch in (None, name)],
+                device,
+                question.options,
+                batch_pes=question.batch_pes,
+                most=question.look_to,
+                progress=progress,
+            )
+        report, code = table_answer(question, fits, bounds)
+    show(report, asked.json_)
+    raise typer.Exit(code)
 
 
 def _slowdown(text: str) -> float | None:
@@ -156,7 +194,9 @@ def _slowdown(text: str) -> float | None:
     try:
         return float(text.lower().removesuffix("x"))
     except ValueError:
-        raise UsageError(f"--qos {text!r} is no slowdown", fix="Such as 2.0x.") from None
+        raise UsageError(
+            f"--objective {text!r} is not a valid slowdown", fix="Such as 2.0x."
+        ) from None
 
 
 def _seconds(text: str | None) -> float | None:
@@ -168,4 +208,6 @@ def _seconds(text: str | None) -> float | None:
     try:
         return float(match[1]) * {"s": 1, "ms": 1e-3}.get(match[2], 1e-6)  # pyright: ignore
     except (TypeError, ValueError):
-        raise UsageError(f"--latency {text!r} is no time", fix="Such as 100ms or 0.5s.") from None
+        raise UsageError(
+            f"--latency {text!r} is not a valid time", fix="Such as 100ms or 0.5s."
+        ) from None

@@ -104,7 +104,7 @@ class FiguresStudy:
         from jostle.runs import read_runs
 
         if (self.model is None) != (self.dataset is None):
-            raise UsageError("--model and --dataset go together")
+            raise UsageError("`model` and `dataset` go together")
         drawn = draw_studies(self.results)
         if self.model is not None and self.dataset is not None:
             runs = read_runs(self.dataset)
@@ -117,4 +117,4 @@ def _shares(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise UsageError(f"--observed {text!r}", fix="Say shares like .1,.3,.5.") from None
+        raise UsageError(f"`observed` {text!r}", fix="Say shares like .1,.3,.5.") from None

@@ -1,0 +1,101 @@
+"""What `jostle safe` is asked: the simulations, and the bounds from measured co-runs beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jostle.accelerator import (
+        Application,
+        Device,
+        Fit,
+        Objective,
+        Service,
+        SimulationOptions,
+    )
+
+# What a bound speaks about, by what was drawn to calibrate on.
+_OVER = {
+    "together": "sets of workloads never measured together",
+    "window": "runs of windows not learned from",
+    "row": "runs not learned from",
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """queries, arrivals: of every service. batch_pes: as for service_latency. instances: whether so many are
+    safe; None: how many, up to `most`."""
+
+    applications: Mapping[str, Application]
+    device: Device
+    options: SimulationOptions
+    objective: Objective
+    queries: int | None
+    arrivals: np.ndarray | None
+    batch_pes: int | None
+    instances: int | None
+    most: int
+
+    @property
+    def look_to(self) -> int:
+        return self.most if self.instances is None else self.instances
+
+    @property
+    def wanted(self) -> int:
+        return 1 if self.instances is None else self.instances
+
+    def service(self, name: str) -> Service:
+        from jostle.accelerator import Service
+
+        return Service(self.applications[name], self.objective, self.queries, self.arrivals)
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        """What is to be known of the profiles of these workloads."""
+        found = {f"{name}: {note}" for name in names for note in self.applications[name].notes}
+        return sorted(found)
+
+
+class Bounded:
+    """Bounds from measured co-runs, at one confidence. Raises UsageError without a platform."""
+
+    def __init__(self, model: Path, platform: str | None, confidence: float) -> None:
+        import jostle
+        from jostle.errors import UsageError
+
+        self.model, self.confidence = jostle.load(model), confidence
+        places = getattr(self.model.predictor, "platform_names", None)
+        if platform is None and places is not None and len(places) == 1:
+            platform = places[0]
+        if platform is None:
+            raise UsageError("say --platform: the platform of the measured co-runs")
+        self.platform = platform
+        self.over = _OVER.get(
+            str(self.model.metadata.get("calibrated_by")), "runs not learned from"
+        )
+
+    def of(self, fit: Fit) -> tuple[list[dict[str, Any]], int]:
+        """([{instances, bound_seconds, outcome}], the most instances whose bound keeps the limit)."""
+        import jostle
+
+        counts = [mix.instances for mix in fit.mixes]
+        asked = jostle.Colocations.from_columns(
+            workload=[fit.service] * len(counts),
+            platform=[self.platform] * len(counts),
+            corunners=[[fit.batch] * n for n in counts],
+        )
+        found = self.model.bound(asked, self.confidence)
+        rows, guaranteed, going = [], 0, True
+        for n, seconds, outcome in zip(counts, found.seconds, found.outcome, strict=True):
+            valid = bool(seconds < float("inf"))
+            known = float(seconds) if valid else None
+            rows.append({"instances": n, "bound_seconds": known, "outcome": str(outcome)})
+            if n > 0:
+                going = going and valid and float(seconds) <= fit.limit_seconds
+                guaranteed = n if going else guaranteed
+        return rows, guaranteed
