@@ -1,3 +1,4 @@
+from ._confidence import DEFAULT_CONFIDENCE as DEFAULT_CONFIDENCE
 from .accelerator import Accelerator as Accelerator
 from .alignment import Alignment as Alignment
 from .bag import Bag as Bag

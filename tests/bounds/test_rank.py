@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.bounds import conformal_rank, exact_confidence
+from jostle._confidence import exact_confidence
+from jostle.bounds import conformal_rank
 from jostle.bounds._rank import rank_by_weight, window_weights
 from jostle.errors import UsageError
 

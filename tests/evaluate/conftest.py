@@ -44,7 +44,7 @@ def model(world: Runs) -> Model:
 
 def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:
     """The model in another form with random numbers: two members of two interference types each, laid
-    out as `_fit.combine` does."""
+    out as `combine` does."""
     random = np.random.default_rng(0)
     w, p = len(known.workload_names), len(known.platform_names)
     slots = 2 if form == "paper" else 4

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.factorization import Factorization, FittedFactorization
-from jostle.factorization import _train as jax_side
 from jostle.factorization._embeddings import Form
 from jostle.factorization._equation import FORMS
-from jostle.factorization._fit import combine, pad
+from jostle.factorization._fit import pad
 from jostle.factorization._spread import Spread
-from jostle.methods import RunCounts, learn
+from jostle.factorization.training import _train as jax_side
+from jostle.factorization.training._members import combine
+from jostle.methods import Fitted, RunCounts, learn
 from jostle.methods.names._baseline import Baseline
 from jostle.methods.names._features import Features
 from jostle.runs import Colocations, Runs
@@ -30,7 +31,7 @@ QUICK = Factorization(
 )
 
 
-def mape(model: FittedFactorization, runs: Runs) -> float:
+def mape(model: Fitted, runs: Runs) -> float:
     return float(np.mean(np.abs(model.predict(runs.colocations) / runs.runtime_seconds - 1)))
 
 
@@ -279,7 +280,7 @@ def test_every_second_member_learns_without_the_prior(monkeypatch: pytest.Monkey
     train = _fit.train_member
 
     def watched(data: Any, *rest: Any) -> Any:
-        seen.append(len(data[0]) + len(data[1]))
+        seen.append(len(data.solo) + len(data.corun))
         return train(data, *rest)
 
     monkeypatch.setattr(_fit, "train_member", watched)

@@ -10,7 +10,8 @@ import pytest
 
 import jostle
 from jostle.errors import UsageError
-from jostle.factorization import Factorization, _fit, _train
+from jostle.factorization import Factorization
+from jostle.factorization.training import _members, _train
 from jostle.methods import learn
 from jostle.runs import Dataset, Runs, StoredRuns
 
@@ -48,7 +49,7 @@ def test_a_step_over_the_batch_alone_is_the_same_step(
     world: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the grid, embeddings of only the workloads in the batch must change nothing."""
-    monkeypatch.setattr(_fit, "GRID_LIMIT", 0)
+    monkeypatch.setattr(_members, "GRID_LIMIT", 0)
     small = Factorization(types=2, rank=8, hidden=16, steps=40, batch=3)
     validation = make_world(100, 1)
     near = learn(small, world, validation=validation, seed=0)

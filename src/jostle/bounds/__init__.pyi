@@ -8,6 +8,4 @@ from ._conformal import Pool as Pool
 from ._conformal import pool_of as pool_of
 from ._predictor import Candidates as Candidates
 from ._predictor import candidates_of as candidates_of
-from ._rank import DEFAULT_CONFIDENCE as DEFAULT_CONFIDENCE
 from ._rank import conformal_rank as conformal_rank
-from ._rank import exact_confidence as exact_confidence

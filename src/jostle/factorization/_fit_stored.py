@@ -13,23 +13,25 @@ import numpy as np
 
 from jostle.factorization._fit import (
     Errors,
-    Parts,
     baseline_of,
-    combine,
     drawn_of,
     errors_of,
     errors_of_codes,
     features_of_names,
     fitted_of,
-    schedule_of,
     score_on,
-    shape_of,
-    train_member,
     with_spread_of,
 )
 from jostle.factorization._fitted import Codes, FittedFactorization
-from jostle.factorization._rows import Rows
 from jostle.factorization._settings import FactorizationSettings
+from jostle.factorization.training._members import (
+    Parts,
+    combine,
+    schedule_of,
+    shape_of,
+    train_member,
+)
+from jostle.factorization.training._rows import Rows, TrainingData
 from jostle.methods import Baseline, RunCounts
 from jostle.progress import Progress, share_of
 from jostle.runs import Runs, StoredPart, StoredRuns
@@ -77,16 +79,18 @@ def fit_stored(
     def model_of(parts: Parts) -> FittedFactorization:
         return fitted_of(method, names, combine(parts, baseline, shape), counts, (), notes)
 
-    score_of = score_on(validation, model_of)
-    parts = (
+    data = TrainingData(
         StoredRows(runs.alone, 0, baseline),
         StoredRows(runs.beside, max(runs.beside.most_corunners, 1), baseline),
+        *features,
+        score_on(validation, model_of),
     )
     members = [
         train_member(
-            (*parts, score_of),
-            features,
-            (shape, schedule, ()),
+            data,
+            shape,
+            schedule,
+            (),
             seed + 1000 * number,
             share_of(progress, number, method.members),
         )

@@ -106,7 +106,7 @@ class _Trial:
 def _is_a_frozen_record_with_a_name_and_needs(trial: _Trial) -> None:
     method = trial.method
     _require(dataclasses.is_dataclass(method), "the settings are no dataclass")
-    _require(type(method).__dataclass_params__.frozen, "the settings are not frozen")
+    _require(vars(type(method))["__dataclass_params__"].frozen, "the settings are not frozen")
     _require(isinstance(method.name, str) and method.name != "", "the method has no name")
     odd = set(method.needs) - {"runs", "traces", "profiles"}
     _require(not odd, f"it needs {', '.join(sorted(odd))}, which no data holds")
@@ -187,15 +187,17 @@ def _one_run_is_learned_from_or_refused(trial: _Trial) -> None:
 def _names_never_met_are_refused(trial: _Trial) -> None:
     workload, platform, _ = trial.asked.row(0)
     odd = "a name that nobody gave"
-    for names in (odd, platform, []), (workload, odd, []), (workload, platform, [odd]):
-        asked = Colocations.from_columns(
-            workload=[names[0]], platform=[names[1]], corunners=[names[2]]
-        )
+    for one, place, beside in (
+        (odd, platform, []),
+        (workload, odd, []),
+        (workload, platform, [odd]),
+    ):
+        asked = Colocations.from_columns(workload=[one], platform=[place], corunners=[beside])
         try:
             trial.fitted.predict(asked)
         except UnknownName:
             continue
-        raise ContractBroken(f"{names} is answered")
+        raise ContractBroken(f"{one} on {place} beside {beside} is answered")
 
 
 def _ways_to_bound_keep_their_names(trial: _Trial) -> None:

@@ -48,15 +48,15 @@ class Fitted(Protocol):
     @property
     def notes(self) -> tuple[str, ...]: ...
 
-    def predict(self, asked: Colocations) -> np.ndarray:
+    def predict(self, asked: Colocations, /) -> np.ndarray:
         """(n,) seconds, aligned with what is asked; NaN where there is no answer. Raises UnknownName."""
         ...
 
-    def candidates(self, asked: Colocations) -> Candidates:
+    def candidates(self, asked: Colocations, /) -> Candidates:
         """Ways to bound, the same names at every call, the plainest first."""
         ...
 
-    def evidence(self, asked: Colocations) -> Evidence:
+    def evidence(self, asked: Colocations, /) -> Evidence:
         """How many runs were learned from that tell of each co-location."""
         ...
 
@@ -125,7 +125,7 @@ class OffersChoice(Protocol):
 class Explains(Protocol):
     """Something fitted that can say why a prediction is what it is."""
 
-    def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
+    def explain(self, asked: Colocations, /, *, runs: Runs | None = None) -> Report:
         """Of the only co-location that is asked; runs: to count those that stand behind it.
 
         Raises UsageError for more or fewer co-locations, UnknownName.
@@ -154,6 +154,6 @@ class HasInputPlatforms(Protocol):
 class AnswersInJax(Protocol):
     """Something fitted whose equations are also written in JAX, to check one against the other."""
 
-    def predict_in_jax(self, asked: Colocations) -> np.ndarray:
+    def predict_in_jax(self, asked: Colocations, /) -> np.ndarray:
         """(n,) seconds by the equations that were trained."""
         ...

@@ -122,8 +122,10 @@ class RunCounts:
         cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
     ) -> RunCounts:
         names: dict[str, Any] = {k: tuple(v) for k, v in document["counts"].items()}
-        rest = [f.name for f in fields(cls) if f.name not in names]
-        return cls(**names, **{name: arrays[f"counts.{name}"] for name in rest})
+        counted: dict[str, Any] = {
+            f.name: arrays[f"counts.{f.name}"] for f in fields(cls) if f.name not in names
+        }
+        return cls(**names, **counted)
 
 
 class FromCounts:

@@ -16,16 +16,16 @@ import numpy as np
 import optax
 
 from jostle.factorization._equation import CORUN_SCALE, SHIFT, log_slowdown, pressure_of
-from jostle.factorization._rows import Feed, Rows
-from jostle.factorization._train import PROGRAMS, Parameters, Shape, embed
+from jostle.factorization.training._rows import Feed, RowSource
+from jostle.factorization.training._train import PROGRAMS, Parameters, Shape, embed
 
 STEPS, BATCH, RATE = 300, 4096, 1e-3
 
 
 def train_heads(
     parameters: Parameters,
-    solo: Rows,
-    corun: Rows,
+    solo: RowSource,
+    corun: RowSource,
     features: Any,
     shape: Shape,
     quantiles: tuple[float, ...],

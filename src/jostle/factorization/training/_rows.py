@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+
+from jostle.methods import Features
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Rows:
         )
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Where training rows come from: Rows in memory, or something on disk."""
 
     @property
@@ -43,7 +46,19 @@ class Source(Protocol):
     def take(self, index: np.ndarray) -> Rows: ...
 
 
-def arrays_of(rows: Source, pad: bool = True) -> tuple[np.ndarray, ...]:
+@dataclass(frozen=True)
+class TrainingData:
+    """What one member learns from. solo, corun: rows without co-runners and with. score_of: what its
+    embeddings are worth, to choose the checkpoint; None takes the last one."""
+
+    solo: RowSource
+    corun: RowSource
+    workload: Features
+    platform: Features
+    score_of: Callable[[dict[str, np.ndarray]], float] | None = None
+
+
+def arrays_of(rows: RowSource, pad: bool = True) -> tuple[np.ndarray, ...]:
     """The columns of all rows. pad: a few of them repeated up to a round number, because members of an
     ensemble train on nearly as many rows, and equal shapes share one compilation."""
     if pad:
@@ -67,7 +82,7 @@ class Feed:
     whole: the rows given at every step, None where they are drawn.
     """
 
-    def __init__(self, rows: Source, batch: int, random: np.random.Generator) -> None:
+    def __init__(self, rows: RowSource, batch: int, random: np.random.Generator) -> None:
         import jax.numpy as jnp
 
         alone = rows.width == 0

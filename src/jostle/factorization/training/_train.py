@@ -9,7 +9,6 @@ product) and runs pick their cells; else they are taken run by run, so that memo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -21,8 +20,9 @@ import numpy as np
 import optax
 
 from jostle.factorization._equation import CORUN_SCALE, LEAK, SHIFT, log_slowdown, pressure_of
-from jostle.factorization._rows import Feed, Source
+from jostle.factorization.training._rows import Feed, TrainingData
 from jostle.methods import Features
+from jostle.progress import Progress
 
 Parameters = dict[str, Any]
 # Every program for another shape of data takes some 250 of the 65 530 memory maps that Linux grants a
@@ -214,7 +214,7 @@ def objective_of(objective: str, error: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class TrainingSchedule:
     """How long and how hard to train."""
 
     steps: int
@@ -227,32 +227,39 @@ class Schedule:
     average: float = 0.99
 
 
+@dataclass(frozen=True)
+class Program:
+    """What `run_steps` is compiled for."""
+
+    layout: Layout
+    shape: Shape
+    schedule: TrainingSchedule
+    steps: int
+
+
 def train(
-    solo: Source,
-    corun: Source,
-    score_of: Callable[[dict[str, np.ndarray]], float] | None,
-    workload: Features,
-    platform: Features,
+    data: TrainingData,
     shape: Shape,
-    schedule: Schedule,
+    schedule: TrainingSchedule,
     seed: int,
-    progress: Callable[[int, int, float], None] | None = None,
+    progress: Progress | None = None,
     steps_per_call: int = 100,
 ) -> Parameters:
     """Returns the parameters at the checkpoint whose embeddings have the least score, the last one
     without scores."""
-    forget_programs_before((shape, schedule, len(solo), len(corun)))
-    features = device_features(workload, platform)
+    forget_programs_before((shape, schedule, len(data.solo), len(data.corun)))
+    features = device_features(data.workload, data.platform)
     calls = -(-schedule.steps // steps_per_call)
     steps = -(
         -schedule.steps // calls
     )  # every call runs as many, so that one compilation serves all
     schedule = replace(schedule, steps=calls * steps)
     random = np.random.default_rng([seed, 1])
-    parameters = initial_parameters(seed, shape, workload, platform)
+    parameters = initial_parameters(seed, shape, data.workload, data.platform)
     layout = Layout.of(parameters)
     start, decays = layout.ravel(parameters), layout.ravel(_decays(parameters))
-    feeds = (Feed(solo, schedule.batch, random), Feed(corun, schedule.batch, random))
+    feeds = [Feed(rows, schedule.batch, random) for rows in (data.solo, data.corun)]
+    program = Program(layout, shape, schedule, steps)
     carry = (start, start, optimiser_of(schedule, decays).init(start))
     best, kept = np.inf, start
     for call in range(1, calls + 1):
@@ -262,15 +269,12 @@ def train(
             tuple(feed.whole for feed in feeds),
             tuple(feed.draw(steps) for feed in feeds),
             decays,
-            layout=layout,
-            shape=shape,
-            schedule=schedule,
-            steps=steps,
+            program=program,
         )
-        if score_of is None:
+        if data.score_of is None:
             kept = carry[1]
         else:
-            score = score_of(embeddings_of(layout.unravel(carry[1]), features, shape))
+            score = data.score_of(embeddings_of(layout.unravel(carry[1]), features, shape))
             if score <= best:
                 best, kept = score, carry[1]
         if progress:
@@ -287,7 +291,7 @@ def forget_programs_before(key: Any) -> None:
     _shapes_met.add(key)
 
 
-def optimiser_of(schedule: Schedule, decays: Any) -> optax.GradientTransformation:
+def optimiser_of(schedule: TrainingSchedule, decays: Any) -> optax.GradientTransformation:
     """AdamW, clipped, warmed up to the learning rate and down again by a cosine, for the parameters as one
     vector (many small arrays take long to compile). decays: 1 where the weight decay applies, else 0."""
 
@@ -354,7 +358,7 @@ def concerned(
     )
 
 
-@partial(jax.jit, static_argnames=("layout", "shape", "schedule", "steps"))
+@partial(jax.jit, static_argnames=("program",))
 def run_steps(
     carry: Any,
     features: Any,
@@ -362,16 +366,14 @@ def run_steps(
     drawn: Any,
     decays: jax.Array,
     *,
-    layout: Layout,
-    shape: Shape,
-    schedule: Schedule,
-    steps: int,
+    program: Program,
 ) -> Any:
-    """`steps` steps of training from `carry` = (parameters as one vector, their average, optimiser state).
+    """The program's steps from `carry` = (parameters as one vector, their average, optimiser state).
 
     whole: rows given at every step, or None; drawn: rows (steps, batch, ...) of each, or None.
     Compiled once per shape of the data: members of an ensemble share it.
     """
+    layout, shape, schedule = program.layout, program.shape, program.schedule
     optimiser = optimiser_of(schedule, decays)
 
     def loss_of(parameters: Parameters, batch: Any) -> jax.Array:
@@ -399,7 +401,7 @@ def run_steps(
         averaged = averaged + (1 - schedule.average) * (parameters - averaged)
         return (parameters, averaged, state), loss
 
-    carry, losses = jax.lax.scan(step, carry, drawn, length=steps)
+    carry, losses = jax.lax.scan(step, carry, drawn, length=program.steps)
     return carry, losses.mean()
 
 

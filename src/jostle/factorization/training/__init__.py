@@ -1,0 +1,1 @@
+"""How a member of the model is trained: rows, the compiled steps, quantile heads, and how long."""
