@@ -13,21 +13,18 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 import jostle
-from jostle.bag import Bag, FittedBag, explain_bag, path_uses
+from jostle.bag import Bag, FittedBag
 from jostle.bag._trees import Trees
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
+from jostle.methods import learn
 from jostle.runs import Colocations, Runs
 from tests.bag.conftest import APPS, make_bags
-
-
-def none_of(runs: Runs) -> Runs:
-    return runs.take([])
 
 
 @pytest.fixture(scope="module")
 def fitted(bags: Runs) -> dict[str, FittedBag]:
     return {
-        learner: Bag(learner=learner, trees=20).fit(bags, none_of(bags))
+        learner: learn(Bag(learner=learner, trees=20), bags)
         for learner in ("tree", "forest", "boosting")
     }
 
@@ -63,7 +60,7 @@ def test_trees_answer_as_scikit_learn_does(kind: str) -> None:
 
 def test_features_of_a_bag_by_hand() -> None:
     runs = make_bags(most=2, cpu=True)
-    fitted = Bag(learner="tree", cpu_platform="cpu").fit(runs, none_of(runs))
+    fitted = learn(Bag(learner="tree", cpu_platform="cpu"), runs)
     row = dict(
         zip(fitted.feature_names, fitted.features(one("app0", ["app3", "app2"]))[0], strict=True)
     )
@@ -90,11 +87,11 @@ def test_features_of_a_bag_by_hand() -> None:
 
 
 def test_unknown_numbers_lie_under_the_known(bags: Runs) -> None:
-    fitted = Bag(learner="tree").fit(bags, none_of(bags))
+    fitted = learn(Bag(learner="tree"), bags)
     at = fitted.feature_names.index("threads")
     values = [fitted.features(one(app, ["app1"]))[0, at] for app in APPS]
     assert values[0] < min(values[1:])
-    found = explain_bag(fitted, one("app0", ["app1"]))
+    found = fitted.explained(one("app0", ["app1"]))
     assert all(step.value is None for step in found.path if step.feature == "threads")
 
 
@@ -118,7 +115,7 @@ def test_order_does_not_matter_and_any_size_has_an_answer(
 def test_the_path_leads_to_the_answer(bags: Runs, fitted: dict[str, FittedBag]) -> None:
     tree = fitted["tree"]
     asked = one("app1", ["app4", "app5"])
-    found = explain_bag(tree, asked)
+    found = tree.explained(asked)
     x = dict(zip(tree.feature_names, tree.features(asked)[0], strict=True))
     for step in found.path:
         assert step.value == pytest.approx(x[step.feature], rel=1e-6)
@@ -128,9 +125,9 @@ def test_the_path_leads_to_the_answer(bags: Runs, fitted: dict[str, FittedBag]) 
     # CART without a limit learns runs that differ in their features by heart.
     learned = tree.predict(bags.colocations)
     assert np.allclose(learned, bags.runtime_seconds, rtol=1e-6)
-    uses = path_uses(fitted["forest"], asked)
+    uses = fitted["forest"].path_uses(asked)
     named = dict(zip(fitted["forest"].feature_names, uses[0], strict=True))
-    counted = explain_bag(fitted["forest"], asked).uses
+    counted = fitted["forest"].explained(asked).uses
     assert counted == {name: n for name, n in named.items() if n}
     assert list(counted.values()) == sorted(counted.values(), reverse=True)
 
@@ -139,7 +136,7 @@ def test_alone_it_says_what_was_measured(bags: Runs, fitted: dict[str, FittedBag
     alone = bags.take(bags.colocations.number_of_corunners == 0)
     for model in fitted.values():
         assert np.allclose(model.predict(alone.colocations), alone.runtime_seconds)
-    assert explain_bag(fitted["tree"], one("app0", [])).path == ()
+    assert fitted["tree"].explained(one("app0", [])).path == ()
 
 
 @pytest.mark.parametrize("target", ["extra", "slowdown", "runtime"])
@@ -147,9 +144,9 @@ def test_it_learns_from_bags(bags: Runs, target: str) -> None:
     c = bags.colocations
     test = (np.arange(len(bags)) % 4 == 0) & (c.number_of_corunners > 0)
     held = bags.take(test)
-    fitted = Bag(learner="boosting", target=target).fit(bags.take(~test), none_of(bags))
+    fitted = learn(Bag(learner="boosting", target=target), bags.take(~test))
     error = np.abs(fitted.predict(held.colocations) / held.runtime_seconds - 1).mean()
-    solo = Bag(learner="tree", groups=("mix",)).fit(bags, none_of(bags)).described.log_solo[0]
+    solo = learn(Bag(learner="tree", groups=("mix",)), bags).described.log_solo[0]
     names = bags.colocations.workload_names
     own = np.array([names.index(held.colocations.row(i)[0]) for i in range(len(held))])
     blind = np.abs(np.exp(solo[own]) / held.runtime_seconds - 1).mean()
@@ -157,12 +154,12 @@ def test_it_learns_from_bags(bags: Runs, target: str) -> None:
 
 
 def test_groups_leave_features_out(pairs: Runs) -> None:
-    fitted = Bag(learner="tree", groups=("mix",), cpu_platform="cpu").fit(pairs, none_of(pairs))
+    fitted = learn(Bag(learner="tree", groups=("mix",), cpu_platform="cpu"), pairs)
     assert set(fitted.feature_groups) == {"mix"}
     assert all("mix_" in name for name in fitted.feature_names)
-    whole = Bag(learner="tree", cpu_platform="cpu").fit(pairs, none_of(pairs))
+    whole = learn(Bag(learner="tree", cpu_platform="cpu"), pairs)
     assert {"solo", "cpu", "fairness", "mix", "other"} <= set(whole.feature_groups)
-    lost = Bag(learner="tree").fit(pairs, none_of(pairs))
+    lost = learn(Bag(learner="tree"), pairs)
     assert any("cpu, fairness" in note for note in lost.notes)
 
 
@@ -211,12 +208,12 @@ def test_what_it_refuses(bags: Runs) -> None:
         with pytest.raises(UsageError):
             Bag(**wrong)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="tpu"):
-        Bag(cpu_platform="tpu").fit(bags, none_of(bags))
+        learn(Bag(cpu_platform="tpu"), bags)
     alone = bags.take(bags.colocations.number_of_corunners == 0)
     with pytest.raises(NotEnoughRuns):
-        Bag().fit(alone, alone.take([]))
-    fitted = Bag(learner="tree").fit(bags, none_of(bags))
+        learn(Bag(), alone)
+    fitted = learn(Bag(learner="tree"), bags)
     with pytest.raises(UnknownName, match="app9"):
         fitted.predict(one("app0", ["app9"]))
     with pytest.raises(UsageError, match="one co-location"):
-        explain_bag(fitted, bags.colocations)
+        fitted.explained(bags.colocations)

@@ -12,6 +12,7 @@ from jostle.bag import Bag
 from jostle.bag._mix import group_of_opcode, instruction_mix
 from jostle.measure.counting._native_mix import NativeMix, class_of, parse_callgrind
 from jostle.measure.wasm._opcodes import COUNTED
+from jostle.methods import learn
 from jostle.runs import CsvImport, Dataset, Runs
 
 RECORDED = Path(__file__).parent / "callgrind.out.txt"
@@ -83,7 +84,7 @@ def test_counts_become_the_mix_of_a_bag() -> None:
             "module_sha256": ["f", "e", "d"],
         }
     )
-    fitted = Bag(learner="tree").fit(runs, runs.take([]))
+    fitted = learn(Bag(learner="tree"), runs)
     own = dict(zip(fitted.described.columns, fitted.described.groups, strict=True))
     assert own["mix_integer_ratio"] == own["mix_memory_read_ratio"] == "mix"
     assert not any(name.startswith(("opcode_", "module_")) for name in own)  # said already
@@ -94,7 +95,7 @@ def test_counts_become_the_mix_of_a_bag() -> None:
 
 def test_a_given_mix_is_left_as_it_is() -> None:
     runs = counted({"mix_fp_ratio": [0.1, 0.2, 0.3], "opcode_i32_add": [1, 2, 3]})
-    own = Bag(learner="tree").fit(runs, runs.take([])).described.columns
+    own = learn(Bag(learner="tree"), runs).described.columns
     assert own == ("mix_fp_ratio", "opcode_i32_add")
 
 
@@ -133,7 +134,7 @@ def test_a_recording_of_callgrind_becomes_features_of_a_bag(tmp_path: Path) -> N
     ).read()
     imported.write(tmp_path / "data")
     runs = Dataset(tmp_path / "data").read()
-    fitted = Bag(learner="tree", groups=("mix",)).fit(runs, runs.take([]))
+    fitted = learn(Bag(learner="tree", groups=("mix",)), runs)
     assert set(fitted.feature_groups) == {"mix"}
     share = fitted.described.numbers[:, fitted.described.columns.index("mix_integer_ratio")]
     assert share[0] == pytest.approx((first["native_integer"] or 0) / mix.instructions)

@@ -9,6 +9,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pytest
 
+from jostle.accelerator import Accelerator
+from jostle.bag import Bag
 from jostle.bounds import Candidates
 from jostle.factorization import Factorization
 from jostle.methods import (
@@ -24,8 +26,11 @@ from jostle.methods import (
 )
 from jostle.runs import Colocations, Runs
 from jostle.slowdown import Slowdown
+from jostle.traces import GPUS, tasks_from_rows
 
 ON_RUNS: dict[str, Method] = {
+    "bag": Bag(trees=20),
+    "bag, one tree and a CPU side": Bag("tree", "slowdown", cpu_platform="p2"),
     "factorization": Factorization(rank=8, hidden=16, steps=60),
     "factorization, paper form": Factorization(form="paper", rank=8, hidden=16, steps=60),
     "slowdown": Slowdown(rank=2, members=2, steps=30, penalty=0.01, here=0.5),
@@ -36,6 +41,17 @@ ON_RUNS: dict[str, Method] = {
 @pytest.mark.parametrize("method", ON_RUNS.values(), ids=ON_RUNS.keys())
 def test_methods_that_learn_from_runs(method: Method, runs: Runs) -> None:
     assert len(check(method, runs)) >= 16
+
+
+def test_the_method_that_learns_from_profiles(runs: Runs) -> None:
+    shape = {"blocks": 320, "threads_per_block": 256, "registers_per_thread": 32}
+    profiles = {}
+    for number, name in enumerate(runs.colocations.workload_names):
+        copy = {"kind": "htod", "start_seconds": 0.0, "duration_seconds": 0.3, "pinned": False}
+        kernel = {"kind": "kernel", "start_seconds": 0.4, "duration_seconds": 0.5 + 0.1 * number}
+        rows = [copy, {**kernel, **shape}]
+        profiles[name] = tasks_from_rows(rows, run_id=name, gpu=GPUS["V100"])
+    assert len(check(Accelerator(), Data(runs, profiles=profiles))) >= 16
 
 
 def test_every_installed_method_is_found() -> None:

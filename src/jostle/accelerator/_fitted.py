@@ -107,8 +107,7 @@ class FittedAccelerator(FromCounts):
 
     def candidates(self, asked: Colocations) -> Candidates:
         """The prediction with the same offset everywhere."""
-        centre = np.log(self.predict(asked))[None]
-        return Candidates(("prediction",), centre, np.ones_like(centre))
+        return Candidates.one_way(self.predict(asked))
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""

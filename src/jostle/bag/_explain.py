@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.errors import UsageError
+from jostle._report import Report, Table, duration, percent
+from jostle.bag._trees import Trees
+from jostle.methods import behind_table, runs_behind
 
 if TYPE_CHECKING:
-    from jostle.bag._fitted import FittedBag
-    from jostle.runs import Colocations
+    from jostle.runs import Colocations, Runs
+
+MOST_SHOWN = 10  # features in the table of what all trees asked about
 
 
 @dataclass(frozen=True)
@@ -31,58 +34,67 @@ class Step:
 
 @dataclass(frozen=True)
 class BagExplanation:
-    """runtime_seconds, solo_seconds: predicted, and measured alone. path: of the first tree, from its root.
-    uses: questions about each feature over all trees,
-    most asked first, those never asked left out. trees: how many."""
+    """runtime_seconds, solo_seconds: predicted, and measured alone. trees: how many. path: of the first
+    tree, from its root. uses: questions about each feature over all trees, most asked first, those never
+    asked left out."""
 
     workload: str
     platform: str
     corunners: tuple[str, ...]
     runtime_seconds: float
     solo_seconds: float
+    learner: str
+    trees: int
     path: tuple[Step, ...]
     uses: dict[str, int]
-    trees: int
 
 
-def explain_bag(fitted: FittedBag, colocation: Colocations) -> BagExplanation:
-    """Explain the only row of `colocation`. Raises UsageError for more or fewer rows, UnknownName."""
-    if len(colocation) != 1:
-        raise UsageError(f"one co-location can be explained at a time, not {len(colocation)}")
-    runtime = float(fitted.predict(colocation)[0])
-    x = fitted.features(colocation)
-    workload, platform, corunners = colocation.row(0)
-    codes = colocation.codes_in(fitted.workload_names, fitted.platform_names)
-    solo = float(np.exp(fitted.described.log_solo[codes[1][0], codes[0][0]]))
-    # Nothing is asked alone, where the answer is the solo time, or where there is no answer.
-    alone = not corunners or np.isnan(runtime)
-    uses = path_uses(fitted, colocation)[0]
-    order = np.argsort(-uses, kind="stable")
-    return BagExplanation(
-        workload,
-        platform,
-        corunners,
-        runtime,
-        solo,
-        () if alone else _path(fitted, x),
-        {fitted.feature_names[at]: int(uses[at]) for at in order if uses[at] and not alone},
-        len(fitted.trees.root),
-    )
-
-
-def path_uses(fitted: FittedBag, colocations: Colocations) -> np.ndarray:
-    """(n, features) how often each of `fitted.feature_names` is asked about on the way to each answer."""
-    return fitted.trees.uses(fitted.features(colocations), len(fitted.feature_names))
-
-
-def _path(fitted: FittedBag, x: np.ndarray) -> tuple[Step, ...]:
-    trees, steps = fitted.trees, []
+def path_of(
+    trees: Trees, x: np.ndarray, unknown: np.ndarray, names: tuple[str, ...]
+) -> tuple[Step, ...]:
+    """The questions of the first tree to a row x: (k,). unknown: (k,) what stands for an unknown number."""
+    steps = []
     node = int(trees.root[0])
     while trees.left[node] >= 0:
-        at = int(trees.feature[node])
-        below = bool(np.float32(x[0, at]) <= trees.threshold[node])
-        unknown = x[0, at] == fitted.unknown[at]
-        value = None if unknown else float(x[0, at])
-        steps.append(Step(fitted.feature_names[at], value, float(trees.threshold[node]), below))
-        node = int(trees.left[node] if below else trees.right[node])
+        at, threshold = int(trees.feature[node]), float(trees.threshold[node])
+        below = bool(np.float32(x[at]) <= threshold)
+        steps.append(
+            Step(names[at], None if x[at] == unknown[at] else float(x[at]), threshold, below)
+        )
+        node = int((trees.left if below else trees.right)[node])
     return tuple(steps)
+
+
+def report_of(found: BagExplanation, asked: Colocations, runs: Runs | None) -> Report:
+    """The explanation as it is printed; runs: to count those that stand behind it."""
+    behind = None if runs is None else runs_behind(runs, asked)
+    document = {
+        "schema": "explain-bag/v1",
+        **vars(found),
+        "path": [vars(step) for step in found.path],
+        "evidence_runs": behind,
+    }
+    beside = " and ".join(found.corunners)
+    where = f"{found.workload} on {found.platform} {f'beside {beside}' if beside else 'alone'}"
+    alone = "unknown" if np.isnan(found.solo_seconds) else duration(found.solo_seconds)
+    tables: list[Table | str] = [
+        f"{where}: {duration(found.runtime_seconds)}; alone, as measured, {alone}"
+    ]
+    if found.path:
+        rows = [
+            [
+                step.feature,
+                "unknown" if step.value is None else f"{step.value:.4g}",
+                f"{'at most' if step.is_below else 'above'} {step.threshold:.4g}",
+            ]
+            for step in found.path
+        ]
+        title = "the tree asked" if found.trees == 1 else f"the first of {found.trees} trees asked"
+        tables.append(Table([title, "here", "so it is"], rows, right=(1,)))
+    if found.trees > 1 and found.uses:
+        total = sum(found.uses.values())
+        shares = [[name, percent(n / total)] for name, n in list(found.uses.items())[:MOST_SHOWN]]
+        tables.append(Table(["all trees asked about", "share of questions"], shares, right=(1,)))
+    if behind is not None:
+        tables.append(behind_table(behind))
+    return Report(document, tables)

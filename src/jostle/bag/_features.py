@@ -1,7 +1,7 @@
-"""Features of a co-location: the target's own, and its co-runners' pooled so that neither their order nor
+"""Features of a co-location: the workload's own, and its co-runners' pooled so that neither their order nor
 their number matters (Moolchandani et al. replicate the vector for two applications and leave more open).
 
-Of every number a workload has, a row holds the target's own value, and the sum and the largest of the
+Of every number a workload has, a row holds its own value, and the sum and the largest of the
 co-runners' values. Of a bag it holds the number of co-runners and the fairness (Eq. 2). Groups:
 
 - ``solo``: seconds alone on the platform asked about (the paper's GPU_time);
@@ -19,6 +19,7 @@ tree can set it apart; a sum or maximum with an unknown part is unknown.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ MOST_LEVELS = 20
 
 
 @dataclass(frozen=True)
-class Described:
+class BagFeatures:
     """What the features are made from, for w workloads on p platforms.
 
     columns: k names, groups: their groups. numbers: (w, k), NaN where unknown. log_solo: (p, w). time_scale:
@@ -55,7 +56,7 @@ class Described:
     pooled_twice: bool
     cpu: int = -1
 
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self, platform_names: tuple[str, ...]) -> tuple[str, ...]:
         """Names of the columns of `rows`."""
         own = ("solo_time", *self.columns)
         pools = ("sum", "max") if self.pooled_twice else ("sum",)
@@ -64,7 +65,7 @@ class Described:
         if self.has_fairness:
             names.append("fairness")
         if len(self.log_solo) > 1:
-            names += [f"platform_{number}" for number in range(len(self.log_solo))]
+            names += [f"platform={name}" for name in platform_names]
         return tuple(names)
 
     def feature_groups(self) -> tuple[str, ...]:
@@ -105,13 +106,11 @@ class Described:
 
     def _fairness_of(self, colocations: Colocations, codes: tuple[np.ndarray, ...]) -> np.ndarray:
         """(n,) fairness of the bag on the CPU platform: 1 alone, NaN where it never ran there."""
+        members = self.fairness_codes.tolist()
         known = {
-            tuple(self.fairness_codes[a:b].tolist()): value
-            for a, b, value in zip(
-                self.fairness_offsets[:-1],
-                self.fairness_offsets[1:],
-                self.fairness.tolist(),
-                strict=True,
+            tuple(members[a:b]): value
+            for (a, b), value in zip(
+                pairwise(self.fairness_offsets.tolist()), self.fairness.tolist(), strict=True
             )
         }
         bags = bags_of(colocations, codes)
@@ -124,8 +123,8 @@ def bags_of(colocations: Colocations, codes: tuple[np.ndarray, ...]) -> list[tup
     offsets = colocations.corunner_offsets.tolist()
     beside = corunner.tolist()
     return [
-        tuple(sorted([target, *beside[offsets[i] : offsets[i + 1]]]))
-        for i, target in enumerate(workload.tolist())
+        tuple(sorted([own, *beside[offsets[i] : offsets[i + 1]]]))
+        for i, own in enumerate(workload.tolist())
     ]
 
 
@@ -135,7 +134,7 @@ def describe(
     log_solo: np.ndarray,
     cpu: int | None,
     groups: tuple[str, ...],
-) -> Described:
+) -> BagFeatures:
     """log_solo: (platforms, workloads). cpu: number of the CPU platform. Only what `groups` name is kept."""
     columns, kinds, numbers = _numbers_of(runs, names[0])
     time_scale = _range(np.exp(log_solo if cpu is None else log_solo[cpu]))
@@ -146,7 +145,7 @@ def describe(
     fairness = {} if cpu is None else _fairness(runs, names, cpu, log_solo[cpu])
     bags = sorted(fairness)
     degree = runs.colocations.number_of_corunners
-    return Described(
+    return BagFeatures(
         columns=tuple(columns[at] for at in keep),
         groups=tuple(kinds[at] for at in keep),
         numbers=numbers[:, keep],
@@ -229,9 +228,9 @@ def _fairness(
     slowdowns: dict[tuple[int, ...], dict[int, list[float]]] = {}
     bags = bags_of(c, codes)
     for row in np.flatnonzero(here).tolist():
-        target = int(codes[0][row])
-        relative = float(log_solo[target] - np.log(runs.runtime_seconds[row]))
-        slowdowns.setdefault(bags[row], {}).setdefault(target, []).append(relative)
+        own = int(codes[0][row])
+        relative = float(log_solo[own] - np.log(runs.runtime_seconds[row]))
+        slowdowns.setdefault(bags[row], {}).setdefault(own, []).append(relative)
     out = {}
     for bag, found in slowdowns.items():
         logs = [float(np.mean(values)) for values in found.values()]

@@ -7,25 +7,21 @@ from typing import Any
 import numpy as np
 
 from jostle.bag._features import describe
-from jostle.bag._fitted import FittedBag, target_of
-from jostle.bag._settings import Bag, Progress
+from jostle.bag._fitted import FittedBag
+from jostle.bag._settings import BagSettings
+from jostle.bag._target import target_of
 from jostle.bag._trees import Trees
 from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName
+from jostle.methods import RunCounts
+from jostle.progress import Progress
 from jostle.runs import Runs, all_names, solo_medians
 
-FEWEST_IN_LEAF = {
-    "tree": 1,
-    "forest": 2,
-    "boosting": 3,
-}  # CART has the paper's, scikit-learn's default
+FEWEST_IN_LEAF = {"tree": 1, "forest": 2, "boosting": 3}  # of CART: the paper's
 DEPTH_OF_BOOSTING = 3
 
 
-def fit(
-    method: Bag, runs: Runs, validation: Runs, seed: int, progress: Progress | None
-) -> FittedBag:
+def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -> FittedBag:
     """See Bag.fit."""
-    runs = Runs.concatenate([runs.ok(), validation.ok()])  # nothing is left for it to choose
     names = all_names(runs)
     log_solo = solo_medians(runs, *names)
     cpu = None
@@ -59,10 +55,15 @@ def fit(
     if progress:
         progress(1, 1, float("nan"))
     notes = _notes(method, described.groups, described.has_fairness)
-    return FittedBag(method.learner, method.target, *names, described, kept, unknown, trees, notes)
+    return FittedBag(
+        *(method.learner, method.target, *names),
+        *(described, kept, unknown, trees),
+        counts=RunCounts.of(runs),
+        notes=notes,
+    )
 
 
-def _kept(method: Bag, groups: tuple[str, ...], rows: np.ndarray) -> np.ndarray:
+def _kept(method: BagSettings, groups: tuple[str, ...], rows: np.ndarray) -> np.ndarray:
     """(k,) int64: features of the chosen groups that differ between rows."""
     chosen = np.array([group in (*method.groups, "always") for group in groups])
     differs = np.array([len(np.unique(column[~np.isnan(column)])) > 1 for column in rows.T])
@@ -79,7 +80,9 @@ def _unknown(rows: np.ndarray) -> np.ndarray:
     return low - 1.0 - np.abs(low)
 
 
-def _learn(method: Bag, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int) -> Trees:
+def _learn(
+    method: BagSettings, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int
+) -> Trees:
     try:
         from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
         from sklearn.tree import DecisionTreeRegressor
@@ -107,7 +110,7 @@ def _learn(method: Bag, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: 
     return Trees.of([tree.tree_ for tree in boosted.estimators_[:, 0]], method.learning_rate, base)
 
 
-def _notes(method: Bag, groups: tuple[str, ...], has_fairness: bool) -> tuple[str, ...]:
+def _notes(method: BagSettings, groups: tuple[str, ...], has_fairness: bool) -> tuple[str, ...]:
     """Which groups were asked for and are not in the data."""
     there = {"solo", *groups, *(["fairness"] if has_fairness else [])}
     lost = [group for group in method.groups if group not in there]

@@ -1,50 +1,47 @@
-"""The method as a value: which learner, which features, and what it predicts."""
+"""The fields of the method: which learner, which features, and what the trees learn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+from jostle._options import Limits
 from jostle.errors import UsageError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from jostle.bag._fitted import FittedBag
-    from jostle.runs import Runs
 
 LEARNERS = ("tree", "forest", "boosting")
 TARGETS = ("extra", "slowdown", "runtime")
 # Groups of features; see _features for what is in each.
 GROUPS = ("solo", "cpu", "fairness", "mix", "other")
-Progress = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
-class Bag:
-    """Run time of a bag of applications from features of each (Moolchandani et al.).
+class BagSettings:
+    """The fields of Bag, without what it does."""
 
-    learner: `tree` (CART with squared error, the paper's), `forest` or `boosting`. target: what the trees
-    learn: `extra` (seconds beside others minus seconds alone), `slowdown` (its logarithm), or `runtime`
-    (seconds themselves, the paper's; a tree cannot answer outside the runtimes that it saw). groups: the
-    features used, of GROUPS. cpu_platform: the platform whose runs give the CPU-side features (time alone,
-    fairness); its runs are not learned from. None: the data has no such side. trees: how many, in a forest
-    or in boosting. fewest: training rows in a leaf. depth: most questions on a path; None: no limit.
-    learning_rate: of boosting.
-    """
-
-    learner: str = "boosting"
-    target: str = "extra"
-    groups: tuple[str, ...] = GROUPS
-    cpu_platform: str | None = None
-    trees: int = 200
-    fewest: int | None = None
-    depth: int | None = None
-    learning_rate: float = 0.05
-
-    name = "bag"
-    needs_alone = True  # answers are relative to the runtime alone
+    learner: Annotated[str, "tree (CART with squared error, the paper's), forest or boosting."] = (
+        "boosting"
+    )
+    target: Annotated[
+        str,
+        "What the trees learn: extra (seconds beside others minus seconds alone), slowdown (its logarithm) "
+        "or runtime (seconds, the paper's; a tree cannot answer outside the runtimes that it saw).",
+    ] = "extra"
+    groups: Annotated[
+        tuple[str, ...], f"The groups of features that are used: {', '.join(GROUPS)}."
+    ] = GROUPS
+    cpu_platform: Annotated[
+        str | None,
+        "The platform whose runs give the CPU-side features (time alone, fairness); they are not learned "
+        "from. By default the data has no such side.",
+    ] = None
+    trees: Annotated[int, "How many trees a forest or boosting has.", Limits(1)] = 200
+    fewest: Annotated[
+        int | None, "Least training rows in a leaf; by default what suits the learner.", Limits(1)
+    ] = None
+    depth: Annotated[
+        int | None, "Most questions on a path; by default 3 in boosting, else no limit.", Limits(1)
+    ] = None
+    learning_rate: Annotated[float, "Share of every tree in boosting, above 0 and up to 1."] = 0.05
 
     def __post_init__(self) -> None:
         for name, known in (("learner", LEARNERS), ("target", TARGETS)):
@@ -58,30 +55,8 @@ class Bag:
                 f"unknown feature group {unknown[0]!r}" if unknown else "no feature group is left",
                 fix=f"Some of {', '.join(GROUPS)}.",
             )
-        if self.trees < 1 or (self.depth is not None and self.depth < 1):
-            raise UsageError("trees and depth must be at least 1")
-        if self.fewest is not None and self.fewest < 1:
-            raise UsageError(f"fewest must be at least 1, not {self.fewest}")
+        for name in ("trees", "fewest", "depth"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise UsageError(f"{name} must be at least 1, not {value}")
         if not 0 < self.learning_rate <= 1:
             raise UsageError(f"learning_rate must lie in (0, 1], not {self.learning_rate}")
-
-    def inputs(self, runs: Runs) -> np.ndarray:
-        """(n,) bool: the runs of the CPU platform: features are made of them, bounds are not."""
-        import numpy as np
-
-        c = runs.colocations
-        if self.cpu_platform not in c.platform_names:
-            return np.zeros(len(runs), bool)
-        return c.platform == c.platform_names.index(self.cpu_platform)
-
-    def fit(
-        self, runs: Runs, validation: Runs, *, seed: int = 0, progress: Progress | None = None
-    ) -> FittedBag:
-        """Learn from runs and validation with co-runners; those alone give the solo times.
-
-        Raises NotEnoughRuns, UnknownName for a cpu_platform without runs, and MissingExtra where
-        scikit-learn is not installed.
-        """
-        from jostle.bag._fit import fit
-
-        return fit(self, runs, validation, seed, progress)

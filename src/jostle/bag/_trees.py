@@ -7,7 +7,6 @@ scikit-learn compares it, is at most the node's threshold; a leaf has -1 for its
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,35 +55,29 @@ class Trees:
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """(n,) from (n, features)."""
-        x = np.asarray(x, np.float32)
         out = np.full(len(x), float(self.base))
         for tree, weight in enumerate(self.weight):
-            node = np.full(len(x), self.root[tree])
-            for _, node in self.walk(x, tree):  # noqa: B007  (the last one is the leaf)
-                pass
-            out += weight * self.value[node]
+            out += weight * self.value[self._leaves(x, tree)]
         return out
-
-    def walk(self, x: np.ndarray, tree: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Step by step down one tree: (rows that were asked, all rows' nodes after the step)."""
-        x = np.asarray(x, np.float32)
-        node = np.full(len(x), self.root[tree], np.int32)
-        asked = np.flatnonzero(self.left[node] >= 0)
-        yield np.zeros(0, np.int64), node.copy()
-        while len(asked):
-            here = node[asked]
-            goes_left = x[asked, self.feature[here]] <= self.threshold[here]
-            node[asked] = np.where(goes_left, self.left[here], self.right[here])
-            yield asked, node.copy()
-            asked = asked[self.left[node[asked]] >= 0]
 
     def uses(self, x: np.ndarray, features: int) -> np.ndarray:
         """(n, features) how many questions about each feature a row meets, over all trees."""
         out = np.zeros((len(x), features), np.int64)
         for tree in range(len(self.root)):
-            before: np.ndarray | None = None
-            for asked, node in self.walk(x, tree):
-                if before is not None:
-                    np.add.at(out, (asked, self.feature[before[asked]]), 1)
-                before = node
+            self._leaves(x, tree, out)
         return out
+
+    def _leaves(self, x: np.ndarray, tree: int, met: np.ndarray | None = None) -> np.ndarray:
+        """(n,) where each row ends in a tree. met: (n, features) counts the questions on the way."""
+        x = np.asarray(x, np.float32)
+        node = np.full(len(x), self.root[tree], np.int32)
+        rows = np.flatnonzero(self.left[node] >= 0)
+        while len(rows):
+            here = node[rows]
+            feature = self.feature[here]
+            if met is not None:
+                np.add.at(met, (rows, feature), 1)
+            goes_left = x[rows, feature] <= self.threshold[here]
+            node[rows] = np.where(goes_left, self.left[here], self.right[here])
+            rows = rows[self.left[node[rows]] >= 0]
+        return node

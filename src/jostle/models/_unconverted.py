@@ -10,7 +10,6 @@ from jostle.methods import Data, Prepared, first_solo_runs
 
 HOMES = {
     "alignment": ("jostle.alignment", "FittedAlignment"),
-    "bag": ("jostle.bag", "FittedBag"),
 }
 
 

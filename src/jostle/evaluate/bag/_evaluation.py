@@ -86,15 +86,13 @@ class BagCell:
         """Rows and seconds, and how often the tree asks about each feature where that is counted."""
         import pyarrow as pa
 
-        from jostle.bag import path_uses
-
         rows = self.part.rows
         train = without(data, rows)
         fitted = learn(self.method, train, seed=self.part.seed)
         asked = data.colocations.take(rows)
         columns = {"row": rows, "seconds": fitted.predict(asked)}
         if self.counts_uses:
-            counted = path_uses(fitted, asked)
+            counted = fitted.path_uses(asked)
             for name, column in zip(fitted.feature_names, counted.T, strict=True):
                 columns[USES + name] = column
         return pa.table(columns)
