@@ -11,19 +11,19 @@ import pytest
 
 from jostle.evaluate import draw_scale_out
 from jostle.evaluate.accelerator._bubble import fit_bubble
-from jostle.evaluate.accelerator._mixes import (
+from jostle.evaluate.accelerator._cluster import (
     GPUS_PER_SERVICE,
     INSTANCES_PER_BATCH,
     POLICIES,
     Outcome,
     PairStudy,
     ScaleOut,
-    judge,
-    made_up,
+    assess,
     place,
     safe_instances,
     study_pairs,
 )
+from jostle.evaluate.accelerator._made_up import made_up
 from jostle.evaluate.accelerator._pair_process import PairProcess, fit_pair_process
 from jostle.evaluate.accelerator._processes import Pairs, baselines, fit_processes, usual_range
 
@@ -188,10 +188,10 @@ def test_placing_keeps_to_gpus_and_instances() -> None:
     assert (gpus * fits).sum() == 990 + max(2 * 100 + 34, 2 * 34 + 100, 2 * 67 + 67)
 
 
-def test_judging_counts_gpus() -> None:
+def test_assessing_counts_gpus() -> None:
     gpus, fits = np.array([[3, 1]]), np.array([[2, 5]])
     truth = {(0, 0, 2): np.array([1.0, 1.0]), (0, 1, 5): np.array([1.0, 1.3])}
-    found = judge("x", 0.8, gpus, fits, truth)
+    found = assess("x", 0.8, gpus, fits, truth)
     assert found.utilisation_ratio == pytest.approx(11 / 1500)
     assert found.violations_ratio == pytest.approx(0.5 / 4)
     assert found.worst_ratio == pytest.approx(1 - 1 / (1.3 * 0.8))

@@ -1,11 +1,12 @@
-from .accelerator._evaluation import AcceleratorEvaluation as AcceleratorEvaluation
-from .accelerator._evaluation import evaluate_accelerator_pairs as evaluate_accelerator_pairs
-from .accelerator._evaluation import (
+from .accelerator._cluster import (
     evaluate_accelerator_scale_out as evaluate_accelerator_scale_out,
 )
-from .accelerator._evaluation import evaluate_accelerator_v100 as evaluate_accelerator_v100
 from .accelerator._figures import draw_scale_out as draw_scale_out
 from .accelerator._magus import evaluate_accelerator_magus as evaluate_accelerator_magus
+from .accelerator._pairs import evaluate_accelerator_pairs as evaluate_accelerator_pairs
+from .accelerator._study import AcceleratorStudy as AcceleratorStudy
+from .accelerator._tables import AcceleratorEvaluation as AcceleratorEvaluation
+from .accelerator._v100 import evaluate_accelerator_v100 as evaluate_accelerator_v100
 from .alignment._contention import Job as Job
 from .alignment._contention import JobHistory as JobHistory
 from .alignment._contention import Machine as Machine

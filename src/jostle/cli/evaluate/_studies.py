@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from jostle.cli.console import fit_progress, registered_commands, show
-from jostle.cli.evaluate._accelerator import accelerator
 from jostle.evaluate import Study, study_named, study_names
 
 
@@ -17,7 +16,6 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(
         cls=commands, help="Fit on a part of a dataset, test on the rest.", no_args_is_help=True
     )
-    group.command("accelerator")(accelerator)
     group.callback()(lambda: None)
     app.add_typer(group, name="evaluate")
 

@@ -6,7 +6,7 @@ chosen anew for every pair left out, on pairs left out of the others.
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -14,9 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from jostle.accelerator import Application, Device
-from jostle.errors import UnreadableFile
 from jostle.evaluate.accelerator._bubble import fit_bubble
-from jostle.evaluate.accelerator._evaluation import AcceleratorEvaluation, errors_of
 from jostle.evaluate.accelerator._pair_process import PairProcess, fit_pair_process
 from jostle.evaluate.accelerator._processes import (
     Pairs,
@@ -25,6 +23,12 @@ from jostle.evaluate.accelerator._processes import (
     fit_processes,
     simulate_delays,
     usual_range,
+)
+from jostle.evaluate.accelerator._tables import (
+    AcceleratorEvaluation,
+    error_table,
+    errors_of,
+    read_measurements,
 )
 from jostle.traces import gpu_named, read_profile
 
@@ -52,14 +56,8 @@ class Magus:
 
 def read_pairs(folder: Path) -> dict[str, Pairs]:
     """{campaign: its pairs, repeats averaged}. Raises UnreadableFile."""
-    path = folder / "pairs.csv"
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            table = list(csv.DictReader(file))
-    except OSError as error:
-        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None
-    if not table or {"target", "corunner", "solo", "corun"} - set(table[0]):
-        raise UnreadableFile("not the table of magus13 pairs", where=str(path))
+    columns = ("dataset", "target", "corunner", "solo", "corun")
+    table = read_measurements(folder / "pairs.csv", columns, "magus13 pairs")
     names = tuple(sorted({row["target"] for row in table}))
     place = {name: number for number, name in enumerate(names)}
     campaigns = {}
@@ -126,45 +124,34 @@ def fit_form(data: Magus, pairs: Pairs) -> ProcessModel:
     off = np.zeros(len(forms))
     for number, (bus, (slope, pull)) in enumerate(forms):
         for out in range(_INNER):
-            test = part == out
-            model = fit_processes(pairs.take(~test), data.delays[bus], slope * first, pull)
-            asked = pairs.take(test)
-            off[number] += np.sum(np.abs(model.predict(asked) / asked.corun - 1))
+            train, test = pairs.take(part != out), pairs.take(part == out)
+            model = fit_processes(train, data.delays[bus], slope * first, pull)
+            off[number] += np.sum(np.abs(model.predict(test) / test.corun - 1))
     bus, (slope, pull) = forms[int(np.argmin(off))]
     return fit_processes(pairs, data.delays[bus], slope * first, pull)
 
 
-def fit_residual(
-    data: Magus, pairs: Pairs, buses: tuple[str, ...] = BUSES
-) -> tuple[np.ndarray, PairProcess]:
-    """(the simulated delays, what a Gaussian process adds to them), with the bus that does best on pairs
-    left out of the process."""
-    best: tuple[float, np.ndarray, PairProcess] | None = None
-    for bus in buses:
-        delays = data.delays[bus]
-        left = pairs.corun - pairs.solo - delays[pairs.target, pairs.other]
-        found = fit_pair_process(
-            pairs.target, pairs.other, left, pairs.corun, data.features, pairs.pair
-        )
-        off = float(np.mean(np.abs(found.missed) / pairs.corun))
-        if best is None or off < best[0]:
-            best = off, delays, found
-    assert best is not None
-    return best[1:]
-
-
 def _with_residual(
-    data: Magus, pairs: Pairs, asked: Pairs, buses: tuple[str, ...] = BUSES
+    data: Magus, train: Pairs, test: Pairs, buses: tuple[str, ...] = BUSES
 ) -> np.ndarray:
-    delays, process = fit_residual(data, pairs, buses)
-    simulated = asked.solo + delays[asked.target, asked.other]
-    return simulated + process.predict(asked.target, asked.other)
+    """The simulated delays and what a Gaussian process adds to them, with the bus that does best on pairs
+    left out of the process."""
+    tried: list[tuple[float, np.ndarray, PairProcess]] = []
+    for delays in (data.delays[bus] for bus in buses):
+        left = train.corun - train.solo - delays[train.target, train.other]
+        process = fit_pair_process(
+            train.target, train.other, left, train.corun, data.features, train.pair
+        )
+        tried.append((float(np.mean(np.abs(process.missed) / train.corun)), delays, process))
+    _, delays, process = min(tried, key=lambda one: one[0])
+    simulated = test.solo + delays[test.target, test.other]
+    return simulated + process.predict(test.target, test.other)
 
 
-def _bubble(pairs: Pairs, asked: Pairs) -> np.ndarray:
-    n = len(pairs.names)
-    model = fit_bubble(pairs.target, np.eye(n)[pairs.other], pairs.corun / pairs.solo)
-    return asked.solo * model.slowdown(asked.target, np.eye(n)[asked.other])
+def _bubble(train: Pairs, test: Pairs) -> np.ndarray:
+    n = len(train.names)
+    model = fit_bubble(train.target, np.eye(n)[train.other], train.corun / train.solo)
+    return test.solo * model.slowdown(test.target, np.eye(n)[test.other])
 
 
 LABELS = {
@@ -180,33 +167,38 @@ LABELS = {
 _OURS = ("", "residual", "given_bus")  # of LABELS, those that every test is made of
 
 
-def _answer(data: Magus, name: str, pairs: Pairs, asked: Pairs) -> np.ndarray:
-    """(m,) s by one of LABELS, learned from `pairs`."""
+def _answer(data: Magus, name: str, train: Pairs, test: Pairs) -> np.ndarray:
+    """(m,) s by one of LABELS."""
     if name == "":
-        return fit_form(data, pairs).predict(asked)
+        return fit_form(data, train).predict(test)
     if name == "residual":
-        return _with_residual(data, pairs, asked)
+        return _with_residual(data, train, test)
     if name == "given_bus":
-        return _with_residual(data, pairs, asked, ("shared",))
+        return _with_residual(data, train, test, ("shared",))
     if name == "bubble":
-        return _bubble(pairs, asked)
+        return _bubble(train, test)
     if name == "sequential":
         slope, pull = HELD[-1]
         expected = slope * (usual_range(data.first) - np.median(data.first))
-        return fit_processes(pairs, data.delays[name], expected, pull).predict(asked)
-    return baselines(pairs, asked)[name]
+        return fit_processes(train, data.delays[name], expected, pull).predict(test)
+    return baselines(train, test)[name]
 
 
-def _left_out(
-    data: Magus, pairs: Pairs, parts: list[np.ndarray], names: tuple[str, ...]
+def _errors(
+    data: Magus, names: Iterable[str], parts: Sequence[tuple[Pairs, Pairs]]
 ) -> dict[str, dict[str, float]]:
-    """{name: errors of all parts, each learned from the rest}. parts: (m,) bool each."""
-    said: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    for test in parts:
-        for name in names:
-            said[name].append(_answer(data, name, pairs.take(~test), pairs.take(test)))
-    measured = np.concatenate([pairs.corun[test] for test in parts])
-    return {name: errors_of(np.concatenate(part), measured) for name, part in said.items()}
+    """{name: errors of all parts together}. parts: (learned from, tested)."""
+    measured = np.concatenate([test.corun for _, test in parts])
+    found = {}
+    for name in names:
+        answers = [_answer(data, name, train, test) for train, test in parts]
+        found[name] = errors_of(np.concatenate(answers), measured)
+    return found
+
+
+def _left_out(pairs: Pairs, parts: Iterable[np.ndarray]) -> list[tuple[Pairs, Pairs]]:
+    """Each part, (m,) bool, to be tested on the rest."""
+    return [(pairs.take(~test), pairs.take(test)) for test in parts]
 
 
 def evaluate_accelerator_magus(folder: Path) -> AcceleratorEvaluation:
@@ -214,35 +206,28 @@ def evaluate_accelerator_magus(folder: Path) -> AcceleratorEvaluation:
     from the other pairs (both sides of a pair are left out together)."""
     data = read_magus(folder)
     one, other = (data.campaigns[name] for name in CAMPAIGNS)
-    by_pair = _left_out(data, one, [one.pair == p for p in np.unique(one.pair)], tuple(LABELS))
-    again = _left_out(data, other, [other.pair == p for p in np.unique(other.pair)], _OURS)
+    by_pair = [_left_out(c, [c.pair == p for p in np.unique(c.pair)]) for c in (one, other)]
     each = range(len(data.names))
-    unseen = _left_out(data, one, [(one.target == a) | (one.other == a) for a in each], _OURS)
-    across = {
-        name: errors_of(
-            np.concatenate([_answer(data, name, one, other), _answer(data, name, other, one)]),
-            np.concatenate([other.corun, one.corun]),
-        )
-        for name in _OURS
-    }
-    metrics = {**by_pair[""]}
-    metrics |= {f"residual_{name}": value for name, value in by_pair["residual"].items()}
+    unseen = _left_out(one, [(one.target == a) | (one.other == a) for a in each])
+    main = _errors(data, LABELS, by_pair[0])
+    metrics = {**main[""]}
+    metrics |= {f"residual_{name}": value for name, value in main["residual"].items()}
     for name in list(LABELS)[2:]:
-        metrics[f"{name}_error_mean_ratio"] = by_pair[name]["error_mean_ratio"]
-    rows = [(LABELS[name], *_percents(errors)) for name, errors in by_pair.items()]
-    for what, label, found in (
-        ("second_campaign", "in the second campaign", again),
+        metrics[f"{name}_error_mean_ratio"] = main[name]["error_mean_ratio"]
+    rows = [(LABELS[name], errors) for name, errors in main.items()]
+    for tag, label, parts in (
+        ("second_campaign", "in the second campaign", by_pair[1]),
         ("unseen_application", "an application never seen", unseen),
-        ("other_campaign", "learned on one campaign, tested on the other", across),
+        (
+            "other_campaign",
+            "learned on one campaign, tested on the other",
+            [(one, other), (other, one)],
+        ),
     ):
-        for name, errors in found.items():
-            prefix = f"{name}_{what}" if name else what
+        for name, errors in _errors(data, _OURS, parts).items():
+            prefix = f"{name}_{tag}" if name else tag
             metrics[f"{prefix}_error_mean_ratio"] = errors["error_mean_ratio"]
-            rows.append((f"{label}: {LABELS[name]}", *_percents(errors)))
+            rows.append((f"{label}: {LABELS[name]}", errors))
     metrics["campaigns_differ_mean_ratio"] = float(np.mean(np.abs(one.corun / other.corun - 1)))
     metrics["targets"] = float(len(one.corun))
-    return AcceleratorEvaluation(metrics, ("leaving out one pair", "mean", "p95", "max"), rows)
-
-
-def _percents(errors: dict[str, float]) -> tuple[str, ...]:
-    return tuple(f"{100 * value:.2f}%" for value in errors.values())
+    return AcceleratorEvaluation(metrics, error_table(rows, "leaving out one pair"))

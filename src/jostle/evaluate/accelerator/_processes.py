@@ -133,8 +133,8 @@ def fit_processes(
             mine = (pairs.target == a) | (pairs.other == a)
             beside = np.where(pairs.target == a, pairs.other, pairs.target)[mine]
             apart = np.abs(_STARTS[None, :, None] - starts[:, None, beside])
-            said = np.maximum(0.0, _CREATIONS[:, None, None] - apart) + constant[:, None, None]
-            off = np.minimum(np.abs(left[mine] - said) / pairs.corun[mine], _MOST_OFF)
+            delay = np.maximum(0.0, _CREATIONS[:, None, None] - apart) + constant[:, None, None]
+            off = np.minimum(np.abs(left[mine] - delay) / pairs.corun[mine], _MOST_OFF)
             held = pull * (_STARTS - expected[a]) ** 2
             starts[:, a] = _STARTS[np.argmin((off**2).sum(axis=2) + held, axis=1)]
         apart = np.abs(starts[:, pairs.target] - starts[:, pairs.other])

@@ -62,7 +62,7 @@ class AlignmentStudy:
     seed: Annotated[int, "Of the programs, the folds and the training."] = 0
 
     def run(self, *, progress: Progress) -> Report:
-        """Evaluate on the campaign. Raises UsageError where it is not said which."""
+        """Evaluate on the campaign. Raises UsageError where the campaign is not clear."""
         from jostle.alignment import Alignment
         from jostle.evaluate.alignment._evaluation import evaluate_alignment
         from jostle.evaluate.alignment._figures import draw_alignment

@@ -3,111 +3,33 @@
 After Prophet (ASPLOS 2017), Sec. 7.3 and 7.4: 7 services on 100 K40s each, 1000 instances of each of 11
 batch applications, at most 15 on a GPU. Its traces are not published: the applications here are made
 up, with the paper's names and its division into compute and transfer work (Fig. 11). What decides is the
-simulator on the applications as profiled; what judges is the simulator on drifted ones (each task's time
-and gap off by a random factor, the bandwidth of memory lower), since no real GPU is asked.
+simulator on the applications as profiled; what assesses it is the simulator on drifted ones (`_latencies`).
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from jostle._report import Table
 from jostle.accelerator import (
-    Application,
     Concurrent,
-    Device,
-    Service,
     SimulationOptions,
-    Task,
-    service_latency,
+    Tenant,
+    simulate,
 )
-from jostle.traces import gpu_named
+from jostle.evaluate.accelerator._latencies import MOST, World, predict_slowdowns, slowdown
+from jostle.evaluate.accelerator._made_up import BATCHES, SERVICES, k40, made_up
+from jostle.evaluate.accelerator._tables import AcceleratorEvaluation
 
-MOST = 15
 POLICIES = (0.95, 0.90, 0.85, 0.80, 0.75, 0.70)
-QOS_SLOWDOWN, QOS_SECONDS = (
-    2.0,
-    0.1,
-)  # of the study of pairs: under twice the solo latency and 100 ms
+# Of the study of pairs: under twice the solo latency and 100 ms.
+QOS_SLOWDOWN, QOS_SECONDS = 2.0, 0.1
 MISSED_BY = (0.0, 0.02, 0.05, 0.10)  # of the policy: how violations are told apart in Fig. 19
 GPUS_PER_SERVICE, INSTANCES_PER_BATCH = 100, 1000
-DRIFT = 0.05  # standard deviation of the log of a task's time
-QUERIES = 4
-# name: (ms alone, share of compute, kernels, most PEs' worth of blocks, share of GB needed, pinned)
-SERVICES = {
-    "asr": (42, 0.95, 40, 1.5, 0.5, False),
-    "gmm": (30, 0.9, 12, 2.0, 0.7, False),
-    "stemmer": (22, 0.35, 6, 0.7, 0.3, False),
-    "dig": (8, 0.8, 24, 0.8, 0.4, False),
-    "imc": (26, 0.85, 32, 1.2, 0.6, False),
-    "ner": (12, 0.4, 16, 0.4, 0.2, False),
-    "pos": (10, 0.35, 14, 0.4, 0.2, False),
-}
-BATCHES = {
-    "hw": (60, 0.95, 20, 3.0, 0.3, False),
-    "md": (50, 0.9, 10, 4.0, 0.1, False),
-    "kms": (40, 0.6, 24, 1.0, 0.9, False),
-    "mc": (35, 0.95, 60, 0.15, 0.0, False),
-    "bp": (24, 0.5, 8, 1.5, 0.8, False),
-    "bfs": (30, 0.3, 20, 0.8, 0.7, False),
-    "pf": (28, 0.25, 12, 0.6, 0.4, False),
-    "hs": (36, 0.7, 20, 1.2, 0.5, False),
-    "nn": (18, 0.2, 4, 0.5, 0.5, False),
-    "bfs-ex": (22, 0.4, 20, 0.8, 0.7, True),
-    "pf-ex": (20, 0.35, 12, 0.6, 0.4, True),
-}
-
-
-def made_up(name: str, seed: int = 0) -> Application:
-    """One of SERVICES or BATCHES: transfers in, kernels with short gaps, transfers out."""
-    milliseconds, compute, kernels, most, need, pinned = {**SERVICES, **BATCHES}[name]
-    device = k40()
-    random = np.random.default_rng([seed, *name.encode()])
-    weights = random.lognormal(0, 0.6, kernels)
-    seconds = milliseconds * 1e-3 * compute * weights / weights.sum()
-    moved = milliseconds * 1e-3 * (1 - compute)
-    bandwidth = device.resources["memory"] / device.pes
-    tasks = [Task("htod", moved * part, 2e-5, exclusive=pinned) for part in (0.35, 0.25)]
-    for time in seconds:
-        pes = most * device.pes * random.uniform(0.3, 1.0)
-        blocks = max(1, round(pes * 8))  # 8 blocks of 8 warps fill a PE
-        needs = {"memory": float(need * bandwidth * random.uniform(0.6, 1.2))}
-        tasks.append(Task("kernel", float(time), 1e-5, blocks, 8, 1.0, needs))
-    tasks.append(Task("dtoh", moved * 0.4, 2e-5, exclusive=pinned))
-    return Application.of(name, *tasks)
-
-
-def drifted(app: Application, seed: int) -> Application:
-    """The application on another day: every task's time and gap off by a random factor."""
-    random = np.random.default_rng([seed, 1])
-    off = np.exp(random.normal(0, DRIFT, (len(app), 2)))
-    old = app.columns
-    seconds, gaps = old.seconds * off[:, 0], old.gap_seconds * off[:, 1]
-    return Application(app.name, replace(old, seconds=seconds, gap_seconds=gaps))
-
-
-def k40() -> Device:
-    """The paper's GPU."""
-    return Device.of(gpu_named("K40"))
-
-
-def predict_slowdowns(
-    services: list[Application],
-    batches: list[Application],
-    device: Device,
-    options: SimulationOptions | None = None,
-) -> tuple[np.ndarray, int]:
-    """((services, batches, 16) mean latency over solo with 0 to 15 instances, simulations)."""
-    table = np.ones((len(services), len(batches), MOST + 1))
-    for s, service in enumerate(services):
-        for b, batch in enumerate(batches):
-            for k in range(1, MOST + 1):
-                asked = Service(service, queries=QUERIES)
-                latency = service_latency(asked, [batch] * k, device, options)
-                table[s, b, k] = latency.mean_seconds / service.solo_seconds
-    return table, table.size
 
 
 def safe_instances(slowdowns: np.ndarray, policy: float) -> np.ndarray:
@@ -174,7 +96,7 @@ class ScaleOut:
     spent: dict[str, float]
 
 
-def judge(
+def assess(
     scheduler: str,
     policy: float,
     gpus: np.ndarray,
@@ -197,45 +119,7 @@ def judge(
     return Outcome(scheduler, policy, placed / everything, shares[0], worst, shares)
 
 
-class _World:
-    """What really happens: slowdowns of services beside batch work on drifted copies, each asked once."""
-
-    def __init__(
-        self,
-        services: list[Application],
-        batches: list[Application],
-        device: Device,
-        options: SimulationOptions,
-        seed: int,
-        copies: int,
-    ) -> None:
-        self.services, self.batches, self.options = services, batches, options
-        self.draws = [seed * 1_000_003 + copy for copy in range(copies)]
-        self.device = replace(device, resources={"memory": device.resources["memory"] * 0.97})
-        self.known: dict[tuple[int, int, int], np.ndarray] = {}
-        self.drifted: dict[tuple[str, int], Application] = {}
-
-    def _copy(self, app: Application, draw: int) -> Application:
-        key = app.name, draw
-        if key not in self.drifted:
-            self.drifted[key] = drifted(app, draw)
-        return self.drifted[key]
-
-    def slowdowns(self, s: int, b: int, k: int) -> np.ndarray:
-        """(copies,) of service s beside k of batch b."""
-        if (s, b, k) not in self.known:
-            slow = []
-            for draw in self.draws:
-                service = self._copy(self.services[s], draw)
-                beside = [self._copy(self.batches[b], draw * 100 + n + 7) for n in range(k)]
-                asked = Service(service, queries=QUERIES)
-                latency = service_latency(asked, beside, self.device, self.options)
-                slow.append(latency.mean_seconds / service.solo_seconds)
-            self.known[s, b, k] = np.array(slow)
-        return self.known[s, b, k]
-
-
-def study_pairs(slowdowns: np.ndarray, world: _World) -> PairStudy:
+def study_pairs(slowdowns: np.ndarray, world: World) -> PairStudy:
     """Fig. 16 and 17: slowdowns (services, batches, 16) as predicted, against what really happens."""
     solo = np.array([app.solo_seconds for app in world.services])
     limit = np.minimum(QOS_SLOWDOWN, QOS_SECONDS / solo)  # as a slowdown
@@ -253,21 +137,19 @@ def study_pairs(slowdowns: np.ndarray, world: _World) -> PairStudy:
     return PairStudy(names[0], names[1], fits, oracle, reached)
 
 
-def scale_out(seed: int = 0, copies: int = 3, engine: str = "auto") -> ScaleOut:
+def scale_out(seed: int = 0) -> ScaleOut:
     """All schedulers under all policies, and the study of pairs."""
-    import time
-
     device = k40()
     services = [made_up(name, seed) for name in SERVICES]
     batches = [made_up(name, seed) for name in BATCHES]
     # Start groups merged within a tenth of a batch: the ends of runs hardly move.
-    options = SimulationOptions(Concurrent(merge_ratio=0.1), engine=engine)
-    service_latency(Service(services[0]), batches[:1], device, options)  # compiles
+    options = SimulationOptions(Concurrent(merge_ratio=0.1))
+    slowdown(services[0], batches[:1], device, options)  # compiles
     began = time.process_time()
-    slowdowns, simulations = predict_slowdowns(services, batches, device, options)
+    slowdowns = predict_slowdowns(services, batches, device, options)
     study = time.process_time() - began
-    in_turn = SimulationOptions("sequential", engine=engine)
-    sequential, _ = predict_slowdowns(services, batches, device, in_turn)
+    in_turn = SimulationOptions("sequential")
+    sequential = predict_slowdowns(services, batches, device, in_turn)
     plans = []
     for policy in POLICIES:
         for name, table in (
@@ -281,16 +163,57 @@ def scale_out(seed: int = 0, copies: int = 3, engine: str = "auto") -> ScaleOut:
         plans.append(("pack all", policy, place(everything), everything))
         none = np.zeros_like(everything)
         plans.append(("no sharing", policy, none, none))
-    world = _World(services, batches, device, options, seed, copies)
+    world = World(services, batches, device, options, seed)
     truth = {
         (int(s), int(b), int(fits[s, b])): world.slowdowns(int(s), int(b), int(fits[s, b]))
         for _, _, gpus, fits in plans
         for s, b in zip(*np.nonzero(gpus * fits), strict=True)
     }
-    outcomes = [judge(name, policy, gpus, fits, truth) for name, policy, gpus, fits in plans]
+    outcomes = [assess(name, policy, gpus, fits, truth) for name, policy, gpus, fits in plans]
     spent = {
         "study_seconds": study,
         "scale_out_seconds": time.process_time() - began,
-        "simulations": simulations,
+        "simulations": slowdowns.size,
     }
     return ScaleOut(outcomes, study_pairs(slowdowns, world), spent)
+
+
+def evaluate_accelerator_scale_out(seed: int = 0) -> AcceleratorEvaluation:
+    """700 GPUs, 7 services, 11 000 batch instances of 11 kinds; made-up applications."""
+    found = scale_out(seed)
+    last = [o for o in found.outcomes if o.scheduler == "simulator"][-1]
+    study = found.study
+    metrics: dict[str, float] = {
+        "utilisation_ratio": last.utilisation_ratio,
+        "violations_ratio": last.violations_ratio,
+        "worst_violation_ratio": last.worst_ratio,
+        "pairs_utilisation_ratio": float(study.fits.mean() / MOST),
+        "pairs_oracle_utilisation_ratio": float(study.oracle.mean() / MOST),
+        "pairs_violations_ratio": float((study.reached > 1 + 1e-9).mean()),
+        "pairs_worst_violation_ratio": float(max(0.0, study.reached.max() - 1)),
+        **{name: float(value) for name, value in found.spent.items()},
+        "tasks_per_second": tasks_per_second(),
+    }
+    rows = []
+    for outcome in found.outcomes:
+        name = outcome.scheduler.replace(" ", "_").replace("%", "_percent")
+        at = f"{name}_at_{100 * outcome.policy:.0f}"
+        ratios = outcome.utilisation_ratio, outcome.violations_ratio, outcome.worst_ratio
+        metrics[f"utilisation_{at}_ratio"], metrics[f"violations_{at}_ratio"] = ratios[:2]
+        shares = [f"{100 * ratio:.1f}%" for ratio in ratios]
+        rows.append((f"{100 * outcome.policy:.0f}%", outcome.scheduler, *shares))
+    columns = ("policy", "scheduler", "utilisation", "violations", "worst by")
+    return AcceleratorEvaluation(metrics, Table(columns, rows, right=(2, 3, 4)), found)
+
+
+def tasks_per_second(tenants: int = 2) -> float:
+    """Tasks that the simulator does in a second of CPU time, exactly, for so many made-up applications."""
+    apps = [made_up(name) for name in ("asr", "bp", "imc", "hs")][:tenants]
+    beside = [Tenant(app, 400 if n == 0 else None) for n, app in enumerate(apps)]
+    simulate([replace(beside[0], runs=1), *beside[1:]], k40())
+    best = 0.0
+    for _ in range(3):
+        began = time.process_time()
+        done = simulate(beside, k40()).tasks
+        best = max(best, done / (time.process_time() - began))
+    return best

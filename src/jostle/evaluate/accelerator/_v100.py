@@ -9,13 +9,20 @@ together reach the L1 cache, or the copies' own working set the L2 cache.
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from jostle._report import Table
 from jostle.accelerator import Application, Device, SimulationOptions, Task, Tenant, simulate
 from jostle.errors import UnreadableFile
+from jostle.evaluate.accelerator._tables import (
+    AcceleratorEvaluation,
+    errors_of,
+    read_measurements,
+)
 from jostle.traces import gpu_named
 
 L1_BYTES = 128 * 1024
@@ -45,23 +52,54 @@ class Row:
         assert value is not None
         return abs(value - self.measured_seconds) / self.measured_seconds
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """For a table."""
+        predicted = ("–", "–")
+        if self.predicted_seconds is not None:
+            predicted = f"{self.predicted_seconds * 1e3:.1f}", f"{100 * self.error():.1f}%"
+        return (
+            f"{self.experiment}: {self.condition}"[:84],
+            f"{self.measured_seconds * 1e3:.1f}",
+            *predicted,
+            self.flag or ("a capacity is read from it" if self.fitted else ""),
+        )
 
-def read_rows(folder: Path) -> list[dict[str, str]]:
-    """The table of conditions. Raises UnreadableFile."""
-    path = folder / "parsed.csv"
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-    except OSError as error:
-        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None
-    if not rows or "median_ms" not in rows[0]:
-        raise UnreadableFile("not the table of V100 measurements", where=str(path))
-    return rows
+
+def evaluate_accelerator_v100(folder: Path) -> AcceleratorEvaluation:
+    """Kernels of known launch shape, two at a time, on a V100. Raises UnreadableFile."""
+    rows = simulated_rows(folder)
+    described = [row for row in rows if row.flag is None]
+    tested = [row for row in described if not row.fitted]
+    metrics = {
+        **errors_of(
+            np.array([row.predicted_seconds for row in tested], float),
+            np.array([row.measured_seconds for row in tested]),
+        ),
+        "sequential_error_mean_ratio": float(
+            np.mean([row.error(row.sequential_seconds) for row in tested])
+        ),
+        "constant_error_mean_ratio": float(
+            np.mean([row.error(row.alone_seconds) for row in tested])
+        ),
+        "rows": float(len(rows)),
+        "flagged_rows": float(len(rows) - len(described)),
+        "fitted_rows": float(len(described) - len(tested)),
+        "within_5_percent_rows": float(sum(row.error() <= WITHIN for row in described)),
+        "within_5_percent_tested_rows": float(sum(row.error() <= WITHIN for row in tested)),
+        "three_resources_within_5_percent_rows": float(
+            sum(row.error(row.with_three_seconds) <= WITHIN for row in rows)
+        ),
+    }
+    columns = ("co-run", "measured ms", "predicted ms", "error", "")
+    return AcceleratorEvaluation(
+        metrics, Table(columns, [row.cells for row in rows], right=range(1, 5))
+    )
 
 
-def evaluate_v100(folder: Path) -> list[Row]:
+def simulated_rows(folder: Path) -> list[Row]:
     """Every co-run of the measurements, 23 of them."""
-    rows = read_rows(folder)
+    rows = read_measurements(folder / "parsed.csv", ["median_ms"], "V100 measurements")
     found = [*_scheduler(rows), *_memory(rows), *_l2(rows), *_copy_and_compute(rows)]
     return [*found, *_l1(rows), *_pipelines(rows)]
 

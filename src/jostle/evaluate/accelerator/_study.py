@@ -1,0 +1,85 @@
+"""`jostle evaluate accelerator`: the simulator against measurements."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from jostle._options import Flag
+from jostle._report import Report
+from jostle.errors import UsageError
+from jostle.evaluate.accelerator._tables import AcceleratorEvaluation
+from jostle.evaluate.study._contract import document
+from jostle.progress import Progress
+
+FOLDERS = {"v100": "v100_interference", "magus13": "magus13"}  # in $JOSTLE_DATA
+# Metrics printed below the table, where there are such.
+NUMBERS = (
+    "pairs_utilisation_ratio",
+    "pairs_oracle_utilisation_ratio",
+    "pairs_violations_ratio",
+    "pairs_worst_violation_ratio",
+    "tasks_per_second",
+    "study_seconds",
+    "scale_out_seconds",
+)
+
+
+@dataclass(frozen=True)
+class AcceleratorStudy:
+    """Error of simulated co-runs, or what safe co-locations bring a cluster; baselines beside."""
+
+    name: ClassVar[str] = "accelerator"
+
+    on: Annotated[Literal["v100", "magus13", "pairs", "scale-out"], "What is evaluated."]
+    data: Annotated[
+        Path | None,
+        "The measurements: v100_interference, magus13, or for pairs a dataset with runs and profiles.  "
+        "[default: in $JOSTLE_DATA]",
+    ] = None
+    sharing: Annotated[str, "With pairs: how kernels share.", Flag("--kernels")] = "concurrent"
+    gpu: Annotated[str | None, "With pairs: the device."] = None
+    figures: Annotated[
+        Path | None, "With scale-out: draw utilisation and violations into this folder."
+    ] = None
+    seed: Annotated[int, "With scale-out: of applications and drift."] = 0
+
+    def run(self, *, progress: Progress) -> Report:
+        """Raises UsageError where the measurements are not given."""
+        from jostle.evaluate.accelerator._figures import draw_scale_out
+
+        if self.figures is not None and self.on != "scale-out":
+            raise UsageError(f"there are no figures of {self.on}", fix="Only of scale-out.")
+        found, data = self._evaluated()
+        drawn = [] if self.figures is None else draw_scale_out(found.drawn, self.figures)
+        figures = {"figures": [str(path) for path in drawn]} if drawn else {}
+        metrics = {name: float(value) for name, value in found.metrics.items()}
+        where = {"on": self.on, "folder": data}
+        content = document(self, where, self.seed, metrics=metrics, **figures)
+        numbers = [f"{name}: {metrics[name]:.4g}" for name in NUMBERS if name in metrics]
+        return Report(content, [found.table, *numbers], drawn)
+
+    def _evaluated(self) -> tuple[AcceleratorEvaluation, str]:
+        """What was found, and in which data."""
+        if self.on == "scale-out":
+            from jostle.evaluate.accelerator._cluster import evaluate_accelerator_scale_out
+
+            return evaluate_accelerator_scale_out(self.seed), "made-up applications"
+        data = self.data
+        if data is None and self.on in FOLDERS and "JOSTLE_DATA" in os.environ:
+            data = Path(os.environ["JOSTLE_DATA"]) / FOLDERS[self.on]
+        if data is None:
+            raise UsageError(f"{self.on} needs measurements", fix="Say where their folder is.")
+        if self.on == "v100":
+            from jostle.evaluate.accelerator._v100 import evaluate_accelerator_v100
+
+            return evaluate_accelerator_v100(data), str(data)
+        if self.on == "magus13":
+            from jostle.evaluate.accelerator._magus import evaluate_accelerator_magus
+
+            return evaluate_accelerator_magus(data), str(data)
+        from jostle.evaluate.accelerator._pairs import evaluate_accelerator_pairs
+
+        return evaluate_accelerator_pairs(data, self.sharing, self.gpu), str(data)
