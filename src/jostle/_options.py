@@ -52,7 +52,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Option:
-    """One field. kind: its type without `None` and, of a tuple, the type of its members.
+    """One field. kind: its type without `None`; of a tuple, that of its members; of a mapping, dict.
 
     default: REQUIRED where it has none. is_many: whether it takes several values. is_optional: whether
     None is a value. choices: the values of a Literal, else none. Further annotations are in `marks`.
@@ -108,6 +108,8 @@ def _option(field: dataclasses.Field[Any], hint: Any) -> Option:
         many, hint = True, typing.get_args(hint)[0]
     if typing.get_origin(hint) is typing.Literal:
         choices, hint = typing.get_args(hint), str
+    if typing.get_origin(hint) is Mapping:
+        hint = dict
     if not isinstance(hint, type):
         raise TypeError(f"the field {field.name!r} has a type that no option can have: {hint!r}")
     default = field.default

@@ -21,8 +21,9 @@ from jostle.bridge.forecasting._settings import METHODS, Bridge
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshots, evenly
 from jostle.bridge.problem._units import Units
+from jostle.bridge.solvers._coupling import Coupling
 from jostle.bridge.solvers._path import edge_eps
-from jostle.bridge.solvers._sinkhorn import Coupling, solve_edge
+from jostle.bridge.solvers._sinkhorn import solve_edge
 from jostle.errors import UsageError
 from jostle.methods import Data
 from jostle.traces import Traces, Windows

@@ -10,9 +10,9 @@ import numpy as np
 from jostle.bridge.problem._clouds import Cloud, median_cost
 from jostle.bridge.problem._snapshots import Snapshots
 from jostle.bridge.solvers._barycentric import barycentre_support, solve_barycentric
+from jostle.bridge.solvers._coupling import Coupling
 from jostle.bridge.solvers._path import edge_eps
 from jostle.bridge.solvers._series_parallel import solve_series_parallel
-from jostle.bridge.solvers._sinkhorn import Coupling
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
-from jostle.bridge.solvers._sinkhorn import EXACT, Convergence, Coupling
+from jostle.bridge.solvers._coupling import EXACT, Convergence, Coupling
 from jostle.errors import MissingExtra
 
 METHODS = ("nearest", "mixture", "ot", "bridge", "spline", "phase")

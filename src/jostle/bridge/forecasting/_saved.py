@@ -22,7 +22,7 @@ from jostle.bridge.problem._clock import Clock
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshot, Snapshots
 from jostle.bridge.problem._thin import thinned
-from jostle.bridge.solvers._sinkhorn import Stopping
+from jostle.bridge.solvers._coupling import Stopping
 from jostle.errors import JostleError, UnreadableFile, UsageError
 
 STEM, SCHEMA = "forecast", "forecast_model/v1"

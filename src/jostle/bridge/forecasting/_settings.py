@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from jostle.bridge.forecasting._interpolate import METHODS as SINGLE
 from jostle.bridge.problem._clock import ClockKind, ClockSettings
-from jostle.bridge.solvers._sinkhorn import Stopping
+from jostle.bridge.solvers._coupling import Stopping
 from jostle.errors import UsageError
 
 METHODS = (*SINGLE, "select")

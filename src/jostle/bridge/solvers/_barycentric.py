@@ -19,9 +19,9 @@ from itertools import pairwise
 import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.solvers._coupling import Convergence, Stopping, check_eps
 from jostle.bridge.solvers._logs import AbsorbedKernel, LogKernel, log_matmul
 from jostle.bridge.solvers._path import edge_eps
-from jostle.bridge.solvers._sinkhorn import Convergence, Stopping, check_eps
 from jostle.errors import BadData, UsageError
 
 Kernels = list[AbsorbedKernel | LogKernel]

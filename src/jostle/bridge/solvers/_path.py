@@ -15,8 +15,9 @@ from itertools import pairwise
 import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
+from jostle.bridge.solvers._coupling import Convergence, Coupling, Stopping
 from jostle.bridge.solvers._logs import LogKernel
-from jostle.bridge.solvers._sinkhorn import Convergence, Coupling, Stopping, solve_edge
+from jostle.bridge.solvers._sinkhorn import solve_edge
 from jostle.errors import BadData, UsageError
 
 

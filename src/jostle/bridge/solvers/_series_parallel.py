@@ -19,9 +19,10 @@ import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
 from jostle.bridge.problem._thin import thinned
+from jostle.bridge.solvers._coupling import Convergence, Stopping, check_eps
 from jostle.bridge.solvers._logs import log_matmul, log_sum_exp
 from jostle.bridge.solvers._path import marginal_error
-from jostle.bridge.solvers._sinkhorn import Convergence, Stopping, check_eps, solve_edge
+from jostle.bridge.solvers._sinkhorn import solve_edge
 from jostle.errors import BadData, UsageError
 
 
