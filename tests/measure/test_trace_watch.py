@@ -15,7 +15,7 @@ from jostle.measure.tracing import _trace as trace_module
 from jostle.measure.tracing._watch import Assessment, Watch
 from jostle.measure.window._speed import CoreSpeed
 from jostle.traces import Traces, read_traces
-from jostle.traces.counters._counters import SAMPLES_VERSION, TRACED_VERSION, conform
+from jostle.traces.counters._counters import SAMPLES, TRACED
 
 
 class Fast(CoreSpeed):
@@ -94,9 +94,9 @@ def test_unwatched_traces_say_nothing_of_it(tmp_path: Path) -> None:
     assert math.isnan(one.core_slowdown_ratio)
     found = Traces.from_traces([one])
     # A table from before there was such a column.
-    older = conform(found.traced.drop_columns(["core_slowdown_ratio"]), TRACED_VERSION)
+    older = TRACED.conform(found.traced.drop_columns(["core_slowdown_ratio"]))
     assert older.column("core_slowdown_ratio").null_count == 1
-    assert conform(found.samples, SAMPLES_VERSION).num_rows == found.samples.num_rows
+    assert SAMPLES.conform(found.samples).num_rows == found.samples.num_rows
 
 
 def test_the_command_counts_what_it_rejected(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces import read_perf_stat, read_traces
+from jostle.traces import PerfImport, read_traces
 
 LINES = """# started on Sat Jan  1 10:00:00 2022
 
@@ -34,11 +34,11 @@ PER_CPU = PER_CORE.replace("S0-D0-C10,1", "CPU10").replace("S0-D0-C2,1", "CPU2")
 def read(tmp_path: Path, text: str, name: str = "run.csv", **options):
     file = tmp_path / name
     file.write_text(text)
-    return read_perf_stat(file, workload="w", platform="p", **options)
+    return PerfImport(file, workload="w", platform="p", **options).read()
 
 
 def test_lines_with_separators(tmp_path: Path) -> None:
-    (one,) = read(tmp_path, LINES, corunners=("b",), window_id="x", runtime_seconds=0.03)
+    (one,) = read(tmp_path, LINES, beside=("b",), window="x", runtime=0.03)
     assert (one.run_id, one.workload, one.corunners, one.window_id) == ("run", "w", ("b",), "x")
     np.testing.assert_array_equal(one.time_seconds, [0.010068, 0.027377])
     np.testing.assert_allclose(one.interval_seconds, [0.010068, 0.017309])
@@ -100,10 +100,10 @@ def test_what_is_broken_is_named(tmp_path: Path, text: str, said: str) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile):
-        read_perf_stat(tmp_path / "none", workload="w", platform="p")
+        PerfImport(tmp_path / "none", workload="w", platform="p").read()
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UnreadableFile):
-        read_perf_stat(tmp_path / "bytes", workload="w", platform="p")
+        PerfImport(tmp_path / "bytes", workload="w", platform="p").read()
 
 
 @pytest.mark.parametrize("layout", ["-x,", "-j"])
@@ -119,7 +119,7 @@ def test_what_perf_writes_here(tmp_path: Path, layout: str) -> None:
     )
     if done.returncode:
         pytest.skip("perf may not count here, or does not know this layout")
-    (one,) = read_perf_stat(file, workload="w", platform="p")
+    (one,) = PerfImport(file, workload="w", platform="p").read()
     # An interval in which the command did not run is not counted.
     assert np.nansum(one["perf_task_clock_ns"]) > 1e6
     assert np.nansum(one["perf_page_faults"]) > 10

@@ -313,7 +313,7 @@ def _bad_values(name: str, values: Any, kind: Any, error: Exception) -> BadRows:
     for row, value in enumerate(values):
         try:
             value.cast(kind) if is_arrow else pa.array([value], kind)
-            is_bad = name == "corunners" and isinstance(value, (str, bytes))
+            is_bad = name == "corunners" and issubclass(type(value), (str, bytes))
         except (*ARROW_ERRORS, UnicodeEncodeError, OverflowError):
             is_bad = True
         if is_bad:

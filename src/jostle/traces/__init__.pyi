@@ -19,7 +19,6 @@ from .profiles._tasks import Profile as Profile
 from .profiles._tasks import tasks_from_rows as tasks_from_rows
 from .readers._importers import PerfImport as PerfImport
 from .readers._importers import ProfileImport as ProfileImport
-from .readers._perf_stat import read_perf_stat as read_perf_stat
 from .readers._recorded import RecordedRun as RecordedRun
 from .readers._registry import TraceReader as TraceReader
 from .readers._registry import read_any as read_any

@@ -19,68 +19,47 @@ import pyarrow as pa
 import pyarrow.compute
 
 from jostle.errors import BadData, BadRows, UnknownName
+from jostle.traces._format import TableFormat
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
-
-SAMPLES_VERSION = "traces/v1"
-TRACED_VERSION = "traced_runs/v1"
 
 # Taken as they are at the end of a sample: not counts over it.
 LEVELS = ("resident_bytes",)
 # Say where a program is, not what it uses: whole numbers of `phases` lie between two of them.
 MARKS = ("phases",)
 
-SAMPLES: dict[str, tuple[pa.DataType, str, str]] = {
-    "run_id": (pa.string(), "name", "the run that was traced"),
-    "core": (pa.int32(), "number", "0, 1, …: the core of this run, in the order of its slots"),
-    "time_seconds": (pa.float64(), "s", "end of the sample since the run began"),
-    "interval_seconds": (pa.float64(), "s", "how long the sample took"),
-    "counter": (pa.string(), "name", "what was counted"),
-    "value": (pa.float64(), "count", "in this sample, null where the counter was not available"),
-}
-TRACED: dict[str, tuple[pa.DataType, str, str]] = {
-    "run_id": (pa.string(), "name", "unique in a dataset"),
-    "workload": (pa.string(), "name", "the program with its input"),
-    "platform": (pa.string(), "name", "where it ran: device and runtime"),
-    "corunners": (pa.list_(pa.string()), "names", "workloads beside it, a multiset, sorted"),
-    "window_id": (pa.string(), "name", "runs traced together share it, null where alone"),
-    "runtime_seconds": (pa.float64(), "s", "of the whole run, null where it had not ended"),
-    "core_slowdown_ratio": (
-        pa.float64(),
-        "ratio",
-        "how much slower than usual a core was right before and after, null where it was not watched",
-    ),
-}
-# Columns that a file may lack: those that came later.
-OPTIONAL = ("core_slowdown_ratio",)
-
-
-def schema_of(columns: Mapping[str, tuple[pa.DataType, str, str]], version: str) -> pa.Schema:
-    """The columns in order, with unit and meaning in their metadata."""
-    fields = [
-        pa.field(name, kind, metadata={"unit": unit, "meaning": meaning})
-        for name, (kind, unit, meaning) in columns.items()
-    ]
-    return pa.schema(fields, metadata={"schema": version})
-
-
-def conform(table: pa.Table, version: str, where: str | None = None) -> pa.Table:
-    """The table in the columns and types of its version. Raises BadData naming what is missing."""
-    columns = SAMPLES if version == SAMPLES_VERSION else TRACED
-    for name in OPTIONAL:
-        if name in columns and name not in table.column_names:
-            table = table.append_column(name, pa.nulls(table.num_rows, columns[name][0]))
-    missing = [name for name in columns if name not in table.column_names]
-    if missing:
-        raise BadData(f"the columns {', '.join(missing)} of {version} are missing", where=where)
-    parts = []
-    for name, (kind, _, _) in columns.items():
-        try:
-            parts.append(table.column(name).cast(kind))
-        except (pa.ArrowException, ValueError) as error:
-            raise BadData(f"column {name} cannot be read as {kind}: {error}", where=where) from None
-    return pa.Table.from_arrays(parts, schema=schema_of(columns, version))
+SAMPLES = TableFormat(
+    "traces/v1",
+    {
+        "run_id": (pa.string(), "name", "the run that was traced"),
+        "core": (pa.int32(), "number", "0, 1, …: the core of this run, in the order of its slots"),
+        "time_seconds": (pa.float64(), "s", "end of the sample since the run began"),
+        "interval_seconds": (pa.float64(), "s", "how long the sample took"),
+        "counter": (pa.string(), "name", "what was counted"),
+        "value": (
+            pa.float64(),
+            "count",
+            "in this sample, null where the counter was not available",
+        ),
+    },
+)
+_SLOWDOWN = (
+    "how much slower than usual a core was right before and after, null where it was not watched"
+)
+TRACED = TableFormat(
+    "traced_runs/v1",
+    {
+        "run_id": (pa.string(), "name", "unique in a dataset"),
+        "workload": (pa.string(), "name", "the program with its input"),
+        "platform": (pa.string(), "name", "where it ran: device and runtime"),
+        "corunners": (pa.list_(pa.string()), "names", "workloads beside it, a multiset, sorted"),
+        "window_id": (pa.string(), "name", "runs traced together share it, null where alone"),
+        "runtime_seconds": (pa.float64(), "s", "of the whole run, null where it had not ended"),
+        "core_slowdown_ratio": (pa.float64(), "ratio", _SLOWDOWN),
+    },
+    optional=("core_slowdown_ratio",),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,14 +108,14 @@ class Traces:
     """
 
     def __init__(self, samples: pa.Table, traced: pa.Table, *, where: str | None = None) -> None:
-        self.samples = conform(samples, SAMPLES_VERSION, where)
-        self.traced = conform(traced, TRACED_VERSION, where)
+        self.samples = SAMPLES.conform(samples, where)
+        self.traced = TRACED.conform(traced, where)
         self._check(where)
 
     @classmethod
     def from_traces(cls, traces: Sequence[Trace]) -> Traces:
         """From single traces; those that share a run_id must agree on what ran."""
-        samples: dict[str, list[Any]] = {name: [] for name in SAMPLES}
+        samples: dict[str, list[Any]] = {name: [] for name in SAMPLES.columns}
         traced: dict[str, dict[str, Any]] = {}
         for trace in traces:
             facts = {
@@ -168,14 +147,12 @@ class Traces:
                 samples["interval_seconds"].append(pa.array(trace.interval_seconds, pa.float64()))
                 samples["counter"].append(pa.repeat(counter, n))
                 samples["value"].append(pa.array(values, mask=np.isnan(values)))
-        table = pa.Table.from_arrays(
-            [
-                pa.chunked_array(samples[name], kind).combine_chunks()
-                for name, (kind, _, _) in SAMPLES.items()
-            ],
-            schema=schema_of(SAMPLES, SAMPLES_VERSION),
-        )
-        rows = pa.Table.from_pylist(list(traced.values()), schema=schema_of(TRACED, TRACED_VERSION))
+        columns = [
+            pa.chunked_array(samples[field.name], field.type).combine_chunks()
+            for field in SAMPLES.schema
+        ]
+        table = pa.Table.from_arrays(columns, schema=SAMPLES.schema)
+        rows = pa.Table.from_pylist(list(traced.values()), schema=TRACED.schema)
         return cls(table, rows)
 
     def __len__(self) -> int:
@@ -340,7 +317,7 @@ class Traces:
         forbid(wrong, "the sample begins before the one before it ended, or stands twice")
 
 
-_MAY_BE_NULL = ("window_id", "runtime_seconds", *OPTIONAL)
+_MAY_BE_NULL = ("window_id", "runtime_seconds", *TRACED.optional)
 
 
 def _or_null(value: float) -> float | None:

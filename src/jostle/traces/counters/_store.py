@@ -9,22 +9,16 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
+import pyarrow.compute
 
-from jostle._files import distinct_files, parquet_files, read_parquet, staged
+from jostle._files import parquet_files, staged
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces.counters._counters import (
-    SAMPLES,
-    SAMPLES_VERSION,
-    TRACED,
-    TRACED_VERSION,
-    Traces,
-    conform,
-    schema_of,
-)
+from jostle.traces.counters._counters import SAMPLES, TRACED, Traces
 
-_FOLDERS = {"traces": SAMPLES_VERSION, "traced_runs": TRACED_VERSION}
+# Arrow makes these functions at run time, so type checkers cannot see them.
+pc: Any = pyarrow.compute
 
 
 def write_traces(path: str | os.PathLike[str], traces: Traces) -> list[Path]:
@@ -38,7 +32,7 @@ def write_traces(path: str | os.PathLike[str], traces: Traces) -> list[Path]:
         samples = stack.enter_context(staged(traces.samples, folder / "traces"))
         traced = stack.enter_context(staged(traces.traced, folder / "traced_runs"))
         if not traced.is_there():
-            known = set(_read(folder, "traced_runs", ["run_id"]).column("run_id").to_pylist())
+            known = TRACED.run_ids(folder / "traced_runs")
             twice = [run_id for run_id in traces.run_ids if run_id in known]
             if twice:
                 raise BadData(
@@ -57,39 +51,19 @@ def read_traces(path: str | os.PathLike[str]) -> Traces:
     Raises UnreadableFile naming a file that is missing, truncated or foreign, BadRows for bad rows.
     """
     folder = Path(path)
-    traced = _read(folder, "traced_runs")
+    traced = TRACED.read(folder / "traced_runs")
     if not traced.num_rows:
         raise UnreadableFile(
             "the folder holds no traces",
             where=str(folder),
             fix="A dataset has them in its folders traces and traced_runs; record some with jostle trace.",
         )
-    samples = _read(folder, "traces")
+    samples = SAMPLES.read(folder / "traces")
     ids = traced.column("run_id").combine_chunks()
-    listed = samples.filter(_is_in(samples.column("run_id"), ids))
+    listed = samples.filter(pc.is_in(samples.column("run_id"), value_set=ids))
     return Traces(listed, traced, where=str(folder))
 
 
 def has_traces(path: str | os.PathLike[str]) -> bool:
     """Whether the folder holds files of traces; none is opened."""
     return bool(parquet_files(Path(path) / "traced_runs"))
-
-
-def _is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
-
-    return pc.is_in(column, value_set=values)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _read(folder: Path, kind: str, columns: list[str] | None = None) -> pa.Table:
-    version = _FOLDERS[kind]
-    files = distinct_files(folder / kind)
-    tables = [read_parquet(file, version, columns) for file in files]
-    if columns is None:
-        tables = [conform(t, version, str(file)) for t, file in zip(tables, files, strict=True)]
-    if tables:
-        return pa.concat_tables(tables)
-    schema = schema_of(SAMPLES if kind == "traces" else TRACED, version)
-    return (
-        schema if columns is None else pa.schema([schema.field(c) for c in columns])
-    ).empty_table()

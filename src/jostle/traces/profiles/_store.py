@@ -15,24 +15,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jostle._files import distinct_files, parquet_files, read_parquet, staged
+from jostle._files import parquet_files, staged
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces.counters._counters import schema_of
+from jostle.traces._format import TableFormat
 from jostle.traces.profiles._gpus import Gpu
-from jostle.traces.profiles._tasks import TASKS, TASKS_VERSION, Profile
+from jostle.traces.profiles._tasks import TASKS, Profile
 
-PROFILES_VERSION = "profiles/v1"
 _WHOLE = {"int": pa.int64(), "str": pa.string(), "int | None": pa.int64()}
-PROFILES: dict[str, tuple[pa.DataType, str, str]] = {
-    "run_id": (pa.string(), "name", "the run that was profiled"),
-    "workload": (pa.string(), "name", "the program with its input"),
-    "format": (pa.string(), "name", "what recorded it"),
-    "note": (pa.string(), "text", "what the reader left out or could not know"),
-    "device": (pa.int32(), "number", "of the accelerator within the run"),
-} | {
-    f"gpu_{f.name}": (_WHOLE.get(str(f.type), pa.float64()), "", "hardware, null where unknown")
-    for f in fields(Gpu)
-}
+PROFILES = TableFormat(
+    "profiles/v1",
+    {
+        "run_id": (pa.string(), "name", "the run that was profiled"),
+        "workload": (pa.string(), "name", "the program with its input"),
+        "format": (pa.string(), "name", "what recorded it"),
+        "note": (pa.string(), "text", "what the reader left out or could not know"),
+        "device": (pa.int32(), "number", "of the accelerator within the run"),
+    }
+    | {
+        f"gpu_{f.name}": (_WHOLE.get(str(f.type), pa.float64()), "", "hardware, null where unknown")
+        for f in fields(Gpu)
+    },
+)
 
 
 def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> list[Path]:
@@ -42,7 +45,7 @@ def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> lis
     """
     folder = Path(path)
     ids = [profile.run_id for profile in profiles]
-    known = {row["run_id"] for row in _table(folder, "profiles").to_pylist()}
+    known = PROFILES.run_ids(folder / "profiles")
     twice = [run_id for run_id in ids if run_id in known or ids.count(run_id) > 1]
     if twice:
         raise BadData(
@@ -62,7 +65,7 @@ def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> lis
         for profile in profiles
         for device, gpu in sorted(profile.gpus.items())
     ]
-    heads = pa.Table.from_pylist(rows, schema=schema_of(PROFILES, PROFILES_VERSION))
+    heads = pa.Table.from_pylist(rows, schema=PROFILES.schema)
     tasks = pa.concat_tables([profile.tasks for profile in profiles])
     with ExitStack() as stack:
         # Tasks first: a reader passes over those whose profile is not listed yet.
@@ -79,14 +82,14 @@ def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
     Raises UnreadableFile naming a file that is missing, truncated or foreign, or a folder without any.
     """
     folder = Path(path)
-    heads = _table(folder, "profiles").to_pylist()
+    heads = PROFILES.read(folder / "profiles").to_pylist()
     if not heads:
         raise UnreadableFile(
             "the folder holds no profiles of accelerators",
             where=str(folder),
             fix="Bring some in with jostle import profile FILE -o FOLDER.",
         )
-    tasks = _table(folder, "tasks")
+    tasks = TASKS.read(folder / "tasks")
     names = tasks.column("run_id").to_numpy()
     found = {}
     for run_id in sorted({head["run_id"] for head in heads}):
@@ -110,10 +113,3 @@ def _gpu(head: dict[str, Any]) -> Gpu | None:
     if head["gpu_name"] is None:
         return None
     return Gpu(**{f.name: head[f"gpu_{f.name}"] for f in fields(Gpu)})
-
-
-def _table(folder: Path, kind: str) -> pa.Table:
-    version = TASKS_VERSION if kind == "tasks" else PROFILES_VERSION
-    tables = [read_parquet(file, version) for file in distinct_files(folder / kind)]
-    schema = schema_of(TASKS if kind == "tasks" else PROFILES, version)
-    return pa.concat_tables(tables) if tables else schema.empty_table()

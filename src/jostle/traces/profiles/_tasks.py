@@ -18,40 +18,50 @@ import numpy as np
 import pyarrow as pa
 
 from jostle.errors import BadData, BadRows
-from jostle.traces.counters._counters import schema_of
+from jostle.traces._format import TableFormat
 from jostle.traces.profiles._gpus import Gpu
 
-TASKS_VERSION = "tasks/v1"
 KINDS = ("kernel", "htod", "dtoh", "dtod", "memset", "graph")
 TRANSFERS = ("htod", "dtoh")
 
-TASKS: dict[str, tuple[pa.DataType, str, str]] = {
-    "run_id": (pa.string(), "name", "the run that was profiled"),
-    "sequence": (pa.int64(), "number", "0, 1, … in the order of start within the run"),
-    "kind": (pa.string(), "name", "kernel, htod, dtoh, dtod, memset or graph"),
-    "name": (pa.string(), "name", "of the kernel or copy, null where the profile has none"),
-    "device": (pa.int32(), "number", "of the accelerator within the run"),
-    "stream": (pa.int64(), "number", "stream or queue, null where not given"),
-    "start_seconds": (pa.float64(), "s", "since the origin of the profile's clock"),
-    "duration_seconds": (pa.float64(), "s", "on the device"),
-    "bytes": (pa.int64(), "B", "moved or set, null for kernels and where not given"),
-    "pinned": (
-        pa.bool_(),
-        "flag",
-        "host memory of a transfer is page-locked, null where not given",
-    ),
-    "blocks": (pa.int64(), "count", "of the grid, null where not given"),
-    "threads_per_block": (pa.int32(), "count", "null where not given"),
-    "registers_per_thread": (pa.int32(), "count", "null where not given"),
-    "shared_bytes": (pa.int64(), "B", "static and dynamic, per block, null where not given"),
-    "occupancy_ratio": (
-        pa.float64(),
-        "ratio",
-        "theoretical, null where device or shape is unknown",
-    ),
-    "bandwidth_per_pe": (pa.float64(), "B/s", "of device memory, per PE in use and unsaturated"),
-    "graph_node": (pa.int64(), "number", "node of a CUDA graph that launched it, null otherwise"),
-}
+TASKS = TableFormat(
+    "tasks/v1",
+    {
+        "run_id": (pa.string(), "name", "the run that was profiled"),
+        "sequence": (pa.int64(), "number", "0, 1, … in the order of start within the run"),
+        "kind": (pa.string(), "name", "kernel, htod, dtoh, dtod, memset or graph"),
+        "name": (pa.string(), "name", "of the kernel or copy, null where the profile has none"),
+        "device": (pa.int32(), "number", "of the accelerator within the run"),
+        "stream": (pa.int64(), "number", "stream or queue, null where not given"),
+        "start_seconds": (pa.float64(), "s", "since the origin of the profile's clock"),
+        "duration_seconds": (pa.float64(), "s", "on the device"),
+        "bytes": (pa.int64(), "B", "moved or set, null for kernels and where not given"),
+        "pinned": (
+            pa.bool_(),
+            "flag",
+            "host memory of a transfer is page-locked, null where not given",
+        ),
+        "blocks": (pa.int64(), "count", "of the grid, null where not given"),
+        "threads_per_block": (pa.int32(), "count", "null where not given"),
+        "registers_per_thread": (pa.int32(), "count", "null where not given"),
+        "shared_bytes": (pa.int64(), "B", "static and dynamic, per block, null where not given"),
+        "occupancy_ratio": (
+            pa.float64(),
+            "ratio",
+            "theoretical, null where device or shape is unknown",
+        ),
+        "bandwidth_per_pe": (
+            pa.float64(),
+            "B/s",
+            "of device memory, per PE in use and unsaturated",
+        ),
+        "graph_node": (
+            pa.int64(),
+            "number",
+            "node of a CUDA graph that launched it, null otherwise",
+        ),
+    },
+)
 _BATCH = 65_536
 _OPTIONAL = (
     *("stream", "bytes", "pinned", "blocks", "threads_per_block", "registers_per_thread"),
@@ -117,12 +127,12 @@ class TaskBuilder:
         self._parts: list[pa.RecordBatch] = []
         self._names: dict[str, int] = {}
         self._columns: dict[str, list[Any]] = self._empty()
-        fields = [pa.field(n, TASKS[n][0]) for n in self._columns if n != "name"]
+        fields = [pa.field(n, TASKS.columns[n][0]) for n in self._columns if n != "name"]
         self._schema = pa.schema([*fields, pa.field("name", pa.int32())])
 
     @staticmethod
     def _empty() -> dict[str, list[Any]]:
-        return {name: [] for name in TASKS if name not in ("run_id", "sequence")}
+        return {name: [] for name in TASKS.columns if name not in ("run_id", "sequence")}
 
     def add(
         self,
@@ -204,9 +214,7 @@ class TaskBuilder:
         columns["occupancy_ratio"] = pa.array(
             occupancies(table, gpus), pa.float64(), from_pandas=True
         )
-        return pa.Table.from_arrays(
-            [columns[name] for name in TASKS], schema=schema_of(TASKS, TASKS_VERSION)
-        )
+        return pa.Table.from_arrays([columns[name] for name in TASKS.columns], schema=TASKS.schema)
 
 
 def volume(sides: Iterable[float | None]) -> int | None:
@@ -237,9 +245,9 @@ def tasks_from_rows(
     at least), for one device. For tests, and for profilers that no reader here knows."""
     builder = TaskBuilder(run_id, run_id)
     for row in rows:
-        unknown = set(row) - set(TASKS)
+        unknown = set(row) - set(TASKS.columns)
         if unknown:
-            raise BadData(f"{sorted(unknown)[0]!r} is no column of {TASKS_VERSION}", where=run_id)
+            raise BadData(f"{sorted(unknown)[0]!r} is no column of {TASKS.version}", where=run_id)
         if row["kind"] not in KINDS:
             raise BadData(f"kind {row['kind']!r} is none of {', '.join(KINDS)}", where=run_id)
         builder.add(**{k: v for k, v in row.items() if k not in ("run_id", "sequence")})

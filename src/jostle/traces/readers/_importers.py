@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar
 from jostle._options import Positional, Short
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._tasks import Profile
-from jostle.traces.readers._perf_stat import read_perf_stat
+from jostle.traces.readers._perf_stat import read as read_counters
+from jostle.traces.readers._recorded import RecordedRun
 from jostle.traces.readers._registry import read_profile
 
 
@@ -29,16 +30,15 @@ class PerfImport:
 
     def read(self) -> Traces:
         """Raises UnreadableFile, BadData naming the line that cannot be read."""
-        return read_perf_stat(
-            self.file,
+        recorded = RecordedRun(
             workload=self.workload,
+            run_id=self.run_id or Path(self.file).stem,
             platform=self.platform,
             corunners=self.beside,
-            run_id=self.run_id,
             window_id=self.window,
             runtime_seconds=self.runtime,
-            separator=self.separator,
         )
+        return read_counters(Path(self.file), recorded, self.separator)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ it counted.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,54 +51,28 @@ def sniff(head: bytes, path: Path) -> bool:
     return True
 
 
-def read(path: Path, recording: RecordedRun) -> Traces:
-    """As read_perf_stat. Raises BadData where the recording names no platform."""
-    if not recording.platform:
-        raise BadData(
-            "counters of perf stat do not say where they were counted",
-            where=str(path),
-            fix="Name the platform.",
-        )
-    return read_perf_stat(
-        path,
-        workload=recording.workload,
-        platform=recording.platform,
-        corunners=recording.corunners,
-        run_id=recording.run_id,
-        window_id=recording.window_id,
-        runtime_seconds=recording.runtime_seconds,
-    )
-
-
-def read_perf_stat(
-    path: str | os.PathLike[str],
-    *,
-    workload: str,
-    platform: str,
-    corunners: tuple[str, ...] = (),
-    run_id: str | None = None,
-    window_id: str | None = None,
-    runtime_seconds: float | None = None,
-    separator: str = ",",
-) -> Traces:
-    """One run from a file of `perf stat -I`, lines or JSON. run_id: None makes it from the name.
+def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:
+    """One run, lines or JSON. separator: what perf was given with -x.
 
     Per-core output (`-A`, `--per-core`, `--per-socket`) gives a trace for each, in their order.
-    Raises UnreadableFile, BadData naming the line that cannot be read.
+    Raises UnreadableFile, BadData naming the line that cannot be read, or without a platform.
     """
-    file = Path(path)
+    where = str(path)
+    if not recording.platform:
+        raise BadData("it does not say where it was counted", where=where, fix="Name the platform.")
     try:
-        text = file.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"cannot be read: {error}", where=str(file)) from None
-    lines = list(_lines(text, str(file), separator))
+        raise UnreadableFile(f"cannot be read: {error}", where=where) from None
+    lines = list(_lines(text, where, separator))
     if not lines:
         raise BadData(
             "it holds no intervals",
-            where=str(file),
+            where=where,
             fix="Record with: perf stat -I 10 -x, -e instructions -o FILE -- CMD",
         )
     found = []
+    seconds = recording.runtime_seconds
     for number, core in enumerate(sorted({line.core for line in lines}, key=_natural)):
         mine = [line for line in lines if line.core == core]
         times = np.array(sorted({line.seconds for line in mine}))
@@ -115,7 +88,7 @@ def read_perf_stat(
                     raise BadData(
                         f"{name} stands twice at {line.seconds} s"
                         + (f" for {core}" if core else ""),
-                        where=str(file),
+                        where=where,
                         fix="One file holds one recording.",
                     )
                 column[at] = value
@@ -125,13 +98,13 @@ def read_perf_stat(
                 del counters[name]
         found.append(
             Trace(
-                run_id=run_id or file.stem,
+                run_id=recording.run_id,
                 core=number,
-                workload=workload,
-                platform=platform,
-                corunners=corunners,
-                window_id=window_id,
-                runtime_seconds=float("nan") if runtime_seconds is None else runtime_seconds,
+                workload=recording.workload,
+                platform=recording.platform,
+                corunners=recording.corunners,
+                window_id=recording.window_id,
+                runtime_seconds=float("nan") if seconds is None else seconds,
                 time_seconds=times,
                 interval_seconds=np.diff(times, prepend=0.0),
                 counters=counters,
