@@ -72,12 +72,3 @@ def test_rooms_import_only_to_their_left() -> None:
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-
-
-def test_files_stay_readable() -> None:
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for path in [*ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py")]
-        if (lines := len(path.read_text("utf-8").splitlines())) > 500
-    }
-    assert not long

@@ -26,7 +26,7 @@ from jostle import Data
 from jostle.bounds import Candidates
 from jostle.errors import UnknownName
 from jostle.methods import FromCounts, Prepared, RunCounts, first_solo_runs
-from jostle._report import Report, duration
+from jostle.extend import Report, duration
 from jostle.runs import all_names, solo_medians
 
 

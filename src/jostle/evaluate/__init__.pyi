@@ -64,6 +64,7 @@ from .rivals._neural import MatrixFactorization as MatrixFactorization
 from .rivals._neural import NeuralNetwork as NeuralNetwork
 from .rivals._solo import SoloTime as SoloTime
 from .study._contract import Study as Study
+from .study._contract import document as document
 from .study._contract import study_named as study_named
 from .study._contract import study_names as study_names
 from .study._coverage import COVERAGE_KINDS as COVERAGE_KINDS
