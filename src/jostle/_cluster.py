@@ -1,4 +1,4 @@
-"""The one way to reach a Dask scheduler, for whatever runs on workers elsewhere."""
+"""The one way to reach a Dask scheduler, for whatever runs on its workers."""
 
 from __future__ import annotations
 

@@ -96,11 +96,11 @@ class _MachineKind:
 
 @dataclass
 class _Worker:
-    """group: None until it has reported what it is."""
+    """kind: None until it has reported what it is."""
 
     address: str
     name: str
-    group: _MachineKind | None = None
+    kind: _MachineKind | None = None
     task: _Task | None = None
     refused: bool = False
 
@@ -127,12 +127,8 @@ class _Fleet:
         clock: Callable[[], float],
     ) -> None:
         self.client, self.dataset, self.packed = client, dataset, packed
-        self.options, self.progress, self.clock, self.journals = (
-            options,
-            progress,
-            clock,
-            ExitStack(),
-        )
+        self.options, self.progress, self.clock = options, progress, clock
+        self.journals = ExitStack()
         # What concerns a worker: another budget must not cost it what it knows of its cores.
         self.worker_options = MeasureOptions(
             timeout_seconds=options.timeout_seconds, tolerance=options.tolerance
@@ -141,7 +137,7 @@ class _Fleet:
         self.absence_seconds = fleet.absence_seconds
         self.began = self.seen = clock()
         self.workers: dict[str, _Worker] = {}
-        self.groups: dict[str, _MachineKind] = {}
+        self.kinds: dict[str, _MachineKind] = {}
         self.names: list[str] = []
         self.refused: list[str] = []
         self.lost = 0
@@ -154,20 +150,20 @@ class _Fleet:
                 self._look_at(worker)
             for worker in self.workers.values():
                 if worker.task is None and not worker.refused:
-                    self._ask(worker)
+                    self._employ(worker)
             if self._is_over():
                 break
             time.sleep(_LOOK_EVERY_SECONDS)
         for worker in self.workers.values():
             if worker.task is not None:
                 self._give_up(worker)
-        for group in self.groups.values():
-            group.journal.flush()
+        for kind in self.kinds.values():
+            kind.journal.flush()
 
     def summary(self, interrupted: bool) -> FleetSummary:
         """What was done so far."""
         return FleetSummary(
-            tuple(group.session.summary() for group in self.groups.values()),
+            tuple(kind.session.summary() for kind in self.kinds.values()),
             tuple(self.names),
             self.lost,
             tuple(self.refused),
@@ -191,14 +187,14 @@ class _Fleet:
         task = worker.task
         if task is None:
             return
-        if worker.group is not None:
-            worker.group.seen = self.clock()
+        if worker.kind is not None:
+            worker.kind.seen = self.clock()
         status = task.future.status
         if status == "pending":
             if self.clock() > task.deadline:
                 self._give_up(worker)
-                # It is asked who it is before it is trusted with a window again.
-                worker.group = None
+                # It must report what it is before it is trusted with a window again.
+                worker.kind = None
             return
         if status != "finished":
             error = task.future.exception() if status == "error" else None
@@ -214,30 +210,30 @@ class _Fleet:
         except (TimeoutError, CancelledError, KilledWorker):
             # It died between finishing and sending: the scheduler would wait for its return.
             self._give_up(worker)
-            worker.group = None
+            worker.kind = None
             return
         worker.task = None
         if task.planned is None:
-            worker.group = self._group(result)
+            worker.kind = self._kind_of(result)
             if worker.name not in self.names:
                 self.names.append(worker.name)
-        elif worker.group is not None:
-            group = worker.group
-            group.session.accept(group.journal, task.planned, task.attempt, result)
-            if not group.session.waiting and not self._in_flight(group):
-                group.journal.flush()
+        elif worker.kind is not None:
+            kind = worker.kind
+            kind.session.accept(kind.journal, task.planned, task.attempt, result)
+            if not kind.session.waiting and not self._in_flight(kind):
+                kind.journal.flush()
 
-    def _ask(self, worker: _Worker) -> None:
-        """Who it is, or for the next window of its kind."""
-        if worker.group is None:
+    def _employ(self, worker: _Worker) -> None:
+        """Let it report what it is, or measure the next window of its kind."""
+        if worker.kind is None:
             budget = self.patience_seconds + 120  # it may have to build and try all engines first
             worker.task = self._submitted(worker, budget, describe)
             return
-        group, session = worker.group, worker.group.session
+        kind, session = worker.kind, worker.kind.session
         while session.waiting and session.has_time():
             planned, attempt = session.waiting.popleft()
             if (skipped := session.skipped(planned)) is not None:
-                session.accept(group.journal, planned, attempt, skipped)
+                session.accept(kind.journal, planned, attempt, skipped)
                 continue
             seconds = session.window_seconds(planned)
             order = Order(planned.key, seconds, self.worker_options)
@@ -269,13 +265,13 @@ class _Fleet:
         if task is None:
             return
         task.future.cancel()
-        if task.planned is not None and worker.group is not None:
+        if task.planned is not None and worker.kind is not None:
             self.lost += 1
-            worker.group.session.waiting.appendleft((task.planned, task.attempt))
+            worker.kind.session.waiting.appendleft((task.planned, task.attempt))
 
-    def _group(self, found: WorkerReport) -> _MachineKind:
+    def _kind_of(self, found: WorkerReport) -> _MachineKind:
         campaign = found.campaign
-        if campaign.identity not in self.groups:
+        if campaign.identity not in self.kinds:
             storage = Storage(self.dataset, campaign, self.options.native_mix)
             session = Session(campaign, storage, self.options, self.progress, self.clock)
             session.began = self.began
@@ -284,11 +280,11 @@ class _Fleet:
                 storage.write_features(found.platforms)
             journal = storage.journal(self.clock, session.assessed_again)
             self.journals.enter_context(journal)
-            self.groups[campaign.identity] = _MachineKind(session, journal, self.clock())
-        return self.groups[campaign.identity]
+            self.kinds[campaign.identity] = _MachineKind(session, journal, self.clock())
+        return self.kinds[campaign.identity]
 
-    def _in_flight(self, group: _MachineKind) -> bool:
-        return any(w.group is group and w.task is not None for w in self.workers.values())
+    def _in_flight(self, kind: _MachineKind) -> bool:
+        return any(w.kind is kind and w.task is not None for w in self.workers.values())
 
     def _is_over(self) -> bool:
         if any(worker.task is not None for worker in self.workers.values()):
@@ -297,12 +293,12 @@ class _Fleet:
         budget = self.options.time_budget_seconds
         if budget is not None and now - self.began >= budget:
             return True
-        if not self.groups:
+        if not self.kinds:
             refused = self.workers and all(worker.refused for worker in self.workers.values())
             return bool(refused) or now - self.seen > self.absence_seconds
         return all(
-            not group.session.waiting
-            or not group.session.has_time()
-            or now - group.seen > self.absence_seconds
-            for group in self.groups.values()
+            not kind.session.waiting
+            or not kind.session.has_time()
+            or now - kind.seen > self.absence_seconds
+            for kind in self.kinds.values()
         )

@@ -80,7 +80,7 @@ class Session:
         self.outcomes: Counter[str] = Counter()
         # The longest repetition seen, by engine and member names: how long windows must be.
         self.longest_seconds: dict[str, float] = {}
-        # Workloads that failed alone, with how: sets with them are not tried.
+        # Workloads that failed alone and their status: sets with them are not tried.
         self.broken: dict[tuple[str, str], str] = {}
         self.taken_seconds: deque[float] = deque(maxlen=50)
         # Windows that are not in the dataset yet, by identity.

@@ -22,31 +22,20 @@ if TYPE_CHECKING:
 
 
 # Arrow types of columns that can be null in every row of a file.
+_FLOATS = (
+    "foreign_load_ratio core_slowdown_ratio repetitions cpu_seconds run_delay_seconds lateness_seconds "
+    "window_seconds nominal_frequency_hertz maximum_frequency_hertz cpu_quota_ratio"
+)
+_WHOLE = (
+    "slot attempt beats involuntary_switches cores threads_per_core main_memory_bytes niceness "
+    "memory_limit_bytes cache_level1_bytes cache_level2_bytes cache_level3_bytes"
+)
+_TEXTS = "estimator governor architecture cpu_model cpu_vendor cpu_family cpu_model_number engine_version"
+_COUNTS = (*OpcodeCounts.column_names(), *NativeMix.column_names())
 _TYPES = {
-    **dict.fromkeys(
-        [
-            *("foreign_load_ratio", "core_slowdown_ratio", "repetitions", "cpu_seconds"),
-            *("run_delay_seconds", "lateness_seconds", "window_seconds"),
-            *("nominal_frequency_hertz", "maximum_frequency_hertz", "cpu_quota_ratio"),
-        ],
-        "float64",
-    ),
-    **dict.fromkeys(
-        [
-            *("slot", "attempt", "beats", "involuntary_switches", *OpcodeCounts.column_names()),
-            *NativeMix.column_names(),
-            *("cores", "threads_per_core", "main_memory_bytes", "memory_limit_bytes", "niceness"),
-            *("cache_level1_bytes", "cache_level2_bytes", "cache_level3_bytes"),
-        ],
-        "int64",
-    ),
-    **dict.fromkeys(
-        [
-            *("estimator", "governor", "architecture", "cpu_model", "cpu_vendor"),
-            *("cpu_family", "cpu_model_number", "engine_version"),
-        ],
-        "string",
-    ),
+    **dict.fromkeys(_FLOATS.split(), "float64"),
+    **dict.fromkeys([*_WHOLE.split(), *_COUNTS], "int64"),
+    **dict.fromkeys(_TEXTS.split(), "string"),
     **dict.fromkeys(["virtual_machine", "engine_checks_bounds"], "bool_"),
 }
 
@@ -172,17 +161,15 @@ class Storage:
         return [row for row in rows if row[key] not in known]
 
     def _counts(self, member: Workload) -> dict[str, int | None]:
-        unknown = dict.fromkeys([*OpcodeCounts.column_names(), *NativeMix.column_names()])
+        counts: dict[str, int | None] = dict.fromkeys(_COUNTS)
         try:
             if member.kind != "command":
-                return {**unknown, **count_opcodes(member).columns()}
-            if self.native_mix:
-                mix = native_mix([str(member.module), *member.arguments])
-                return {**unknown, **mix.columns()}
-            return unknown
+                counts |= count_opcodes(member).columns()
+            elif self.native_mix:
+                counts |= native_mix([str(member.module), *member.arguments]).columns()
         except BadData as error:
             self.warnings.append(str(error))
-            return unknown
+        return counts
 
 
 def platform_rows(campaign: Campaign) -> list[Row]:
@@ -259,14 +246,14 @@ def _features(path: Path) -> tuple[dict[str, Row], dict[str, Row]]:
     runs = _runs(path)
     if runs is None:
         return {}, {}
-    found = []
-    for key, table in (
-        ("workload", runs.workload_features),
-        ("platform", runs.platform_features),
-    ):
-        rows = table.to_pylist() if table is not None else []
-        found.append({row[key]: row for row in rows})
-    return found[0], found[1]
+    workloads, platforms = (
+        {} if table is None else {row[key]: row for row in table.to_pylist()}
+        for key, table in (
+            ("workload", runs.workload_features),
+            ("platform", runs.platform_features),
+        )
+    )
+    return workloads, platforms
 
 
 def _write(

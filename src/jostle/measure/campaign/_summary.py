@@ -1,4 +1,4 @@
-"""What a campaign is asked for beside its windows, where it stands, and what came of it."""
+"""How a campaign is measured, where it stands, and what came of it."""
 
 from __future__ import annotations
 

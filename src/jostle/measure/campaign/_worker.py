@@ -1,6 +1,6 @@
 """A machine's part in a campaign over many: what runs in a Dask worker.
 
-A worker measures one window when asked and sends back what came out. It keeps its slots, and what it
+A worker measures one window at a time and sends back what came out. It keeps its slots, and what it
 knows of its cores' usual speed, from window to window; a fresh one starts anew. Only one worker at a
 time measures on a core, however many a machine has.
 """
@@ -58,8 +58,10 @@ def pack(settings: Mapping[str, Any]) -> dict[str, Any]:
     shipped = {one.name: one for one in shipped_workloads()}
     workloads = []
     for one in members:
-        content = None if one.kind == "command" else one.module_bytes
-        workloads.append(one.name if shipped.get(one.name) == one else (one, content))
+        if shipped.get(one.name) == one:
+            workloads.append(one.name)
+        else:
+            workloads.append((one, None if one.kind == "command" else one.module_bytes))
     return {**settings, "workloads": workloads}
 
 

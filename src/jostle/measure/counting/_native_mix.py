@@ -18,18 +18,8 @@ from pathlib import Path
 
 from jostle.errors import BadData, NotPermitted, UnreadableFile
 
-_PREFIXES = (
-    "rep",
-    "repz",
-    "repnz",
-    "repe",
-    "repne",
-    "lock",
-    "bnd",
-    "notrack",
-    "data16",
-    "cs",
-    "ds",
+_PREFIXES = frozenset(
+    ["rep", "repz", "repnz", "repe", "repne", "lock", "bnd", "notrack", "data16", "cs", "ds"]
 )
 _SECTIONS = tuple(
     f"--section={name}" for name in (".text", ".plt", ".plt.sec", ".plt.got", ".init", ".fini")
@@ -52,7 +42,7 @@ _CLASSES: dict[str, str] = {
 @dataclass(frozen=True)
 class NativeMix:
     """mnemonics: executions by name. unknown: of instructions that no file on disk holds. reads, writes:
-    accesses to memory, the stack's included; None where callgrind was not told to count them."""
+    accesses to memory, the stack's included; None where callgrind was not asked to count them."""
 
     mnemonics: dict[str, int]
     unknown: int
@@ -118,9 +108,9 @@ def native_mix(words: Sequence[str], *, timeout_seconds: float = 300.0) -> Nativ
                 f"it takes more than {timeout_seconds:g} s under callgrind", where=words[0]
             ) from None
         if done.returncode or not out.exists():
-            said = done.stderr.decode(errors="replace").strip().splitlines()
+            _, _, last = done.stderr.decode(errors="replace").strip().rpartition("\n")
             raise BadData(
-                f"it ended with exit code {done.returncode}: {said[-1] if said else ''}",
+                f"it ended with exit code {done.returncode}: {last}",
                 where=" ".join(words),
             )
         return read_callgrind(out)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from jostle.errors import BadData, JostleError
-from jostle.measure.host._engines import make_engine, reason_of
+from jostle.measure.host._engines import make_engine, reason_of, silent_wasi
 from jostle.measure.wasm._opcodes import COUNTED
 from jostle.measure.wasm._rewrite import rewrite
 from jostle.measure.workloads._workloads import Workload
@@ -91,10 +90,7 @@ def _counted(
         store.set_fuel(_MOST_INSTRUCTIONS)
         linker = wasmtime.Linker(engine)
         linker.define_wasi()
-        wasi = wasmtime.WasiConfig()
-        wasi.argv = words
-        wasi.stdout_file = wasi.stderr_file = os.devnull
-        store.set_wasi(wasi)
+        store.set_wasi(silent_wasi(words))
         exports: Any = linker.instantiate(store, compiled).exports(store)
         before = counting.read(store, exports)
         if kind == "wasi":

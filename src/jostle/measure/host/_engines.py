@@ -9,8 +9,10 @@ aborts the whole process, so none comes from a user. A variant may follow the na
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -105,8 +107,8 @@ def gcc_version() -> str | None:
     """What gcc calls itself; None where there is none."""
     if shutil.which("gcc") is None:
         return None
-    said = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False).stdout
-    return said.splitlines()[0].strip() if said else None
+    done = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0].strip() or None
 
 
 def make_engine(name: str, *, fuel: bool = False) -> wasmtime.Engine:
@@ -135,6 +137,16 @@ def make_engine(name: str, *, fuel: bool = False) -> wasmtime.Engine:
         return wasmtime.Engine(config)
     except (AttributeError, ImportError, TypeError, wasmtime.WasmtimeError) as error:
         raise UsageError(f"this wasmtime does not offer engine {name!r}: {error}") from error
+
+
+def silent_wasi(words: Sequence[str]) -> wasmtime.WasiConfig:
+    """A WASI program's surroundings: its words, no files, no environment; what it prints is thrown away."""
+    import wasmtime
+
+    wasi = wasmtime.WasiConfig()
+    wasi.argv = words
+    wasi.stdout_file = wasi.stderr_file = os.devnull
+    return wasi
 
 
 def reason_of(error: Exception) -> str:

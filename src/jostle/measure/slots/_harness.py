@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from jostle.measure.slots._beats import CAPACITY, Beats
 
 
-class Part(Protocol):
+class Part(ABC):
     """One phase, set up: a fresh instance of a workload."""
 
+    @abstractmethod
     def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Beats:
         """Sleep until start, then repeat until a repetition ends past until. Raises what it traps with."""
-        ...
 
     def checksum(self) -> int:
         """Of the result after one repetition; only shipped kernels have one."""
-        ...
+        raise RuntimeError("it has no checksum")
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Let its memory go."""
-        ...
 
 
 class Harness:

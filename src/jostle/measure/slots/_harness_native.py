@@ -25,6 +25,7 @@ from typing import Any
 
 from jostle.measure.host._engines import gcc_version
 from jostle.measure.slots._beats import CAPACITY, Beats, packed, repeated, sleep_until
+from jostle.measure.slots._harness import Part
 from jostle.measure.slots._process import die_with, how_it_ended
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
@@ -61,12 +62,12 @@ def library_of(source: Path) -> Path:
     return target
 
 
-def native_part(part: dict[str, Any]) -> Library | Command:
+def native_part(part: dict[str, Any]) -> Part:
     """A fresh one, set up. Raises RuntimeError, OSError."""
     return Command(part) if part["kind"] == "command" else Library(part)
 
 
-class Library:
+class Library(Part):
     """A kernel."""
 
     def __init__(self, part: dict[str, Any]) -> None:
@@ -87,23 +88,20 @@ class Library:
         self._library.setup(ctypes.c_uint32(part["argument"]))
 
     def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Beats:
-        """Sleep until start, then repeat until a repetition ends past until."""
         sleep_until(start_ns)
         count = self._library.jostle_beats(repeats, until_ns, most, self._times)
         return Beats(bytes(self._times)[: 8 * (count + 1)], count)
 
     def checksum(self) -> int:
-        """Of the result after one repetition."""
         self._library.run(ctypes.c_uint32(1))
         return self._library.checksum()
 
     def close(self) -> None:
-        """Let the library and its memory go."""
         self._library.jostle_release()
         _ctypes.dlclose(self._library._handle)
 
 
-class Command:
+class Command(Part):
     """A command line."""
 
     def __init__(self, part: dict[str, Any]) -> None:
@@ -113,7 +111,6 @@ class Command:
         self._cpu_ns = 0
 
     def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Beats:
-        """Sleep until start, then repeat until a repetition ends past until."""
         sleep_until(start_ns)
         cpu = [self._cpu_ns]
 
@@ -124,12 +121,7 @@ class Command:
 
         return replace(repeated(call, repeats, until_ns, most), cpu_ns=packed(cpu))
 
-    def checksum(self) -> int:
-        """There is none."""
-        raise RuntimeError("a command line has no checksum")
-
     def close(self) -> None:
-        """Let its files go."""
         os.close(self._nothing)
         os.close(self._errors)
 

@@ -5,39 +5,34 @@ A call costs some tens of microseconds, little beside a program's start or an in
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jostle.measure.host._engines import make_engine
+from jostle.measure.host._engines import make_engine, silent_wasi
 from jostle.measure.slots._beats import Beats, repeated, sleep_until
+from jostle.measure.slots._harness import Part
 
 _STACK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Called:
+class Called(Part):
     """call: repeats so many times. result: the checksum's function, where there is one."""
 
     call: Callable[[int], object]
     result: Callable[[], int] | None = None
 
     def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Beats:
-        """Sleep until start, then repeat until a repetition ends past until."""
         sleep_until(start_ns)
         return repeated(self.call, repeats, until_ns, most)
 
     def checksum(self) -> int:
-        """Of the result after one repetition."""
         if self.result is None:
-            raise RuntimeError("a program has no checksum")
+            return super().checksum()
         self.call(1)
         return self.result()
-
-    def close(self) -> None:
-        """Nothing is held but by reference."""
 
 
 def wasi_programs_on(engine: str) -> Callable[[dict[str, Any]], Called]:
@@ -61,10 +56,7 @@ def wasi_programs_on(engine: str) -> Callable[[dict[str, Any]], Called]:
         def call(repeats: int) -> None:
             for _ in range(repeats):
                 store = wasmtime.Store(made)
-                wasi = wasmtime.WasiConfig()
-                wasi.argv = words
-                wasi.stdout_file = wasi.stderr_file = os.devnull
-                store.set_wasi(wasi)
+                store.set_wasi(silent_wasi(words))
                 try:
                     start: Any = linker.instantiate(store, module).exports(store)["_start"]
                     start(store)

@@ -13,6 +13,7 @@ from typing import Any
 
 from jostle.measure.host._engines import make_engine
 from jostle.measure.slots._beats import MEMORY_PAGES, Beats, sleep_until
+from jostle.measure.slots._harness import Part
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 _TEXT = f"""
@@ -65,14 +66,13 @@ def kernels_on(engine: str) -> Callable[[dict[str, Any]], KernelInstance]:
     return make
 
 
-class KernelInstance:
+class KernelInstance(Part):
     """An instance of a kernel, and of the harness around it."""
 
     def __init__(self, store: Any, kernel: Any, harness: Any) -> None:
         self.store, self.kernel, self._harness = store, kernel, harness
 
     def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Beats:
-        """Sleep until start, then repeat `run(repeats)` until a repetition ends past until. Raises traps."""
         offset_ns = self._clock_offset_ns()
         sleep_until(start_ns)
         count = self._harness["beats"](self.store, repeats, until_ns - offset_ns, most)
@@ -80,12 +80,10 @@ class KernelInstance:
         return Beats(bytes(times), count, offset_ns)
 
     def checksum(self) -> int:
-        """Of the result after one repetition."""
         self.kernel["run"](self.store, 1)
         return self.kernel["checksum"](self.store)
 
     def close(self) -> None:
-        """Let the instance and its memory go."""
         self.store.close()
 
     def _clock_offset_ns(self) -> int:

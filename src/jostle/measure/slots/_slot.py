@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -39,25 +40,25 @@ def main() -> None:
     os.dup2(2, 1)
     harnesses: dict[str, Harness] = {}
     current: Harness | None = None
-    probe: Probe | None = None
     for line in sys.stdin:
         message = json.loads(line)
         try:
-            if message["do"] == "prepare":
+            if message["do"] == "probe":
+                answer: dict[str, Any] = {"probe_ns": _probed()}
+            elif message["do"] == "prepare":
                 if current is not None:
                     current.close()
                 current = _harness(harnesses, message)
                 current.prepare(message["parts"])
-                answer: dict[str, Any] = {"ready": True}
+                answer = {"ready": True}
+            elif current is None:
+                raise RuntimeError("nothing was prepared")
             elif message["do"] == "checksum":
-                answer = {"checksum": str(_prepared(current).checksum())}
+                answer = {"checksum": str(current.checksum())}
             elif message["do"] == "go":
-                answer = _go(_prepared(current), message)
-            elif message["do"] == "follow":
-                answer = follow(_prepared(current), message, lambda note: _send(answers, note))
+                answer = _go(current, message)
             else:
-                probe = probe or _new_probe()
-                answer = {"probe_ns": _probed(probe)}
+                answer = follow(current, message, lambda note: _send(answers, note))
         except Exception as error:
             answer = {"failed": reason_of(error)}
         _send(answers, answer)
@@ -66,12 +67,6 @@ def main() -> None:
 def _send(answers: TextIO, answer: dict[str, Any]) -> None:
     answers.write(json.dumps(answer) + "\n")
     answers.flush()
-
-
-def _prepared(harness: Harness | None) -> Harness:
-    if harness is None:
-        raise RuntimeError("nothing was prepared")
-    return harness
 
 
 def _harness(harnesses: dict[str, Harness], message: dict[str, Any]) -> Harness:
@@ -122,17 +117,18 @@ def _go(harness: Harness, message: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _new_probe() -> Probe:
+@cache
+def _probe() -> Probe:
     from jostle.measure.slots._harness_wasm import Probe
 
     return Probe()
 
 
-def _probed(probe: Probe) -> list[int]:
+def _probed() -> list[int]:
     """Nanoseconds for a fixed piece of work that keeps all of a core busy, a few times."""
     found = []
     for _ in range(_PROBES):
-        found.append(probe.run())
+        found.append(_probe().run())
         time.sleep(_BETWEEN_PROBES_SECONDS)
     return found
 

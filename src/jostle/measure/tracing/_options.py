@@ -1,4 +1,4 @@
-"""What a trace is asked for."""
+"""How to trace."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class TracedWindow:
         for name in NAMES:
             totals = np.array([rows[place].get(name, np.nan) for _, rows in samples], np.float64)
             taken = totals[np.r_[0, inside]]
-            # The system was not asked at the very end.
+            # Nothing was read at the very end.
             value = taken[1:] if name in LEVELS else np.maximum(0.0, np.diff(taken))
             counters[name] = np.r_[value, np.nan]
         names = [program.name for program in self.programs]

@@ -30,19 +30,8 @@ START, ELEMENT, CODE, DATA, DATA_COUNT, TAG = range(8, 14)
 
 # The order in which a module's sections must stand.
 ORDER = (
-    TYPE,
-    IMPORT,
-    FUNCTION,
-    TABLE,
-    MEMORY,
-    TAG,
-    GLOBAL,
-    EXPORT,
-    START,
-    ELEMENT,
-    DATA_COUNT,
-    CODE,
-    DATA,
+    *(TYPE, IMPORT, FUNCTION, TABLE, MEMORY, TAG, GLOBAL, EXPORT),
+    *(START, ELEMENT, DATA_COUNT, CODE, DATA),
 )
 
 

@@ -7,48 +7,18 @@ other.
 
 from __future__ import annotations
 
-# What follows an opcode: '' nothing; i an index or other LEB128 number; b a block type; m a memory
+# Opcode, name, and what follows it: - nothing; i an index or other LEB128 number; b a block type; m a memory
 # operand; v a vector of numbers and one more (br_table); t a vector of value types; c catch
 # clauses; 4, 8, 16: so many bytes; l one lane byte.
-_CONTROL = {
-    0x00: ("unreachable", ""),
-    0x01: ("nop", ""),
-    0x02: ("block", "b"),
-    0x03: ("loop", "b"),
-    0x04: ("if", "b"),
-    0x05: ("else", ""),
-    0x08: ("throw", "i"),
-    0x0A: ("throw_ref", ""),
-    0x0B: ("end", ""),
-    0x0C: ("br", "i"),
-    0x0D: ("br_if", "i"),
-    0x0E: ("br_table", "v"),
-    0x0F: ("return", ""),
-    0x10: ("call", "i"),
-    0x11: ("call_indirect", "ii"),
-    0x12: ("return_call", "i"),
-    0x13: ("return_call_indirect", "ii"),
-    0x1A: ("drop", ""),
-    0x1B: ("select", ""),
-    0x1C: ("select_typed", "t"),
-    0x1F: ("try_table", "bc"),
-    0x20: ("local.get", "i"),
-    0x21: ("local.set", "i"),
-    0x22: ("local.tee", "i"),
-    0x23: ("global.get", "i"),
-    0x24: ("global.set", "i"),
-    0x25: ("table.get", "i"),
-    0x26: ("table.set", "i"),
-    0x3F: ("memory.size", "i"),
-    0x40: ("memory.grow", "i"),
-    0x41: ("i32.const", "i"),
-    0x42: ("i64.const", "i"),
-    0x43: ("f32.const", "4"),
-    0x44: ("f64.const", "8"),
-    0xD0: ("ref.null", "i"),
-    0xD1: ("ref.is_null", ""),
-    0xD2: ("ref.func", "i"),
-}
+_CONTROL = (
+    "00 unreachable -; 01 nop -; 02 block b; 03 loop b; 04 if b; 05 else -; 08 throw i; "
+    "0a throw_ref -; 0b end -; 0c br i; 0d br_if i; 0e br_table v; 0f return -; 10 call i; "
+    "11 call_indirect ii; 12 return_call i; 13 return_call_indirect ii; 1a drop -; "
+    "1b select -; 1c select_typed t; 1f try_table bc; 20 local.get i; 21 local.set i; "
+    "22 local.tee i; 23 global.get i; 24 global.set i; 25 table.get i; 26 table.set i; "
+    "3f memory.size i; 40 memory.grow i; 41 i32.const i; 42 i64.const i; 43 f32.const 4; "
+    "44 f64.const 8; d0 ref.null i; d1 ref.is_null -; d2 ref.func i"
+)
 
 _LOADS_AND_STORES = (  # from 0x28
     "i32.load i64.load f32.load f64.load i32.load8_s i32.load8_u i32.load16_s i32.load16_u "
@@ -90,7 +60,10 @@ _NUMERIC = [  # from 0x45
 ]
 
 SINGLE: dict[int, tuple[str, str]] = {
-    **_CONTROL,
+    **{
+        int(code, 16): (name, "" if shape == "-" else shape)
+        for code, name, shape in map(str.split, _CONTROL.split(";"))
+    },
     **{0x28 + at: (name, "m") for at, name in enumerate(_MEMORY)},
     **{0x45 + at: (name, "") for at, name in enumerate(_NUMERIC)},
 }

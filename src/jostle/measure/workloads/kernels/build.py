@@ -23,21 +23,9 @@ RECORD = KERNEL_FOLDER / "built.json"
 # multiply-add, so that every engine gives the same bits. `sign-ext`, `bulk-memory` and
 # `nontrapping-fptoint` are in WebAssembly 2.0.
 FLAGS = (
-    "--target=wasm32",
-    "-O2",
-    "-std=c11",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-    "-ffreestanding",
-    "-fno-ident",
-    "-mbulk-memory",
-    "-msign-ext",
-    "-mnontrapping-fptoint",
-    "-nostdlib",
-    "-Wl,--no-entry",
-    "-Wl,--strip-all",
-    "-Wl,-z,stack-size=16384",
+    *("--target=wasm32", "-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffreestanding"),
+    *("-fno-ident", "-mbulk-memory", "-msign-ext", "-mnontrapping-fptoint", "-nostdlib"),
+    *("-Wl,--no-entry", "-Wl,--strip-all", "-Wl,-z,stack-size=16384"),
 )
 
 
