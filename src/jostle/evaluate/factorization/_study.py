@@ -70,7 +70,7 @@ class FactorizationStudy:
         }
         m = found.metrics
         tables = [
-            _metrics_table(m),
+            metrics_table(m),
             f"{m['test_runs']:.0f} test runs, fitted and calibrated in {m['train_seconds']:.1f} s",
         ]
         return Report(
@@ -86,7 +86,7 @@ class FactorizationStudy:
         )
 
 
-def _metrics_table(m: dict[str, float]) -> Table:
+def metrics_table(m: dict[str, float]) -> Table:
     bounds = [(what, level) for level in LEVELS for what in ("coverage", "margin")]
     rows = []
     for group in [name[5:-6] for name in m if name.startswith("mape_")]:

@@ -1,0 +1,1 @@
+"""Any method on runs that it has not seen, Jostle's own or that of another package."""
