@@ -2,6 +2,7 @@ from ._bounds import OUTCOMES as OUTCOMES
 from ._bounds import Bounds as Bounds
 from ._bounds import coverage as coverage
 from ._bounds import margin as margin
+from ._bounds import margin_of_errors as margin_of_errors
 from ._conformal import LEVELS as LEVELS
 from ._conformal import Calibration as Calibration
 from ._conformal import Pool as Pool

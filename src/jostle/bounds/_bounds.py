@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jostle.bounds._rank import conformal_rank
+
 OUTCOMES = {
     "guaranteed": "holds with the stated confidence, over runs like those it was calibrated on",
     "guaranteed_pooled": "holds on average over all runs with co-runners; too few of this number",
@@ -52,3 +54,12 @@ def coverage(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:
     return (
         float(np.mean(runtime_seconds <= bound_seconds)) if len(runtime_seconds) else float("nan")
     )
+
+
+def margin_of_errors(error: np.ndarray, scale: np.ndarray, confidence: float) -> float:
+    """The margin of bounds whose log lies in proportion to the scale above the prediction, calibrated on
+    these very errors. error: (n,) log runtime minus predicted; scale: (n,) above 0. n at least 1."""
+    rank = min(conformal_rank(len(error), confidence), len(error))
+    offset = np.sort(error / scale)[rank - 1]
+    over = np.expm1(np.minimum(scale * offset - error, 20.0))
+    return float(np.maximum(over, 0.0).mean())

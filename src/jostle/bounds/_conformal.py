@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from jostle._confidence import exact_confidence
-from jostle.bounds._bounds import Bounds
+from jostle.bounds._bounds import Bounds, margin_of_errors
 from jostle.bounds._predictor import Candidates, candidates_of
 from jostle.bounds._rank import rank_by_weight, window_weights
 
@@ -228,9 +228,6 @@ class _Part:
         return next(place for place in staged if level <= self.candidates.ends_at(place))
 
     def _log_margin(self, place: int, level: float, inside: np.ndarray) -> float:
-        scores = np.sort(self.scores[place, inside])
-        rank = min(int(np.ceil((len(scores) + 1) * level)), len(scores))
-        centre, scale = self.candidates.centre[place, inside], self.candidates.scale[place, inside]
-        log_ratio = centre + scale * scores[rank - 1] - self.log_runtime[inside]
-        margins = np.maximum(np.expm1(np.minimum(log_ratio, 20.0)), 0.0)
-        return float(np.log(np.maximum(margins.mean(), 1e-12)))
+        error = self.log_runtime[inside] - self.candidates.centre[place, inside]
+        found = margin_of_errors(error, self.candidates.scale[place, inside], level)
+        return float(np.log(np.maximum(found, 1e-12)))

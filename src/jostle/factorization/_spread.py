@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from jostle.bounds import LEVELS, margin_of_errors
 from jostle.factorization._spread_effects import (
     BINS,
     FLOOR,
@@ -34,7 +35,6 @@ NEWTON_STEPS = 20
 MIXTURES = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # shares of the sizes
 POWERS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.2)
 CAPS = (0.4, 0.7, 1.2, 2.0, 3.0, 4.0)  # log units above the typical size
-LEVELS = (0.9, 0.95, 0.99)  # confidences at which margins are compared
 UNTIL = (0.925, 0.97, 1.0)  # up to which confidence each of them speaks
 FEWEST_TO_CHOOSE = 100
 FEWEST_BEYOND = 20  # errors past a level, to choose for this level alone
@@ -192,20 +192,10 @@ def _choose(log_sizes: np.ndarray, error: np.ndarray) -> np.ndarray:
         for power in POWERS
         for cap in CAPS
     ]
-    cost = np.array([_margins(np.exp(_shaped(log_sizes, shape)), error) for shape in shapes])
+    scales = [np.exp(_shaped(log_sizes, shape)) for shape in shapes]
+    cost = np.array([[margin_of_errors(error, x, level) for level in LEVELS] for x in scales])
     cost = np.log(np.maximum(cost, 1e-12))
     shared = int(np.argmin(cost.sum(1)))
     own = cost.argmin(0)
     enough = np.array([len(error) * (1 - level) >= FEWEST_BEYOND for level in LEVELS])
     return np.stack([shapes[place] for place in np.where(enough, own, shared)])
-
-
-def _margins(scale: np.ndarray, error: np.ndarray) -> list[float]:
-    """The margin at each of LEVELS, of bounds in proportion to the scale (n,)."""
-    scores = np.sort(error / scale)
-    found = []
-    for level in LEVELS:
-        offset = scores[min(int(np.ceil((len(error) + 1) * level)), len(error)) - 1]
-        over = np.maximum(np.expm1(np.minimum(scale * offset - error, 20.0)), 0.0)
-        found.append(float(over.mean()))
-    return found
