@@ -57,7 +57,7 @@ class SafeCommand:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hardware:
+class DeviceOptions:
     """The device, its slices, and how it is shared."""
 
     gpu: Annotated[str | None, "The device, instead of the profiles' own."] = None
@@ -140,10 +140,10 @@ class Load:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("safe")(command_of((SafeCommand, Hardware, Load), safe))
+    app.command("safe")(command_of((SafeCommand, DeviceOptions, Load), safe))
 
 
-def safe(asked: SafeCommand, hardware: Hardware, load: Load) -> None:
+def safe(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
     """Simulate the co-locations asked about, one in detail or all as a table."""
     from jostle.accelerator import SimulationOptions, what_fits
     from jostle.errors import UnknownName

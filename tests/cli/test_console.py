@@ -1,0 +1,164 @@
+"""What holds for every command: its help, its options, its JSON, and one place that prints."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+import typer
+from typer.main import get_command
+
+import jostle
+from jostle._options import Flag, Limits, Positional, Short
+from jostle.cli._app import build, run
+from jostle.cli.console import command_of
+from jostle.errors import UsageError
+from tests.factorization.conftest import make_world
+
+SOURCES = Path(jostle.__file__).parent
+
+
+def commands() -> Iterator[str]:
+    """The words of every command that does something; those of a group are not loaded for it."""
+    top = get_command(build())
+    context = top.make_context("jostle", [], resilient_parsing=True)
+    for name in getattr(top, "commands", {}):
+        group: Any = getattr(top, "commands", {})[name]
+        inner = group.list_commands(context) if hasattr(group, "list_commands") else []
+        yield from [f"{name} {other}" for other in inner] or [name]
+
+
+COMMANDS = list(commands())
+
+
+def test_all_that_a_person_does_has_a_command() -> None:
+    for name in ("tour", "measure", "trace", "opcodes", "import csv", "runs", "fit factorization"):
+        assert name in COMMANDS
+    for name in ("predict", "explain", "evaluate factorization", "forecast", "safe"):
+        assert name in COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_refuses_what_it_does_not_know(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "Usage:" in out
+    assert "--json" in out
+    assert run([*command.split(), "--no-such-option", "1"]) == 2
+    assert "--no-such-option" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("console") / "dataset"
+    jostle.Dataset(folder).write(make_world(300, 0))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "runs {dataset}",
+        "measure --list -w matmul-s -w sort-s -e native --sets 2 -o {dataset}",
+        "measure --engines",
+        "fit factorization {dataset} -o {model} --steps 20",
+        "predict {model} -w w01 -p p2 -c 0.5",
+        "explain {model} -w w01 -p p2 -b w02 -c 0.5",
+        "runs {dataset}/nowhere",
+        "runs {dataset} --no-such-option",
+    ],
+)
+def test_json_is_one_document(
+    command: str, dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = command.format(dataset=dataset, model=dataset.parent / "model").split()
+    run([*words, "--json"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1
+    assert "/v" in json.loads(lines[0], parse_constant=pytest.fail)["schema"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """Does nothing, in two
+    lines."""
+
+    place: Annotated[Path, "Where.", Positional("FOLDER")]
+    names: Annotated[tuple[str, ...], "Names.", Flag("--name"), Short("-n")] = ()
+    most: Annotated[int, "At most.", Limits(1, 3)] = 2
+    is_quick: Annotated[bool, "Quick.", Flag("--quick")] = False
+    json_: Annotated[bool, "JSON."] = False
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another record of the same command."""
+
+    seed: Annotated[int, "Seed."] = 0
+    most: Annotated[int, "The same option as in Sample."] = 2
+
+
+def asked(*arguments: str) -> tuple[Sample, Other]:
+    got: list[tuple[Sample, Other]] = []
+    app = typer.Typer()
+    app.command()(command_of((Sample, Other), lambda *records: got.append(records)))
+    app(list(arguments), standalone_mode=False)
+    return got[0]
+
+
+def test_settings_become_options() -> None:
+    assert asked("here") == (Sample(place=Path("here")), Other())
+    given = asked("x", "-n", "a", "--name", "b", "--most", "3", "--quick", "--json", "--seed", "7")
+    sample = Sample(place=Path("x"), names=("a", "b"), most=3, is_quick=True, json_=True)
+    assert given == (sample, Other(7, 3))
+
+
+def test_errors_of_the_library_are_told_with_options() -> None:
+    def act(sample: Sample) -> None:
+        raise UsageError("no `names`, and no `nonsense`", fix="Say `place` or `is_quick`.")
+
+    app = typer.Typer()
+    app.command()(command_of(Sample, act))
+    with pytest.raises(UsageError) as caught:
+        app(["here"], standalone_mode=False)
+    assert str(caught.value) == "no --name, and no `nonsense`. Say FOLDER or --quick."
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+def test_only_the_console_prints() -> None:
+    for path in SOURCES.glob("cli/**/*.py"):
+        if path.parent.name != "console":
+            found = {name for name, _ in calls(ast.parse(path.read_text("utf-8")))}
+            printed = found & {"print", "typer.echo", "json.dumps", "sys.stdout.write"}
+            assert not printed, f"{path} prints by itself"
+
+
+def test_errors_of_the_library_name_no_option() -> None:
+    kinds = [name for name in vars(jostle.errors) if isinstance(vars(jostle.errors)[name], type)]
+    for path in SOURCES.glob("**/*.py"):
+        if path.is_relative_to(SOURCES / "cli"):
+            continue
+        for name, call in calls(ast.parse(path.read_text("utf-8"))):
+            if name not in kinds:
+                continue
+            texts = [n.value for n in ast.walk(call) if isinstance(n, ast.Constant)]
+            for text in texts:
+                words = str(text).split()
+                # Options of other programs come with the program's name.
+                if {"nsys", "nvprof", "callgrind", "Record", "record"} & {
+                    w.strip("(") for w in words
+                }:
+                    continue
+                assert not any(w.startswith("--") for w in words), f"{path}: {text}"
