@@ -70,11 +70,12 @@ def test_held_out_sets_are_whole_and_unseen() -> None:
 
 
 def test_few_runs_still_leave_enough_to_calibrate_on() -> None:
-    from jostle.models._model import _hold_out
+    from jostle.methods import Data, Prepared, hold_out
     from tests.factorization.conftest import make_world
 
     for n in (60, 120, 1000):
-        fitted, validation, calibration = _hold_out(make_world(n, 0), 0, "window")
+        held = hold_out(Prepared.of(Data(make_world(n, 0))), 0, "window")
+        fitted, validation, calibration = held.learn.in_memory, held.validation, held.calibration
         assert len(fitted) + len(validation) + len(calibration) == n
         degree = calibration.colocations.number_of_corunners
         assert (degree > 0).sum() >= 9  # what a bound at 90% takes

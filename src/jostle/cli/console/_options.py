@@ -13,33 +13,25 @@ import typer
 from jostle._options import REQUIRED, Flag, Limits, Option, Positional, Short, options_of
 from jostle.errors import JostleError
 
-Parameters = list[inspect.Parameter]
 
-
-def command_of(
-    settings: type | tuple[type, ...],
-    act: Callable[..., Any],
-    shared: Callable[..., Any] | None = None,
-) -> Callable[..., Any]:
-    """A function for typer: `act(settings(...), **others)`.
+def command_of(settings: type | tuple[type, ...], act: Callable[..., Any]) -> Callable[..., Any]:
+    """A function for typer: `act(settings(...))`.
 
     settings: a frozen dataclass whose fields become options, or several, of which `act` takes one each; a
-    field that two of them have is one option. The docstring of the first is the help. shared: a function
-    whose own parameters (with typer annotations) the command takes besides, handed to `act` by name.
+    field that two of them have is one option. The docstring of the first is the help.
     """
     records = settings if isinstance(settings, tuple) else (settings,)
     fields = {record: options_of(record) for record in records}
     own = {option.name: _parameter(option) for known in fields.values() for option in known}
-    others = [] if shared is None else _parameters(shared)
     flags = {option.name: _spelling(option) for known in fields.values() for option in known}
 
     def command(**values: Any) -> Any:
-        made = [
-            record(**{option.name: _value(option, values[option.name]) for option in known})
-            for record, known in fields.items()
-        ]
         try:
-            return act(*made, **{name: v for name, v in values.items() if name not in own})
+            made = [
+                record(**{option.name: _value(option, values[option.name]) for option in known})
+                for record, known in fields.items()
+            ]
+            return act(*made)
         except JostleError as error:
             for part in ("what", "fix"):
                 setattr(error, part, _with_flags(getattr(error, part), flags))
@@ -49,17 +41,10 @@ def command_of(
     text = inspect.getdoc(records[0]) or ""
     command.__doc__ = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
     # Required ones first: Python wants it so, and the order of options means nothing to the command line.
-    parameters = sorted(
-        [*own.values(), *others], key=lambda p: p.default is not inspect.Parameter.empty
-    )
+    parameters = sorted(own.values(), key=lambda p: p.default is not inspect.Parameter.empty)
     command.__signature__ = inspect.Signature(parameters)
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     return command
-
-
-def _parameters(function: Callable[..., Any]) -> Parameters:
-    found = inspect.signature(function, eval_str=True).parameters.values()
-    return [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in found]
 
 
 def _parameter(option: Option) -> inspect.Parameter:

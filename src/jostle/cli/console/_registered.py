@@ -16,12 +16,12 @@ def registered_commands(
     names: Callable[[], Sequence[str]],
     named: Callable[[str], type],
     act: Callable[..., Any],
-    shared: Callable[..., Any] | None = None,
+    shared: type,
 ) -> type[TyperGroup]:
     """What typer.Typer takes as `cls`: the commands given to the group, and one for each of `names()`.
 
-    named: gives the class of a name, and is asked only when its command is. act, shared: as command_of
-    takes them.
+    named: gives the class of a name, and is asked only when its command is. shared: the settings that all of
+    them have besides. act: takes an object of each of the two.
     """
 
     class Registered(TyperGroup):
@@ -33,7 +33,7 @@ def registered_commands(
             if known is not None or cmd_name not in names():
                 return known
             app = typer.Typer(add_completion=False)
-            app.command(cmd_name)(command_of(named(cmd_name), act, shared))
+            app.command(cmd_name)(command_of((named(cmd_name), shared), act))
             return get_command(app)
 
     return Registered

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from jostle.cli.collect._trace import print_traces
 from jostle.cli.console import duration, note, print_json, registered_commands, say
+from jostle.cli.console._fields import DatasetOutput, Json
 from jostle.runs import importer_named, importer_names
 
 if TYPE_CHECKING:
@@ -17,28 +19,26 @@ if TYPE_CHECKING:
     from jostle.traces import Profile
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImportCommand:
+    """What every importer takes besides its own options."""
+
+    output: DatasetOutput
+    json_: Json = False
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    commands = registered_commands(importer_names, importer_named, _import, _shared)
+    commands = registered_commands(importer_names, importer_named, _import, ImportCommand)
     text = "Bring measurements from elsewhere into a dataset."
     app.add_typer(typer.Typer(cls=commands, no_args_is_help=True, help=text), name="import")
 
 
-def _shared(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The dataset: a folder, made if need be.")
-    ],
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print the result as one JSON document.")
-    ] = False,
-) -> None:
-    """The options of every importer."""
-
-
-def _import(importer: Importer, output: Path, json_: bool) -> None:
+def _import(importer: Importer, shared: ImportCommand) -> None:
     from jostle.runs import Imported
     from jostle.traces import Traces, write_profiles, write_traces
 
+    output, json_ = shared.output, shared.json_
     found = importer.read()
     if isinstance(found, Imported):
         _print_runs(found, output, found.write(output), json_)

@@ -65,7 +65,7 @@ class ForecastCommand:
 
 
 @dataclass(frozen=True, kw_only=True)
-class How:
+class ForecastOptions:
     """How to forecast: the settings of a Bridge that the command has."""
 
     method: Annotated[str, "bridge, ot, spline, mixture, nearest, phase or select."] = "bridge"
@@ -109,15 +109,15 @@ class How:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("forecast")(command_of((ForecastCommand, Chosen, How), forecast))
+    app.command("forecast")(command_of((ForecastCommand, Chosen, ForecastOptions), forecast))
 
 
-def forecast(asked: ForecastCommand, chosen: Chosen, how: How) -> None:
+def forecast(asked: ForecastCommand, chosen: Chosen, options: ForecastOptions) -> None:
     """Fit what is asked about, answer for every time, and add up where there are several."""
     from jostle.errors import UsageError
 
     limits, capacities = _limits("--limit", asked.limit), _limits("--capacity", asked.capacity)
-    fitted = fitted_ones(asked.dataset, chosen, how.settings())
+    fitted = fitted_ones(asked.dataset, chosen, options.settings())
     if len(fitted) > 1 and (asked.save is not None or asked.picture is not None):
         raise UsageError("--save and --picture are for one workload at a time")
     if (asked.at_context is None) != (not asked.context):
@@ -132,7 +132,7 @@ def forecast(asked: ForecastCommand, chosen: Chosen, how: How) -> None:
     totals = []
     if capacities or len(fitted) > 1:
         by_time = zip(asked.at, zip(*answers, strict=True), strict=True)
-        totals = [_total(time, parts, capacities, how.seed) for time, parts in by_time]
+        totals = [_total(time, parts, capacities, options.seed) for time, parts in by_time]
     drawn: list[Path] = []
     if asked.picture is not None:
         from jostle.evaluate import draw_forecast

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 import typer
-from typer.core import TyperGroup
-from typer.main import get_command
 
-from jostle.cli.console import command_of, fit_progress, note, print_json, say
+from jostle._options import Flag, Positional, Short
+from jostle.cli.console import fit_progress, note, print_json, registered_commands, say
+from jostle.cli.console._fields import Json
+from jostle.methods import method_named, method_names
 
 if TYPE_CHECKING:
     from jostle.methods import Data, Method
@@ -22,30 +24,81 @@ FROM_DISK = 3_000_000
 USUAL = "factorization"
 
 
-class _Methods(TyperGroup):
-    """Commands by the names of the methods; a method is loaded when its command is asked for."""
+@dataclass(frozen=True, kw_only=True)
+class FitCommand:
+    """What every method takes besides its own options."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        from jostle.methods import method_names
+    dataset: Annotated[
+        Path, "The dataset: a folder of runs, and of traces and profiles.", Positional()
+    ]
+    output: Annotated[Path, "The model: a folder to write.", Short("-o")]
+    calibrate_by: Annotated[
+        str | None,
+        "Hold out whole windows, or sets of workloads never measured together: window or together.  "
+        "[default: what the method says]",
+    ] = None
+    from_disk: Annotated[
+        bool | None,
+        "Draw training batches from scratch files (in TMPDIR) instead of reading all runs into memory, "
+        "where the method can.  [default: from 3 million runs on]",
+        Flag("--from-disk/--in-memory"),
+    ] = None
+    seed: Annotated[int, "Of the held-out runs and the training."] = 0
+    json_: Json = False
 
-        return list(method_names())
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        from jostle.methods import method_named
+def _fit(method: Method, asked: FitCommand) -> None:
+    import jostle
+    from jostle.errors import UsageError
 
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        app = typer.Typer(add_completion=False)
-        app.command(cmd_name)(command_of(method_named(cmd_name), _fit, _shared))
-        return get_command(app)
+    if asked.calibrate_by not in (None, "window", "together"):
+        raise UsageError(f"calibrate by {asked.calibrate_by!r}", fix="Known: window, together.")
+    with ExitStack() as stack:
+        data = _data(stack, method, asked)
+        report = stack.enter_context(fit_progress("fitting"))
+        model = jostle.fit(
+            data, method, seed=asked.seed, calibrate_by=asked.calibrate_by, progress=report
+        )
+    model.save(asked.output)
+    _print(model, asked, jostle.read(asked.dataset).version)
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """`jostle fit DATASET` is short for the usual method."""
-        known = self.list_commands(ctx)
-        if args and args[0] not in (*known, *ctx.help_option_names):
-            _refuse_unknown_method(args, known)
-            args = [USUAL, *args]
-        return super().parse_args(ctx, args)
+
+def _data(stack: ExitStack, method: Method, asked: FitCommand) -> Data:
+    """The folder, or its runs in scratch files where there are too many for memory."""
+    import jostle
+    from jostle.methods import LearnsFromDisk
+
+    dataset, from_disk = asked.dataset, asked.from_disk
+    if from_disk is None and isinstance(method, LearnsFromDisk):
+        from_disk = jostle.Dataset(dataset).number_of_runs() >= FROM_DISK
+    if not from_disk:
+        return jostle.read(dataset)
+    with fit_progress("reading") as report:
+        stored = jostle.StoredRuns(dataset, seed=asked.seed, progress=report)
+    return jostle.Data(stack.enter_context(stored), path=dataset)
+
+
+def _print(model: Model, asked: FitCommand, version: str | None) -> None:
+    pools = {name: pool.n for name, pool in model.calibration.pools.items()}
+    counts: dict[str, Any] = model.metadata["runs"]
+    if asked.json_:
+        print_json(
+            {
+                "schema": "fit/v1",
+                "model": str(asked.output),
+                "dataset_version": version,
+                "runs": counts,
+                "calibration_runs_by_pool": pools,
+                "notes": list(model.notes),
+            }
+        )
+        return
+    for text in model.notes:
+        note(f"note: {text}")
+    say(
+        f"{asked.output}: fitted on {counts['fitted']} runs, calibrated on {counts['calibration']} "
+        f"({', '.join(f'{name}: {n}' for name, n in pools.items())})"
+    )
 
 
 def _refuse_unknown_method(args: list[str], known: list[str]) -> None:
@@ -53,6 +106,18 @@ def _refuse_unknown_method(args: list[str], known: list[str]) -> None:
     two = len(args) > 1 and not any(name.startswith("-") for name in args[:2])
     if two and not Path(args[0]).exists():
         raise click.UsageError(f"unknown method {args[0]!r}. Known: {', '.join(known)}.")
+
+
+class _Methods(registered_commands(method_names, method_named, _fit, FitCommand)):
+    """Commands by the names of the methods."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """`jostle fit DATASET` is short for the usual method."""
+        known = self.list_commands(ctx)
+        if args and args[0] not in (*known, *ctx.help_option_names):
+            _refuse_unknown_method(args, known)
+            args = [USUAL, *args]
+        return super().parse_args(ctx, args)
 
 
 def register(app: typer.Typer) -> None:
@@ -65,90 +130,3 @@ def register(app: typer.Typer) -> None:
         cls=_Methods, no_args_is_help=True, help=text, subcommand_metavar="[METHOD] DATASET ..."
     )
     app.add_typer(group, name="fit")
-
-
-def _shared(
-    dataset: Annotated[
-        Path, typer.Argument(help="The dataset: a folder of runs, and of traces and profiles.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model: a folder to write.")],
-    calibrate_by: Annotated[
-        str | None,
-        typer.Option(
-            help="Hold out whole windows, or sets of workloads never measured together: window or "
-            "together.  [default: what the method says]"
-        ),
-    ] = None,
-    from_disk: Annotated[
-        bool | None,
-        typer.Option(
-            "--from-disk/--in-memory",
-            help="Draw training batches from scratch files (in TMPDIR) instead of reading all runs into "
-            "memory, where the method can.  [default: from 3 million runs on]",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the held-out runs and the training.")] = 0,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
-    """What every method takes besides its own options."""
-
-
-def _fit(
-    method: Method,
-    dataset: Path,
-    output: Path,
-    calibrate_by: str | None,
-    from_disk: bool | None,
-    seed: int,
-    json_: bool,
-) -> None:
-    import jostle
-    from jostle.errors import UsageError
-
-    if calibrate_by not in (None, "window", "together"):
-        raise UsageError(f"calibrate by {calibrate_by!r}", fix="Known: window, together.")
-    with ExitStack() as stack:
-        data = _data(stack, method, dataset, from_disk, seed)
-        report = stack.enter_context(fit_progress("fitting"))
-        model = jostle.fit(data, method, seed=seed, calibrate_by=calibrate_by, progress=report)
-    model.save(output)
-    _print(model, output, jostle.read(dataset).version, json_)
-
-
-def _data(
-    stack: ExitStack, method: Method, dataset: Path, from_disk: bool | None, seed: int
-) -> Data:
-    """The folder, or its runs in scratch files where there are too many for memory."""
-    import jostle
-    from jostle.methods import LearnsFromDisk
-
-    if from_disk is None and isinstance(method, LearnsFromDisk):
-        from_disk = jostle.Dataset(dataset).number_of_runs() >= FROM_DISK
-    if not from_disk:
-        return jostle.read(dataset)
-    with fit_progress("reading") as report:
-        stored = jostle.StoredRuns(dataset, seed=seed, progress=report)
-    return jostle.Data(stack.enter_context(stored), path=dataset)
-
-
-def _print(model: Model, output: Path, version: str | None, json_: bool) -> None:
-    pools = {name: pool.n for name, pool in model.calibration.pools.items()}
-    counts: dict[str, Any] = model.metadata["runs"]
-    if json_:
-        print_json(
-            {
-                "schema": "fit/v1",
-                "model": str(output),
-                "dataset_version": version,
-                "runs": counts,
-                "calibration_runs_by_pool": pools,
-                "notes": list(model.notes),
-            }
-        )
-        return
-    for text in model.notes:
-        note(f"note: {text}")
-    say(
-        f"{output}: fitted on {counts['fitted']} runs, calibrated on {counts['calibration']} "
-        f"({', '.join(f'{name}: {n}' for name, n in pools.items())})"
-    )
