@@ -5,10 +5,9 @@
 
 Needs PyTorch and a GPU; it has not been run where this repository is tested, which has neither. Six services
 and six batch jobs, every pair of them. Each runs in a process of its own: where the MPS control daemon
-is up, kernels run beside each other (compare with --kernels concurrent), else they take turns
-(--kernels time-sliced). A run is one query or one step; the partner repeats its own until
-the target has done all.
-A Kineto trace of one run alone is the profile.
+is up, kernels run beside each other (compare with --sharing concurrent), else they take turns
+(--sharing time-sliced). A run is one query or one step; the partner repeats its own until the workload
+at hand has done all. A Kineto trace of one run alone is the profile.
 """
 
 from __future__ import annotations

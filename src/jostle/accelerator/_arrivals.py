@@ -14,14 +14,14 @@ from jostle.errors import BadData, UnreadableFile, UsageError
 def poisson_arrivals(rate_per_second: float, queries: int, seed: int) -> np.ndarray:
     """(queries,) arrival times in seconds of a Poisson process. Raises UsageError."""
     if not (0 < rate_per_second < np.inf) or queries < 1:
-        raise UsageError(f"{queries} queries at {rate_per_second} per second are no arrivals")
+        raise UsageError(f"{queries} queries at {rate_per_second} per second cannot arrive")
     gaps = np.random.default_rng(seed).exponential(1 / rate_per_second, queries)
     return np.cumsum(gaps)
 
 
 def read_arrivals(path: str | os.PathLike[str]) -> np.ndarray:
     """(queries,) arrival times in seconds, one on a line; empty lines and lines that begin with # are left
-    out. Raises UnreadableFile, and BadData with the line that is no time or is before the one above."""
+    out. Raises UnreadableFile, and BadData with the line that is not a time or is before the one above."""
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -36,7 +36,9 @@ def read_arrivals(path: str | os.PathLike[str]) -> np.ndarray:
         except ValueError:
             time = float("nan")
         if not 0 <= time < np.inf:
-            raise BadData(f"line {number} is no time in seconds: {text[:40]!r}", where=str(path))
+            raise BadData(
+                f"line {number} is not a valid time in seconds: {text[:40]!r}", where=str(path)
+            )
         if times and time < times[-1]:
             raise BadData(f"line {number} is before the one above it", where=str(path))
         times.append(time)

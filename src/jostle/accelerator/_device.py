@@ -127,6 +127,6 @@ def _slice(device: Device, text: str) -> Partition:
     except (ValueError, ZeroDivisionError):
         known = f"one of {', '.join(named)}, " if named else ""
         raise UsageError(
-            f"{text!r} is no slice of a device of {device.pes} PEs",
+            f"{text!r} is not a slice of a device of {device.pes} PEs",
             fix=f"Give {known}a number of PEs or a share such as 3/7, and after a colon the share of memory.",
         ) from None

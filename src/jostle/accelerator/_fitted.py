@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.accelerator._application import Application
 from jostle.accelerator._device import Device, Partition
-from jostle.accelerator._simulate import simulate
-from jostle.accelerator._tasks import TaskColumns
-from jostle.accelerator._tenants import SimulationOptions, Tenant
+from jostle.accelerator.applications._application import Application
+from jostle.accelerator.applications._tasks import TaskColumns
+from jostle.accelerator.simulator._simulate import simulate
+from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
 from jostle.bounds import Candidates
 from jostle.errors import UnknownName
 from jostle.methods import FromCounts, RunCounts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from jostle.accelerator._fitted import FittedAccelerator
-from jostle.accelerator._profiles import applications_of
+from jostle.accelerator.applications._profiles import applications_of
 from jostle.methods import Data, Prepared
 
 if TYPE_CHECKING:

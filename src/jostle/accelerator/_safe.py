@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jostle.accelerator._application import Application
 from jostle.accelerator._arrivals import Latency
 from jostle.accelerator._device import Device
-from jostle.accelerator._simulate import simulate
-from jostle.accelerator._tasks import KERNEL, TO_DEVICE, TO_HOST
-from jostle.accelerator._tenants import SimulationOptions, Tenant
+from jostle.accelerator.applications._application import Application
+from jostle.accelerator.applications._tasks import KERNEL, TO_DEVICE, TO_HOST
+from jostle.accelerator.simulator._simulate import simulate
+from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
 from jostle.errors import UsageError
 from jostle.progress import Progress, no_progress
 

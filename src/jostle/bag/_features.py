@@ -4,7 +4,7 @@ their number matters (Moolchandani et al. replicate the vector for two applicati
 Of every number a workload has, a row holds its own value, and the sum and the largest of the
 co-runners' values. Of a bag it holds the number of co-runners and the fairness (Eq. 2). Groups:
 
-- ``solo``: seconds alone on the platform asked about (the paper's GPU_time);
+- ``solo``: seconds alone on the platform of the row (the paper's GPU_time);
 - ``cpu``: seconds alone on the CPU platform (CPU_time);
 - ``fairness``: least over greatest slowdown in the bag on the CPU platform, where the bag ran there;
 - ``mix``: workload features whose name begins with `mix_`: the instruction mix; where there is none, it is

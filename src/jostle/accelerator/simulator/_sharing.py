@@ -13,7 +13,7 @@ from typing import Protocol
 
 from jostle._registry import load, names_of
 from jostle.accelerator._device import Device
-from jostle.accelerator._facilities import (
+from jostle.accelerator.simulator._facilities import (
     BusFacility,
     ConcurrentFacility,
     Facility,

@@ -51,7 +51,7 @@ class Facility(Protocol):
 
 
 @dataclass
-class _Group:
+class _ChunkGroup:
     """Chunks of one kernel that started together and so end together. left: seconds unhindered."""
 
     ticket: Ticket
@@ -77,7 +77,7 @@ class ConcurrentFacility:
         self.queue: list[Ticket] = []
         self.waiting: dict[Ticket, int] = {}
         self.resident: dict[Ticket, int] = {}
-        self.groups: list[_Group] = []
+        self.groups: list[_ChunkGroup] = []
         self.stretch: dict[Ticket, float] = {}
 
     def submit(self, ticket: Ticket) -> None:
@@ -114,7 +114,7 @@ class ConcurrentFacility:
                 group.left = (group.chunks * group.left + started * ticket.work) / both
                 group.chunks = both
                 return
-        self.groups.append(_Group(ticket, started, ticket.work))
+        self.groups.append(_ChunkGroup(ticket, started, ticket.work))
 
     def _rates(self) -> None:
         """Stretch = max(1, load / capacity) over the resources that a kernel uses at all."""

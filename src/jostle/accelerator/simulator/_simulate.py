@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from jostle.accelerator._device import Device
-from jostle.accelerator._reference import Reference
-from jostle.accelerator._sharing import (
+from jostle.accelerator.simulator._reference import Reference
+from jostle.accelerator.simulator._sharing import (
     KERNEL_MODELS,
     TRANSFER_MODELS,
     Concurrent,
@@ -20,7 +20,7 @@ from jostle.accelerator._sharing import (
     TimeSliced,
     sharing_model_named,
 )
-from jostle.accelerator._tenants import Schedule, SimulationOptions, Tenant
+from jostle.accelerator.simulator._tenants import Schedule, SimulationOptions, Tenant
 from jostle.errors import MissingExtra, UsageError
 
 
@@ -46,7 +46,7 @@ def simulate(
     resources = tuple(sorted(set().union(*used)))
     if options.engine != "reference" and _compiles(sharing, transfers):
         if importlib.util.find_spec("numba") and not os.environ.get("JOSTLE_REFERENCE"):
-            from jostle.accelerator._compiled import simulate_compiled
+            from jostle.accelerator.simulator._compiled import simulate_compiled
 
             return simulate_compiled(tenants, device, sharing, resources, until_seconds)
         if options.engine == "compiled":

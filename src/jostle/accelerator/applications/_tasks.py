@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,11 @@ from jostle.errors import BadData
 KERNEL, TO_DEVICE, TO_HOST = 0, 1, 2
 KINDS = ("kernel", "htod", "dtoh")  # by the codes above
 UNKNOWN_SHAPE = -1  # blocks of a kernel whose launch shape is not known
+_KIND_OF_COLUMN = {  # of those that hold what Task has as it is
+    **dict.fromkeys(("seconds", "gap_seconds", "occupancy_ratio", "link_ratio"), np.float64),
+    "warps_per_block": np.int64,
+    "exclusive": np.bool_,
+}
 
 
 @dataclass(frozen=True)
@@ -62,38 +68,28 @@ class TaskColumns:
             if task.kind not in KINDS:
                 raise BadData(f"task {number} is of kind {task.kind!r}, not {', '.join(KINDS)}")
         resources = tuple(sorted({name for task in tasks for name in task.needs}))
-        blocks = (UNKNOWN_SHAPE if t.blocks is None else max(0, t.blocks) for t in tasks)
+        columns = {
+            name: np.array([getattr(task, name) for task in tasks], kind)
+            for name, kind in _KIND_OF_COLUMN.items()
+        }
+        columns["kind"] = np.array([KINDS.index(task.kind) for task in tasks], np.int8)
+        blocks = [UNKNOWN_SHAPE if t.blocks is None else max(0, t.blocks) for t in tasks]
+        columns["blocks"] = np.array(blocks, np.int64)
         needs = [[task.needs.get(name, 0.0) for name in resources] for task in tasks]
-        return cls(
-            np.array([KINDS.index(task.kind) for task in tasks], np.int8),
-            np.array([task.seconds for task in tasks], np.float64),
-            np.array([task.gap_seconds for task in tasks], np.float64),
-            np.array(list(blocks), np.int64),
-            np.array([task.warps_per_block for task in tasks], np.int64),
-            np.array([task.occupancy_ratio for task in tasks], np.float64),
-            np.array(needs, np.float64).reshape(len(tasks), len(resources)),
-            np.array([task.exclusive for task in tasks], np.bool_),
-            np.array([task.link_ratio for task in tasks], np.float64),
-            resources,
-        )
+        columns["needs"] = np.array(needs, np.float64).reshape(len(tasks), len(resources))
+        return cls(**columns, resources=resources)
 
     def __len__(self) -> int:
         return len(self.kind)
 
     def task(self, row: int) -> Task:
         """One row as an object."""
-        needs = zip(self.resources, self.needs[row].tolist(), strict=True)
-        return Task(
-            KINDS[self.kind[row]],
-            float(self.seconds[row]),
-            float(self.gap_seconds[row]),
-            None if self.blocks[row] == UNKNOWN_SHAPE else int(self.blocks[row]),
-            int(self.warps_per_block[row]),
-            float(self.occupancy_ratio[row]),
-            {name: need for name, need in needs if need},
-            bool(self.exclusive[row]),
-            float(self.link_ratio[row]),
-        )
+        cells: dict[str, Any] = {name: column[row] for name, column in self.arrays().items()}
+        needs = zip(self.resources, cells["needs"].tolist(), strict=True)
+        cells = {name: cell.item() for name, cell in cells.items() if name != "needs"}
+        cells["kind"] = KINDS[cells["kind"]]
+        cells["blocks"] = None if cells["blocks"] == UNKNOWN_SHAPE else cells["blocks"]
+        return Task(**cells, needs={name: need for name, need in needs if need})
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The columns by name, without the names of the resources."""

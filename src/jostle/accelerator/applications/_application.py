@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.accelerator._chunks import DeviceTasks, device_tasks
 from jostle.accelerator._device import Device
-from jostle.accelerator._flatten import flatten
-from jostle.accelerator._tasks import Task, TaskColumns
+from jostle.accelerator.applications._chunks import DeviceTasks, device_tasks
+from jostle.accelerator.applications._flatten import flatten
+from jostle.accelerator.applications._tasks import Task, TaskColumns
 from jostle.errors import BadData
 
 if TYPE_CHECKING:

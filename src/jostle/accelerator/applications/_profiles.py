@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from jostle.accelerator._application import Application
 from jostle.accelerator._device import Device
+from jostle.accelerator.applications._application import Application
 from jostle.errors import BadData
 
 if TYPE_CHECKING:

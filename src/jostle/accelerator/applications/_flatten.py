@@ -9,7 +9,13 @@ import numpy as np
 import pyarrow.compute as pc
 
 from jostle.accelerator._device import MEMORY
-from jostle.accelerator._tasks import KERNEL, TO_DEVICE, TO_HOST, UNKNOWN_SHAPE, TaskColumns
+from jostle.accelerator.applications._tasks import (
+    KERNEL,
+    TO_DEVICE,
+    TO_HOST,
+    UNKNOWN_SHAPE,
+    TaskColumns,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

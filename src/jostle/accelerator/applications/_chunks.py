@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jostle.accelerator._device import Device
-from jostle.accelerator._tasks import KERNEL, UNKNOWN_SHAPE, TaskColumns
+from jostle.accelerator.applications._tasks import KERNEL, UNKNOWN_SHAPE, TaskColumns
 
 
 class DeviceTasks(NamedTuple):

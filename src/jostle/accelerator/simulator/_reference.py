@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from jostle.accelerator._device import Device
-from jostle.accelerator._facilities import Ticket
-from jostle.accelerator._sharing import SharingModel
-from jostle.accelerator._tasks import KERNEL, TO_HOST
-from jostle.accelerator._tenants import TOLERANCE, Schedule, Tenant
+from jostle.accelerator.applications._tasks import KERNEL, TO_HOST
+from jostle.accelerator.simulator._facilities import Ticket
+from jostle.accelerator.simulator._sharing import SharingModel
+from jostle.accelerator.simulator._tenants import TOLERANCE, Schedule, Tenant
 
 
 class Reference:

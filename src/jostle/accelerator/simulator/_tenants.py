@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.accelerator._application import Application
-from jostle.accelerator._sharing import SharingModel
+from jostle.accelerator.applications._application import Application
+from jostle.accelerator.simulator._sharing import SharingModel
 from jostle.errors import UsageError
 
 TOLERANCE = 1e-13  # of the time since the start: what is closer together is simultaneous

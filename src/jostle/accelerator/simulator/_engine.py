@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from jostle.accelerator._tasks import KERNEL, TO_HOST
-from jostle.accelerator._tenants import TOLERANCE
+from jostle.accelerator.applications._tasks import KERNEL, TO_HOST
+from jostle.accelerator.simulator._tenants import TOLERANCE
 
 CONCURRENT, SEQUENTIAL, SLICED = 0, 1, 2
 LIMIT = 1 << 60
@@ -49,7 +49,7 @@ class KernelClasses(NamedTuple):
     of_task: np.ndarray
 
 
-class Hardware(NamedTuple):
+class Pools(NamedTuple):
     """pes: (pools,). capacity: (pools, R). slice_seconds: of the time-sliced model. links: 1 or 2."""
 
     pes: np.ndarray
@@ -152,14 +152,14 @@ def _leave(link, queues, transfers, tolerance, ended):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def run(tasks, classes_of, tenants_of, hardware, mode, merge, until_seconds):
+def run(tasks, kernel_classes, tenant_table, pool_table, mode, merge, until_seconds):
     """(ends and latencies of runs, (tenants, room) each, how many each tenant did, ends of the tasks of
     all first runs, how many tasks were simulated). tasks: DeviceTasks of all applications, one after the
     other."""
     kind, gap, seconds, chunks, size, work, needs, exclusive, link = tasks
-    users, klass = classes_of
-    first, length, start, runs, arrivals, arrivals_at, partition, most = tenants_of
-    pool_pes, pool_capacity, slice_seconds, link_count = hardware
+    users, klass = kernel_classes
+    first, length, start, runs, arrivals, arrivals_at, partition, most = tenant_table
+    pool_pes, pool_capacity, slice_seconds, link_count = pool_table
     tenants, pools = len(first), len(pool_pes)
     classes, kinds = users.shape
     room = 16

@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from jostle.accelerator._chunks import DeviceTasks
 from jostle.accelerator._device import Device
-from jostle.accelerator._engine import (
+from jostle.accelerator.applications._chunks import DeviceTasks
+from jostle.accelerator.applications._tasks import KERNEL
+from jostle.accelerator.simulator._engine import (
     CONCURRENT,
     LIMIT,
     SEQUENTIAL,
     SLICED,
-    Hardware,
     KernelClasses,
+    Pools,
     TenantTable,
     run,
 )
-from jostle.accelerator._sharing import Concurrent, Sequential, SharingModel
-from jostle.accelerator._tasks import KERNEL
-from jostle.accelerator._tenants import Schedule, Tenant
+from jostle.accelerator.simulator._sharing import Concurrent, Sequential, SharingModel
+from jostle.accelerator.simulator._tenants import Schedule, Tenant
 
 
 def simulate_compiled(
@@ -43,7 +43,7 @@ def simulate_compiled(
     lengths = np.array([len(tasks.gap) for tasks in own])
     table = _table(tenants, [first[id(tasks)] for tasks in own], lengths)
     capacity = np.array([device.resources.get(name, np.inf) for name in resources])
-    hardware = Hardware(
+    pools = Pools(
         np.array([pool.pes for pool in device.pools], np.float64),
         np.array([capacity * pool.resource_ratio for pool in device.pools], np.float64),
         float(device.time_slice_seconds),
@@ -54,7 +54,7 @@ def simulate_compiled(
     if isinstance(sharing, Concurrent):
         mode, merge = CONCURRENT, sharing.merge_ratio
     ends, latencies, runs_done, task_ends, count = run(
-        tasks, _classes(tasks), table, hardware, mode, float(merge), float(until_seconds)
+        tasks, _classes(tasks), table, pools, mode, float(merge), float(until_seconds)
     )
     done: list[Any] = [slice(0, int(n)) for n in runs_done]
     return Schedule(
