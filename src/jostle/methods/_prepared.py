@@ -132,12 +132,7 @@ def hold_out(prepared: Prepared, seed: int, by: str) -> HeldOut:
     if len(free) == 0:
         return HeldOut(prepared, free, free)
     kept, validation, calibration = split_rows(free, _shares(free, by), seed, by)
-    degree = free.colocations.number_of_corunners[calibration]
-    extra = [np.flatnonzero(degree == d)[MOST_CALIBRATION:] for d in np.unique(degree)]
-    surplus = calibration[np.sort(np.concatenate(extra))]
-    # Whole units only: one cut by the cap stays where most of it is.
-    unit = free.units(by)
-    surplus = surplus[~np.isin(unit[surplus], unit[np.setdiff1d(calibration, surplus)])]
+    surplus = _surplus(free, calibration, seed, by)
     back = np.union1d(kept, surplus)
     fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
     return HeldOut(
@@ -145,6 +140,24 @@ def hold_out(prepared: Prepared, seed: int, by: str) -> HeldOut:
         free.take(validation),
         free.take(np.setdiff1d(calibration, surplus)),
     )
+
+
+def _surplus(runs: Runs, calibration: np.ndarray, seed: int, by: str) -> np.ndarray:
+    """Those of the calibration runs that are past MOST_CALIBRATION for their number of co-runners, whole
+    units drawn at random: the first ones in the order of the table would be the oldest."""
+    degree = runs.colocations.number_of_corunners[calibration]
+    unit = runs.units(by)[calibration]
+    random = np.random.default_rng([seed, 4])
+    kept = np.zeros(len(calibration), bool)
+    for d in np.unique(degree):
+        at = np.flatnonzero(degree == d)
+        if len(at) > MOST_CALIBRATION:
+            _, inverse = np.unique(unit[at], return_inverse=True)
+            place = random.permutation(inverse.max() + 1)[inverse.reshape(-1)]
+            at = at[np.argsort(place, kind="stable")[:MOST_CALIBRATION]]
+        kept[at] = True
+    # Whole units only: one cut by the cap stays.
+    return calibration[~np.isin(unit, unit[kept])]
 
 
 def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:
