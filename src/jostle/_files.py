@@ -54,7 +54,7 @@ class Staged:
                     raise
                 # No hard links here. A rename could overwrite, but only the same content.
                 os.rename(self.temporary, final)
-            _sync_folder(folder)
+            sync_folder(folder)
             return final
 
     def is_there(self) -> bool:
@@ -210,10 +210,11 @@ def _make_folder(folder: Path) -> None:
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for place in missing:
-        _sync_folder(place.parent)
+        sync_folder(place.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Have what was added to or renamed in a folder on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -4,22 +4,29 @@
     <folder>/<stem>-<hash>.safetensors
 
 The JSON is renamed into place last and names its tensors by hash, so that a reader meets the old document
-or the new one, never half of each.
+or the new one, never half of each. One checksum covers every byte of both files. Writers of one folder
+take turns by a lock that the system drops with them when they are killed; each sweeps what a killed one
+left. A reader takes no lock: where the tensors were swept after it had read the JSON, there is a newer one.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jostle._files import write_whole
+from jostle._files import leftovers, sync_folder, write_whole
 from jostle.errors import BadData, NotPermitted, UnreadableFile
+
+_BLANK = "0" * 64  # stands where the checksum will, while it is taken
+_ATTEMPTS = 50
 
 
 def write_document(
@@ -36,14 +43,18 @@ def write_document(
     content = to_bytes(dict(arrays))
     digest = hashlib.sha256(content).hexdigest()
     name = f"{stem}-{digest[:16]}.safetensors"
-    whole = {"schema": schema, "tensors": name, "sha256": digest, **document}
+    whole = {"schema": schema, "sha256": _BLANK, "tensors": name, "tensors_sha256": digest}
+    text = json.dumps({**whole, **document}, indent=1).encode()
+    text = text.replace(_BLANK.encode(), hashlib.sha256(text).hexdigest().encode(), 1)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / name, content)
-        write_whole(folder / f"{stem}.json", json.dumps(whole, indent=1).encode())
-        for old in folder.glob(f"{stem}-*.safetensors"):
-            if old.name != name:
-                old.unlink(missing_ok=True)
+        with _turn(folder):
+            write_whole(folder / name, content)
+            write_whole(folder / f"{stem}.json", text)
+            sync_folder(folder)
+            for old in [*folder.glob(f"{stem}-*.safetensors"), *leftovers(folder)]:
+                if old.name != name:
+                    old.unlink(missing_ok=True)
     except PermissionError as error:
         raise NotPermitted(str(error.strerror), where=str(folder)) from None
     except OSError as error:
@@ -63,20 +74,17 @@ def read_document(
     from safetensors.numpy import load as from_bytes
 
     folder = Path(path)
-    head = folder / f"{stem}.json"
     try:
-        document = json.loads(head.read_text("utf-8"))
-        if not isinstance(document, dict):
-            raise ValueError("not a JSON object")
-        if document.get("schema") != schema:
-            raise BadData(f"schema {document.get('schema')!r} is not {schema}", where=str(head))
-        content = (folder / document["tensors"]).read_bytes()
-        if hashlib.sha256(content).hexdigest() != document["sha256"]:
-            raise UnreadableFile(
-                "the file is not the one that was saved (truncated or changed)",
-                where=str(folder / document["tensors"]),
-                fix=fix,
-            )
+        for attempt in range(_ATTEMPTS):
+            document = _read_head(folder / f"{stem}.json", schema, fix)
+            try:
+                content = (folder / document["tensors"]).read_bytes()
+                break
+            except FileNotFoundError:  # a writer may have replaced both meanwhile
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        if hashlib.sha256(content).hexdigest() != document["tensors_sha256"]:
+            raise _changed(folder / document["tensors"], fix)
         return document, from_bytes(content)
     except FileNotFoundError as error:
         raise UnreadableFile(f"no {stem} here", where=str(error.filename), fix=fix) from None
@@ -84,3 +92,34 @@ def read_document(
         raise UnreadableFile(
             f"not a readable {stem}: {error}", where=str(folder), fix=fix
         ) from None
+
+
+def _read_head(path: Path, schema: str, fix: str) -> dict[str, Any]:
+    """The JSON, every byte of it as it was saved. Raises what read_document raises."""
+    text = path.read_bytes()
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError("not a JSON object")
+    if document.get("schema") != schema:
+        raise BadData(f"schema {document.get('schema')!r} is not {schema}", where=str(path))
+    digest = str(document["sha256"])
+    if hashlib.sha256(text.replace(digest.encode(), _BLANK.encode(), 1)).hexdigest() != digest:
+        raise _changed(path, fix)
+    return document
+
+
+def _changed(path: Path, fix: str) -> UnreadableFile:
+    return UnreadableFile(
+        "the file is not the one that was saved (truncated or changed)", where=str(path), fix=fix
+    )
+
+
+@contextmanager
+def _turn(folder: Path) -> Iterator[None]:
+    """Waits until no other writer is at work in the folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)  # drops the lock, too
