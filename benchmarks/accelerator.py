@@ -68,7 +68,7 @@ def main() -> None:
         asked = [
             Tenant(applications[seed], given.runs if seed == 0 else None) for seed in range(tenants)
         ]
-        said, found = [], []
+        speeds, found = [], []
         merging = replace(exactly, sharing=Concurrent(given.merge))
         for name, options in (("exact", exactly), (f"merged within {given.merge:g}", merging)):
             schedule, best = simulate(asked, device, options), 0.0
@@ -77,7 +77,7 @@ def main() -> None:
                 schedule = simulate(asked, device, options)
                 best = max(best, schedule.tasks / (time.process_time() - began))
             found.append(schedule)
-            said.append(f"{name} {best / 1e6:.2f} million tasks/s")
+            speeds.append(f"{name} {best / 1e6:.2f} million tasks/s")
         later = [replace(t, start_seconds=1e-7 * (n + 1)) for n, t in enumerate(asked)]
         found.append(simulate(later, device, exactly))
         exact = found[0].run_ends
@@ -86,7 +86,7 @@ def main() -> None:
             for other in found[1:]
         )
         print(
-            f"{tenants:2d} applications: {', '.join(said)}; ends move by {np.mean(merged):.2%} in the "
+            f"{tenants:2d} applications: {', '.join(speeds)}; ends move by {np.mean(merged):.2%} in the "
             f"mean, {np.max(merged):.2%} at most (starts moved: {np.mean(shifted):.2%}, "
             f"{np.max(shifted):.2%})",
             flush=True,

@@ -71,11 +71,11 @@ def collect(
     began, found = time.monotonic(), []
     for campaign in campaigns(window_seconds):
         left = max(0.0, budget_seconds - (time.monotonic() - began))
-        said = [-1]
+        printed = [-1]
 
-        def say(now: Any, said: list[int] = said) -> None:
-            if now.done % 100 == 0 and now.done != said[0]:
-                said[0] = now.done
+        def say(now: Any, printed: list[int] = printed) -> None:
+            if now.done % 100 == 0 and now.done != printed[0]:
+                printed[0] = now.done
                 left = f"{now.remaining_seconds:.0f} s left, {now.rejected} rejected"
                 print(f"{now.done} of {now.total}, {left}", file=sys.stderr)
 
@@ -115,8 +115,8 @@ def main() -> None:
     if (asked.out / "runs").exists():
         raise SystemExit(f"{asked.out} holds a dataset already: choose another folder")
     quiet = check_machine()
-    for said in quiet.disturbances:
-        print(f"warning: {said}", file=sys.stderr)
+    for message in quiet.disturbances:
+        print(f"warning: {message}", file=sys.stderr)
     tolerance = Tolerance.anything() if asked.accept_all else None
     did = collect(asked.build, asked.budget, asked.window, tolerance)
     document = {

@@ -1,4 +1,4 @@
-"""Options that several commands have, said once: annotations for fields of a command's settings."""
+"""Options that several commands have, each in one place: annotations for fields of a command's settings."""
 
 from __future__ import annotations
 
