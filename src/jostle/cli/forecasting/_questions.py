@@ -7,22 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from jostle._options import Flag, Short
 
 if TYPE_CHECKING:
     from jostle.bridge import Bridge, Contexts, Forecast
     from jostle.traces import Traces, Windows
-
-# How a clock is read, for every command that takes one.
-Marks = Annotated[
-    list[float] | None,
-    typer.Option(help="What the clock has reached where a phase begins; repeat for more."),
-]
-Period = Annotated[
-    int | None, typer.Option(help="Of beats: phases after which the program begins anew.")
-]
 
 
 @dataclass(frozen=True, kw_only=True)
