@@ -25,12 +25,14 @@ def main() -> None:
         LearnerKind,
         SoloIndex,
         aligned_rows,
-        learn,
+        fit_learner,
         solo_counters,
+        traced_runs,
         traced_windows,
     )
     from jostle.evaluate import Job, Machine, draw_programs, simulate, simulate_campaign
     from jostle.evaluate.alignment._simulated import trace_of
+    from jostle.methods import RunCounts
 
     counters = ("instructions", "stall_cycles", "cache_accesses", "dram_read_bytes")
     programs = draw_programs(12, 1, seconds=0.5)
@@ -39,7 +41,8 @@ def main() -> None:
     rows = aligned_rows(traced_windows(traces), SoloIndex.from_traces(traces, counters))
     learner = "network" if given.form == "network" else "ridge"
     target = "speed" if given.form == "linear" else "slowdown"
-    learned = learn(rows, LearnerKind(learner, given.form, target), strength=1e-2)
+    learned = fit_learner(rows, LearnerKind(learner, given.form, target), strength=1e-2)
+    counts = RunCounts.of(traced_runs(traces))
     for samples in (5_000, given.periods):
         pair = draw_programs(12, 1, seconds=samples * 1e-3)[10:]
         solos = []
@@ -47,7 +50,7 @@ def main() -> None:
             (history,) = simulate(Machine(), [Job(program, core)])
             trace = trace_of(history, 1e-3, run_id=program.name)
             solos.append(solo_counters(trace, counters))
-        model = FittedAlignment(SoloIndex(solos), {None: learned})
+        model = FittedAlignment(SoloIndex(solos), {None: learned}, counts)
         best = float("inf")
         for _ in range(5):
             began = time.process_time()

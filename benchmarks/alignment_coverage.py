@@ -56,9 +56,8 @@ def main() -> None:
 def one_seed(seed: int, given: argparse.Namespace) -> tuple[dict[str, list[float]], list[float]]:
     """({calibrated by: share covered by confidence}, margins of the bounds set by set)."""
     import jostle
-    from jostle.alignment import solo_run_ids
+    from jostle.alignment import solo_run_ids, traced_runs
     from jostle.evaluate import draw_programs, simulate_campaign
-    from jostle.models import traced_runs
     from jostle.runs import split_rows
 
     programs = draw_programs(
@@ -75,9 +74,10 @@ def one_seed(seed: int, given: argparse.Namespace) -> tuple[dict[str, list[float
     unit = np.unique(test.units("together"), return_inverse=True)[1].reshape(-1)
     covered: dict[str, list[float]] = {}
     margin: list[float] = []
+    data = jostle.Data(runs.take(kept), traces=traces)
     for by in ("together", "row"):
-        method = jostle.Alignment(traces, learner="ridge", counters=COUNTERS, strength=1e-2)
-        model = jostle.fit(runs.take(kept), method, seed=seed, calibrate_by=by)
+        method = jostle.Alignment(learner="ridge", counters=COUNTERS, strength=1e-2)
+        model = jostle.fit(data, method, seed=seed, calibrate_by=by)
         predicted = model.predict(test.colocations)
         covered[by] = []
         for confidence in CONFIDENCES:

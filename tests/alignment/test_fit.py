@@ -16,19 +16,22 @@ import jostle
 from jostle.alignment import (
     AlignedRows,
     Alignment,
+    FittedAlignment,
     SoloIndex,
     aligned_rows,
     select_counters,
     solo_run_ids,
+    traced_runs,
     traced_windows,
 )
 from jostle.alignment.learning._kinds import LEARNERS, LearnerKind
-from jostle.alignment.learning._learn import learn
+from jostle.alignment.learning._learn import fit_learner
 from jostle.alignment.learning._linear import LinearModel
 from jostle.alignment.solo._offered import offered_counters
 from jostle.cli import _app
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
-from jostle.models import Model, traced_runs
+from jostle.methods import Data, check, learn
+from jostle.models import Model
 from jostle.traces import Traces, write_traces
 from tests.alignment.conftest import a_trace
 
@@ -37,9 +40,13 @@ COUNTERS = ("instructions", "stall_cycles", "cache_accesses", "working_set_byte_
 
 @pytest.fixture(scope="module")
 def model(traces: Traces) -> Model:
-    runs = traced_runs(traces, solo_run_ids(traces))
-    method = Alignment(traces, learner="ridge", counters=COUNTERS)
-    return jostle.fit(runs, method, seed=0, calibrate_by="together")
+    return jostle.fit(traces, Alignment(learner="ridge", counters=COUNTERS), seed=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(model: Model) -> FittedAlignment:
+    assert isinstance(model.predictor, FittedAlignment)
+    return model.predictor
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +70,7 @@ def test_rows_are_what_truly_ran(traces: Traces, rows: AlignedRows) -> None:
 def test_numpy_answers_what_scikit_learn_fitted(rows: AlignedRows, learner: str) -> None:
     """By the features spelled out, without the shortcuts that answering takes."""
     few = rows.take(np.arange(0, len(rows), 9))
-    learned = learn(few, LearnerKind(learner, "interacting", "slowdown"), strength=1e-2)
+    learned = fit_learner(few, LearnerKind(learner, "interacting", "slowdown"), strength=1e-2)
     assert isinstance(learned, LinearModel)
     x = (learned.features.of(few.own, few.others) - learned.mean) / learned.spread
     raw = x @ learned.weights + learned.bias
@@ -77,7 +84,7 @@ def test_numpy_answers_what_scikit_learn_fitted(rows: AlignedRows, learner: str)
 
 def test_nothing_is_answered_that_was_never_seen(rows: AlignedRows) -> None:
     """A weighted sum goes on straight beyond what was learned from; its answers do not."""
-    learned = learn(rows, LearnerKind("ridge", "linear", "speed"), strength=1e-2)
+    learned = fit_learner(rows, LearnerKind("ridge", "linear", "speed"), strength=1e-2)
     slow = rows.slowdown
     found = learned.slowdown(1e3 * rows.own, 1e3 * rows.others)
     assert 0.5 <= found.min() <= found.max() <= 1.1 * slow.max()
@@ -87,7 +94,7 @@ def test_nothing_is_answered_that_was_never_seen(rows: AlignedRows) -> None:
 
 
 def test_beside_nothing_the_interacting_form_slows_nothing(rows: AlignedRows) -> None:
-    learned = learn(rows, LearnerKind("ridge", "interacting", "slowdown"), strength=1e-2)
+    learned = fit_learner(rows, LearnerKind("ridge", "interacting", "slowdown"), strength=1e-2)
     np.testing.assert_allclose(learned.slowdown(rows.own, 0 * rows.others), 1.0)
 
 
@@ -112,7 +119,7 @@ def test_learns_a_law_that_is_in_its_form() -> None:
         group,
         np.zeros(n),
     )
-    learned = learn(rows, LearnerKind("ridge", "interacting", "slowdown"), strength=1e-6)
+    learned = fit_learner(rows, LearnerKind("ridge", "interacting", "slowdown"), strength=1e-6)
     np.testing.assert_allclose(learned.slowdown(own, others), slow, rtol=5e-3)
 
 
@@ -140,13 +147,13 @@ def test_selection_goes_through_its_three_steps(traces: Traces) -> None:
     assert distances(rows.own[:, at])[0, 1] == pytest.approx(theirs)
 
 
-def test_better_than_no_interference_on_held_out_sets(traces: Traces, model: Model) -> None:
+def test_better_than_no_interference_on_held_out_sets(
+    traces: Traces, fitted: FittedAlignment
+) -> None:
     runs = traced_runs(traces, solo_run_ids(traces))
     runs = runs.take(runs.colocations.number_of_corunners > 0)
-    predicted = model.predict(runs.colocations)
-    solo = np.array(
-        [model.predictor._alone(*runs.colocations.row(i)[:2]) for i in range(len(runs))]
-    )
+    predicted = fitted.predict(runs.colocations)
+    solo = np.array([fitted._alone(*runs.colocations.row(i)[:2]) for i in range(len(runs))])
     error = np.abs(predicted / runs.runtime_seconds - 1).mean()
     assert error < 0.6 * np.abs(solo / runs.runtime_seconds - 1).mean()
 
@@ -187,19 +194,19 @@ def test_saved_model_answers_the_same_by_numpy_alone(model: Model, tmp_path: Pat
     assert run.stdout.split() == [repr(float(model.predict(asked)[0])), "False", "False", "False"]
 
 
-def test_further_workloads_from_their_traces_alone(traces: Traces, model: Model) -> None:
+def test_further_workloads_from_their_traces_alone(traces: Traces, fitted: FittedAlignment) -> None:
     solo = [t for t in traces if t.solo and t.workload == "program-04"]
     new = Traces.from_traces([replace(t, workload="new", run_id=f"new-{t.core}") for t in solo])
-    wider = model.predictor.with_solo(new)
+    wider = fitted.with_solo(new)
     asked = [
         jostle.Colocations.from_columns(
             workload=[w], platform=["simulated"], corunners=[["program-01"]]
         )
         for w in ("new", "program-04")
     ]
-    assert wider.predict(asked[0])[0] == model.predictor.predict(asked[1])[0]
+    assert wider.predict(asked[0])[0] == fitted.predict(asked[1])[0]
     with pytest.raises(UnknownName, match="new"):
-        model.predict(asked[0])
+        fitted.predict(asked[0])
     poor = Traces.from_traces(
         [
             replace(t, run_id="x", workload="x", counters={"instructions": t["instructions"]})
@@ -207,10 +214,10 @@ def test_further_workloads_from_their_traces_alone(traces: Traces, model: Model)
         ]
     )
     with pytest.raises(UnknownName, match="counter"):
-        model.predictor.with_solo(poor)
+        fitted.with_solo(poor)
 
 
-def test_settings_that_make_no_sense(traces: Traces) -> None:
+def test_settings_that_make_no_sense() -> None:
     wrongs: list[dict[str, Any]] = [
         {"learner": "forest"},
         {"learner": "ridge", "form": "network"},
@@ -225,16 +232,28 @@ def test_settings_that_make_no_sense(traces: Traces) -> None:
     ]
     for wrong in wrongs:
         with pytest.raises(UsageError):
-            Alignment(traces, **wrong)
+            Alignment(**wrong)
 
 
 def test_pairs_of_slots_learn_each_for_themselves(traces: Traces) -> None:
-    runs = traced_runs(traces, solo_run_ids(traces))
-    paper = Alignment.paper(traces, alignment="continuous", counters=COUNTERS, strength=1e-2)
-    fitted = paper.fit(runs, runs.take([]), seed=0)
+    paper = Alignment.paper(alignment="continuous", counters=COUNTERS, strength=1e-2)
+    fitted = learn(paper, traces)
     assert set(fitted.models) == {(0, 1), (1, 0)}
     with pytest.raises(UsageError, match="pooled"):
         fitted.window(["program-00", "program-01", "program-02"], "simulated")
+
+
+def test_obeys_the_contract_of_methods(traces: Traces) -> None:
+    method = Alignment(learner="ridge", counters=COUNTERS, strength=1e-2)
+    assert len(check(method, Data(traces=traces))) >= 16
+
+
+def test_runs_alone_are_inputs_even_where_they_are_given(traces: Traces) -> None:
+    runs, inputs = traced_runs(traces), solo_run_ids(traces)
+    prepared = Alignment().prepare(Data(runs, traces=traces))
+    assert prepared.inputs.sum() == len(inputs) > 0
+    own = Alignment().prepare(Data(traces=traces)).in_memory
+    assert not inputs & set(own.table.column("run_id").to_pylist())
 
 
 def test_windows_that_do_not_hold_together(traces: Traces) -> None:
@@ -244,7 +263,8 @@ def test_windows_that_do_not_hold_together(traces: Traces) -> None:
     runs = traced_runs(Traces.from_traces([a, b]))
 
     def fit(*kept: object) -> None:
-        Alignment(Traces.from_traces([*alone, *kept]), learner="ridge").fit(runs, runs.take([]))  # type: ignore[list-item]
+        data = Data(runs, traces=Traces.from_traces([*alone, *kept]))  # type: ignore[list-item]
+        learn(Alignment(learner="ridge"), data)
 
     fit(a, b)
     for windows, said in (
@@ -269,7 +289,7 @@ def test_windows_that_do_not_hold_together(traces: Traces) -> None:
 def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, output = str(tmp_path / "data"), str(tmp_path / "model")
     write_traces(data, traces)
-    said = ["fit", data, "-o", output, "--method", "alignment", "--learner", "ridge", "--json"]
+    said = ["fit", "alignment", data, "-o", output, "--learner", "ridge", "--json"]
     assert _app.run(said) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["runs"]["calibration"] > 0
@@ -278,6 +298,6 @@ def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert _app.run([*asked, "--traces", data]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["answers"]
     assert answer["bound_seconds"] > 0.5 * answer["runtime_seconds"] > 0
-    assert _app.run(["fit", data, "-o", output, "--method", "alignment", "--learner", "tree"]) == 2
+    assert _app.run(["fit", "alignment", data, "-o", output, "--learner", "tree"]) == 2
     assert _app.run(["predict", output, "-w", "nobody", "-b", "program-03"]) == 4
-    assert _app.run(["fit", str(tmp_path / "none"), "-o", output, "--method", "alignment"]) == 4
+    assert _app.run(["fit", "alignment", str(tmp_path / "none"), "-o", output]) == 4

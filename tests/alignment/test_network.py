@@ -10,7 +10,10 @@ from jostle.alignment import FittedAlignment, SoloIndex, roll
 from jostle.alignment.learning import _network
 from jostle.alignment.learning._learn import learned_from_arrays
 from jostle.alignment.learning._network import Network, TrainingOptions, train
+from jostle.methods import RunCounts
 from tests.alignment.conftest import a_solo
+
+NO_COUNTS = RunCounts((), (), *np.zeros((6, 0), np.int64))
 
 
 def drawn(n: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -82,7 +85,7 @@ def test_by_its_parts_a_pair_takes_as_long_as_by_its_rates() -> None:
         a_solo(np.repeat(np.exp(random.uniform(-2, 0, (9, 3))), 6, axis=0), name=name)
         for name in "ab"
     ]
-    model = FittedAlignment(SoloIndex(solos), {None: network})
+    model = FittedAlignment(SoloIndex(solos), {None: network}, NO_COUNTS)
     for loop in (None, [False, True]):
         parts = model.roll(solos, loop=loop).end_seconds
         plain = roll(solos, lambda _, own, others: network.slowdown(own, others), loop=loop)

@@ -2,8 +2,9 @@ from ._fitted import FittedAlignment as FittedAlignment
 from ._method import Alignment as Alignment
 from ._roll import Roll as Roll
 from ._roll import roll as roll
+from ._runs import traced_runs as traced_runs
 from .learning._kinds import LearnerKind as LearnerKind
-from .learning._learn import learn as learn
+from .learning._learn import fit_learner as fit_learner
 from .learning._learn import per_sample_error as per_sample_error
 from .learning._rows import AlignedRows as AlignedRows
 from .learning._select import CounterSelection as CounterSelection

@@ -4,34 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.alignment._fitted import FittedAlignment, SlotPair
 from jostle.alignment._settings import AUTO, AlignmentSettings
 from jostle.alignment.learning._kinds import CANDIDATES, LearnerKind
-from jostle.alignment.learning._learn import Learned, choose, learn
+from jostle.alignment.learning._learn import Learned, choose, fit_learner
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.learning._select import CUTS, CounterSelection, select_counters
 from jostle.alignment.learning._windows import aligned_rows, traced_windows
 from jostle.alignment.solo._index import UNSTEADY, SoloIndex, unsteady_workloads
 from jostle.alignment.solo._offered import offered_counters
 from jostle.errors import NotEnoughRuns
+from jostle.methods import Prepared, RunCounts
 from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from jostle.traces import Trace
+    from jostle.runs import Runs
+    from jostle.traces import Trace, Traces
 
 MOST_SLOTS = 8  # that are told apart as features
 
 
 def fit(
-    settings: AlignmentSettings, runs: Any, validation: Any, seed: int, progress: Progress | None
+    settings: AlignmentSettings,
+    traces: Traces,
+    prepared: Prepared,
+    seed: int,
+    progress: Progress | None,
 ) -> FittedAlignment:
     """See Alignment.fit."""
     report = progress or no_progress
-    traces = settings.traces
+    runs = prepared.in_memory
     quiet = settings.repeats == "quiet"
     offered, notes = offered_counters(traces, settings.counters)
     solos = SoloIndex.from_traces(traces, offered, settings.period_seconds, quiet=quiet)
@@ -62,8 +68,8 @@ def fit(
     tried: list[CounterSelection] = []
     choices = [offered]
     if settings.counters is None:
-        watched = traced_windows(traces, known.intersection(_ids(validation)))
-        held_out = {name: runs for name, runs in watched.items() if name not in windows}
+        watched = traced_windows(traces, known.intersection(_ids(prepared.validation)))
+        held_out = {name: watched[name] for name in watched if name not in windows}
         tried = _selections(settings, rows, rows_of(held_out) if held_out else None, seed)
         selection = min(tried, key=lambda one: float(np.nanmin(one.errors)))
         # A network may tell by itself what matters: it is also offered all that the finest cut keeps apart.
@@ -79,6 +85,7 @@ def fit(
     return FittedAlignment(
         SoloIndex([solo.narrowed(counters) for solo in solos.all]),
         models,
+        RunCounts.of(runs),
         slots,
         settings.alignment,
         settings.corunners,
@@ -119,7 +126,7 @@ def _by_slots(
     """({ordered slots, or None for all: learned}, slots that are told apart as features)."""
 
     def one(some: AlignedRows) -> Learned:
-        return learn(some, kind, strength=settings.strength, seed=seed)
+        return fit_learner(some, kind, strength=settings.strength, seed=seed)
 
     if settings.slots == "pair":
         pairs = np.unique(np.stack([rows.slot, rows.other], axis=1), axis=0).tolist()
@@ -129,5 +136,5 @@ def _by_slots(
     return {None: one(rows.with_slots(features))}, features
 
 
-def _ids(runs: Any) -> list[str]:
+def _ids(runs: Runs) -> list[str]:
     return runs.table.column("run_id").to_pylist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,13 @@ from jostle.alignment.learning._network import Network
 from jostle.alignment.learning._rows import AlignedRows, slot_columns
 from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._index import SoloIndex
+from jostle.bounds import Candidates
 from jostle.errors import BadData, UnknownName, UsageError
+from jostle.methods import FromCounts, RunCounts
 
 if TYPE_CHECKING:
     from jostle.alignment.learning._select import CounterSelection
+    from jostle.runs import Colocations
     from jostle.traces import Traces
 
 # The least log slowdown that the size of an error is taken to be proportional to.
@@ -26,16 +29,18 @@ SlotPair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class FittedAlignment:
+class FittedAlignment(FromCounts):
     """Predicts the run time of workloads side by side from their counters alone.
 
     solos: of every workload that it can answer for. models: the learned slowdown by ordered pair of
-    slots, or {None: one for all}. slots: those that are features of a pooled model. selection: how the
-    counters were chosen, None for a loaded model or counters that were given.
+    slots, or {None: one for all}. counts: of the runs learned from. slots: those that are features of a
+    pooled model. selection: how the counters were chosen, None for a loaded model or counters that were
+    given.
     """
 
     solos: SoloIndex
     models: dict[SlotPair | None, Learned]
+    counts: RunCounts
     slots: tuple[int, ...] = ()
     alignment: str = "section"
     corunners: str = "once"
@@ -67,7 +72,7 @@ class FittedAlignment:
         more = [s for s in new if (s.workload, s.platform, s.slot) not in have]
         return replace(self, solos=SoloIndex([*self.solos.all, *more]))
 
-    def predict(self, colocations: Any) -> np.ndarray:
+    def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds. Which slot a workload takes is not part of a co-location: where slots differ, the
         answer is the mean over the workload's taking each of them in turn.
 
@@ -81,14 +86,14 @@ class FittedAlignment:
             out[i] = np.mean(self._placements(workload, platform, corunners))
         return out
 
-    def candidates(self, colocations: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    def candidates(self, colocations: Colocations) -> Candidates:
         """Ways to bound: errors of the same size everywhere, or proportional to the predicted slowdown."""
         centre = np.log(self.predict(colocations))
         alone = np.array([self._alone(*colocations.row(i)[:2]) for i in range(len(colocations))])
         slow = np.maximum(np.abs(centre - np.log(alone)), FLOOR)
         names = ("same everywhere", "sqrt slowdown", "slowdown")
         scales = np.stack([np.ones_like(slow), np.sqrt(slow), slow])
-        return names, np.stack([centre] * 3), scales
+        return Candidates(names, np.stack([centre] * 3), scales)
 
     def window(
         self, workloads: Sequence[str], platform: str, *, loop: Sequence[bool] | None = None
@@ -187,7 +192,8 @@ class FittedAlignment:
             own, metadata = learned.to_arrays()
             arrays |= {f"model_{number}.{name}": value for name, value in own.items()}
             models.append({"slots": pair, **metadata})
-        return arrays, {
+        counted, metadata = self.counts.to_arrays()
+        return arrays | counted, metadata | {
             "counters": list(self.counters),
             "profiles": solos,
             "models": models,
@@ -199,7 +205,7 @@ class FittedAlignment:
 
     @classmethod
     def from_arrays(
-        cls, arrays: dict[str, np.ndarray], metadata: dict[str, Any]
+        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
     ) -> FittedAlignment:
         counters = tuple(metadata["counters"])
         solos = [
@@ -218,6 +224,7 @@ class FittedAlignment:
         return cls(
             SoloIndex(solos),
             models,
+            RunCounts.from_arrays(arrays, metadata),
             tuple(int(s) for s in metadata["slots"]),
             metadata["alignment"],
             metadata["corunners"],

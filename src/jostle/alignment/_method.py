@@ -1,24 +1,31 @@
-"""The method as a value."""
+"""The method: run time beside others, learned from counter traces."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from jostle.alignment._settings import AlignmentSettings
 
 if TYPE_CHECKING:
     from jostle.alignment._fitted import FittedAlignment
+    from jostle.methods import Data, Prepared
     from jostle.progress import Progress
     from jostle.traces import Traces
 
 
+@dataclass(frozen=True)
 class Alignment(AlignmentSettings):
     """Run time beside others from counter traces alone (Saeed et al., MLCAD 2021)."""
 
     name: ClassVar[str] = "alignment"
+    needs: ClassVar[frozenset[str]] = frozenset({"traces"})
 
     @classmethod
-    def paper(cls, traces: Traces, **changes: Any) -> Alignment:
+    def paper(cls, **changes: Any) -> Alignment:
         """The method as printed: its features, target, slot pairs, and the printed alignment."""
         options: dict[str, Any] = {
             "learner": "ridge",
@@ -27,14 +34,45 @@ class Alignment(AlignmentSettings):
             "slots": "pair",
             "alignment": "printed",
         }
-        return cls(traces, **(options | changes))
+        return cls(**(options | changes))
+
+    def prepare(self, data: Data) -> Prepared:
+        """The runs traced beside others, or the runs that were given. Runs alone are inputs: their traces
+        become solo counters.
+
+        Raises NotEnoughRuns where none was traced beside others.
+        """
+        from jostle.alignment._runs import traced_runs
+        from jostle.alignment.solo._index import solo_run_ids
+        from jostle.methods import Prepared
+
+        traces = self._traces(data)
+        inputs = solo_run_ids(traces)
+        runs = data.runs_in_memory if data.has_given_runs else traced_runs(traces, inputs)
+        is_input = np.array([name in inputs for name in runs.table.column("run_id").to_pylist()])
+        return Prepared.of(data, runs, inputs=is_input, calibrate_by="together")
 
     def fit(
-        self, runs: Any, validation: Any, *, seed: int = 0, progress: Progress | None = None
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> FittedAlignment:
-        """Learn from the windows of `runs` (jostle.Runs with the run_ids of the traces). `validation`
-        chooses the counters. Raises NotEnoughRuns, and MissingExtra where scikit-learn is not
-        installed."""
+        """Learn from the windows of the runs; validation chooses the counters.
+
+        Raises NotEnoughRuns, BadData, and MissingExtra where scikit-learn is not installed.
+        """
         from jostle.alignment._fit import fit
 
-        return fit(self, runs, validation, seed, progress)
+        return fit(self, self._traces(prepared.data), prepared, seed, progress)
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
+    ) -> FittedAlignment:
+        """The inverse of to_arrays."""
+        from jostle.alignment._fitted import FittedAlignment
+
+        return FittedAlignment.from_arrays(arrays, document)
+
+    def _traces(self, data: Data) -> Traces:
+        from jostle.traces import all_without_waiting
+
+        return all_without_waiting(data.traces) if self.own_cores else data.traces

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from jostle._options import options_of
 from jostle.alignment.learning._kinds import LearnerKind
@@ -14,9 +14,8 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class AlignmentSettings:
-    """What to learn from, and in which way."""
+    """The fields of Alignment, without what it does."""
 
-    traces: Annotated[Any, "Of every workload alone, and of windows to learn from."]
     learner: Annotated[
         Literal["auto", "ridge", "lasso", "elastic_net", "linear_svr", "network"],
         "What learns; auto takes ridge or the network, whichever errs less on workloads left out.",
@@ -59,6 +58,9 @@ class AlignmentSettings:
         Literal["quiet", "all"],
         "Of what was traced several times, the quiet stretches, or all windows and the first solo run.",
     ] = "quiet"
+    own_cores: Annotated[
+        bool, "Every member had a core of its own: what it waited for its core is left out."
+    ] = False
 
     def __post_init__(self) -> None:
         for option in options_of(AlignmentSettings):
@@ -84,8 +86,3 @@ class AlignmentSettings:
         form = usual_form if self.form == AUTO else self.form
         usual_target = "speed" if form == "linear" else "slowdown"
         return LearnerKind(name, form, usual_target if self.target == AUTO else self.target)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What a saved model says about how it was made: all but the traces."""
-        return {name: value for name, value in vars(self).items() if name != "traces"}

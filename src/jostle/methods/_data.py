@@ -20,6 +20,7 @@ class Data:
 
     What is given is taken as it is; what is not is read from the folder, the first time that it is asked
     for. features: (of the workloads, of the platforms), tables keyed by `workload` and `platform`.
+    has_given_runs: whether a caller chose the runs, so that nothing else is to be learned from.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Data:
     ) -> None:
         self.path = None if path is None else Path(path)
         self._runs, self._traces, self._profiles = runs, traces, profiles
+        self.has_given_runs = runs is not None
 
     @classmethod
     def of(cls, source: Any) -> Data:

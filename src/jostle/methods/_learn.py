@@ -23,10 +23,6 @@ def learn(
 
     data: as Data.of takes it. validation: further runs, for the method's own choices.
     """
-    if not hasattr(method, "prepare"):  # not converted yet
-        runs = Data.of(data).runs_in_memory
-        held = runs.take([]) if validation is None else validation
-        return method.fit(runs, held, seed=seed, progress=progress)
     prepared = method.prepare(Data.of(data))
     if validation is not None:
         prepared = prepared.with_validation(validation.ok())

@@ -1,4 +1,3 @@
 from ._fit import fit as fit
 from ._model import Model as Model
 from ._model import load as load
-from ._traced import traced_runs as traced_runs

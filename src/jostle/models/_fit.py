@@ -51,11 +51,6 @@ def fit(
     every method can.
     The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
     """
-    settings = dict(getattr(method, "settings", vars(method)))
-    if not hasattr(method, "prepare"):
-        from jostle.models._unconverted import Unconverted
-
-        method = Unconverted(method)  # type: ignore[assignment]
     prepared = method.prepare(Data.of(data))
     by = calibrate_by or prepared.calibrate_by
     if by not in UNITS:
@@ -84,7 +79,7 @@ def fit(
         fitted = method.fit(_joined(method, learn, prior.ok()), seed=seed, progress=progress)
     metadata = {
         "method": method.name,
-        "settings": settings,
+        "settings": dict(vars(method)),
         "seed": seed,
         "calibrated_by": by,
         "runs": {

@@ -73,15 +73,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     except BadData as error:
         raise type(error)(error.what, where=error.where, fix=AGAIN) from None
     try:
-        from jostle.models._unconverted import HOMES, restore
-
-        if document["method"] in HOMES:
-            predictor = restore(
-                document["method"], _under("predictor.", tensors), document["predictor"]
-            )
-        else:
-            method = method_named(document["method"])
-            predictor = method.restore(_under("predictor.", tensors), document["predictor"])
+        method = method_named(document["method"])
+        predictor = method.restore(_under("predictor.", tensors), document["predictor"])
         calibration = Calibration.from_arrays(_under("bounds.", tensors), document["bounds"])
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableFile(f"not a readable model: {error}", where=str(path), fix=AGAIN) from None

@@ -47,7 +47,7 @@ def learned_from_arrays(arrays: dict[str, np.ndarray], metadata: dict[str, Any])
     return kind.from_arrays(arrays, metadata)
 
 
-def learn(
+def fit_learner(
     rows: AlignedRows,
     kind: LearnerKind,
     *,
@@ -112,7 +112,7 @@ def choose(
             left_out_error(
                 rows.thinned(most).with_counters(counters),
                 seed,
-                lambda some, kind=kind, s=middle: learn(some, kind, strength=s, seed=seed),
+                lambda some, kind=kind, s=middle: fit_learner(some, kind, strength=s, seed=seed),
             )
         )
     return offers[int(np.argmin(errors))]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jostle.alignment.learning._kinds import LearnerKind
-from jostle.alignment.learning._learn import folds_of, learn, per_sample_error
+from jostle.alignment.learning._learn import fit_learner, folds_of, per_sample_error
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._tracks import INSTRUCTIONS
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
@@ -101,7 +101,7 @@ def select_counters(
         total = 0.0
         for train, test in checks:
             some = train.with_counters(counters)
-            learned = learn(some, kind, strength=1e-2, seed=seed, rounds=0)
+            learned = fit_learner(some, kind, strength=1e-2, seed=seed, rounds=0)
             total += per_sample_error(learned, test.with_counters(counters))
         return total / len(checks)
 

@@ -88,13 +88,13 @@ def evaluate_alignment(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> AlignmentEvaluation:
-    """method: as Alignment(traces, …). held: workloads per fold. folds: how many at most. compare: also
+    """held: workloads per fold. folds: how many at most. compare: also
     the four alignments under one learner, and the paper's learners. Raises NotEnoughRuns where a fold has no
     window to test or to learn from."""
     from jostle.alignment import Alignment as Method
     from jostle.alignment import sampling_period, solo_runs, traced_windows
 
-    method = method or Method(traces)
+    method = method or Method()
     windows = traced_windows(traces)
     names = sorted({run.workload for runs in windows.values() for run in runs})
     held_out = workload_folds(names, held, folds, seed)
@@ -132,8 +132,8 @@ def _fits(
     step: Callable[[], None],
 ) -> dict[str, FittedAlignment]:
     """The method as it is, and with each alignment under the same learner."""
-    from jostle.methods import learn
-    from jostle.models import traced_runs
+    from jostle.alignment import traced_runs
+    from jostle.methods import Data, learn
     from jostle.runs import split_rows
 
     ids = {run.run_id for runs in _windows(fold.train).values() for run in runs}
@@ -141,11 +141,12 @@ def _fits(
     learned, validation = (
         runs.take(rows) for rows in split_rows(runs, (0.8, 0.2), seed, "together")
     )
-    fits = {"": learn(method, learned, validation=validation, seed=seed)}
+    data = Data(learned, traces=traces)
+    fits = {"": learn(method, data, validation=validation, seed=seed)}
     step()
     for alignment in COMPARED if compare else ():
         other = replace(method, alignment=alignment, counters=fits[""].counters, **COMPARED_KIND)
-        fits[f"{alignment}_"] = learn(other, learned, validation=validation, seed=seed)
+        fits[f"{alignment}_"] = learn(other, data, validation=validation, seed=seed)
         step()
     return fits
 

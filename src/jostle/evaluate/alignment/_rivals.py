@@ -51,7 +51,7 @@ def errors_of_learners(
     train: AlignedRows, test: AlignedRows, seed: int
 ) -> dict[str, dict[int, float]]:
     """{learner: {slot: error per sample}}, the paper's features and target, slot by slot."""
-    from jostle.alignment import LearnerKind, learn, per_sample_error
+    from jostle.alignment import LearnerKind, fit_learner, per_sample_error
 
     found: dict[str, dict[int, float]] = {}
     for slot in np.unique(test.slot).tolist():
@@ -61,6 +61,6 @@ def errors_of_learners(
             continue
         for learner in LINEAR_LEARNERS:
             kind = LearnerKind(learner, "linear", "instructions")
-            learned = learn(mine, kind, seed=seed, rounds=0)
+            learned = fit_learner(mine, kind, seed=seed, rounds=0)
             found.setdefault(learner, {})[slot] = per_sample_error(learned, theirs)
     return found

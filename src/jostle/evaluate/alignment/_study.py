@@ -71,7 +71,7 @@ class AlignmentStudy:
         if (self.on == "campaign") != (self.data is not None):
             raise UsageError("a campaign and its data go together", fix="Give both or neither.")
         traces = self._simulated() if self.data is None else self._recorded(self.data)
-        method = Alignment(traces, learner=self.learner, corunners=self.corunners)
+        method = Alignment(learner=self.learner, corunners=self.corunners)
         found = evaluate_alignment(
             traces,
             method,
@@ -88,7 +88,7 @@ class AlignmentStudy:
             self,
             self._data(),
             self.seed,
-            settings=method.settings,
+            settings=vars(method),
             metrics=found.metrics,
             folds=[list(fold) for fold in found.folds],
             unsteady=list(found.unsteady),

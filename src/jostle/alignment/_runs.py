@@ -1,26 +1,23 @@
-"""Runs of a dataset of traces, for methods that learn from both."""
+"""Traced runs as runs, with the run_ids and windows of their traces."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from jostle.errors import NotEnoughRuns
+from jostle.runs import Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from jostle.runs import Runs
     from jostle.traces import Traces
 
 
 def traced_runs(traces: Traces, leave_out: Collection[str] = ()) -> Runs:
-    """The traced runs that ended, with their run_ids and windows; without those of the run_ids left out.
+    """The traced runs that ended, without those of the run_ids left out.
 
     Raises NotEnoughRuns where none is left.
     """
-    from jostle.runs import Runs
-
     rows = [
         row
         for row in traces.traced.to_pylist()
