@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from jostle._files import leftovers, sync_folder, write_whole
 from jostle.errors import BadData, NotPermitted, UnreadableFile
 
 _BLANK = "0" * 64  # stands where the checksum will, while it is taken
@@ -38,6 +37,9 @@ def write_document(
 ) -> None:
     """Raises NotPermitted or UnreadableFile where the disk does not take it."""
     from safetensors.numpy import save as to_bytes
+
+    # These bring Arrow, which reading does without.
+    from jostle._files import leftovers, sync_folder, write_whole
 
     folder = Path(path)
     content = to_bytes(dict(arrays))
