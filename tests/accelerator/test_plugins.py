@@ -99,12 +99,12 @@ def ask(environment: dict[str, str], *command: str) -> subprocess.CompletedProce
 def test_models_of_an_installed_package(environment: dict[str, str]) -> None:
     done = ask(environment, "-c", ASK)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["kernels"] == ["concurrent", "sequential", "thrice", "time-sliced"]
-    assert said["transfers"] == ["pcie", "twice"]
+    printed = json.loads(done.stdout)
+    assert printed["kernels"] == ["concurrent", "sequential", "thrice", "time-sliced"]
+    assert printed["transfers"] == ["pcie", "twice"]
     # Transfers of 2 s in turn, then kernels of 3 s: the second waits for both.
-    assert said["ends"] == [[2, 5], [4, 8]]
-    assert said["engine"] == "reference"
+    assert printed["ends"] == [[2, 5], [4, 8]]
+    assert printed["engine"] == "reference"
 
 
 def test_the_command_takes_them_by_name(environment: dict[str, str], tmp_path: Path) -> None:

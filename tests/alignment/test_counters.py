@@ -68,7 +68,7 @@ def test_after_its_end_a_run_begins_anew() -> None:
 def test_odd_traces_are_named() -> None:
     good = a_trace([4.0, 4.0, 4.0], misses=[1.0, 2.0, 3.0])
     nan = np.nan
-    for trace, said in (
+    for trace, message in (
         (replace(good, corunners=("x",)), "beside others"),
         (replace(good, runtime_seconds=nan), "had not ended"),
         (replace(good, runtime_seconds=0.2), "stops early"),
@@ -85,7 +85,7 @@ def test_odd_traces_are_named() -> None:
         if False
         else (replace(good, counters={"instructions": np.array([4.0, 4.0, 1e30])}), "wrapped"),
     ):
-        with pytest.raises(BadData, match=said):
+        with pytest.raises(BadData, match=message):
             solo_counters(trace, [n for n in trace.counters if n != "instructions"])
     with pytest.raises(UnknownName, match="mises"):
         solo_counters(good, ["mises"])

@@ -97,13 +97,13 @@ def test_idle_stretches_stay() -> None:
 def test_runs_that_are_no_repeats_are_named() -> None:
     run = disturbed([])
     other = replace(run, run_id="o", counters={n: 1.1 * v for n, v in run.counters.items()})
-    for runs, error, said in (
+    for runs, error, message in (
         ([], UsageError, "at least one"),
         ([run, other], BadData, "instructions"),
         ([run, replace(run, corunners=("x",))], BadData, "beside others"),
         ([run, replace(run, runtime_seconds=np.nan)], BadData, "had not ended"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             solo_counters(runs)
 
 

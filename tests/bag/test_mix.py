@@ -87,7 +87,7 @@ def test_counts_become_the_mix_of_a_bag() -> None:
     fitted = learn(Bag(learner="tree"), runs)
     own = dict(zip(fitted.described.columns, fitted.described.groups, strict=True))
     assert own["mix_integer_ratio"] == own["mix_memory_read_ratio"] == "mix"
-    assert not any(name.startswith(("opcode_", "module_")) for name in own)  # said already
+    assert not any(name.startswith(("opcode_", "module_")) for name in own)  # in the shares already
     assert own["kernel=a"] == "other"
     at = fitted.described.columns.index("mix_integer_ratio")
     assert fitted.described.numbers[:, at].tolist() == pytest.approx([0.1, 0.2, 0.3])

@@ -150,8 +150,8 @@ def test_a_staged_bound_never_falls(seed: int, confidences: list[float]) -> None
     spread = {"a": 0.05, "b": 0.3}
     runs = make_runs(seed, {0: 250, 1: 210}, spread)
     found = Calibration.fit(Staged(), runs.take([]), runs)
-    arrays, said = found.to_arrays()
-    again = Calibration.from_arrays(arrays, said)
+    arrays, metadata = found.to_arrays()
+    again = Calibration.from_arrays(arrays, metadata)
     test = make_runs(seed + 1, {0: 20, 1: 20}, spread).colocations
     before = np.zeros(len(test))
     for confidence in sorted([*confidences, 0.9, 0.9001, 0.97, 0.9701]):

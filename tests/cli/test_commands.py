@@ -36,10 +36,10 @@ def answer(model: Path, *more: str) -> list[str]:
 
 def test_predict_says_how_long_and_at_most(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(answer(model, "-b", "w02", "-c", "0.9")) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("w01 on p2 beside w02: ")
-    assert "with confidence 0.9" in said
-    assert "guaranteed" in said
+    printed = capsys.readouterr().out
+    assert printed.startswith("w01 on p2 beside w02: ")
+    assert "with confidence 0.9" in printed
+    assert "guaranteed" in printed
 
 
 def test_predict_json_matches_the_library(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +68,7 @@ def test_no_valid_bound_is_null_and_ends_with_3(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["predict", "{model}", "-w", "w0l", "-p", "p2"], 4, "Did you mean"),
         (["predict", "{model}", "-w", "w01"], 2, "say --platform"),
@@ -86,7 +86,7 @@ def test_no_valid_bound_is_null_and_ends_with_3(
 def test_errors_are_sentences_with_exit_codes(
     arguments: list[str],
     code: int,
-    said: str,
+    message: str,
     model: Path,
     dataset: Path,
     capsys: pytest.CaptureFixture[str],
@@ -94,7 +94,7 @@ def test_errors_are_sentences_with_exit_codes(
     filled = [a.format(model=model, dataset=dataset) for a in arguments]
     assert run(filled) == code
     out, err = capsys.readouterr()
-    assert said in err
+    assert message in err
     assert out == ""
     assert run([*filled, "--json"]) == code
     document = json.loads(capsys.readouterr().out)

@@ -23,7 +23,7 @@ def test_the_tour_measures_learns_and_checks(
 ) -> None:
     folder = tmp_path / "jostle-tour"
     assert run(["tour", "-o", str(folder), *SHORT]) == 0
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for part in (
         "predicted",
         "bound 90%",
@@ -33,7 +33,7 @@ def test_the_tour_measures_learns_and_checks(
         "runs with a 90% bound",
         "Next:",
     ):
-        assert part in said
+        assert part in printed
     runs = jostle.read_runs(folder / "dataset")
     assert set(runs.colocations.workload_names) == {"matmul-s", "stream-s", "sha256-s"}
     assert (runs.ok().runtime_seconds > 0).all()

@@ -36,11 +36,11 @@ def test_the_sample_holds_what_it_promises() -> None:
 def test_the_sample_is_small_and_describes_itself() -> None:
     folder = Path(datasets.__file__).parent / "sample"
     assert sum(file.stat().st_size for file in folder.rglob("*.parquet")) < 2_000_000
-    said, runs = sample_description(), sample()
+    description, runs = sample_description(), sample()
     found = summarise(runs)
-    assert said["schema"] == "sample/v1"
-    assert said["runs"]["runs"] == found.runs
-    assert said["runs"]["repeatability_median_ratio"] == found.repeatability_median_ratio
+    assert description["schema"] == "sample/v1"
+    assert description["runs"]["runs"] == found.runs
+    assert description["runs"]["repeatability_median_ratio"] == found.repeatability_median_ratio
     assert found.repeatability_median_ratio is not None
 
 

@@ -135,8 +135,8 @@ def test_the_bubble_model_finds_pressures() -> None:
     slow = 1 + level[i] + sensitivity[i] * press[j]
     test = np.arange(len(i)) % 7 == 0
     model = fit_bubble(i[~test], np.eye(n)[j[~test]], slow[~test])
-    said = model.slowdown(i[test], np.eye(n)[j[test]])
-    assert np.abs(said / slow[test] - 1).mean() < 0.03
+    predicted = model.slowdown(i[test], np.eye(n)[j[test]])
+    assert np.abs(predicted / slow[test] - 1).mean() < 0.03
     # Two co-runners press as the sum of both.
     both = np.eye(n)[1] + np.eye(n)[2]
     one, other, two = (model.slowdown(np.array([0]), row[None]) for row in (*np.eye(n)[1:3], both))
@@ -216,7 +216,7 @@ def test_the_study_of_pairs_against_what_happens() -> None:
     np.testing.assert_allclose(study.reached, 2.4 / 2)
 
 
-def test_made_up_applications_last_as_long_as_said() -> None:
+def test_made_up_applications_last_as_long_as_stated() -> None:
     for name, seconds in (("asr", 0.042), ("pf-ex", 0.02)):
         assert made_up(name).solo_seconds == pytest.approx(seconds, rel=0.05)
 

@@ -1,4 +1,4 @@
-"""Repeats make one run time, and how well it is known is said."""
+"""Repeats make one run time, and how well it is known is reported."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_repeats_of_a_window_are_one_measurement() -> None:
 def test_how_well_it_is_known() -> None:
     quiet = member_of([a_run("a", n, [1.0] * 3) for n in range(4)], 0, 1e-3)
     loud = member_of([a_run("b", n, [1.0 + n] * 3) for n in range(5)], 0, 1e-3)
-    said = noise_metrics([quiet], "solo_")
-    assert said["solo_noise_floor_mean_ratio"] == pytest.approx(0)
-    assert said["solo_single_run_difference_mean_ratio"] == pytest.approx(0)
+    metrics = noise_metrics([quiet], "solo_")
+    assert metrics["solo_noise_floor_mean_ratio"] == pytest.approx(0)
+    assert metrics["solo_single_run_difference_mean_ratio"] == pytest.approx(0)
     # Halves: repeats 0, 2, 4 and 1, 3, whose quickest take 1 and 2 times as long.
     assert noise_metrics([loud])["noise_floor_max_ratio"] == pytest.approx(
         0.1 * 3 / loud.seconds / 2, rel=0.1

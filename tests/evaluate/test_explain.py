@@ -133,9 +133,9 @@ def test_command_as_json(
 
 def test_command_for_people(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", saved, "-w", "w00", "-p", "p1", "-b", "w02", "-c", "0.9") == 0
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for phrase in ("w00 on p1 beside w02", "through type 1", "nearest", "pool '1 co-runner'"):
-        assert phrase in said
+        assert phrase in printed
 
 
 def test_command_errors(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -141,7 +141,7 @@ def test_a_corunner_more_is_never_faster(form: str, world: Runs) -> None:
         rows = Colocations.from_columns(
             workload=["w03"] * 5, platform=["p2"] * 5, corunners=[beside[:k] for k in range(5)]
         )
-        # Company as such may speed up; beside one, another never does.
+        # The co-run effect may be a speed-up; beside one, another never speeds up.
         assert (np.diff(model.predict(rows)[1:]) >= 0).all()
 
 
@@ -178,8 +178,8 @@ def test_unknown_names_are_named(fitted: FittedFactorization) -> None:
             "unknown co-runner 'w99'",
         ),
     ]
-    for columns, said in cases:
-        with pytest.raises(UnknownName, match=said):
+    for columns, message in cases:
+        with pytest.raises(UnknownName, match=message):
             fitted.predict(Colocations.from_columns(**columns))
     assert len(fitted.predict(Colocations.from_columns(workload=[], platform=[]))) == 0
 

@@ -153,7 +153,7 @@ def test_one_process_at_a_time_measures_a_campaign(tmp_path: Path) -> None:
         dataset.journal(tmp_path)
 
 
-def test_rows_are_judged_once_more_before_they_become_a_file(tmp_path: Path) -> None:
+def test_rows_are_assessed_once_more_before_they_become_a_file(tmp_path: Path) -> None:
     written: list[dict] = []
 
     def assess(rows: list[dict]) -> list[dict]:

@@ -42,7 +42,7 @@ def test_even_beats_are_their_own_answer() -> None:
 
 def test_preempted_beats_do_not_count_on_a_core_of_its_own() -> None:
     lengths = np.full(400, 1.0)
-    lengths[::5] = 5.0  # every fifth beat waited for a stranger
+    lengths[::5] = 5.0  # every fifth beat waited for another process
     found = answer(lengths, cpu_seconds=0.15)
     assert found is not None
     assert found.beat_seconds == pytest.approx(1e-3)
@@ -71,7 +71,7 @@ def test_long_beats_are_answered_by_wall_time_while_nobody_disturbs() -> None:
     assert (found.method, found.beat_seconds) == ("wall", pytest.approx(40e-3))
 
 
-def test_long_beats_are_answered_by_cpu_time_when_strangers_held_the_core() -> None:
+def test_long_beats_are_answered_by_cpu_time_when_other_processes_held_the_core() -> None:
     found = answer(np.full(20, 40.0), cpu_seconds=0.20)
     assert found is not None
     assert (found.method, found.beat_seconds) == ("cpu", pytest.approx(32e-3))

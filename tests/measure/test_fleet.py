@@ -110,7 +110,7 @@ class Watched:
     """A fleet campaign in a thread, with what it says of its progress."""
 
     def __init__(self, cluster: Cluster, dataset: Path, **options: Any) -> None:
-        self.said: list[Any] = []
+        self.heard: list[Any] = []
         self.summary: Any = None
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, args=(cluster, dataset, options))
@@ -124,13 +124,13 @@ class Watched:
                 {**SETTINGS, "sets": options.pop("sets")},
                 MeasureOptions(tolerance=Tolerance.anything(), timeout_seconds=2),
                 fleet=FleetOptions(**options),
-                progress=self.said.append,
+                progress=self.heard.append,
             )
         except BaseException as error:
             self.error = error
 
     def has_begun(self, windows: int) -> Callable[[], bool]:
-        return lambda: len(self.said) >= windows or self.error is not None
+        return lambda: len(self.heard) >= windows or self.error is not None
 
     def result(self) -> Any:
         self._thread.join(240)
@@ -237,7 +237,7 @@ def test_hosts_are_cut_off_and_die_and_no_run_is_lost(
         subprocess.run(words, check=True)
 
     link("down")
-    begun = len(watched.said)
+    begun = len(watched.heard)
     wait_for(watched.has_begun(begun + 10), 90)
     link("up")
     # Only the host that was cut off is left to do the rest.

@@ -85,18 +85,18 @@ def test_a_command_is_measured_with_its_own_cpu_time(tmp_path: Path, anything) -
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         ("import sys; sys.exit('no luck today')", "it ended with exit code 1: no luck today"),
         ("import os; os.kill(os.getpid(), 11)", "it ended with signal SIGSEGV"),
     ],
 )
-def test_a_command_that_fails_says_why(tmp_path: Path, anything, code: str, said: str) -> None:
+def test_a_command_that_fails_says_why(tmp_path: Path, anything, code: str, message: str) -> None:
     bad = command_workload([PYTHON, "-S", "-c", code], "bad")
     campaign = Campaign(workloads=[bad], solo_repeats=1, sets=0, device="here")
     assert campaign.engine_names == ("native",)
     assert measure(campaign, tmp_path, MeasureOptions(tolerance=anything)).failed == 1
-    assert rows(tmp_path)[0]["reason"] == said
+    assert rows(tmp_path)[0]["reason"] == message
 
 
 def test_a_command_that_hangs_is_killed_with_its_slot(tmp_path: Path, anything) -> None:
@@ -305,7 +305,7 @@ def test_the_check_says_what_disturbs() -> None:
         burner.wait()
     assert not busy.quiet
     assert busy.foreign_load_ratio[0] > 0.5
-    assert any("python" in said for said in busy.disturbances)
+    assert any("python" in message for message in busy.disturbances)
     json.dumps(busy.to_json())
 
 

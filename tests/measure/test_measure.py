@@ -188,11 +188,11 @@ def test_killed_in_the_middle_it_resumes_without_loss_or_double(
     process = started(tmp_path)
     process.kill()
     rest = process.communicate()[0].split()
-    said = int(rest[-1]) if rest else 12
+    reported = int(rest[-1]) if rest else 12
     campaign = quick(sets=60)
     summary = measure(campaign, tmp_path, MeasureOptions(tolerance=anything))
     # The window in flight is lost and nothing else.
-    assert summary.already in (said, said + 1)
+    assert summary.already in (reported, reported + 1)
     assert summary.finished
     found = rows(tmp_path)
     assert len({row["run_id"] for row in found}) == len(found)
@@ -233,18 +233,18 @@ def test_the_command_measures_and_says_so_in_json(tmp_path: Path, command) -> No
     options = ["-w", "sort-s", "-e", "speed", "--solo", 1, "--sets", 1, "--window", 0.03]
     done = command("-o", tmp_path, *options, "--accept-all", "--device", "here", "--json")
     assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout)
-    assert said["schema"] == "measure/v1"
-    assert (said["planned"], said["ok"], said["finished"]) == (2, 2, True)
-    assert said["platforms"] == ["wasmtime-speed:here"]
+    printed = json.loads(done.stdout)
+    assert printed["schema"] == "measure/v1"
+    assert (printed["planned"], printed["ok"], printed["finished"]) == (2, 2, True)
+    assert printed["platforms"] == ["wasmtime-speed:here"]
     again = command("-o", tmp_path, *options, "--accept-all", "--device", "here")
     assert "2 of 2 windows" in again.stdout
 
 
 def test_the_command_lists_its_plan(tmp_path: Path, command) -> None:
     options = ["-w", "sort-*", "-e", "speed", "--sets", 3, "--solo", 1, "--device", "here"]
-    said = json.loads(command("-o", tmp_path / "none", *options, "--list", "--json").stdout)
-    assert said["schema"] == "measure-plan/v1"
-    assert len(said["windows"]) == 6
+    printed = json.loads(command("-o", tmp_path / "none", *options, "--list", "--json").stdout)
+    assert printed["schema"] == "measure-plan/v1"
+    assert len(printed["windows"]) == 6
     assert len(command("-o", tmp_path / "none", *options, "--list").stdout.splitlines()) == 6
     assert not (tmp_path / "none").exists()

@@ -225,7 +225,7 @@ def test_shipped_workloads_agree_with_fuel(workload: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("(memory 1 1 shared) (func (drop (i32.atomic.load (i32.const 0))))", "atomic"),
         ("(type $s (struct (field i32))) (func (drop (struct.new $s (i32.const 1))))", "garbage"),
@@ -233,9 +233,9 @@ def test_shipped_workloads_agree_with_fuel(workload: Any) -> None:
         ("(type $f (func)) (func (local (ref null $f)))", "typed references"),
     ],
 )
-def test_what_is_not_covered_is_refused_by_name(text: str, said: str) -> None:
+def test_what_is_not_covered_is_refused_by_name(text: str, message: str) -> None:
     module = bytes(wasmtime.wat2wasm(f"(module {text})"))
-    with pytest.raises(BadData, match=said):
+    with pytest.raises(BadData, match=message):
         rewrite(module)
 
 

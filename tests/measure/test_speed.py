@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jostle.measure import MeasureOptions, Tolerance, measure
-from jostle.measure.campaign import _slot_pool as bench_module
+from jostle.measure.campaign import _slot_pool as pool_module
 from jostle.measure.window._speed import CoreSpeed
 from jostle.runs import Dataset
 
@@ -50,7 +50,7 @@ class SlowAtFirst(CoreSpeed):
 def test_windows_from_a_slow_beginning_are_repeated(
     tmp_path: Path, quick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench_module, "CoreSpeed", SlowAtFirst)
+    monkeypatch.setattr(pool_module, "CoreSpeed", SlowAtFirst)
     infinite = float("inf")
     tolerance = Tolerance(infinite, infinite, infinite, 0.0, 1.25)
     campaign = quick(solo_repeats=2, sets=6, engines=["speed"])

@@ -1,4 +1,4 @@
-"""A traced window that was disturbed is recorded again, and that is said."""
+"""A traced window that was disturbed is recorded again, and that is reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Fast(CoreSpeed):
             self.learn(core, [100] * 20)
 
 
-def judged(
+def assessed(
     watch: Watch, *, before: int = 100, after: int = 100, ran=1.0, cpu: float | None = 1.0
 ) -> Assessment:
     cpu_seconds = None if cpu is None else np.array([cpu])
@@ -41,16 +41,16 @@ def judged(
 def test_slow_cores_and_foreign_load_disturb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jostle.measure.tracing._watch.CoreSpeed", Fast)
     watch = Watch(None, (0,), Tolerance())  # type: ignore[arg-type]
-    assert judged(watch).reason is None
+    assert assessed(watch).reason is None
     # One quiet end is not enough here.
     for moments in ({"before": 170}, {"after": 170}):
-        found = judged(watch, **moments)
+        found = assessed(watch, **moments)
         assert found.slowdown_ratio == pytest.approx(1.7)
         assert "slower than usual" in (found.reason or "")
-    busy = judged(watch, cpu=0.5)
+    busy = assessed(watch, cpu=0.5)
     assert busy.foreign_load_ratio == pytest.approx(0.5)
     assert "foreign load" in (busy.reason or "")
-    assert judged(watch, cpu=None).foreign_load_ratio is None
+    assert assessed(watch, cpu=None).foreign_load_ratio is None
 
 
 class Disturbed(Watch):

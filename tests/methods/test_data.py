@@ -30,7 +30,7 @@ def test_a_folder_is_read_when_asked(runs: Runs, tmp_path: Path) -> None:
     assert np.array_equal(fitted.predict(runs.colocations), same.predict(runs.colocations))
 
 
-def test_what_is_no_data_is_said() -> None:
+def test_what_is_no_data_is_refused() -> None:
     with pytest.raises(UsageError, match="data cannot be a int"):
         Data.of(3)
     with pytest.raises(NotEnoughRuns, match="no traces in the data"):

@@ -57,10 +57,10 @@ def message(importer: Any, path: Path) -> str:
 def test_gavel(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "oracle_throughputs.json"
     path.write_bytes(content)
-    said = message(GavelImport, path)
-    assert "oracle_throughputs.json" in said
-    assert reason in said
-    assert len(said) < 2000
+    text = message(GavelImport, path)
+    assert "oracle_throughputs.json" in text
+    assert reason in text
+    assert len(text) < 2000
 
 
 PLAIN = "one,gpu,a,,b,,t,ms,4,8,2\n"
@@ -93,10 +93,10 @@ def test_pairs(tmp_path: Path, content: bytes, reason: str | None) -> None:
     if reason is None:  # a number that is zero in double precision says that nothing was measured
         assert PairsImport(path).read().skipped == 1
         return
-    said = message(PairsImport, path)
-    assert "pairs.csv" in said
-    assert reason in said
-    assert len(said) < 2000
+    text = message(PairsImport, path)
+    assert "pairs.csv" in text
+    assert reason in text
+    assert len(text) < 2000
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_magus(tmp_path: Path, file: str, old: str, new: str, reason: str) -> No
     text = (tmp_path / file).read_text()
     assert old in text
     (tmp_path / file).write_text(text.replace(old, new, 1))
-    said = message(MagusImport, tmp_path)
-    assert Path(file).name in said
-    assert reason in said
-    assert len(said) < 2000
+    text = message(MagusImport, tmp_path)
+    assert Path(file).name in text
+    assert reason in text
+    assert len(text) < 2000
 
 
 damage = st.lists(

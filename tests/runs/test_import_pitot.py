@@ -72,8 +72,8 @@ def test_rows_names_and_units(folder: Callable[..., Path]) -> None:
 
 def test_windows_are_runs_that_were_measured_together(folder: Callable[..., Path]) -> None:
     windows = PitotImport(folder()).read().runs.table.column("window_id").to_pylist()[2:]
-    said = [int(window.split(":")[1]) for window in windows]
-    assert said == [0, 0, 2, 3, 3, 5, 5, 0]
+    numbers = [int(window.split(":")[1]) for window in windows]
+    assert numbers == [0, 0, 2, 3, 3, 5, 5, 0]
 
 
 def test_features(folder: Callable[..., Path]) -> None:

@@ -95,9 +95,9 @@ def test_all_bad_rows_are_named_with_their_lines() -> None:
     assert list(found) == list(expected)
     for line, reason in expected.items():
         assert reason in found[line], line
-    said = str(raised.value)
-    assert said.startswith("bench.csv: 11 of 13 rows")
-    assert "line 10: workload is empty" in said
+    message = str(raised.value)
+    assert message.startswith("bench.csv: 11 of 13 rows")
+    assert "line 10: workload is empty" in message
 
 
 def test_only_the_first_bad_rows_are_shown_and_all_are_counted() -> None:
@@ -146,9 +146,9 @@ def test_a_refused_import_leaves_no_rejected_rows(tmp_path: Path) -> None:
     imported(GOOD, workload_features=features(tmp_path, "fft,1\nsort,2\nlu,3\n")).write(
         tmp_path / "d"
     )
-    stranger = GOOD.replace("fft", "qr") + "qr,pi,,-1,,1\n"
+    unknown = GOOD.replace("fft", "qr") + "qr,pi,,-1,,1\n"
     with pytest.raises(JostleError, match="'qr'"):
-        imported(stranger, drop_bad=True).write(tmp_path / "d")
+        imported(unknown, drop_bad=True).write(tmp_path / "d")
     assert not (tmp_path / "d" / "rejected").exists()
     assert len(read_runs(tmp_path / "d")) == 3
 
@@ -243,7 +243,7 @@ def test_unicode_and_byte_order_mark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "options", "error", "said"),
+    ("content", "options", "error", "message"),
     [
         (GOOD, {"workload": "nam"}, UnknownName, "Did you mean name"),
         (GOOD, {"unit": "hours"}, UsageError, "hours"),
@@ -257,9 +257,9 @@ def test_unicode_and_byte_order_mark() -> None:
     ],
 )
 def test_what_cannot_be_read(
-    content: Any, options: dict, error: type[JostleError], said: str
+    content: Any, options: dict, error: type[JostleError], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         imported(content, **options)
 
 

@@ -121,7 +121,7 @@ def test_a_run_that_failed_has_no_runtime():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"status": ["ok", "fine", "ok"]}, "status 'fine' is none of ok"),
         ({"status": ["ok", None, "ok"]}, "status None"),
@@ -142,9 +142,9 @@ def test_a_run_that_failed_has_no_runtime():
         ({"platform_features": {"platform": ["p"], "f": [1]}}, "platform 'q' is not in the pl"),
     ],
 )
-def test_bad_rows_are_named_with_the_reason(changes, said):
+def test_bad_rows_are_named_with_the_reason(changes, message):
     error = bad_rows(**changes)
-    assert said in str(error)
+    assert message in str(error)
     assert error.rows
 
 
@@ -222,7 +222,7 @@ def test_features_are_sorted_and_nan_becomes_null():
 
 
 @pytest.mark.parametrize(
-    ("features", "said"),
+    ("features", "message"),
     [
         ({"name": ["a", "b", "c"]}, "no column 'workload'"),
         ({"workload": ["a", "b", "c", "a"]}, "'a' more than once"),
@@ -231,8 +231,8 @@ def test_features_are_sorted_and_nan_becomes_null():
         ({"workload": ["a", "b", "c"], "f": [1, 2]}, "no table"),
     ],
 )
-def test_bad_feature_tables_are_refused(features, said):
-    with pytest.raises(BadData, match=said):
+def test_bad_feature_tables_are_refused(features, message):
+    with pytest.raises(BadData, match=message):
         make(workload_features=features)
 
 

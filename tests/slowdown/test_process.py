@@ -68,10 +68,10 @@ def test_several_corunners_are_their_mean_in_any_order_and_chunks_do_not_matter(
     process = _learned(design, settings, rows)
     target, corunner = random.integers(0, 6, 9), random.integers(0, 6, (9, 2))
     place = np.repeat(np.arange(9), 2)
-    said = process.predict(target, corunner.ravel(), place)
-    assert process.predict(target, corunner[:, ::-1].ravel(), place) == pytest.approx(said)
+    predicted = process.predict(target, corunner.ravel(), place)
+    assert process.predict(target, corunner[:, ::-1].ravel(), place) == pytest.approx(predicted)
     monkeypatch.setattr("jostle.slowdown._process.CHUNK", 1)
-    assert process.predict(target, corunner.ravel(), place) == pytest.approx(said)
+    assert process.predict(target, corunner.ravel(), place) == pytest.approx(predicted)
 
 
 def test_the_share_follows_what_helps() -> None:

@@ -66,20 +66,20 @@ def test_cores_in_their_order(tmp_path: Path, text: str) -> None:
 
 
 def test_json_says_the_same_as_lines(tmp_path: Path) -> None:
-    said = []
+    objects_text = []
     for line in LINES.splitlines()[2:]:
         fields = line.split(",")
         one = {"interval": float(fields[0]), "counter-value": fields[1], "unit": fields[2]}
         one |= {"event": fields[3], "event-runtime": 1, "pcnt-running": float(fields[5])}
-        said.append(json.dumps(one))
-    (lines,), (objects,) = read(tmp_path, LINES), read(tmp_path, "\n".join(said))
+        objects_text.append(json.dumps(one))
+    (lines,), (objects,) = read(tmp_path, LINES), read(tmp_path, "\n".join(objects_text))
     assert set(lines.counters) == set(objects.counters)
     for name in lines.counters:
         np.testing.assert_array_equal(lines[name], objects[name])
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no intervals"),
         ("# only a comment\n", "no intervals"),
@@ -93,8 +93,8 @@ def test_json_says_the_same_as_lines(tmp_path: Path) -> None:
         (LINES + LINES, "stands twice"),
     ],
 )
-def test_what_is_broken_is_named(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(BadData, match=said):
+def test_what_is_broken_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(BadData, match=message):
         read(tmp_path, text)
 
 

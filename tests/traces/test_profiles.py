@@ -100,8 +100,8 @@ def test_nsys_without_tables_that_were_never_made(tmp_path: Path) -> None:
     assert len(found) == 2
     assert found.gpus == {0: None}
     assert np.isnan(found.column("occupancy_ratio").astype(float)).all()
-    said = read_profile(tmp_path / "a.sqlite", gpu="V100")
-    assert said.column("occupancy_ratio").tolist() == [1.0, 1.0]
+    given = read_profile(tmp_path / "a.sqlite", gpu="V100")
+    assert given.column("occupancy_ratio").tolist() == [1.0, 1.0]
 
 
 def test_nsys_graphs(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_kineto_of_amd_says_what_it_lacks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "empty"),
         ('{"traceEvents": [', "cut off"),
@@ -213,10 +213,10 @@ def test_kineto_of_amd_says_what_it_lacks(tmp_path: Path) -> None:
         (json.dumps(kineto({**KERNEL, "ts": float("nan")})), "starts at nan"),
     ],
 )
-def test_broken_kineto(tmp_path: Path, text: str, said: str) -> None:
+def test_broken_kineto(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "a.json"
     path.write_text(text)
-    with pytest.raises(BadData, match=said):
+    with pytest.raises(BadData, match=message):
         read_profile(path)
 
 
@@ -269,7 +269,7 @@ def test_nvprof(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (NVPROF[:-30], "cut off"),
         (NVPROF.replace("s,us", "s,fortnights"), "row of units"),
@@ -279,10 +279,10 @@ def test_nvprof(tmp_path: Path) -> None:
         ("\n".join(NVPROF.splitlines()[:4]), "no kernel or transfer"),
     ],
 )
-def test_broken_nvprof(tmp_path: Path, text: str, said: str) -> None:
+def test_broken_nvprof(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(text)
-    with pytest.raises(BadData, match=said):
+    with pytest.raises(BadData, match=message):
         read_profile(path)
 
 
@@ -397,7 +397,7 @@ def test_theoretical_occupancy(gpu, threads, registers, shared, occupancy) -> No
 
 
 def test_devices_by_the_names_that_drivers_give() -> None:
-    for said, known in {
+    for given, known in {
         "Tesla V100-SXM2-32GB": "V100",
         "NVIDIA A100-SXM4-80GB": "A100 80GB",
         "NVIDIA A100-PCIE-40GB": "A100",
@@ -409,7 +409,7 @@ def test_devices_by_the_names_that_drivers_give() -> None:
         "Tesla K40c": "K40",
         "AMD Instinct MI250X": "MI250",
     }.items():
-        assert gpu_named(said).name == known, said
+        assert gpu_named(given).name == known, given
     with pytest.raises(UnknownName, match="GPU"):
         gpu_named("Voodoo 2")
 

@@ -122,7 +122,7 @@ class Calibration:
             if rank > pool.n and d > 0 and POOLED in self.pools:
                 wide, parent, parent_rank = self._log_bound(POOLED, candidates, at, level)
                 if parent_rank <= parent.n:
-                    # Never under what the own pool said at a lower confidence.
+                    # Never under what the own pool gave at a lower confidence.
                     most, *_ = self._log_bound(name, candidates, at, level, largest=True)
                     value, pool, rank = np.maximum(wide, most), parent, parent_rank
                     outcome[at], pool_name[at] = "guaranteed_pooled", POOLED
