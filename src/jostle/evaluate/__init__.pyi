@@ -9,13 +9,13 @@ from .accelerator._tables import AcceleratorEvaluation as AcceleratorEvaluation
 from .accelerator._v100 import evaluate_accelerator_v100 as evaluate_accelerator_v100
 from .alignment._contention import Job as Job
 from .alignment._contention import JobHistory as JobHistory
-from .alignment._contention import Machine as Machine
-from .alignment._contention import SimulatedPhase as SimulatedPhase
-from .alignment._contention import SimulatedProgram as SimulatedProgram
 from .alignment._contention import simulate as simulate
 from .alignment._evaluation import AlignmentEvaluation as AlignmentEvaluation
 from .alignment._evaluation import evaluate_alignment as evaluate_alignment
 from .alignment._figures import draw_selection as draw_selection
+from .alignment._machine import Machine as Machine
+from .alignment._machine import SimulatedPhase as SimulatedPhase
+from .alignment._machine import SimulatedProgram as SimulatedProgram
 from .alignment._simulated import draw_programs as draw_programs
 from .alignment._simulated import simulate_campaign as simulate_campaign
 from .alignment._study import AlignmentStudy as AlignmentStudy

@@ -1,74 +1,21 @@
-"""Two kernels on one V100, measured and simulated: which shared resources explain what happens.
-
-The measurements (`v100_interference`) are medians of kernels of known launch shape, alone, one after the
-other, and together. The simulator has PEs and memory bandwidth; L2 bandwidth and the SMs' issue pipeline
-come as further resources that kernels need, no code. Every capacity is taken from one co-run of its own
-kind and tested on the others. What no stretch describes is flagged and not predicted: working sets that
-together reach the L1 cache, or the copies' own working set the L2 cache.
-"""
+"""Two kernels on one V100: how far simulated co-runs are from measured ones."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from jostle._report import Table
-from jostle.accelerator import Application, Device, SimulationOptions, Task, Tenant, simulate
-from jostle.errors import UnreadableFile
-from jostle.evaluate.accelerator._tables import (
-    AcceleratorEvaluation,
-    errors_of,
-    read_measurements,
-)
-from jostle.traces import gpu_named
+from jostle.evaluate.accelerator._tables import AcceleratorEvaluation, errors_of
+from jostle.evaluate.accelerator._v100_kernels import KernelPair, simulated_pairs
 
-L1_BYTES = 128 * 1024
 WITHIN = 0.05
-# Read from these rows; they are not counted as tested.
-CAPACITY_FROM = {"memory": 120, "l2": 2.0, "pipeline": 4}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One co-run. predicted_seconds: None where it is flagged, with the reason. with_three: the same with
-    PEs, memory and bus only. fitted: a capacity was read from it."""
-
-    experiment: str
-    condition: str
-    alone_seconds: float
-    measured_seconds: float
-    predicted_seconds: float | None
-    with_three_seconds: float
-    sequential_seconds: float
-    fitted: bool
-    flag: str | None
-
-    def error(self, seconds: float | None = None) -> float:
-        """Relative, of predicted_seconds by default."""
-        value = self.predicted_seconds if seconds is None else seconds
-        assert value is not None
-        return abs(value - self.measured_seconds) / self.measured_seconds
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """For a table."""
-        predicted = ("–", "–")
-        if self.predicted_seconds is not None:
-            predicted = f"{self.predicted_seconds * 1e3:.1f}", f"{100 * self.error():.1f}%"
-        return (
-            f"{self.experiment}: {self.condition}"[:84],
-            f"{self.measured_seconds * 1e3:.1f}",
-            *predicted,
-            self.flag or ("a capacity is read from it" if self.fitted else ""),
-        )
 
 
 def evaluate_accelerator_v100(folder: Path) -> AcceleratorEvaluation:
     """Kernels of known launch shape, two at a time, on a V100. Raises UnreadableFile."""
-    rows = simulated_rows(folder)
+    rows = simulated_pairs(folder)
     described = [row for row in rows if row.flag is None]
     tested = [row for row in described if not row.fitted]
     metrics = {
@@ -93,177 +40,17 @@ def evaluate_accelerator_v100(folder: Path) -> AcceleratorEvaluation:
     }
     columns = ("co-run", "measured ms", "predicted ms", "error", "")
     return AcceleratorEvaluation(
-        metrics, Table(columns, [row.cells for row in rows], right=range(1, 5))
+        metrics, Table(columns, [_cells(row) for row in rows], right=range(1, 5))
     )
 
 
-def simulated_rows(folder: Path) -> list[Row]:
-    """Every co-run of the measurements, 23 of them."""
-    rows = read_measurements(folder / "parsed.csv", ["median_ms"], "V100 measurements")
-    found = [*_scheduler(rows), *_memory(rows), *_l2(rows), *_copy_and_compute(rows)]
-    return [*found, *_l1(rows), *_pipelines(rows)]
-
-
-def _device(**resources: float) -> Device:
-    gpu = gpu_named("V100")
-    return Device(gpu.pes, gpu.warps_per_pe, resources, placement="spread")
-
-
-def _together(device: Device, *tasks: Task, sharing: str = "concurrent") -> float:
-    """Seconds until all kernels that start together are done."""
-    tenants = [Tenant(Application.of(f"k{n}", task)) for n, task in enumerate(tasks)]
-    found = simulate(tenants, device, SimulationOptions(sharing, engine="reference"))
-    return max(float(ends[0]) for ends in found.run_ends)
-
-
-def _row(
-    row: dict[str, str],
-    tasks: tuple[Task, ...],
-    device: Device | None,
-    *,
-    three: Device | None = None,
-    fitted: bool = False,
-    flag: str | None = None,
-) -> Row:
-    plain = three or Device(80, 64, placement="spread")
-    return Row(
-        row["experiment"],
-        row["condition"],
-        max(task.seconds for task in tasks),
-        float(row["median_ms"]) * 1e-3,
-        None if device is None else _together(device, *tasks),
-        _together(plain, *tasks),
-        _together(plain, *tasks, sharing="sequential"),
-        fitted,
-        flag,
+def _cells(row: KernelPair) -> tuple[str, ...]:
+    predicted = ("–", "–")
+    if row.predicted_seconds is not None:
+        predicted = f"{row.predicted_seconds * 1e3:.1f}", f"{100 * row.error():.1f}%"
+    return (
+        f"{row.experiment}: {row.condition}"[:84],
+        f"{row.measured_seconds * 1e3:.1f}",
+        *predicted,
+        row.flag or ("a capacity is read from it" if row.fitted else ""),
     )
-
-
-def _of(rows: list[dict[str, str]], experiment: str, *words: str) -> list[dict[str, str]]:
-    return [
-        r for r in rows if r["experiment"] == experiment and all(w in r["condition"] for w in words)
-    ]
-
-
-def _number(pattern: str, row: dict[str, str]) -> float:
-    match = re.search(pattern, row["condition"])
-    if match is None:
-        raise UnreadableFile(f"unknown condition {row['condition']!r}", where="parsed.csv")
-    return float(match[1])
-
-
-def _seconds(rows: list[dict[str, str]]) -> float:
-    return float(rows[0]["median_ms"]) * 1e-3
-
-
-def _kernel(
-    seconds: float, blocks: int, threads: int, needs: dict[str, float] | None = None
-) -> Task:
-    return Task("kernel", seconds, 0.0, blocks, threads // 32, 1.0, needs or {})
-
-
-def _scheduler(rows: list[dict[str, str]]) -> list[Row]:
-    """Sleeping kernels: nothing but PEs. Two blocks of 1024 threads fit an SM."""
-    found = []
-    for row in _of(rows, "inter_sm_thread_block_scheduler", "colocated"):
-        blocks = int(_number(r"\((\d+), 1024\)", row))
-        alone = _seconds(_of(rows, row["experiment"], "alone", f"({blocks}, 1024)"))
-        task = _kernel(alone, blocks, 1024)
-        found.append(_row(row, (task, task), _device()))
-    return found
-
-
-def _memory(rows: list[dict[str, str]]) -> list[Row]:
-    """Copies of 2 GB under MPS, half the SMs each. Rows of more than 10 repeats are both processes of a
-    co-run, though they are called alone. GB: the sum of what both draw at 120 blocks."""
-    name = "inter_sm_memory_bandwidth"
-    pairs = []
-    capacity = 0.0
-    for blocks in (40, 80, 120, 160):
-        mine = _of(rows, name, f"({blocks}, 1024)")
-        times = [r for r in mine if "bandwidth" not in r["condition"]]
-        drawn = [float(r["median_ms"]) * 1e9 for r in mine if "bandwidth" in r["condition"]]
-        alone = next(r for r in times if int(r["n"]) == 10)
-        together = next(r for r in times if int(r["n"]) > 10)
-        pairs.append((blocks, alone, together, drawn[0]))
-        if blocks == CAPACITY_FROM["memory"]:
-            capacity = drawn[1] + drawn[2]
-    found = []
-    for blocks, alone, together, draws in pairs:
-        # MPS gives each process 40 SMs: at most 80 blocks are resident, on 40 PEs.
-        task = _kernel(_seconds([alone]), 40, 2048, {"memory": draws / 40})
-        device = _device(memory=capacity)
-        fitted = blocks == CAPACITY_FROM["memory"]
-        found.append(_row(together, (task, task), device, three=device, fitted=fitted))
-    return found
-
-
-def _l2(rows: list[dict[str, str]]) -> list[Row]:
-    """Copies that repeat over a few MB: both buffers in L2 up to 3 MB, then past its 6 MB."""
-    name = "inter_sm_l2_cache"
-    pairs = []
-    capacity = 0.0
-    for row in _of(rows, name, "colocated"):
-        size = _number(r"copying ([\d.]+) MB", row)
-        alone = _seconds(_of(rows, name, "alone", f"copying {size:.6f} MB"))
-        pairs.append((row, size, alone))
-        if size == CAPACITY_FROM["l2"]:
-            capacity = 2 * size / (float(row["median_ms"]) * 1e-3)
-    found = []
-    limit = (gpu_named("V100").l2_bytes or 0) / 2**20
-    for row, size, alone in pairs:
-        task = _kernel(alone, 40, 1024, {"l2": size / alone / 40})
-        if 2 * size > limit:
-            flag = f"each copy's buffers ({2 * size:g} MB) exceed the L2 cache of {limit:g} MB"
-            found.append(_row(row, (task, task), None, flag=flag))
-            continue
-        fitted = size == CAPACITY_FROM["l2"]
-        found.append(_row(row, (task, task), _device(l2=capacity), fitted=fitted))
-    return found
-
-
-def _copy_and_compute(rows: list[dict[str, str]]) -> list[Row]:
-    """A copy and a compute kernel on the same SMs: neither needs what the other does."""
-    name = "intra_sm_ipc"
-    copy = _kernel(_seconds(_of(rows, name, "copy kernel alone")), 80, 1024)
-    compute = _kernel(_seconds(_of(rows, name, "compute kernel", "alone")), 80, 128)
-    return [_row(row, (copy, compute), _device()) for row in _of(rows, name, "colocated")]
-
-
-def _l1(rows: list[dict[str, str]]) -> list[Row]:
-    """Blocks that copy a few KB again and again, two on each SM; source and destination both count."""
-    name = "intra_sm_l1_cache"
-    sequential: dict[float, list[float]] = {}
-    for row in _of(rows, name, "sequentially"):
-        size = _number(r"copying (\d+) KB", row)
-        sequential.setdefault(size, []).append(float(row["median_ms"]) * 1e-3)
-    found = []
-    seen: dict[float, int] = {}
-    for row in _of(rows, name, "colocated"):
-        size = _number(r"copying (\d+) KB", row)
-        repeat = seen[size] = seen.get(size, -1) + 1
-        task = _kernel(sequential[size][repeat] / 2, 80, 64)
-        footprint = 2 * 2 * size * 1024
-        if footprint >= L1_BYTES:
-            flag = f"working sets of {footprint / 1024:g} KB on an SM reach its L1 cache of 128 KB"
-            found.append(_row(row, (task, task), None, flag=flag))
-        else:
-            found.append(_row(row, (task, task), _device()))
-    return found
-
-
-def _pipelines(rows: list[dict[str, str]]) -> list[Row]:
-    """Compute kernels with 1 to 4 independent instruction streams (ILP) on the same SMs. Work is
-    proportional to ILP; a kernel's need of the pipeline is its rate, ILP per second."""
-    name = "intra_sm_pipelines"
-    alone, found = {}, []
-    for row in _of(rows, name, "sequentially"):
-        alone[_number(r"ILP (\d)", row)] = float(row["median_ms"]) * 1e-3 / 2
-    capacity = 0.0
-    together = {_number(r"ILP (\d)", row): row for row in _of(rows, name, "colocated")}
-    ilp = float(CAPACITY_FROM["pipeline"])
-    capacity = 2 * ilp / (float(together[ilp]["median_ms"]) * 1e-3) * 80
-    for number, row in together.items():
-        task = _kernel(alone[number], 80, 128, {"pipeline": number / alone[number]})
-        found.append(_row(row, (task, task), _device(pipeline=capacity), fitted=number == ilp))
-    return found

@@ -9,14 +9,12 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from jostle.errors import UsageError
-from jostle.evaluate.alignment._contention import (
+from jostle.evaluate.alignment._contention import Job, JobHistory, simulate
+from jostle.evaluate.alignment._machine import (
     COUNTERS,
-    Job,
-    JobHistory,
     Machine,
     SimulatedPhase,
     SimulatedProgram,
-    simulate,
     speeds,
 )
 from jostle.traces import Trace, Traces
