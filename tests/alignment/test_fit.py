@@ -77,8 +77,8 @@ def test_numpy_answers_what_scikit_learn_fitted(rows: AlignedRows, learner: str)
     expected = np.clip(1 + raw * learned.output[1] + learned.output[0], *learned.limits)
     found = learned.slowdown(few.own, few.others)
     np.testing.assert_allclose(found, expected, rtol=1e-8)
-    arrays, said = learned.to_arrays()
-    again = LinearModel.from_arrays(arrays, json.loads(json.dumps(said)))
+    arrays, metadata = learned.to_arrays()
+    again = LinearModel.from_arrays(arrays, json.loads(json.dumps(metadata)))
     np.testing.assert_array_equal(again.slowdown(few.own, few.others), found)
 
 
@@ -267,7 +267,7 @@ def test_windows_that_do_not_hold_together(traces: Traces) -> None:
         learn(Alignment(learner="ridge"), data)
 
     fit(a, b)
-    for windows, said in (
+    for windows, message in (
         ((replace(a, window_id=None), b), "no window says"),
         ((a,), "Trace all that run in a window"),
         (
@@ -276,7 +276,7 @@ def test_windows_that_do_not_hold_together(traces: Traces) -> None:
         ),
         ((replace(a, counters={"misses": a["instructions"]}), b), "instructions"),
     ):
-        with pytest.raises(BadData, match=said):
+        with pytest.raises(BadData, match=message):
             fit(*windows)
     with pytest.raises(NotEnoughRuns):
         fit()
@@ -289,8 +289,8 @@ def test_windows_that_do_not_hold_together(traces: Traces) -> None:
 def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, output = str(tmp_path / "data"), str(tmp_path / "model")
     write_traces(data, traces)
-    said = ["fit", "alignment", data, "-o", output, "--learner", "ridge", "--json"]
-    assert _app.run(said) == 0
+    command = ["fit", "alignment", data, "-o", output, "--learner", "ridge", "--json"]
+    assert _app.run(command) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["runs"]["calibration"] > 0
     assert document["dataset_version"] is None

@@ -73,8 +73,8 @@ def test_learns_a_memory_that_queues_and_stays_within_what_was_seen() -> None:
     assert tight.slowdown(1e6 * own, 1e6 * others).max() <= 1.2
     again = fitted()
     np.testing.assert_array_equal(again.slowdown(own, others), network.slowdown(own, others))
-    arrays, said = network.to_arrays()
-    loaded = learned_from_arrays(arrays, json.loads(json.dumps(said)))
+    arrays, metadata = network.to_arrays()
+    loaded = learned_from_arrays(arrays, json.loads(json.dumps(metadata)))
     np.testing.assert_array_equal(loaded.slowdown(own, others), network.slowdown(own, others))
 
 

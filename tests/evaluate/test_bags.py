@@ -52,15 +52,15 @@ def test_solo_times_by_hand() -> None:
         workload=["a", "b", "a"], platform=["p"] * 3, corunners=[["b"], ["a", "a"], []]
     )
 
-    def said(kind: str) -> list[float]:
+    def answers(kind: str) -> list[float]:
         return SoloTime(kind).fit(runs, runs.take([])).predict(asked).tolist()
 
-    assert said("solo") == [2.0, 4.0, 2.0]
-    assert said("twice") == [4.0, 12.0, 2.0]
+    assert answers("solo") == [2.0, 4.0, 2.0]
+    assert answers("twice") == [4.0, 12.0, 2.0]
     # Extra times 1, 1 and 8, of runs of 3, 5 and 12 s: weights 1/3, 1/5, 1/12.
-    assert said("plus") == [3.0, 5.0, 2.0]
+    assert answers("plus") == [3.0, 5.0, 2.0]
     # Slowdowns 1.5, 1.25 and 3, weighted by their inverses: half the weight is reached at 1.5.
-    assert said("times") == [3.0, 6.0, 2.0]
+    assert answers("times") == [3.0, 6.0, 2.0]
     with pytest.raises(UsageError):
         SoloTime("half")
 
@@ -206,10 +206,10 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert fitted["runs"]["calibration"] > 0
     one = ["-w", "app1", "-b", "app2", "-c", "0.5"]
     assert run(["explain", model, *one, "--dataset", str(dataset), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["schema"] == "explain-bag/v1"
-    assert said["path"]
-    assert said["evidence_runs"]["same_colocation"] == 1
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["schema"] == "explain-bag/v1"
+    assert printed["path"]
+    assert printed["evidence_runs"]["same_colocation"] == 1
     assert run(["explain", model, *one]) == 0
     assert "trees asked" in capsys.readouterr().out
 
