@@ -22,6 +22,7 @@ from jostle.evaluate import (
 )
 from jostle.evaluate.bag._held_out import benchmarks_of, rows_with
 from jostle.evaluate.bag._scores import bag_errors
+from jostle.methods import Data, Prepared, learn
 from jostle.runs import Colocations, Dataset, Runs
 from jostle.slowdown import Slowdown
 from tests.bag.conftest import APPS, make_bags
@@ -53,7 +54,7 @@ def test_solo_times_by_hand() -> None:
     )
 
     def answers(kind: str) -> list[float]:
-        return SoloTime(kind).fit(runs, runs.take([])).predict(asked).tolist()
+        return learn(SoloTime(kind), runs).predict(asked).tolist()
 
     assert answers("solo") == [2.0, 4.0, 2.0]
     assert answers("twice") == [4.0, 12.0, 2.0]
@@ -71,9 +72,12 @@ def test_pairs_are_held_out_whole_and_errors_are_those_of_the_model(runs: Runs) 
     class Spy:
         name = "spy"
 
-        def fit(self, train: Runs, validation: Runs, *, seed: int = 0, progress: Any = None) -> Any:
-            seen.append(train)
-            return SoloTime("solo").fit(train, validation)
+        def prepare(self, data: Data) -> Prepared:
+            return Prepared.of(data)
+
+        def fit(self, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> Any:
+            seen.append(prepared.in_memory)
+            return SoloTime("solo").fit(prepared)
 
     found = evaluate_pairs(runs, 0.4, {"spy": Spy()}, seeds=(3,), bounds=False)
     train = seen[0].colocations

@@ -17,7 +17,10 @@ from jostle.evaluate import (
     MatrixFactorization,
     NeuralNetwork,
 )
-from jostle.evaluate.rivals._linear import feature_matrix, strip, without_corunners
+from jostle.evaluate.rivals._blind import without_corunners
+from jostle.evaluate.rivals._rival import strip
+from jostle.evaluate.rivals._vocabulary import feature_matrix
+from jostle.methods import learn
 from jostle.models import fit
 from jostle.runs import Colocations, Runs
 from jostle.tour import mape
@@ -38,7 +41,7 @@ def held() -> Runs:
 
 @pytest.fixture(scope="module", params=TRAINED, ids=lambda method: method.name)
 def trained(request: pytest.FixtureRequest, world: Runs, held: Runs) -> tuple[Any, Any]:
-    return request.param, request.param.fit(world, held, seed=0)
+    return request.param, learn(request.param, world, validation=held, seed=0)
 
 
 def parts(runs: Runs) -> tuple[Runs, Runs]:
@@ -58,7 +61,7 @@ def test_linear_scaling_is_least_squares(world: Runs, held: Runs) -> None:
 
     oracle = LinearRegression().fit(indicators(c), np.log(solo.runtime_seconds))
     asked = held.colocations
-    predicted = LinearScaling().fit(world, held).predict(asked)
+    predicted = learn(LinearScaling(), world, validation=held).predict(asked)
     np.testing.assert_allclose(np.log(predicted), oracle.predict(indicators(asked)), atol=1e-4)
 
 
@@ -67,7 +70,7 @@ def test_linear_scaling_has_no_answer_across_components() -> None:
         workload=["a", "b", "c", "d"], platform=["p", "p", "q", "q"], runtime_seconds=[1, 2, 3, 4.0]
     )
     asked = Colocations.from_columns(workload=["a", "a", "z"], platform=["p", "q", "p"])
-    predicted = LinearScaling().fit(runs, runs.take([])).predict(asked)
+    predicted = learn(LinearScaling(), runs).predict(asked)
     assert predicted[0] == pytest.approx(1, rel=1e-5)
     assert np.isnan(predicted[1:]).all()
 
@@ -80,7 +83,8 @@ def test_baselines_learn(trained: tuple[Any, Any], world: Runs, held: Runs) -> N
     assert error < 0.35
     if method.name != "matrix_factorization":
         blind = mape(
-            LinearScaling().fit(world, held).predict(corun.colocations), corun.runtime_seconds
+            learn(LinearScaling(), world, validation=held).predict(corun.colocations),
+            corun.runtime_seconds,
         )
         assert mape(predictor.predict(corun.colocations), corun.runtime_seconds) < 0.8 * blind
 
@@ -109,7 +113,9 @@ def test_answers_do_not_depend_on_the_rest_of_the_question(
 
 def test_same_seed_same_baseline(world: Runs, held: Runs) -> None:
     method = MatrixFactorization(rank=2, steps=50, batch=64)
-    a, b = (method.fit(world, held, seed=3).predict(held.colocations) for _ in range(2))
+    a, b = (
+        learn(method, world, validation=held, seed=3).predict(held.colocations) for _ in range(2)
+    )
     assert np.array_equal(a, b)
 
 
@@ -122,7 +128,7 @@ def test_baselines_are_calibrated_unchanged(world: Runs) -> None:
 
 @pytest.mark.parametrize("treatment", ["discard", "ignore"])
 def test_blind_answers_ignore_corunners(treatment: str, world: Runs, held: Runs) -> None:
-    predictor = Blind(LinearScaling(), treatment).fit(world, held)
+    predictor = learn(Blind(LinearScaling(), treatment), world, validation=held)
     asked = held.colocations
     assert np.array_equal(predictor.predict(asked), predictor.predict(strip(asked)))
 
@@ -130,7 +136,7 @@ def test_blind_answers_ignore_corunners(treatment: str, world: Runs, held: Runs)
 def test_ignoring_averages_interference_in_and_discarding_does_not(world: Runs, held: Runs) -> None:
     solo, _ = parts(held)
     discard, ignore = (
-        Blind(LinearScaling(), t).fit(world, held).predict(solo.colocations)
+        learn(Blind(LinearScaling(), t), world, validation=held).predict(solo.colocations)
         for t in ("discard", "ignore")
     )
     assert np.mean(np.log(ignore / discard)) > 0.1
@@ -141,7 +147,7 @@ def test_blind_needs_what_it_keeps(world: Runs, held: Runs) -> None:
         Blind(LinearScaling(), "forget")
     _, corun = parts(world)
     with pytest.raises(NotEnoughRuns):
-        Blind(LinearScaling(), "discard").fit(corun, held)
+        learn(Blind(LinearScaling(), "discard"), corun, validation=held)
 
 
 def test_runs_without_corunners_keep_everything_else(world: Runs) -> None:

@@ -30,6 +30,7 @@ from jostle.evaluate import (
 )
 from jostle.evaluate.factorization._measures import measure_fit
 from jostle.factorization import Factorization
+from jostle.methods import Data, Prepared
 from jostle.runs import Runs, read_runs
 
 
@@ -189,8 +190,11 @@ class WithHeads:
 
     name = "with_heads"
 
-    def fit(self, runs: Runs, validation: Runs, *, seed: int = 0, progress: Any = None) -> Any:
-        inner = LinearScaling().fit(runs, validation)
+    def prepare(self, data: Data) -> Prepared:
+        return Prepared.of(data)
+
+    def fit(self, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> Any:
+        inner = LinearScaling().fit(prepared)
 
         class Predictor:
             predict = staticmethod(inner.predict)

@@ -56,8 +56,8 @@ from .factorization._splits import observed_split as observed_split
 from .pairs._evaluation import PairsEvaluation as PairsEvaluation
 from .pairs._evaluation import evaluate_pairs as evaluate_pairs
 from .pairs._evaluation import pair_methods as pair_methods
-from .rivals._linear import Blind as Blind
-from .rivals._linear import GradientBoosting as GradientBoosting
+from .rivals._blind import Blind as Blind
+from .rivals._boosting import GradientBoosting as GradientBoosting
 from .rivals._linear import LinearScaling as LinearScaling
 from .rivals._neural import Attention as Attention
 from .rivals._neural import MatrixFactorization as MatrixFactorization

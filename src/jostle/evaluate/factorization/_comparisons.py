@@ -55,7 +55,8 @@ def comparison_named(
 
 
 def _baselines(method: Factorization, steps: int | None) -> Comparison:
-    from jostle.evaluate.rivals._linear import GradientBoosting, LinearScaling
+    from jostle.evaluate.rivals._boosting import GradientBoosting
+    from jostle.evaluate.rivals._linear import LinearScaling
     from jostle.evaluate.rivals._neural import Attention, MatrixFactorization, NeuralNetwork
 
     set_steps = {} if steps is None else {"steps": steps}
@@ -104,7 +105,7 @@ def _features(method: Factorization, _: int | None) -> Comparison:
 
 
 def _interference(method: Factorization, _: int | None) -> Comparison:
-    from jostle.evaluate.rivals._linear import Blind
+    from jostle.evaluate.rivals._blind import Blind
 
     plain = _plain(method)
     variants = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import MissingExtra, UsageError
-from jostle.evaluate.rivals._linear import strip
+from jostle.evaluate.rivals._rival import strip
 from jostle.evaluate.study._drawing import COLOURS, plotting, save
 
 if TYPE_CHECKING:

@@ -10,16 +10,19 @@ softmax over a single co-runner would always be 1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from jostle.errors import MissingExtra, NotEnoughRuns
-from jostle.evaluate.rivals._linear import Vocabulary, alone, strip
+from jostle.evaluate.rivals._rival import Rival, RivalAnswers, alone, strip
+from jostle.evaluate.rivals._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from jostle.methods import Prepared
+    from jostle.progress import Progress
     from jostle.runs import Colocations, Runs
 
 CHECK_EVERY = 200
@@ -27,8 +30,83 @@ CORUN_WEIGHT = 0.5
 CHUNK = 32_768
 
 
+class _Trained(Rival):
+    """A rival trained by gradient descent: how its parameters start, and what it answers with them."""
+
+    steps: int
+    batch: int
+    blind: ClassVar[bool] = False  # to co-runners
+
+    def start(self, key: Any, features: Any) -> Any:
+        """Parameters."""
+        raise NotImplementedError
+
+    @staticmethod
+    def answer(p: Any, features: Any, rows: Any) -> Any:
+        """(n,) centred log runtime. features: of workloads and platforms. rows: as _padded gives them."""
+        raise NotImplementedError
+
+    def fit(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> _NeuralAnswers:
+        """Raises NotEnoughRuns, and MissingExtra without JAX."""
+        try:
+            import jax
+        except ModuleNotFoundError as error:
+            raise MissingExtra(str(error.name), "fit") from None
+        import jax.numpy as jnp
+
+        runs, validation = prepared.in_memory, prepared.validation
+        if self.blind:
+            runs = alone(runs)
+            validation = validation.take(validation.colocations.number_of_corunners == 0)
+        if len(runs) == 0:
+            raise NotEnoughRuns(
+                "there is no run to learn from", fix="Measure or import runs first."
+            )
+        vocabulary = Vocabulary.of(replace(prepared, runs=runs, validation=validation))
+        features = (
+            jnp.asarray(vocabulary.workload_matrix, jnp.float32),
+            jnp.asarray(vocabulary.platform_matrix, jnp.float32),
+        )
+        mean = float(np.log(runs.runtime_seconds).mean())
+        parameters = _train(
+            self.start(jax.random.key(seed), features),
+            lambda p, rows: self.answer(p, features, rows),
+            _by_degree(vocabulary, runs, mean),
+            _by_degree(vocabulary, validation, mean),
+            self,
+            seed,
+            progress,
+        )
+        compiled = jax.jit(self.answer)
+        return _NeuralAnswers(
+            vocabulary,
+            lambda rows: np.asarray(compiled(parameters, features, rows)),
+            mean,
+            self.blind,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _NeuralAnswers(RivalAnswers):
+    vocabulary: Vocabulary
+    answer: Callable[..., np.ndarray]
+    mean: float
+    blind: bool
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        """(n,) seconds."""
+        asked = strip(asked) if self.blind else asked
+        out = np.zeros(len(asked))
+        for start in range(0, len(asked), CHUNK):
+            part = asked.take(slice(start, start + CHUNK))
+            out[start : start + CHUNK] = self.answer(_padded(self.vocabulary, part))
+        return np.exp(self.mean + out)
+
+
 @dataclass(frozen=True)
-class MatrixFactorization:
+class MatrixFactorization(_Trained):
     """log runtime = mean + <workload, platform>, learned vectors of width `rank`; no features, and
     blind to co-runners (runs with any are discarded)."""
 
@@ -36,16 +114,26 @@ class MatrixFactorization:
     steps: int = 20_000
     batch: int = 2048
 
-    name = "matrix_factorization"
+    name: ClassVar[str] = "matrix_factorization"
+    blind: ClassVar[bool] = True
 
-    def fit(self, runs: Runs, validation: Runs, *, seed: int = 0, progress: Any = None) -> Any:
-        """Raises NotEnoughRuns, and MissingExtra without JAX."""
-        held = validation.take(validation.colocations.number_of_corunners == 0)
-        return _fit(self, alone(runs.ok()), held.ok(), seed, progress, blind=True)
+    def start(self, key: Any, features: Any) -> Any:
+        import jax
+
+        a, b = jax.random.split(key)
+        scale = self.rank**-0.25
+        return {
+            "workload": jax.random.normal(a, (len(features[0]), self.rank)) * 0.3 * scale,
+            "platform": jax.random.normal(b, (len(features[1]), self.rank)) * 0.3 * scale,
+        }
+
+    @staticmethod
+    def answer(p: Any, features: Any, rows: Any) -> Any:
+        return (p["workload"][rows[0]] * p["platform"][rows[1]]).sum(-1)
 
 
 @dataclass(frozen=True)
-class NeuralNetwork:
+class NeuralNetwork(_Trained):
     """A network on the features of workload and platform, times one multiplier per co-runner from a
     second network on the features of both workloads and the platform. Two hidden layers of `hidden`."""
 
@@ -53,15 +141,38 @@ class NeuralNetwork:
     steps: int = 20_000
     batch: int = 2048
 
-    name = "neural_network"
+    name: ClassVar[str] = "neural_network"
 
-    def fit(self, runs: Runs, validation: Runs, *, seed: int = 0, progress: Any = None) -> Any:
-        """Raises NotEnoughRuns, and MissingExtra without JAX."""
-        return _fit(self, runs.ok(), validation.ok(), seed, progress)
+    def start(self, key: Any, features: Any) -> Any:
+        import jax
+
+        w, p = features[0].shape[1], features[1].shape[1]
+        a, b = jax.random.split(key)
+        hidden = (self.hidden, self.hidden)
+        return {
+            "base": _layers(a, (w + p, *hidden, 1)),
+            "multiplier": _layers(b, (w + w + p, *hidden, 1)),
+        }
+
+    @staticmethod
+    def answer(p: Any, features: Any, rows: Any) -> Any:
+        import jax.numpy as jnp
+
+        workload, platform, corunner = rows
+        out = _network(p["base"], (features[0], workload), (features[1], platform))[:, 0]
+        for place in range(corunner.shape[1]):
+            other = corunner[:, place]
+            here = (
+                (features[0], workload),
+                (features[0], jnp.maximum(other, 0)),
+                (features[1], platform),
+            )
+            out = out + jnp.where(other >= 0, _network(p["multiplier"], *here)[:, 0], 0.0)
+        return out
 
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(_Trained):
     """As NeuralNetwork, but with one multiplier for all co-runners: the base network's query weighs
     each co-runner's value by its key, and a small network reads the weighted sum."""
 
@@ -71,63 +182,43 @@ class Attention:
     steps: int = 20_000
     batch: int = 2048
 
-    name = "attention"
+    name: ClassVar[str] = "attention"
 
-    def fit(self, runs: Runs, validation: Runs, *, seed: int = 0, progress: Any = None) -> Any:
-        """Raises NotEnoughRuns, and MissingExtra without JAX."""
-        return _fit(self, runs.ok(), validation.ok(), seed, progress)
-
-
-class _NeuralPredictor:
-    def __init__(
-        self, vocabulary: Vocabulary, answer: Callable[..., np.ndarray], mean: float, blind: bool
-    ) -> None:
-        self.vocabulary = vocabulary
-        self.answer = answer
-        self.mean = mean
-        self.blind = blind
-
-    def predict(self, colocations: Colocations) -> np.ndarray:
-        """(n,) seconds."""
-        asked = strip(colocations) if self.blind else colocations
-        out = np.zeros(len(asked))
-        for start in range(0, len(asked), CHUNK):
-            part = asked.take(slice(start, start + CHUNK))
-            out[start : start + CHUNK] = self.answer(_padded(self.vocabulary, part))
-        return np.exp(self.mean + out)
-
-
-def _fit(
-    method: Any, runs: Runs, validation: Runs, seed: int, progress: Any, blind: bool = False
-) -> _NeuralPredictor:
-    try:
+    def start(self, key: Any, features: Any) -> Any:
         import jax
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
-    if len(runs) == 0:
-        raise NotEnoughRuns("there is no run to learn from", fix="Measure or import runs first.")
-    import jax.numpy as jnp
 
-    vocabulary = Vocabulary.of(runs, validation)
-    features = (
-        jnp.asarray(vocabulary.workload_matrix, jnp.float32),
-        jnp.asarray(vocabulary.platform_matrix, jnp.float32),
-    )
-    mean = float(np.log(runs.runtime_seconds).mean())
-    predict = _PREDICT[method.name]
-    parameters = _INITIAL[method.name](method, jax.random.key(seed), features)
-    parameters = _train(
-        parameters,
-        lambda p, rows: predict(p, features, rows),
-        _by_degree(vocabulary, runs, mean),
-        _by_degree(vocabulary, validation, mean),
-        (method.steps, method.batch, seed),
-        progress,
-    )
-    compiled = jax.jit(predict)
-    return _NeuralPredictor(
-        vocabulary, lambda rows: np.asarray(compiled(parameters, features, rows)), mean, blind
-    )
+        w, p = features[0].shape[1], features[1].shape[1]
+        a, b, c = jax.random.split(key, 3)
+        hidden = (self.hidden, self.hidden)
+        return {
+            "base": _layers(a, (w + p, *hidden, 1 + self.width)),
+            "beside": _layers(b, (w + p, *hidden, 2 * self.width)),
+            "output": _layers(c, (self.width, self.output_hidden, 1)),
+        }
+
+    @staticmethod
+    def answer(p: Any, features: Any, rows: Any) -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        workload, platform, corunner = rows
+        base = _network(p["base"], (features[0], workload), (features[1], platform))
+        out, query = base[:, 0], base[:, 1:]
+        if corunner.shape[1] == 0:
+            return out
+        width = query.shape[1]
+        read = jnp.zeros_like(query)
+        for place in range(corunner.shape[1]):
+            other = corunner[:, place]
+            beside = _network(
+                p["beside"], (features[0], jnp.maximum(other, 0)), (features[1], platform)
+            )
+            key, value = beside[:, :width], beside[:, width:]
+            weight = (key * query).sum(-1, keepdims=True) / width**0.5
+            read = read + jnp.where((other >= 0)[:, None], weight * value, 0.0)
+        (first, bias), (second, end) = p["output"]
+        multiplier = (jax.nn.gelu(read @ first + bias) @ second + end)[:, 0]
+        return out + jnp.where((corunner >= 0).any(1), multiplier, 0.0)
 
 
 def _padded(vocabulary: Vocabulary, colocations: Colocations) -> tuple[np.ndarray, ...]:
@@ -158,15 +249,16 @@ def _train(
     predict: Callable[[Any, Any], Any],
     data: list[Any],
     held: list[Any],
-    how: tuple[int, int, int],
-    progress: Any,
+    method: _Trained,
+    seed: int,
+    progress: Progress | None,
 ) -> Any:
     """The parameters with the least validation loss; the last without validation runs."""
     import jax
     import jax.numpy as jnp
     import optax
 
-    steps, batch, seed = how
+    steps, batch = method.steps, method.batch
     optimiser = optax.adamax(1e-3, b1=0.9, b2=0.999)
     data, held = jax.tree.map(jnp.asarray, data), jax.tree.map(jnp.asarray, held)
     several = max(sum(rows[2].shape[1] > 0 for rows, _ in data), 1)
@@ -242,95 +334,3 @@ def _network(layers: list[Any], *parts: tuple[Any, Any]) -> Any:
     for weights, bias in layers[1:]:
         x = jax.nn.gelu(x) @ weights + bias
     return x
-
-
-def _start_factors(method: MatrixFactorization, key: Any, features: Any) -> Any:
-    import jax
-
-    a, b = jax.random.split(key)
-    scale = method.rank**-0.25
-    return {
-        "workload": jax.random.normal(a, (len(features[0]), method.rank)) * 0.3 * scale,
-        "platform": jax.random.normal(b, (len(features[1]), method.rank)) * 0.3 * scale,
-    }
-
-
-def _answer_factors(p: Any, features: Any, rows: Any) -> Any:
-    return (p["workload"][rows[0]] * p["platform"][rows[1]]).sum(-1)
-
-
-def _start_network(method: NeuralNetwork, key: Any, features: Any) -> Any:
-    import jax
-
-    w, p = features[0].shape[1], features[1].shape[1]
-    a, b = jax.random.split(key)
-    hidden = (method.hidden, method.hidden)
-    return {
-        "base": _layers(a, (w + p, *hidden, 1)),
-        "multiplier": _layers(b, (w + w + p, *hidden, 1)),
-    }
-
-
-def _answer_network(p: Any, features: Any, rows: Any) -> Any:
-    import jax.numpy as jnp
-
-    workload, platform, corunner = rows
-    out = _network(p["base"], (features[0], workload), (features[1], platform))[:, 0]
-    for place in range(corunner.shape[1]):
-        other = corunner[:, place]
-        here = (
-            (features[0], workload),
-            (features[0], jnp.maximum(other, 0)),
-            (features[1], platform),
-        )
-        out = out + jnp.where(other >= 0, _network(p["multiplier"], *here)[:, 0], 0.0)
-    return out
-
-
-def _start_attention(method: Attention, key: Any, features: Any) -> Any:
-    import jax
-
-    w, p = features[0].shape[1], features[1].shape[1]
-    a, b, c = jax.random.split(key, 3)
-    hidden = (method.hidden, method.hidden)
-    return {
-        "base": _layers(a, (w + p, *hidden, 1 + method.width)),
-        "beside": _layers(b, (w + p, *hidden, 2 * method.width)),
-        "output": _layers(c, (method.width, method.output_hidden, 1)),
-    }
-
-
-def _answer_attention(p: Any, features: Any, rows: Any) -> Any:
-    import jax
-    import jax.numpy as jnp
-
-    workload, platform, corunner = rows
-    base = _network(p["base"], (features[0], workload), (features[1], platform))
-    out, query = base[:, 0], base[:, 1:]
-    if corunner.shape[1] == 0:
-        return out
-    width = query.shape[1]
-    read = jnp.zeros_like(query)
-    for place in range(corunner.shape[1]):
-        other = corunner[:, place]
-        beside = _network(
-            p["beside"], (features[0], jnp.maximum(other, 0)), (features[1], platform)
-        )
-        key, value = beside[:, :width], beside[:, width:]
-        weight = (key * query).sum(-1, keepdims=True) / width**0.5
-        read = read + jnp.where((other >= 0)[:, None], weight * value, 0.0)
-    (first, bias), (second, end) = p["output"]
-    multiplier = (jax.nn.gelu(read @ first + bias) @ second + end)[:, 0]
-    return out + jnp.where((corunner >= 0).any(1), multiplier, 0.0)
-
-
-_INITIAL: dict[str, Callable[..., Any]] = {
-    "matrix_factorization": _start_factors,
-    "neural_network": _start_network,
-    "attention": _start_attention,
-}
-_PREDICT: dict[str, Callable[..., Any]] = {
-    "matrix_factorization": _answer_factors,
-    "neural_network": _answer_network,
-    "attention": _answer_attention,
-}

@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from jostle.errors import NotEnoughRuns, UsageError
+from jostle.evaluate.rivals._rival import Rival, RivalAnswers
+from jostle.methods import Prepared, first_solo_runs
+from jostle.runs import all_names, solo_medians
 
 if TYPE_CHECKING:
-    from jostle.runs import Colocations, Runs
+    from jostle.methods import Data
+    from jostle.progress import Progress
+    from jostle.runs import Colocations
 
 KINDS = ("solo", "twice", "times", "plus")
 
 
 @dataclass(frozen=True)
-class SoloTime:
+class SoloTime(Rival):
     """The median time alone: as it is (`solo`), once for every member of the bag (`twice`: as if all took
     turns, each as long as the target), times the platform's typical slowdown (`times`), or plus its typical
     extra time (`plus`). The constants make the mean relative error of the runs to fit least."""
 
     kind: str
 
-    name = "solo_time"
-    needs_alone = True
+    name: ClassVar[str] = "solo_time"
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UsageError(f"unknown kind {self.kind!r}", fix=f"One of {', '.join(KINDS)}.")
 
-    def fit(self, runs: Runs, validation: Runs, *, seed: int = 0, progress: Any = None) -> Any:
-        """Raises NotEnoughRuns without runs alone."""
-        from jostle.runs import Runs, all_names, solo_medians
+    def prepare(self, data: Data) -> Prepared:
+        runs = data.runs_in_memory
+        return Prepared.of(data, runs, required=first_solo_runs(runs))
 
-        runs = Runs.concatenate([runs.ok(), validation.ok()])
+    def fit(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> _SoloAnswers:
+        """Raises NotEnoughRuns without runs alone."""
+        runs = prepared.together()
         names = all_names(runs)
         solo = solo_medians(runs, *names)
         if np.isnan(solo).all():
@@ -52,24 +60,23 @@ class SoloTime:
                 constant[place] = _weighted_median(seconds[at] / own[at], own[at] / seconds[at])
             if at.any() and self.kind == "plus":
                 constant[place] = _weighted_median(seconds[at] - own[at], 1 / seconds[at])
-        return _SoloPredictor(self.kind, names, solo, constant)
+        return _SoloAnswers(self.kind, names, solo, constant)
 
 
-class _SoloPredictor:
-    def __init__(
-        self,
-        kind: str,
-        names: tuple[tuple[str, ...], tuple[str, ...]],
-        log_solo: np.ndarray,
-        constant: np.ndarray,
-    ) -> None:
-        self.kind, self.names, self.log_solo, self.constant = kind, names, log_solo, constant
+@dataclass(frozen=True, eq=False)
+class _SoloAnswers(RivalAnswers):
+    """log_solo: (platforms, workloads). constant: (platforms,) by which or plus which."""
 
-    def predict(self, colocations: Colocations) -> np.ndarray:
+    kind: str
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    log_solo: np.ndarray
+    constant: np.ndarray
+
+    def predict(self, asked: Colocations) -> np.ndarray:
         """(n,) seconds; NaN for what never ran alone there."""
-        workload, platform, _ = colocations.codes_in(*self.names)
+        workload, platform, _ = asked.codes_in(*self.names)
         solo = np.exp(self.log_solo[platform, workload])
-        count = colocations.number_of_corunners
+        count = asked.number_of_corunners
         if self.kind == "twice":
             return solo * (1 + count)
         if self.kind == "times":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 from jostle._registry import load, names_of
 from jostle._report import Report
@@ -11,7 +11,6 @@ from jostle.progress import Progress
 GROUP = "jostle.studies"  # of entry points: the name of a study = where its class is
 
 
-@runtime_checkable
 class Study(Protocol):
     """A frozen dataclass of options: every field `Annotated[type, "help", marks]` (jostle._options).
 

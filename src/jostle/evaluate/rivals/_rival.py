@@ -1,0 +1,59 @@
+"""What rivals have in common: they learn from runs alone, and are fitted and asked, but never saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from jostle.errors import NotEnoughRuns
+from jostle.methods import Prepared
+
+if TYPE_CHECKING:
+    from jostle.bounds import Candidates
+    from jostle.methods import Data
+    from jostle.runs import Colocations, Runs
+
+
+class Rival:
+    """A method that learns from runs and takes none of them as inputs."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+
+    def prepare(self, data: Data) -> Prepared:
+        return Prepared.of(data, data.runs_in_memory)
+
+
+class RivalAnswers:
+    """What a rival has learned: one way to bound, the prediction with the same offset everywhere."""
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        """(n,) seconds; NaN where there is no answer."""
+        raise NotImplementedError
+
+    def candidates(self, asked: Colocations) -> Candidates:
+        from jostle.bounds import Candidates
+
+        return Candidates.one_way(self.predict(asked))
+
+
+def alone(runs: Runs) -> Runs:
+    """The runs without co-runners. Raises NotEnoughRuns where there are none."""
+    inside = runs.colocations.number_of_corunners == 0
+    if not inside.any():
+        raise NotEnoughRuns("no run is without co-runners", fix="Measure workloads alone too.")
+    return runs.take(inside)
+
+
+def strip(colocations: Colocations) -> Colocations:
+    """The same workloads on the same platforms, alone."""
+    from jostle.runs import Colocations
+
+    return Colocations(
+        colocations.workload_names,
+        colocations.platform_names,
+        colocations.workload,
+        colocations.platform,
+        np.zeros(len(colocations) + 1, np.int64),
+        np.zeros(0, np.int32),
+    )
