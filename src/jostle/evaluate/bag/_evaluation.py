@@ -16,7 +16,7 @@ import numpy as np
 
 from jostle.errors import MissingExtra
 from jostle.evaluate.bag._bounds import BOUNDED, ApplicationCoverage, PairCoverage, pair_metrics
-from jostle.evaluate.bag._held_out import BagTests, HeldOut, held_out, rows_asked, without
+from jostle.evaluate.bag._held_out import BagTests, LeftOut, held_out, rows_asked, without
 from jostle.evaluate.bag._methods import bag_methods
 from jostle.evaluate.bag._scores import scores
 from jostle.evaluate.study._fields import picked
@@ -69,7 +69,7 @@ class BagCell:
 
     name: str
     method: Any
-    part: HeldOut
+    part: LeftOut
     data: str
 
     @property

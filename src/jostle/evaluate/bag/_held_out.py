@@ -30,7 +30,7 @@ class BagTests:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class LeftOut:
     """rows: left out of one fit. test: `application` or `pair`. title: the benchmark, or the fold."""
 
     test: str
@@ -53,7 +53,7 @@ def without(runs: Runs, rows: np.ndarray) -> Runs:
     return runs.take(np.setdiff1d(np.arange(len(runs)), rows))
 
 
-def held_out(runs: Runs, tests: BagTests) -> list[HeldOut]:
+def held_out(runs: Runs, tests: BagTests) -> list[LeftOut]:
     """Every part of both tests, each benchmark once and each fold of the pairs once a seed.
 
     Raises NotEnoughRuns, UnknownName.
@@ -63,14 +63,14 @@ def held_out(runs: Runs, tests: BagTests) -> list[HeldOut]:
     if len(touched) < 3 or len(asked) < tests.folds:
         raise NotEnoughRuns(f"{len(touched)} benchmarks and {len(asked)} runs beside are too few")
     parts = [
-        HeldOut("application", name, tests.seeds[0], np.intersect1d(rows, asked))
+        LeftOut("application", name, tests.seeds[0], np.intersect1d(rows, asked))
         for name, rows in touched.items()
     ]
     unit = np.unique(runs.units("together")[asked], return_inverse=True)[1].reshape(-1)
     for seed in tests.seeds:
         place = np.random.default_rng(seed).permutation(unit.max() + 1) % tests.folds
         parts += [
-            HeldOut("pair", str(fold), seed, asked[place[unit] == fold])
+            LeftOut("pair", str(fold), seed, asked[place[unit] == fold])
             for fold in range(tests.folds)
         ]
     return [part for part in parts if len(part.rows)]
