@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jostle.methods._contract import Fitted, Method
 from jostle.methods._data import Data
 
 if TYPE_CHECKING:
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def learn(
-    method: Any,
+    method: Method,
     data: Any,
     *,
     validation: Runs | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Any:
+) -> Fitted:
     """Prepare and fit: all runs of the data are learned from, none is held out.
 
     data: as Data.of takes it. validation: further runs, for the method's own choices.

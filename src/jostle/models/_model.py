@@ -50,7 +50,7 @@ class Model:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the fit wants its user to know."""
-        return tuple(getattr(self.predictor, "notes", ()))
+        return tuple(self.predictor.notes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `model.json` and its tensors into folder `path`, replacing a model there.
