@@ -14,6 +14,7 @@ from jostle.bag import Bag
 from jostle.bounds import Candidates
 from jostle.factorization import Factorization
 from jostle.methods import (
+    AnswersInJax,
     ContractBroken,
     Data,
     FromCounts,
@@ -21,6 +22,7 @@ from jostle.methods import (
     Prepared,
     RunCounts,
     check,
+    learn,
     method_named,
     method_names,
 )
@@ -52,6 +54,13 @@ def test_the_method_that_learns_from_profiles(runs: Runs) -> None:
         rows = [copy, {**kernel, **shape}]
         profiles[name] = tasks_from_rows(rows, run_id=name, gpu=GPUS["V100"])
     assert len(check(Accelerator(), Data(runs, profiles=profiles))) >= 16
+
+
+def test_the_equations_are_also_written_in_jax(runs: Runs) -> None:
+    fitted = learn(ON_RUNS["factorization"], runs)
+    assert isinstance(fitted, AnswersInJax)
+    found = fitted.predict_in_jax(runs.colocations)
+    assert np.allclose(found, fitted.predict(runs.colocations), rtol=1e-4)
 
 
 def test_every_installed_method_is_found() -> None:
