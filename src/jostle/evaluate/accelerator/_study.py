@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from jostle._options import Flag
 from jostle._report import Report
 from jostle.errors import UsageError
 from jostle.evaluate.accelerator._tables import AcceleratorEvaluation
@@ -39,7 +38,7 @@ class AcceleratorStudy:
         "The measurements: v100_interference, magus13, or for pairs a dataset with runs and profiles.  "
         "[default: in $JOSTLE_DATA]",
     ] = None
-    sharing: Annotated[str, "With pairs: how kernels share.", Flag("--kernels")] = "concurrent"
+    sharing: Annotated[str, "With pairs: how kernels share."] = "concurrent"
     gpu: Annotated[str | None, "With pairs: the device."] = None
     figures: Annotated[
         Path | None, "With scale-out: draw utilisation and violations into this folder."
