@@ -88,7 +88,7 @@ def test_nothing_is_answered_that_was_never_seen(rows: AlignedRows) -> None:
     slow = rows.slowdown
     found = learned.slowdown(1e3 * rows.own, 1e3 * rows.others)
     assert 0.5 <= found.min() <= found.max() <= 1.1 * slow.max()
-    # Nearly all that was seen can be answered.
+    # Nearly all that was learned from can be answered.
     low, high = learned.limits
     assert ((slow >= low) & (slow <= high)).mean() > 0.99
 

@@ -1,4 +1,4 @@
-"""The network: its gradients, what it can learn, and the way it is asked for whole runs."""
+"""The network: its gradients, what it can learn, and its use for whole runs."""
 
 from __future__ import annotations
 

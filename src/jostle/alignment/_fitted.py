@@ -97,10 +97,10 @@ class FittedAlignment(FromCounts):
 
     def window(
         self, workloads: Sequence[str], platform: str, *, loop: Sequence[bool] | None = None
-    ) -> tuple[Roll, list[SoloCounters]]:
-        """Workloads on slots 0, 1, … from the same moment on, and their counters alone there."""
-        found = [self.solos.of(name, platform, slot) for slot, name in enumerate(workloads)]
-        return self.roll(found, loop=loop), found
+    ) -> Roll:
+        """Workloads on slots 0, 1, … from the same moment on."""
+        solos = [self.solos.of(name, platform, slot) for slot, name in enumerate(workloads)]
+        return self.roll(solos, loop=loop)
 
     def roll(
         self,
@@ -173,7 +173,7 @@ class FittedAlignment(FromCounts):
                 loop = tuple(i != slot for i in range(len(members)))
             key = (platform, loop, *members)
             if key not in self._known:
-                self._known[key] = self.window(members, platform, loop=loop)[0].end_seconds
+                self._known[key] = self.window(members, platform, loop=loop).end_seconds
             found.append(float(self._known[key][slot]))
         return found
 

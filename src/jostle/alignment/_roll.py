@@ -61,9 +61,9 @@ def roll(
     if any(abs(p.period_seconds - tau) > 1e-9 * tau for p in solos):
         raise UsageError("solo counters of different periods cannot be rolled together")
     tables = [p.cumulative for p in solos] if tables is None else tables
-    seen = [None] * k if own is None else own
+    mine = [None] * k if own is None else own
     lanes = [
-        Lane(p, t, bool(once), s) for p, t, once, s in zip(solos, tables, loops, seen, strict=True)
+        Lane(p, t, bool(once), s) for p, t, once, s in zip(solos, tables, loops, mine, strict=True)
     ]
     duration = np.array([p.duration_seconds for p in solos])
     ends = np.full(k, np.nan)

@@ -80,8 +80,7 @@ def solve(
         samples.append(sample)
         own.append(lane.own[sample])
         times.append(now + np.concatenate([[0.0], np.cumsum(np.diff(edge) / v)]))
-    many = len(lanes) > 2
-    seen: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(lanes)
+    latest: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(lanes)
     final = [0] * len(lanes)  # samples of each that are, so that only what comes after is computed
     until, rounds = now, 0
     for rounds in range(1, MOST_ROUNDS + 1):
@@ -90,9 +89,9 @@ def solve(
         for n in range(len(lanes)):
             # Each sees at once what this round found out about those before it.
             begin = final[n]
-            others = _others(lanes, edges, times, n, many, begin)
-            slow = _again(seen[n], own[n][begin:], others, slowdown, numbers[n])
-            seen[n] = (others, slow)
+            others = _others(lanes, edges, times, n, begin)
+            slow = _again(latest[n], own[n][begin:], others, slowdown, numbers[n])
+            latest[n] = (others, slow)
             idle = lanes[n].idle
             if idle is not None:
                 slow = np.where(idle[samples[n][begin:]], 1.0, slow)
@@ -115,8 +114,8 @@ def solve(
             break  # what is left is begun anew, with a better guess
         for n in range(len(lanes)):
             done = max(final[n], int(np.searchsorted(times[n], until, "right")) - 2)
-            others, slow = seen[n]  # type: ignore[misc]
-            seen[n] = (others[done - final[n] :], slow[done - final[n] :])
+            others, slow = latest[n]  # type: ignore[misc]
+            latest[n] = (others[done - final[n] :], slow[done - final[n] :])
             final[n] = done
     if (
         until <= now
@@ -126,19 +125,19 @@ def solve(
 
 
 def _again(
-    seen: tuple[np.ndarray, np.ndarray] | None,
+    latest: tuple[np.ndarray, np.ndarray] | None,
     own: np.ndarray,
     others: np.ndarray,
     slowdown: Slowdown,
     number: int,
 ) -> np.ndarray:
     """(s,) slowdowns; those of samples beside which nothing changed since the last round are kept."""
-    if seen is None:
+    if latest is None:
         return slowdown(number, own, others)
-    changed = (np.abs(others - seen[0]) > UNCHANGED * np.abs(others)).any(axis=1)
+    changed = (np.abs(others - latest[0]) > UNCHANGED * np.abs(others)).any(axis=1)
     if np.count_nonzero(changed) > 0.8 * len(own):
         return slowdown(number, own, others)
-    slow = seen[1].copy()
+    slow = latest[1].copy()
     if changed.any():
         slow[changed] = slowdown(number, own[changed], others[changed])
     return slow
@@ -149,7 +148,6 @@ def _others(
     edges: Sequence[np.ndarray],
     times: Sequence[np.ndarray],
     n: int,
-    many: bool,
     begin: int,
 ) -> np.ndarray:
     """(s, d) the others' rates, added up, between the times of each sample of lane n from `begin` on."""
@@ -164,11 +162,6 @@ def _others(
         rates /= np.maximum(length, 1e-12)[:, None]
         # Past what was guessed of it, it stands still: nothing there is final, any rates will do.
         rates[length <= 0] = lane.rates[-1]
-        if total is None:
-            total = rates
-            if not many:
-                break
-        else:
-            total = total + rates
+        total = rates if total is None else total + rates
     assert total is not None
     return total

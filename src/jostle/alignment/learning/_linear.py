@@ -6,7 +6,8 @@ Source: Saeed et al., MLCAD 2021, Sec. IV-B: ridge, lasso, elastic net and linea
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -23,38 +24,44 @@ LEARNED_QUANTILE, BEYOND = 0.002, 1.1  # what was learned from: all but so few, 
 
 @dataclass(frozen=True)
 class LinearModel:
-    """slowdown = f(rates), a weighted sum. weights: (f,), bias: of standardised features. target: of
-    TARGETS. mean, spread: (f,) of the features, output: (mean, spread) of the target. limits: the least
-    and the largest slowdown that is answered, for a sum goes on straight beyond what it was learned from."""
+    """slowdown = f(rates), a weighted sum. form: of the features, target: what is learned, see `_kinds`.
+    bias, weights: (f,) of standardised features. output: (mean, spread) of what is learned; mean, spread:
+    (f,) of the features; scale: (d,) of the rates. limits: the least and the largest slowdown that is
+    answered, for a sum goes on straight beyond what it was learned from."""
 
-    features: ContentionFeatures
+    form: str
     target: str
     strength: float
+    bias: float
+    output: tuple[float, float]
+    limits: tuple[float, float]
+    scale: np.ndarray
     mean: np.ndarray
     spread: np.ndarray
     weights: np.ndarray
-    bias: float
-    output: tuple[float, float]
-    limits: tuple[float, float] = (FASTEST, SLOWEST)
+
+    @property
+    def features(self) -> ContentionFeatures:
+        return ContentionFeatures(self.form, self.scale)
 
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n,) solo speed over speed beside others, of aligned rates (n, d), instructions first."""
         raw = self._raw(own, others) * self.output[1] + self.output[0]
         if self.target == "slowdown":
             found = 1.0 + raw
-            if self.features.form == "interacting":
+            if self.form == "interacting":
                 # With nothing beside it a workload is as fast as alone, whatever the mean co-run effect.
                 found = np.where((others > 0).any(axis=1), found, 1.0)
         elif self.target == "speed":
             found = 1.0 / np.maximum(raw, 1.0 / SLOWEST)
         else:
-            found = own[:, 0] / np.maximum(raw * self.features.scale[0], 1e-30)
+            found = own[:, 0] / np.maximum(raw * self.scale[0], 1e-30)
         return np.clip(found, *self.limits)
 
     def _raw(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
-        if self.features.form == "interacting":
+        if self.form == "interacting":
             # The same sum without spelling out the products: own' (W pressure).
-            own, others = own / self.features.scale, others / self.features.scale
+            own, others = own / self.scale, others / self.scale
             return ((pressures(own, others) @ self._folded) * own).sum(axis=1) + self._offset
         d = own.shape[1]
         return own @ self._plain[:d] + others @ self._plain[d:] + self._offset
@@ -65,45 +72,26 @@ class LinearModel:
 
     @cached_property
     def _folded(self) -> np.ndarray:
-        d = len(self.features.scale)
+        d = len(self.scale)
         return np.ascontiguousarray((self.weights / self.spread).reshape(d, -1).T)
 
     @cached_property
     def _plain(self) -> np.ndarray:
-        scale = self.features.scale
-        return self.weights / self.spread / np.concatenate([scale, scale])
+        return self.weights / self.spread / np.concatenate([self.scale, self.scale])
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
-        arrays = {
-            "scale": self.features.scale,
-            "mean": self.mean,
-            "spread": self.spread,
-            "weights": np.ascontiguousarray(self.weights),
-        }
-        return arrays, {
-            "form": self.features.form,
-            "target": self.target,
-            "strength": self.strength,
-            "bias": self.bias,
-            "output": list(self.output),
-            "limits": list(self.limits),
-        }
+        every = {field.name: getattr(self, field.name) for field in fields(self)}
+        arrays = {k: np.ascontiguousarray(v) for k, v in every.items() if isinstance(v, np.ndarray)}
+        return arrays, {name: value for name, value in every.items() if name not in arrays}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> LinearModel:
-        (mean, spread), (low, high) = metadata["output"], metadata["limits"]
-        return cls(
-            ContentionFeatures(metadata["form"], arrays["scale"]),
-            metadata["target"],
-            float(metadata["strength"]),
-            arrays["mean"],
-            arrays["spread"],
-            arrays["weights"],
-            float(metadata["bias"]),
-            (float(mean), float(spread)),
-            (float(low), float(high)),
-        )
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+    ) -> LinearModel:
+        both = {**metadata, **arrays}
+        both |= {name: tuple(metadata[name]) for name in ("output", "limits")}
+        return cls(**{field.name: both[field.name] for field in fields(cls)})
 
 
 def limits_of(slowdown: np.ndarray) -> tuple[float, float]:
@@ -125,14 +113,13 @@ def fit_linear(
 ) -> LinearModel:
     """scale: (d,) of the rates. rounds: of fits again, in which runs are weighed by the errors of the fit
     before. Raises MissingExtra without scikit-learn."""
-    features, target = ContentionFeatures(kind.form, scale), kind.target
-    x = features.of(rows.own, rows.others)
+    x = ContentionFeatures(kind.form, scale).of(rows.own, rows.others)
     slowdown = np.clip(rows.slowdown, FASTEST, SLOWEST)
     # A run takes its stretches' times alone, each times its slowdown: so much does an error of one count.
     weight = rows.solo_seconds / rows.solo_seconds.mean()
-    if target == "slowdown":
+    if kind.target == "slowdown":
         y = slowdown - 1.0
-    elif target == "speed":
+    elif kind.target == "speed":
         y = 1.0 / slowdown
     else:
         y = rows.count / rows.period_seconds / scale[0]
@@ -153,8 +140,8 @@ def fit_linear(
             estimator.fit(x, y, sample_weight=weight * of_run[run])
         weights = np.asarray(estimator.coef_, np.float64).reshape(-1)
         bias = float(np.asarray(estimator.intercept_).reshape(-1)[0])
-        output = (centre, size)
-        return LinearModel(features, target, strength, mean, spread, weights, bias, output, limits)
+        rest = ((centre, size), limits, scale, mean, spread, weights)
+        return LinearModel(kind.form, kind.target, strength, bias, *rest)
 
     model = fitted(np.ones(run.max() + 1))
     for _ in range(rounds):

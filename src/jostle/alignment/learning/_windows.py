@@ -107,7 +107,7 @@ def aligned_rows(
 
 
 @dataclass(frozen=True)
-class _Track:
+class _MemberTrack:
     """A member of a window: what it counts alone, and (s + 1,) instructions executed by its edges."""
 
     solo: SoloCounters
@@ -116,11 +116,11 @@ class _Track:
     executed: np.ndarray
 
 
-def _tracks(runs: Sequence[Trace], solos: SoloIndex, loop: bool) -> list[_Track]:
+def _tracks(runs: Sequence[Trace], solos: SoloIndex, loop: bool) -> list[_MemberTrack]:
     slots = slots_of(runs)
     alone = [solos.of(r.workload, r.platform, slot) for r, slot in zip(runs, slots, strict=True)]
     return [
-        _Track(solo, slot, *_executed(run, solo, loop))
+        _MemberTrack(solo, slot, *_executed(run, solo, loop))
         for run, slot, solo in zip(runs, slots, alone, strict=True)
     ]
 
@@ -146,7 +146,7 @@ def _executed(run: Trace, solo: SoloCounters, loop: bool) -> tuple[np.ndarray, n
     return edges, executed
 
 
-def _shared_times(tracks: Sequence[_Track], place: int) -> np.ndarray:
+def _shared_times(tracks: Sequence[_MemberTrack], place: int) -> np.ndarray:
     """Edges of one member's periods in which all others still ran, short stretches joined."""
     track = tracks[place]
     edges = track.edges_seconds
@@ -175,7 +175,7 @@ def _joined(solo: SoloCounters, executed: np.ndarray) -> list[int]:
 
 
 def _rows_of_one(
-    tracks: Sequence[_Track],
+    tracks: Sequence[_MemberTrack],
     place: int,
     times: np.ndarray,
     alignment: str,
