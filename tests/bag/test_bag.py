@@ -174,6 +174,7 @@ def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
     assert np.array_equal(one_.seconds, two.seconds)
     assert one_.is_valid.any()
     assert isinstance(again.predictor, FittedBag)
+    assert isinstance(model.predictor, FittedBag)
     assert again.predictor.feature_names == model.predictor.feature_names
     same = jostle.fit(runs, Bag(trees=15, cpu_platform="cpu"), seed=1, calibrate_by="together")
     assert np.array_equal(same.predict(asked), model.predict(asked), equal_nan=True)
@@ -192,6 +193,7 @@ def test_the_cpu_side_is_neither_answered_nor_calibrated_on() -> None:
     # Every bag on the CPU keeps its fairness, whatever was held out.
     beside = runs.take(on_cpu)
     bags = {tuple(sorted((w, *b))) for w, _, b in map(beside.colocations.row, range(len(beside)))}
+    assert isinstance(model.predictor, FittedBag)
     assert len(model.predictor.described.fairness) == len(bags)
 
 

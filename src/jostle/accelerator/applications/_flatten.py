@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from jostle.accelerator._device import MEMORY
 from jostle.accelerator.applications._tasks import (
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jostle.traces import Profile
+
+pc: Any = pyarrow.compute
 
 _READ = (
     *("device", "kind", "start_seconds", "duration_seconds", "pinned"),
@@ -38,8 +40,8 @@ def flatten(
     seconds, gap, is_counted, is_cut = _in_sequence(start, table["duration_seconds"].to_numpy())
     table = table.filter(is_counted)
     kind = np.full(len(table), KERNEL, np.int8)
-    kind[pc.equal(table["kind"], "htod").to_numpy()] = TO_DEVICE
-    kind[pc.equal(table["kind"], "dtoh").to_numpy()] = TO_HOST
+    kind[np.asarray(pc.equal(table["kind"], "htod"))] = TO_DEVICE
+    kind[np.asarray(pc.equal(table["kind"], "dtoh"))] = TO_HOST
     is_kernel = kind == KERNEL
 
     exclusive, no_pinning = _with_default(table, "pinned", pinned)
@@ -48,9 +50,11 @@ def flatten(
     blocks, no_blocks = _with_default(table, "blocks", UNKNOWN_SHAPE)
     occupancy, _ = _with_default(table, "occupancy_ratio", 0.0)
     threads, _ = _with_default(table, "threads_per_block", 0)
-    gpu = profile.gpus.get(device)
-    has_shape = is_kernel & ~no_blocks & (occupancy != 0) & (gpu is not None)
-    warps = np.ones(len(table), np.int64) if gpu is None else gpu.warps_of(threads.astype(np.int64))
+    has_shape = is_kernel & ~no_blocks & (occupancy != 0)
+    if (gpu := profile.gpus.get(device)) is None:
+        has_shape[:] = False
+    per_warp = 1 if gpu is None else gpu.threads_per_warp
+    warps = -(-threads.astype(np.int64) // per_warp)
     resources = (MEMORY,) if need.any() else ()
     columns = TaskColumns(
         kind,

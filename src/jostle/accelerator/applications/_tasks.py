@@ -116,7 +116,7 @@ class TaskColumns:
         def is_share(ratio: np.ndarray) -> np.ndarray:
             return (ratio > 0) & (ratio <= 1)
 
-        checks = (
+        checks: list[tuple[Any, str]] = [
             (lasts(self.seconds), "has seconds {0.seconds}"),
             (lasts(self.gap_seconds), "has gap_seconds {0.gap_seconds}"),
             ((self.blocks >= 1) | (self.blocks == UNKNOWN_SHAPE), "has {0.blocks} blocks"),
@@ -126,8 +126,8 @@ class TaskColumns:
             ),
             (lasts(self.needs).all(axis=1), "has needs {0.needs}"),
             (is_share(self.link_ratio), "fills {0.link_ratio} of the link"),
-        )
-        possible = np.logical_and.reduce([passed for passed, _ in checks])
+        ]
+        possible = np.stack([passed for passed, _ in checks]).all(axis=0)
         if possible.all():
             return None
         row = int(np.argmin(possible))

@@ -15,7 +15,7 @@ it fast, none of it an approximation:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -200,13 +200,13 @@ def run(tasks, kernel_classes, tenant_table, pool_table, mode, merge, until_seco
     while deep < pool_pes.max() / smallest + 2:
         deep *= 2
     mask = deep - 1
-    groups = np.empty((tenants, deep), _GROUP)
-    rings = np.zeros(tenants, _RING)
+    groups: Any = np.empty((tenants, deep), _GROUP)
+    rings: Any = np.zeros(tenants, _RING)
     slice_left = np.inf
-    links = np.zeros(2, _LINK)
+    links: Any = np.zeros(2, _LINK)
     links["next_end"][:] = np.inf
     queues = np.empty((2, 2, tenants), np.uint32)
-    transfers = np.zeros(tenants, _TRANSFER)
+    transfers: Any = np.zeros(tenants, _TRANSFER)
     order = np.empty(tenants, np.uint32)
 
     open_tenants = 0
