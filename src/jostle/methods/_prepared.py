@@ -1,4 +1,7 @@
-"""What a method learns from, and how some of it is held out to calibrate on."""
+"""What a method learns from, and how some of it is held out to calibrate on.
+
+Arrow comes with runs, so it is imported where it is used: loading a model needs the names here, but no runs.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import NotEnoughRuns
-from jostle.runs import Runs, StoredRuns, split_rows
 
 if TYPE_CHECKING:
     from jostle.methods._data import Data
+    from jostle.runs import Runs, StoredRuns
 
 # Of all runs: trained on, used to pick checkpoint and spread of the errors, and calibrated on.
 SHARES = (0.78, 0.1, 0.12)
@@ -54,6 +57,8 @@ class Prepared:
 
         inputs and required are about the runs as given; those whose status is not ok are dropped here.
         """
+        from jostle.runs import StoredRuns
+
         runs = data.runs if runs is None else runs
         if isinstance(runs, StoredRuns):
             none = np.zeros(0, bool)
@@ -69,6 +74,8 @@ class Prepared:
     @property
     def in_memory(self) -> Runs:
         """The runs, for what does not learn from disk. Raises UsageError for runs on disk."""
+        from jostle.runs import StoredRuns
+
         if isinstance(self.runs, StoredRuns):
             return self.data.runs_in_memory
         return self.runs
@@ -87,6 +94,8 @@ class Prepared:
 
     def together(self) -> Runs:
         """All runs to learn from, those for the method's own choices included."""
+        from jostle.runs import Runs
+
         return Runs.concatenate([self.in_memory, self.validation.ok()])
 
 
@@ -119,6 +128,8 @@ def hold_out(prepared: Prepared, seed: int, by: str) -> HeldOut:
     guarantee is then for co-locations of names that were met elsewhere, which are the only ones a finite
     bound is given for. Raises NotEnoughRuns.
     """
+    from jostle.runs import split_rows
+
     runs = prepared.in_memory
     if len(runs) < 3:
         raise NotEnoughRuns(
@@ -176,6 +187,8 @@ def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:
 
 def halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:
     """Two parts, no unit in both."""
+    from jostle.runs import split_rows
+
     first, second = split_rows(runs, (0.5, 0.5), seed, "window" if by == "row" else by)
     return runs.take(first), runs.take(second)
 
