@@ -24,7 +24,7 @@ CAPACITY_FROM = {"memory": 120, "l2": 2.0, "pipeline": 4}
 
 
 @dataclass(frozen=True)
-class Measurement:
+class KernelMeasurement:
     """median: of so many repeats, in ms, or in GB/s where the condition is a bandwidth."""
 
     experiment: str
@@ -71,7 +71,9 @@ def simulated_pairs(folder: Path) -> list[KernelPair]:
     columns = ("experiment", "condition", "n", "median_ms")
     table = read_measurements(folder / "parsed.csv", columns, "V100 measurements")
     rows = [
-        Measurement(row["experiment"], row["condition"], int(row["n"]), float(row["median_ms"]))
+        KernelMeasurement(
+            row["experiment"], row["condition"], int(row["n"]), float(row["median_ms"])
+        )
         for row in table
     ]
     found = [*_scheduler(rows), *_memory(rows), *_l2(rows), *_copy_and_compute(rows)]
@@ -91,7 +93,7 @@ def _together(device: Device, *tasks: Task, sharing: str = "concurrent") -> floa
 
 
 def _corun(
-    row: Measurement,
+    row: KernelMeasurement,
     tasks: tuple[Task, Task],
     device: Device | None,
     *,
@@ -113,7 +115,7 @@ def _corun(
     )
 
 
-def _of(rows: list[Measurement], experiment: str, *words: str) -> list[Measurement]:
+def _of(rows: list[KernelMeasurement], experiment: str, *words: str) -> list[KernelMeasurement]:
     return [r for r in rows if r.experiment == experiment and all(w in r.condition for w in words)]
 
 
@@ -123,7 +125,7 @@ def _kernel(
     return Task("kernel", seconds, 0.0, blocks, threads // 32, 1.0, needs or {})
 
 
-def _scheduler(rows: list[Measurement]) -> list[KernelPair]:
+def _scheduler(rows: list[KernelMeasurement]) -> list[KernelPair]:
     """Sleeping kernels: nothing but PEs. Two blocks of 1024 threads fit an SM."""
     found = []
     for row in _of(rows, "inter_sm_thread_block_scheduler", "colocated"):
@@ -134,7 +136,7 @@ def _scheduler(rows: list[Measurement]) -> list[KernelPair]:
     return found
 
 
-def _memory(rows: list[Measurement]) -> list[KernelPair]:
+def _memory(rows: list[KernelMeasurement]) -> list[KernelPair]:
     """Copies of 2 GB under MPS, half the SMs each. Rows of more than 10 repeats are both processes of a
     co-run, though they are called alone. GB: the sum of what both draw at 120 blocks."""
     name = "inter_sm_memory_bandwidth"
@@ -159,7 +161,7 @@ def _memory(rows: list[Measurement]) -> list[KernelPair]:
     return found
 
 
-def _l2(rows: list[Measurement]) -> list[KernelPair]:
+def _l2(rows: list[KernelMeasurement]) -> list[KernelPair]:
     """Copies that repeat over a few MB: both buffers in L2 up to 3 MB, then past its 6 MB."""
     name = "inter_sm_l2_cache"
     pairs = []
@@ -183,7 +185,7 @@ def _l2(rows: list[Measurement]) -> list[KernelPair]:
     return found
 
 
-def _copy_and_compute(rows: list[Measurement]) -> list[KernelPair]:
+def _copy_and_compute(rows: list[KernelMeasurement]) -> list[KernelPair]:
     """A copy and a compute kernel on the same SMs: neither needs what the other does."""
     name = "intra_sm_ipc"
     copy = _kernel(_of(rows, name, "copy kernel alone")[0].seconds, 80, 1024)
@@ -191,7 +193,7 @@ def _copy_and_compute(rows: list[Measurement]) -> list[KernelPair]:
     return [_corun(row, (copy, compute), _device()) for row in _of(rows, name, "colocated")]
 
 
-def _l1(rows: list[Measurement]) -> list[KernelPair]:
+def _l1(rows: list[KernelMeasurement]) -> list[KernelPair]:
     """Blocks that copy a few KB again and again, two on each SM; source and destination both count."""
     name = "intra_sm_l1_cache"
     sequential: dict[float, list[float]] = {}
@@ -213,7 +215,7 @@ def _l1(rows: list[Measurement]) -> list[KernelPair]:
     return found
 
 
-def _pipelines(rows: list[Measurement]) -> list[KernelPair]:
+def _pipelines(rows: list[KernelMeasurement]) -> list[KernelPair]:
     """Compute kernels with 1 to 4 independent instruction streams (ILP) on the same SMs. Work is
     proportional to ILP; a kernel's need of the pipeline is its rate, ILP per second."""
     name = "intra_sm_pipelines"
