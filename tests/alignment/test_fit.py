@@ -237,7 +237,7 @@ def test_settings_that_make_no_sense() -> None:
 
 def test_pairs_of_slots_learn_each_for_themselves(traces: Traces) -> None:
     paper = Alignment.paper(alignment="continuous", counters=COUNTERS, strength=1e-2)
-    fitted = learn(paper, traces)
+    fitted = paper.fit(paper.prepare(Data(traces=traces)))
     assert set(fitted.models) == {(0, 1), (1, 0)}
     with pytest.raises(UsageError, match="pooled"):
         fitted.window(["program-00", "program-01", "program-02"], "simulated")

@@ -133,7 +133,7 @@ def _fits(
 ) -> dict[str, FittedAlignment]:
     """The method as it is, and with each alignment under the same learner."""
     from jostle.alignment import traced_runs
-    from jostle.methods import Data, learn
+    from jostle.methods import Data
     from jostle.runs import split_rows
 
     ids = {run.run_id for runs in _windows(fold.train).values() for run in runs}
@@ -142,11 +142,16 @@ def _fits(
         runs.take(rows) for rows in split_rows(runs, (0.8, 0.2), seed, "together")
     )
     data = Data(learned, traces=traces)
-    fits = {"": learn(method, data, validation=validation, seed=seed)}
+
+    def fitted(settings: Alignment) -> FittedAlignment:
+        prepared = settings.prepare(data).with_validation(validation)
+        return settings.fit(prepared, seed=seed)
+
+    fits = {"": fitted(method)}
     step()
     for alignment in COMPARED if compare else ():
         other = replace(method, alignment=alignment, counters=fits[""].counters, **COMPARED_KIND)
-        fits[f"{alignment}_"] = learn(other, data, validation=validation, seed=seed)
+        fits[f"{alignment}_"] = fitted(other)
         step()
     return fits
 
