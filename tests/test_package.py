@@ -56,7 +56,7 @@ def test_help_loads_only_what_prints_it() -> None:
 def test_every_public_name_is_there() -> None:
     import jostle
 
-    for name in jostle.__all__:
+    for name in dir(jostle):
         assert getattr(jostle, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):
         _ = jostle.nonsense  # pyright: ignore[reportAttributeAccessIssue]

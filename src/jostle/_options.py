@@ -96,7 +96,7 @@ def settings_from(settings: type, values: Mapping[str, Any]) -> Any:
 def _option(field: dataclasses.Field[Any], hint: Any) -> Option:
     marks: tuple[Any, ...] = ()
     if typing.get_origin(hint) is typing.Annotated:
-        hint, *marks = typing.get_args(hint)
+        hint, marks = typing.get_args(hint)[0], typing.get_args(hint)[1:]
     text = next((mark for mark in marks if isinstance(mark, str)), "")
     optional = many = False
     choices: tuple[str, ...] = ()

@@ -11,12 +11,13 @@ left. A reader takes no lock: where the tensors were swept after it had read the
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +78,7 @@ def read_document(
 
     folder = Path(path)
     try:
-        for attempt in range(_ATTEMPTS):
-            document = _read_head(folder / f"{stem}.json", schema, fix)
-            try:
-                content = (folder / document["tensors"]).read_bytes()
-                break
-            except FileNotFoundError:  # a writer may have replaced both meanwhile
-                if attempt == _ATTEMPTS - 1:
-                    raise
+        document, content = _read_both(folder, f"{stem}.json", schema, fix)
         if hashlib.sha256(content).hexdigest() != document["tensors_sha256"]:
             raise _changed(folder / document["tensors"], fix)
         return document, from_bytes(content)
@@ -94,6 +88,15 @@ def read_document(
         raise UnreadableFile(
             f"not a readable {stem}: {error}", where=str(folder), fix=fix
         ) from None
+
+
+def _read_both(folder: Path, head: str, schema: str, fix: str) -> tuple[dict[str, Any], bytes]:
+    """The JSON and the tensors that belong to it. Raises what read_document raises."""
+    for _ in range(_ATTEMPTS):
+        document = _read_head(folder / head, schema, fix)
+        with suppress(FileNotFoundError):  # a writer may have replaced both meanwhile
+            return document, (folder / document["tensors"]).read_bytes()
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / head))
 
 
 def _read_head(path: Path, schema: str, fix: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from jostle.runs import Colocations, Runs
 from jostle.slowdown import Slowdown
 from jostle.traces import GPUS, tasks_from_rows
 
-ON_RUNS: dict[str, Method] = {
+ON_RUNS: dict[str, Method[Any]] = {
     "bag": Bag(trees=20),
     "bag, one tree and a CPU side": Bag("tree", "slowdown", cpu_platform="p2"),
     "factorization": Factorization(rank=8, hidden=16, steps=60),
@@ -41,7 +41,7 @@ ON_RUNS: dict[str, Method] = {
 
 
 @pytest.mark.parametrize("method", ON_RUNS.values(), ids=ON_RUNS.keys())
-def test_methods_that_learn_from_runs(method: Method, runs: Runs) -> None:
+def test_methods_that_learn_from_runs(method: Method[Any], runs: Runs) -> None:
     assert len(check(method, runs)) >= 16
 
 
@@ -58,9 +58,9 @@ def test_the_method_that_learns_from_profiles(runs: Runs) -> None:
 
 def test_the_equations_are_also_written_in_jax(runs: Runs) -> None:
     fitted = learn(ON_RUNS["factorization"], runs)
+    expected = fitted.predict(runs.colocations)
     assert isinstance(fitted, AnswersInJax)
-    found = fitted.predict_in_jax(runs.colocations)
-    assert np.allclose(found, fitted.predict(runs.colocations), rtol=1e-4)
+    assert np.allclose(fitted.predict_in_jax(runs.colocations), expected, rtol=1e-4)
 
 
 def test_every_installed_method_is_found() -> None:

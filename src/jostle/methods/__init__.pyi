@@ -2,10 +2,12 @@ from ._behind import behind_table as behind_table
 from ._behind import runs_behind as runs_behind
 from ._check import ContractBroken as ContractBroken
 from ._check import check as check
+from ._contract import Answers as Answers
 from ._contract import AnswersInJax as AnswersInJax
 from ._contract import Explains as Explains
 from ._contract import Fitted as Fitted
 from ._contract import HasInputPlatforms as HasInputPlatforms
+from ._contract import Learner as Learner
 from ._contract import LearnsFromDisk as LearnsFromDisk
 from ._contract import Method as Method
 from ._contract import OffersChoice as OffersChoice

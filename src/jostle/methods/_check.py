@@ -52,7 +52,7 @@ class ContractBroken(AssertionError):
     """A method breaks the contract; the text has a line for each part that it breaks."""
 
 
-def check(method: Method, data: Any, *, seed: int = 0) -> tuple[str, ...]:
+def check(method: Method[Any], data: Any, *, seed: int = 0) -> tuple[str, ...]:
     """Try every part of the contract on a method and data (as Data.of takes it).
 
     The data should hold some dozens of runs, alone and with co-runners. Returns the names of the parts
@@ -74,7 +74,7 @@ def check(method: Method, data: Any, *, seed: int = 0) -> tuple[str, ...]:
 class _Trial:
     """A method on its data, fitted when first needed."""
 
-    method: Method
+    method: Method[Any]
     data: Data
     seed: int
 
@@ -187,9 +187,10 @@ def _one_run_is_learned_from_or_refused(trial: _Trial) -> None:
 def _names_never_met_are_refused(trial: _Trial) -> None:
     workload, platform, _ = trial.asked.row(0)
     odd = "a name that nobody gave"
+    nobody: list[str] = []
     for one, place, beside in (
-        (odd, platform, []),
-        (workload, odd, []),
+        (odd, platform, nobody),
+        (workload, odd, nobody),
         (workload, platform, [odd]),
     ):
         asked = Colocations.from_columns(workload=[one], platform=[place], corunners=[beside])

@@ -17,7 +17,7 @@ package. What only some methods can do is a protocol of its own, asked for with 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,8 +33,21 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class Fitted(Protocol):
-    """What a method has learned. Immutable; answers with NumPy alone.
+class Answers(Protocol):
+    """What was learned, as far as studies and bounds need it. Immutable; answers with NumPy alone."""
+
+    def predict(self, asked: Colocations, /) -> np.ndarray:
+        """(n,) seconds, aligned with what is asked; NaN where there is no answer. Raises UnknownName."""
+        ...
+
+    def candidates(self, asked: Colocations, /) -> Candidates:
+        """Ways to bound, the same names at every call, the plainest first."""
+        ...
+
+
+@runtime_checkable
+class Fitted(Answers, Protocol):
+    """What a method has learned: it answers, says how many runs stand behind it, and can be kept.
 
     workload_names, platform_names: the names it knows, sorted. notes: what its user should know.
     """
@@ -48,14 +61,6 @@ class Fitted(Protocol):
     @property
     def notes(self) -> tuple[str, ...]: ...
 
-    def predict(self, asked: Colocations, /) -> np.ndarray:
-        """(n,) seconds, aligned with what is asked; NaN where there is no answer. Raises UnknownName."""
-        ...
-
-    def candidates(self, asked: Colocations, /) -> Candidates:
-        """Ways to bound, the same names at every call, the plainest first."""
-        ...
-
     def evidence(self, asked: Colocations, /) -> Evidence:
         """How many runs were learned from that tell of each co-location."""
         ...
@@ -65,9 +70,16 @@ class Fitted(Protocol):
         ...
 
 
+AnswersT = TypeVar("AnswersT", bound=Answers, covariant=True)
+FittedT = TypeVar("FittedT", bound=Fitted, covariant=True)
+
+
 @runtime_checkable
-class Method(Protocol):
-    """Settings of one way to learn. needs: of `runs`, `traces` and `profiles`, those that it reads."""
+class Learner(Protocol[AnswersT]):
+    """Settings of one way to learn, such as a rival that a study measures beside others.
+
+    needs: of `runs`, `traces` and `profiles`, those that it reads.
+    """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]]
@@ -79,9 +91,16 @@ class Method(Protocol):
         """
         ...
 
-    def fit(self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None) -> Fitted:
+    def fit(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> AnswersT:
         """Learn. The same prepared data, settings and seed give the same answers. Raises NotEnoughRuns."""
         ...
+
+
+@runtime_checkable
+class Method(Learner[FittedT], Protocol[FittedT]):
+    """A way to learn whose result can be kept: what an entry point of `jostle.methods` names."""
 
     @classmethod
     def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Fitted:

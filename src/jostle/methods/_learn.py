@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from jostle.methods._contract import Fitted, Method
+from jostle.methods._contract import Answers, Learner
 from jostle.methods._data import Data
 
 if TYPE_CHECKING:
@@ -12,14 +12,17 @@ if TYPE_CHECKING:
     from jostle.runs import Runs
 
 
+AnswersT = TypeVar("AnswersT", bound=Answers)
+
+
 def learn(
-    method: Method,
+    method: Learner[AnswersT],
     data: Any,
     *,
     validation: Runs | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Fitted:
+) -> AnswersT:
     """Prepare and fit: all runs of the data are learned from, none is held out.
 
     data: as Data.of takes it. validation: further runs, for the method's own choices.

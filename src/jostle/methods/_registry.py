@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jostle._registry import load, names_of
 from jostle.errors import UnknownName, UsageError
 from jostle.methods._contract import Method
@@ -15,7 +17,7 @@ def method_names() -> tuple[str, ...]:
     return names_of(GROUP)
 
 
-def method_named(name: str) -> type[Method]:
+def method_named(name: str) -> type[Method[Any]]:
     """The settings class of a method.
 
     Raises UsageError for a name that no installed package brings, and for an entry point that does not

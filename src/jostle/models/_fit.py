@@ -9,8 +9,8 @@ from jostle.errors import UsageError
 from jostle.methods import (
     Data,
     HeldOut,
+    Learner,
     LearnsFromDisk,
-    Method,
     OffersChoice,
     Prepared,
     TakesPrior,
@@ -29,7 +29,7 @@ UNITS = ("window", "row", "together")
 
 def fit(
     data: Any,
-    method: Method,
+    method: Learner[Any],
     *,
     seed: int = 0,
     validation: Runs | None = None,
@@ -92,13 +92,13 @@ def fit(
     return Model(fitted, Calibration.fit(fitted, selection, held.calibration, by=by), metadata)
 
 
-def _joined(method: Method, learn: Prepared, prior: Runs) -> Prepared:
+def _joined(method: Learner[Any], learn: Prepared, prior: Runs) -> Prepared:
     """Prepared anew from both: a method that does not tell them apart learns from them together."""
     whole = method.prepare(learn.data.with_runs(Runs.concatenate([learn.in_memory, prior])))
     return whole.with_validation(learn.validation)
 
 
-def _require_stored(method: Method, by: str, prior: Runs | None) -> None:
+def _require_stored(method: Learner[Any], by: str, prior: Runs | None) -> None:
     if not isinstance(method, LearnsFromDisk):
         raise UsageError(
             f"the method {method.name} does not learn from runs on disk", fix="Use read_runs."

@@ -11,7 +11,7 @@ from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._tensors import read_document, write_document
 from jostle.bounds import Bounds, Calibration
 from jostle.errors import BadData, UnreadableFile
-from jostle.methods import Evidence, Fitted, method_named
+from jostle.methods import Evidence, method_named
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -23,11 +23,13 @@ AGAIN = "Fit it again with jostle fit."
 
 
 class Model:
-    """What `fit` and `load` return. metadata: method, settings, seed and counts of runs, kept with it."""
+    """What `fit` and `load` return.
 
-    def __init__(
-        self, predictor: Fitted, calibration: Calibration, metadata: dict[str, Any]
-    ) -> None:
+    predictor: what the method learned (jostle.methods.Fitted). metadata: method, settings, seed and counts
+    of runs, kept with it.
+    """
+
+    def __init__(self, predictor: Any, calibration: Calibration, metadata: dict[str, Any]) -> None:
         self.predictor = predictor
         self.calibration = calibration
         self.metadata = metadata

@@ -47,7 +47,7 @@ class FitCommand:
     json_: Json = False
 
 
-def _fit(method: Method, asked: FitCommand) -> None:
+def _fit(method: Method[Any], asked: FitCommand) -> None:
     import jostle
     from jostle.errors import UsageError
 
@@ -63,7 +63,7 @@ def _fit(method: Method, asked: FitCommand) -> None:
     _print(model, asked, jostle.read(asked.dataset).version)
 
 
-def _data(stack: ExitStack, method: Method, asked: FitCommand) -> Data:
+def _data(stack: ExitStack, method: Method[Any], asked: FitCommand) -> Data:
     """The folder, or its runs in scratch files where there are too many for memory."""
     import jostle
     from jostle.methods import LearnsFromDisk

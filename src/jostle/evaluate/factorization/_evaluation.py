@@ -19,7 +19,7 @@ from jostle.evaluate.study._measures import metrics_of
 from jostle.models import Model, fit
 
 if TYPE_CHECKING:
-    from jostle.factorization import Factorization
+    from jostle.methods import Learner
     from jostle.runs import Runs
 
 CONFIDENCES = (0.90, 0.95, 0.99)
@@ -40,7 +40,7 @@ class Evaluation:
 
 def evaluate_factorization(
     runs: Runs,
-    method: Factorization,
+    method: Learner[Any],
     split: Split,
     *,
     seed: int = 0,

@@ -64,7 +64,7 @@ class MethodStudy:
         )
 
 
-def made(kind: type[Method], settings: tuple[str, ...]) -> Method:
+def made(kind: type[Method[Any]], settings: tuple[str, ...]) -> Method[Any]:
     """A method with settings given as NAME=VALUE. Raises UsageError for what it does not have."""
     from jostle.errors import UsageError
 
