@@ -54,7 +54,8 @@ def test_solo_times_by_hand() -> None:
     )
 
     def answers(kind: str) -> list[float]:
-        return learn(SoloTime(kind), runs).predict(asked).tolist()
+        method: Any = SoloTime(kind)
+        return learn(method, runs).predict(asked).tolist()
 
     assert answers("solo") == [2.0, 4.0, 2.0]
     assert answers("twice") == [4.0, 12.0, 2.0]

@@ -45,7 +45,7 @@ from .factorization._comparisons import NamedMethod as NamedMethod
 from .factorization._comparisons import comparison_named as comparison_named
 from .factorization._embedding import draw_embeddings as draw_embeddings
 from .factorization._evaluation import Evaluation as Evaluation
-from .factorization._evaluation import evaluate_factorization as evaluate_factorization
+from .factorization._evaluation import evaluate_method as evaluate_method
 from .factorization._figures import draw_studies as draw_studies
 from .factorization._figures import summary_rows as summary_rows
 from .factorization._protocol import Draws as Draws

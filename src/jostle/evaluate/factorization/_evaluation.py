@@ -1,4 +1,4 @@
-"""The Pitot protocol: fit on an observed part, test on the rest.
+"""One fit of a method on a part of a dataset, and what it is worth on the rest.
 
 Source: Pitot (MLSys 2025), Sec. 4. Errors are |predicted - true| / true in seconds; margins and coverage as
 in `bounds`.
@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from jostle.evaluate.factorization._splits import Split
 from jostle.evaluate.study._coverage import Covered, coverage_by_group
 from jostle.evaluate.study._measures import metrics_of
@@ -20,6 +18,7 @@ from jostle.models import Model, fit
 
 if TYPE_CHECKING:
     from jostle.methods import Learner
+    from jostle.progress import Progress
     from jostle.runs import Runs
 
 CONFIDENCES = (0.90, 0.95, 0.99)
@@ -27,30 +26,22 @@ CONFIDENCES = (0.90, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """metrics: by documented name. predicted, bounds: for the test runs, aligned with split.test.
-    coverage: of groups of them."""
+    """metrics: by documented name. coverage: of groups of test runs."""
 
     metrics: dict[str, float]
     coverage: list[Covered]
-    split: Split
-    predicted: np.ndarray
-    bounds: dict[float, np.ndarray]
-    model: Model
 
 
-def evaluate_factorization(
+def fit_split(
     runs: Runs,
     method: Learner[Any],
     split: Split,
     *,
-    seed: int = 0,
+    seed: int,
     clock: Callable[[], float] = time.perf_counter,
-    progress: Any = None,
-) -> Evaluation:
-    """Fit on the split's train part, calibrate, and measure on its test part.
-
-    Only train, validation and calibration runs are seen before the test.
-    """
+    progress: Progress | None = None,
+) -> tuple[Model, float]:
+    """(the calibrated model, seconds that it took); nothing of the split's test is seen."""
     began = clock()
     model = fit(
         runs.take(split.train),
@@ -61,11 +52,21 @@ def evaluate_factorization(
         calibrate_by=split.by,
         progress=progress,
     )
-    seconds = clock() - began
+    return model, clock() - began
+
+
+def evaluate_method(
+    runs: Runs,
+    method: Learner[Any],
+    split: Split,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Fit on the split's train part, calibrate, and measure on its test part."""
+    model, seconds = fit_split(runs, method, split, seed=seed, progress=progress)
     test = runs.take(split.test)
-    predicted = model.predict(test.colocations)
     bounds = {c: model.bound(test.colocations, c).seconds for c in CONFIDENCES}
-    metrics = metrics_of(test, predicted, bounds)
+    metrics = metrics_of(test, model.predict(test.colocations), bounds)
     metrics |= {"train_seconds": seconds, "test_runs": float(len(test))}
-    covered = coverage_by_group(test, bounds)
-    return Evaluation(metrics, covered, split, predicted, bounds, model)
+    return Evaluation(metrics, coverage_by_group(test, bounds))

@@ -99,27 +99,24 @@ def summary_rows(table: pa.Table) -> tuple[list[str], list[list[str]]]:
 class _Selection:
     """Rows of a tidy table, narrowed by equality."""
 
-    def __init__(self, table: Any, columns: dict[str, np.ndarray] | None = None) -> None:
-        self.columns = columns or {
-            name: np.array(table.column(name).to_pylist(), object)
-            for name in table.column_names
-            if name not in ("settings", "seed", "split_by")
-        }
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
 
     def where(self, **wanted: Any) -> _Selection:
-        keep = np.ones(len(self.columns["value"]), bool)
+        import pyarrow.compute as pc
+
+        table = self.table
         for name, value in wanted.items():
-            keep &= self.columns[name] == value
-        return _Selection(None, {name: column[keep] for name, column in self.columns.items()})
+            table = table.filter(pc.field(name) == value)
+        return _Selection(table)
 
     def values(self, name: str) -> list[Any]:
         """Distinct values in order of appearance, None left out."""
-        return [value for value in dict.fromkeys(self.columns[name]) if value is not None]
+        return [v for v in self.table.column(name).unique().to_pylist() if v is not None]
 
     @property
     def value(self) -> np.ndarray:
-        known = [value for value in self.columns["value"] if value is not None]
-        return np.array(known, np.float64)
+        return np.asarray(self.table.column("value").drop_null().to_numpy(), np.float64)
 
 
 def _mean(values: np.ndarray) -> float:

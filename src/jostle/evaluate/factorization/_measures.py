@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.bounds import Calibration, Candidates, candidates_of
+from jostle.evaluate.factorization._evaluation import fit_split
 from jostle.evaluate.study._measures import bound_measures, corun_groups, error_measures
-from jostle.models import fit
 
 if TYPE_CHECKING:
     from jostle.evaluate.factorization._splits import Split
-    from jostle.runs import Runs
+    from jostle.runs import Colocations, Runs
 
 CONFIDENCES = (0.90, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99)
 HEAD = "quantile "
@@ -37,20 +36,9 @@ def measure_fit(
 ) -> list[dict[str, Any]]:
     """Rows with `rule`, `group`, `metric`, `confidence`, `value`; rule, group and confidence are None
     where a metric has none. group: `solo`, `corun`, and `corun_2` … where numbers of co-runners differ."""
-    parts = [
-        runs.take(index) for index in (split.train, split.validation, split.calibration, split.test)
-    ]
-    train, validation, calibration, test = parts
-    began = clock()
-    model = fit(
-        train,
-        method,
-        seed=seed,
-        validation=validation,
-        calibration=calibration,
-        calibrate_by=split.by,
-    )
-    seconds = clock() - began
+    model, seconds = fit_split(runs, method, split, seed=seed, clock=clock)
+    parts = (split.train, split.validation, split.calibration, split.test)
+    train, validation, calibration, test = (runs.take(index) for index in parts)
     rows = [
         _row(None, "train_seconds", seconds),
         _row(None, "train_runs", float(len(train))),
@@ -64,7 +52,8 @@ def measure_fit(
     for group, inside in groups.items():
         errors = error_measures(predicted[inside], test.runtime_seconds[inside])
         rows += [_row(group, f"{name}_ratio", value) for name, value in errors.items()]
-    kept = _Kept(model.predictor, (validation, calibration, asked))
+    queries = tuple(part.colocations for part in (validation, calibration, asked))
+    kept = _Kept(model.predictor, queries)
     by_rule = {
         "default": {
             c: model.calibration.bound(kept, asked.colocations, c).seconds for c in CONFIDENCES
@@ -141,43 +130,23 @@ def _bounds_by_rule(
     return out
 
 
-@dataclass(frozen=True)
-class _Answers:
-    colocations: Any
-    candidates: Candidates
-
-
 class _Kept:
     """A predictor's candidates for a few sets of co-locations, asked once and kept."""
 
-    def __init__(self, predictor: Any, parts: tuple[Runs, ...]) -> None:
-        asked = [runs.colocations for runs in parts]
-        self.answers = [_Answers(one, candidates_of(predictor, one)) for one in asked]
+    def __init__(self, predictor: Any, queries: tuple[Colocations, ...]) -> None:
+        self.found = [(query, candidates_of(predictor, query)) for query in queries]
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.answers[0].candidates.names
+        return self.found[0][1].names
 
     def only(self, places: list[int]) -> _Kept:
-        some = object.__new__(_Kept)
-        some.answers = [
-            _Answers(
-                a.colocations,
-                Candidates(
-                    tuple(a.candidates.names[place] for place in places),
-                    a.candidates.centre[places],
-                    a.candidates.scale[places],
-                ),
-            )
-            for a in self.answers
-        ]
+        """Those of the candidates, each one way to bound."""
+        some = _Kept(None, ())
+        for query, (names, centre, scale, _) in self.found:
+            kept = Candidates(tuple(names[at] for at in places), centre[places], scale[places])
+            some.found.append((query, kept))
         return some
 
-    def predict(self, colocations: Any) -> np.ndarray:
-        return np.exp(self.candidates(colocations)[1][0])
-
-    def candidates(self, colocations: Any) -> Candidates:
-        for answer in self.answers:
-            if answer.colocations is colocations:
-                return answer.candidates
-        raise LookupError("these co-locations were not asked beforehand")
+    def candidates(self, asked: Colocations) -> Candidates:
+        return next(candidates for query, candidates in self.found if query is asked)

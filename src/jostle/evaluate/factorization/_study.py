@@ -46,7 +46,7 @@ class FactorizationStudy:
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, NotEnoughRuns and what reading and fitting raise."""
         from jostle.errors import UsageError
-        from jostle.evaluate.factorization._evaluation import evaluate_factorization
+        from jostle.evaluate.factorization._evaluation import evaluate_method
         from jostle.evaluate.factorization._splits import file_split, observed_split
         from jostle.evaluate.study._contract import document
         from jostle.factorization import Factorization
@@ -61,7 +61,7 @@ class FactorizationStudy:
             else observed_split(runs, self.observed or 0.0, self.seed, self.by)
         )
         method = Factorization(form=self.form, members=self.members, steps=self.steps)
-        found = evaluate_factorization(runs, method, split, seed=self.seed, progress=progress)
+        found = evaluate_method(runs, method, split, seed=self.seed, progress=progress)
         data = {
             "dataset": str(self.dataset),
             "version": Dataset(self.dataset).version(),

@@ -34,7 +34,7 @@ class MethodStudy:
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError for an unknown method or setting, and what reading and fitting raise."""
-        from jostle.evaluate.factorization._evaluation import evaluate_factorization
+        from jostle.evaluate.factorization._evaluation import evaluate_method
         from jostle.evaluate.factorization._splits import observed_split
         from jostle.evaluate.factorization._study import metrics_table
         from jostle.evaluate.study._contract import document
@@ -44,7 +44,7 @@ class MethodStudy:
         method = made(method_named(self.method), self.settings)
         runs = read_runs(self.dataset)
         split = observed_split(runs, self.observed, self.seed, self.by)
-        found = evaluate_factorization(runs, method, split, seed=self.seed, progress=progress)
+        found = evaluate_method(runs, method, split, seed=self.seed, progress=progress)
         data = {
             "dataset": str(self.dataset),
             "version": Dataset(self.dataset).version(),
