@@ -54,8 +54,7 @@ def test_solo_times_by_hand() -> None:
     )
 
     def answers(kind: str) -> list[float]:
-        method: Any = SoloTime(kind)
-        return learn(method, runs).predict(asked).tolist()
+        return learn(SoloTime(kind), runs).predict(asked).tolist()
 
     assert answers("solo") == [2.0, 4.0, 2.0]
     assert answers("twice") == [4.0, 12.0, 2.0]
