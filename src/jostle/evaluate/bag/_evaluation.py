@@ -103,11 +103,11 @@ def evaluate_bags(
     tests: BagTests | None = None,
     *,
     bounds: bool = True,
-    methods: str | None = None,
+    methods: Sequence[str] | None = None,
     runner: Runner | None = None,
     progress: Progress = no_progress,
 ) -> BagsEvaluation:
-    """Both tests for every method of bag_methods, or those named in `methods`, separated by commas.
+    """Both tests for every method of bag_methods, or those named in `methods`.
 
     bounds: whether coverage is measured, too. Metrics, for TEST `application` or `pair`:
     `relative_error_mean_TEST_METHOD_ratio`, `relative_error_mean_bag_TEST_METHOD_ratio`,

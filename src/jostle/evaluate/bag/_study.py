@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from jostle._options import Limits
 from jostle._report import Report, Table, percent
-from jostle.evaluate.study._fields import FirstSeed, FitsAtOnce, Kept, Methods, Scheduler, Seeds
+from jostle.evaluate.study._fields import (
+    FirstSeed,
+    FitsAtOnce,
+    Kept,
+    Methods,
+    Scheduler,
+    Seeds,
+    listed,
+)
 from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -71,7 +79,7 @@ class BagStudy:
             runs,
             BagTests(cpu_platform, self.benchmark, target, self.folds, seeds),
             bounds=self.bounds,
-            methods=self.methods,
+            methods=listed(self.methods),
             runner=Runner(self.workers, self.scheduler, self.kept, version or "vision"),
             progress=progress,
         )

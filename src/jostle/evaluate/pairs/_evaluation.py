@@ -17,6 +17,7 @@ import numpy as np
 
 from jostle.bounds import margin
 from jostle.errors import JostleError, MissingExtra, NotEnoughRuns, UnknownName, UsageError
+from jostle.evaluate.study._fields import picked
 from jostle.evaluate.study._measures import coverage_of_sets
 from jostle.evaluate.study._runner import Runner, file_name, metrics_in, metrics_table
 from jostle.methods import learn
@@ -30,15 +31,6 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.9
 CALIBRATED = 0.25  # share of the observed sets that calibrates, or as many as a bound needs
 FEWEST_SETS = 12  # that calibrate, where there are so many; 9 are needed for a bound at 90%
-METHODS = (
-    "solo",
-    "solo_constant",
-    "bag_tree",
-    "bag",
-    "slowdown",
-    "slowdown_process",
-    "factorization",
-)
 
 
 @dataclass
@@ -49,8 +41,8 @@ class PairsEvaluation:
     notes: list[str] = field(default_factory=list)
 
 
-def pair_methods(target: str, names: Sequence[str] = METHODS) -> dict[str, Any]:
-    """The methods by name, of `names` those that fit the target. target: `slowdown` for steady work, `extra`
+def pair_methods(target: str, names: Sequence[str] | None = None) -> dict[str, Any]:
+    """The methods by name, of `names` or else all, those that fit the target. target: `slowdown` for steady work, `extra`
     for finite jobs.
 
     Raises UnknownName, UsageError.
@@ -72,11 +64,10 @@ def pair_methods(target: str, names: Sequence[str] = METHODS) -> dict[str, Any]:
         "slowdown_process": Slowdown(process=True),
         "factorization": Factorization(),
     }
-    for name in names:
-        if name not in known:
-            raise UnknownName("method", name, list(known))
-    fits = [name for name in names if name != "slowdown_process" or target == "slowdown"]
-    return {name: known[name] for name in fits}
+    chosen = picked(known, names)
+    if target == "extra":
+        chosen.pop("slowdown_process", None)
+    return chosen
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,12 @@ class PairsStudy:
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, UnknownName, NotEnoughRuns and what reading raises."""
-        from jostle.evaluate.pairs._evaluation import METHODS, evaluate_pairs, pair_methods
+        from jostle.evaluate.pairs._evaluation import evaluate_pairs, pair_methods
         from jostle.evaluate.study._contract import document
         from jostle.evaluate.study._runner import Runner
         from jostle.runs import Dataset, read_runs
 
-        chosen = pair_methods(self.target, listed(self.methods) or METHODS)
+        chosen = pair_methods(self.target, listed(self.methods))
         runs = read_runs(self.dataset)
         version = Dataset(self.dataset).version()
         found = evaluate_pairs(

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.bounds import coverage, margin, pool_of
+from jostle.bounds import pool_of
+from jostle.evaluate.study._measures import bound_measures
 
 if TYPE_CHECKING:
     from jostle.runs import Runs
 
 COVERAGE_KINDS = ("pool", "platform", "workload_decile")
+WHAT = ("coverage", "margin")
 
 
 @dataclass(frozen=True)
@@ -52,22 +54,13 @@ def coverage_by_group(test: Runs, bounds: dict[float, np.ndarray]) -> list[Cover
     Tenths of the workloads: ordered by their median runtime in the test, shortest first; with fewer than
     ten workloads, one group each.
     """
-    actual = test.runtime_seconds
-    return [
-        Covered(
-            kind,
-            name,
-            int(inside.sum()),
-            {c: coverage(seconds[inside], actual[inside]) for c, seconds in bounds.items()},
-            {c: _margin(seconds[inside], actual[inside]) for c, seconds in bounds.items()},
-        )
-        for kind, name, inside in _groups(test)
-    ]
-
-
-def _margin(seconds: np.ndarray, actual: np.ndarray) -> float:
-    valid = np.isfinite(seconds)
-    return margin(seconds[valid], actual[valid])
+    found = []
+    for kind, name, inside in _groups(test):
+        actual = test.runtime_seconds[inside]
+        at = {c: bound_measures(seconds[inside], actual) for c, seconds in bounds.items()}
+        covered, margins = ({c: one[what] for c, one in at.items()} for what in WHAT)
+        found.append(Covered(kind, name, len(actual), covered, margins))
+    return found
 
 
 def _groups(test: Runs) -> list[tuple[str, str, np.ndarray]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from jostle._options import Limits, Positional, Short
 from jostle.errors import UnknownName
@@ -28,9 +29,8 @@ def listed(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-def picked(known: dict, text: str | None) -> dict:
-    """Those of the known that are named in the text, all without one. Raises UnknownName."""
-    names = listed(text)
+def picked(known: dict[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
+    """The methods with these names, all without any. Raises UnknownName."""
     for name in names or ():
         if name not in known:
             raise UnknownName("method", name, list(known))
