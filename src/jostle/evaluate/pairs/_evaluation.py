@@ -42,10 +42,9 @@ class PairsEvaluation:
 
 
 def pair_methods(target: str, names: Sequence[str] | None = None) -> dict[str, Any]:
-    """The methods by name, of `names` or else all, those that fit the target. target: `slowdown` for steady work, `extra`
-    for finite jobs.
+    """The methods by name, of `names` or else all, those that fit the target.
 
-    Raises UnknownName, UsageError.
+    target: `slowdown` for steady work, `extra` for finite jobs. Raises UnknownName, UsageError.
     """
     from jostle.bag import Bag
     from jostle.evaluate.rivals._solo import SoloTime
