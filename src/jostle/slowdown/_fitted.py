@@ -73,7 +73,7 @@ class FittedSlowdown(FromCounts):
         slowdown."""
         log_solo, log_slowdown = self._logs(colocations)
         centre = log_solo + log_slowdown
-        scale = np.stack([np.ones(len(centre)), FLOOR + np.abs(log_slowdown)])
+        scale = np.stack([np.ones(len(centre)), FLOOR + np.abs(np.nan_to_num(log_slowdown))])
         return Candidates(
             ("same everywhere", "with the slowdown"), np.stack([centre, centre]), scale
         )
