@@ -14,9 +14,9 @@ MOST_MODULES = 14  # in a folder
 MOST_LINES = 100  # of a function
 MOST_PARAMETERS = 8
 # Compiled by numba, which cannot take it apart without losing speed, or called with columns by name.
-LONG_BY_NATURE = {"jostle.accelerator._engine.run"}
+LONG_BY_NATURE = {"jostle.accelerator.simulator._engine.run"}
 MANY_BY_NATURE = {
-    "jostle.accelerator._engine.run",  # arrays of a compiled function
+    "jostle.accelerator.simulator._engine.run",  # arrays of a compiled function
     "jostle.runs._runs.from_columns",  # one keyword per column
     "jostle.runs._runs.Runs.from_columns",
 }
