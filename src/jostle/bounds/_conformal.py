@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle._confidence import exact_confidence
+from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle.bounds._bounds import Bounds, margin_of_errors
 from jostle.bounds._predictor import Candidates, candidates_of
 from jostle.bounds._rank import rank_by_weight, window_weights
@@ -43,6 +43,14 @@ class Pool:
     @property
     def n(self) -> int:
         return self.scores.shape[1]
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it can answer the usual confidence by itself. One that cannot is bounded by the pooled
+        one at every confidence: bounds that changed from the one to the other would have to be as wide as
+        its largest score, or would fall."""
+        needed = rank_by_weight(self.cumulative[0], self.total, DEFAULT_CONFIDENCE)
+        return needed <= self.n
 
     def offsets(
         self, confidence: float, *, largest: bool = False
@@ -119,12 +127,13 @@ class Calibration:
                 continue
             outcome[at] = "guaranteed"
             value, pool, rank = self._log_bound(name, candidates, at, level)
-            if rank > pool.n and d > 0 and POOLED in self.pools:
+            if d > 0 and POOLED in self.pools and (rank > pool.n or not pool.stands_alone):
                 wide, parent, parent_rank = self._log_bound(POOLED, candidates, at, level)
-                if parent_rank <= parent.n:
-                    # Never under what the own pool gave at a lower confidence.
+                if pool.stands_alone:  # never under what it gave at a lower confidence
                     most, *_ = self._log_bound(name, candidates, at, level, largest=True)
-                    value, pool, rank = np.maximum(wide, most), parent, parent_rank
+                    wide = np.maximum(wide, most)
+                if parent_rank <= parent.n or not pool.stands_alone:
+                    value, pool, rank = wide, parent, parent_rank
                     outcome[at], pool_name[at] = "guaranteed_pooled", POOLED
             if rank > pool.n:
                 outcome[at] = "too_few_runs"
