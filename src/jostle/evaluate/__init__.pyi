@@ -1,3 +1,5 @@
+# Arrow brings no types of its own.
+# pyright: reportUnknownVariableType=false
 from .accelerator._cluster import (
     evaluate_accelerator_scale_out as evaluate_accelerator_scale_out,
 )

@@ -144,7 +144,9 @@ def _order_of_rows_does_not_matter(trial: _Trial) -> None:
 def _order_of_corunners_does_not_matter(trial: _Trial) -> None:
     columns = trial.asked.to_columns()
     turned = [list(reversed(names)) for names in columns["corunners"]]
-    asked = Colocations.from_columns(**(columns | {"corunners": turned}))
+    asked = Colocations.from_columns(
+        workload=columns["workload"], platform=columns["platform"], corunners=turned
+    )
     _same(trial.fitted.predict(asked), trial.fitted.predict(trial.asked))
 
 
@@ -187,12 +189,12 @@ def _one_run_is_learned_from_or_refused(trial: _Trial) -> None:
 def _names_never_met_are_refused(trial: _Trial) -> None:
     workload, platform, _ = trial.asked.row(0)
     odd = "a name that nobody gave"
-    nobody: list[str] = []
-    for one, place, beside in (
-        (odd, platform, nobody),
-        (workload, odd, nobody),
+    questions: list[tuple[str, str, list[str]]] = [
+        (odd, platform, []),
+        (workload, odd, []),
         (workload, platform, [odd]),
-    ):
+    ]
+    for one, place, beside in questions:
         asked = Colocations.from_columns(workload=[one], platform=[place], corunners=[beside])
         try:
             trial.fitted.predict(asked)

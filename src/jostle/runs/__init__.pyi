@@ -1,3 +1,5 @@
+# Arrow brings no types of its own.
+# pyright: reportUnknownVariableType=false
 from ._colocations import Colocations as Colocations
 from ._features import merge_features as merge_features
 from ._origins import Origin as Origin
