@@ -28,7 +28,7 @@ POOLED = "with co-runners"
 
 @dataclass(frozen=True)
 class Pool:
-    """One calibration pool, with the way that bounds it, a staged of r candidates (mostly one).
+    """One calibration pool, with the way that bounds it, of r stages (mostly one).
 
     scores: (r, n) ascending. cumulative: (r, n) running weight of windows. total: the whole weight, a new
     window's included. choice: (r,) the candidates. until: (r,) up to which confidence each speaks.
@@ -222,19 +222,19 @@ class _Part:
         return cls(candidates, scores, log_runtime, degree, runs.units(by))
 
     def choose(self, inside: np.ndarray) -> tuple[int, ...]:
-        """The staged with the least margin, in geometric mean over LEVELS; the first where there are
+        """The way to bound with the least margin, in geometric mean over LEVELS; the first where there are
         too few runs to tell."""
-        staged = self.candidates.staged()
-        if int(inside.sum()) < FEWEST_TO_CHOOSE or len(staged) == 1:
-            return staged[0]
+        ways = self.candidates.staged()
+        if int(inside.sum()) < FEWEST_TO_CHOOSE or len(ways) == 1:
+            return ways[0]
         cost = [
-            sum(self._log_margin(self._stage(staged, level), level, inside) for level in LEVELS)
-            for staged in staged
+            sum(self._log_margin(self._stage(way, level), level, inside) for level in LEVELS)
+            for way in ways
         ]
-        return staged[int(np.argmin(np.nan_to_num(cost, nan=np.inf)))]
+        return ways[int(np.argmin(np.nan_to_num(cost, nan=np.inf)))]
 
-    def _stage(self, staged: tuple[int, ...], level: float) -> int:
-        return next(place for place in staged if level <= self.candidates.ends_at(place))
+    def _stage(self, way: tuple[int, ...], level: float) -> int:
+        return next(place for place in way if level <= self.candidates.ends_at(place))
 
     def _log_margin(self, place: int, level: float, inside: np.ndarray) -> float:
         error = self.log_runtime[inside] - self.candidates.centre[place, inside]

@@ -65,11 +65,9 @@ class Data:
     @property
     def has_runs(self) -> bool:
         """Whether runs were given, or the folder holds some."""
-        from jostle.runs import Dataset
+        from jostle.runs import has_runs
 
-        return self._runs is not None or (
-            self.path is not None and bool(Dataset(self.path).files())
-        )
+        return self._runs is not None or (self.path is not None and has_runs(self.path))
 
     @property
     def runs(self) -> Runs | StoredRuns:
