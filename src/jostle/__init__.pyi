@@ -12,6 +12,10 @@ from .methods import read as read
 from .models import Model as Model
 from .models import fit as fit
 from .models import load as load
+from .placement import Fleet as Fleet
+from .placement import Request as Request
+from .placement import Requests as Requests
+from .placement import place as place
 from .runs import Colocations as Colocations
 from .runs import Dataset as Dataset
 from .runs import Runs as Runs

@@ -13,7 +13,7 @@ from jostle.cli.data import _import, _runs
 from jostle.cli.evaluate import _studies
 from jostle.cli.forecasting import _forecast
 from jostle.cli.models import _explain, _fit, _predict
-from jostle.cli.placement import _safe
+from jostle.cli.placement import _place, _safe
 from jostle.cli.tour import _tour
 from jostle.errors import JostleError
 
@@ -52,6 +52,7 @@ def build() -> typer.Typer:
         _studies,
         _forecast,
         _safe,
+        _place,
     )
     for module in modules:
         module.register(app)

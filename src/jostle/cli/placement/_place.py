@@ -1,0 +1,226 @@
+"""`jostle place`: where workloads can go so that nobody misses a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle._options import Limits, Short
+from jostle.cli.console import command_of, show
+from jostle.cli.console._fields import Confidence, Json, Model
+from jostle.cli.placement import _place_tables as tables
+
+if TYPE_CHECKING:
+    from jostle._report import Report
+    from jostle.placement import Fleet, Placement, Requests
+
+
+@dataclass(frozen=True, kw_only=True)
+class AboutFleet:
+    """What every question about a fleet takes."""
+
+    model: Model
+    fleet: Annotated[
+        str | None, "The fleet: a CSV, Parquet, JSON or Arrow table of nodes; - for standard input."
+    ] = None
+    tenants: Annotated[str | None, "A table of tenants, with their node."] = None
+    platform: Annotated[
+        str | None, "Instead of a fleet: one node, of this platform.", Short("-p")
+    ] = None
+    beside: Annotated[
+        tuple[str, ...],
+        "With --platform: a tenant, with its limit, such as sort@1.5x.",
+        Short("-b"),
+    ] = ()
+    requests: Annotated[str | None, "The requests: a table of such a kind."] = None
+    workload: Annotated[
+        tuple[str, ...], "Instead of a table: a workload, such as fft@20ms.", Short("-w")
+    ] = ()
+    column: Annotated[tuple[str, ...], "A column of the requests, NAME=THEIRS."] = ()
+    fleet_column: Annotated[tuple[str, ...], "A column of the fleet, NAME=THEIRS."] = ()
+    confidence: Confidence = DEFAULT_CONFIDENCE
+    joint: Annotated[bool, "That all on a node keep their limits at once, by a union bound."] = (
+        False
+    )
+    accept: Annotated[
+        Literal["none", "predicted"], "What counts where no bound is valid: predicted says so."
+    ] = "none"
+    dataset: Annotated[
+        Path | None, "Measured runs, whose times alone count for limits such as 1.5x."
+    ] = None
+    json_: Json = False
+
+    def placement(self) -> Placement:
+        """Raises UsageError, and what reading raises."""
+        from jostle.models import load
+        from jostle.placement import place
+        from jostle.runs import read_runs
+
+        runs = None if self.dataset is None else read_runs(self.dataset)
+        return place(
+            load(self.model),
+            self._fleet(),
+            confidence=self.confidence,
+            joint=self.joint,
+            accept=self.accept,
+            runs=runs,
+        )
+
+    def _fleet(self) -> Fleet:
+        from jostle.errors import UsageError
+        from jostle.placement import Fleet, Node, Request
+
+        if (self.fleet is None) == (self.platform is None):
+            raise UsageError("say either --fleet or --platform")
+        if self.platform is None:
+            if self.beside:
+                raise UsageError("--beside goes with --platform", fix="Name tenants in the fleet.")
+            return Fleet.read(self.fleet, _pairs(self.fleet_column), self.tenants)
+        try:
+            beside = [Request.of_text(text) for text in self.beside]
+        except ValueError as error:
+            raise UsageError(f"--beside: {error}") from None
+        node = Node(self.platform, self.platform, tenants=tuple(beside))
+        fleet = Fleet((node,))
+        return fleet if self.tenants is None else fleet.with_tenants(self.tenants)
+
+    def asked(self, *, required: bool = True) -> Requests:
+        """Raises UsageError, and what reading raises."""
+        from jostle.errors import UsageError
+        from jostle.placement import Request, Requests
+
+        if self.requests is not None and self.workload:
+            raise UsageError("say either --requests or --workload")
+        if self.requests is not None:
+            return Requests.read(self.requests, _pairs(self.column))
+        if not self.workload and required:
+            raise UsageError("say --requests or --workload")
+        try:
+            found = [Request.of_text(text) for text in self.workload]
+        except ValueError as error:
+            raise UsageError(f"--workload: {error}") from None
+        taken = [r.name for r in found]
+        named = [
+            Request(**{**vars(r), "name": ""}) if taken.count(r.name) > 1 else r for r in found
+        ]
+        return Requests.of(named)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceSafeCommand(AboutFleet):
+    """May these share? Every request with the tenants of every node, each against its own limit: who would be
+    hurt, by how much, and what would help.
+
+    Ends with 1 where the answer is no for any of them.
+    """
+
+    on: Annotated[tuple[str, ...], "A node to ask about; repeat for more.  [default: all]"] = ()
+    together: Annotated[bool, "All requests come to the node at once."] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceRankCommand(AboutFleet):
+    """All nodes for each request, the best first, and why others are ruled out.
+
+    Ends with 1 where a request may go nowhere.
+    """
+
+    by: Annotated[Literal["bound", "cost", "neighbours"], "What the best has least of."] = "bound"
+    top: Annotated[int, "Nodes to show.", Limits(1)] = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceWalltimeCommand(AboutFleet):
+    """The time to ask a batch system for: a bound that holds on every node the request may go to.
+
+    Ends with 1 where there is none.
+    """
+
+    on: Annotated[tuple[str, ...], "A node it may go to; repeat for more.  [default: all]"] = ()
+    step: Annotated[float, "Seconds, to whose multiple the time is rounded up.", Limits(1)] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceWhatIfCommand(AboutFleet):
+    """What changes for whom when a node comes or goes, or a tenant moves.
+
+    Ends with 1 where somebody is worse off.
+    """
+
+    add: Annotated[tuple[str, ...], "A node that comes, NAME=PLATFORM."] = ()
+    add_fleet: Annotated[str | None, "A table of nodes that come."] = None
+    remove: Annotated[tuple[str, ...], "A node that goes, with its tenants."] = ()
+    move: Annotated[tuple[str, ...], "A tenant that moves, TENANT=NODE."] = ()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group `place` to the application."""
+    group = typer.Typer(
+        help="Where workloads can go so that nobody misses a deadline.", no_args_is_help=True
+    )
+    group.callback()(lambda: None)
+    commands: tuple[tuple[str, type, Callable[..., None]], ...] = (
+        ("safe", PlaceSafeCommand, _safe),
+        ("rank", PlaceRankCommand, _rank),
+        ("walltime", PlaceWalltimeCommand, _walltime),
+        ("whatif", PlaceWhatIfCommand, _what_if),
+    )
+    for name, settings, act in commands:
+        group.command(name)(command_of(settings, act))
+    app.add_typer(group, name="place")
+
+
+def _safe(asked: PlaceSafeCommand) -> None:
+    found = asked.placement().safe(asked.asked(), asked.on or None, together=asked.together)
+    _end(tables.safe_report(found), asked, found.is_safe)
+
+
+def _rank(asked: PlaceRankCommand) -> None:
+    requests = asked.asked()
+    found = asked.placement().rank(requests, by=asked.by)
+    good = len(found) == len(requests) and all(len(one) for one in found)
+    _end(tables.rank_report(found, requests, asked.by, asked.top), asked, good and bool(found))
+
+
+def _walltime(asked: PlaceWalltimeCommand) -> None:
+    placement = asked.placement()
+    found = placement.walltime(asked.asked(), asked.on or None, step_seconds=asked.step)
+    _end(tables.walltime_report(found), asked, found.is_answered)
+
+
+def _what_if(asked: PlaceWhatIfCommand) -> None:
+    from jostle.errors import UsageError
+    from jostle.placement import Fleet, Node
+
+    moves = _pairs(asked.move)
+    added = [Node(name, platform) for name, platform in _pairs(asked.add).items()]
+    if asked.add_fleet is not None:
+        added += Fleet.read(asked.add_fleet, _pairs(asked.fleet_column)).nodes
+    if not (moves or added or asked.remove):
+        raise UsageError("nothing changes", fix="Say --add, --remove or --move.")
+    found = asked.placement().whatif(
+        asked.asked(required=False), add=added, remove=asked.remove, move=moves
+    )
+    _end(tables.what_if_report(found), asked, found.is_better_for_all)
+
+
+def _end(report: Report, asked: AboutFleet, is_yes: bool) -> None:
+    show(report, asked.json_)
+    raise typer.Exit(0 if is_yes else 1)
+
+
+def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    from jostle.errors import UsageError
+
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise UsageError(f"{text!r} is not NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found

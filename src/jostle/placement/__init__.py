@@ -1,0 +1,8 @@
+"""Where workloads can go so that nobody misses a deadline: safe, rank, assign, walltime, whatif.
+
+This file and its stub are the room's whole public face.
+"""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

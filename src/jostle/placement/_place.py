@@ -1,0 +1,145 @@
+"""Where can it go so that nobody misses a deadline: one model, one fleet, and the questions about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle.placement._promise import NO_BOUND, Standard
+from jostle.placement.answers._rank import Ranking, rank_request
+from jostle.placement.answers._safe import SafeAnswers, safe_on, safe_together
+from jostle.placement.answers._walltime import Walltimes, walltimes
+from jostle.placement.answers._whatif import Change, WhatIf, what_if
+from jostle.placement.asked._fleet import Fleet, Node
+from jostle.placement.asked._requests import Requests
+from jostle.placement.sets._bounds import SetBounds
+from jostle.placement.sets._fleet_bounds import FleetBounds
+
+if TYPE_CHECKING:
+    from jostle.models import Model
+    from jostle.runs import Runs
+
+
+def place(
+    model: Model,
+    fleet: Any,
+    *,
+    confidence: float = DEFAULT_CONFIDENCE,
+    joint: bool = False,
+    accept: str = NO_BOUND,
+    runs: Runs | None = None,
+) -> Placement:
+    """Questions about where workloads can go.
+
+    model: what jostle.fit or jostle.load gives. fleet: a Fleet, nodes, or a table of them (Fleet.read).
+    confidence: of every bound. joint: whether it is that all on a node keep their limits at once (union
+    bound), or each by itself. accept: `predicted` answers by the prediction where no bound is valid, and
+    says so; by default such ground is a no. runs: measured runs, whose medians alone count for
+    limits given as a slowdown; else the predicted time alone does.
+    Raises UsageError, and what reading the fleet raises.
+    """
+    standard = Standard(confidence, joint, accept)
+    return Placement(Fleet.of(fleet), SetBounds(model, standard, runs))
+
+
+class Placement:
+    """What `place` gives: a fleet as a model sees it, by one standard."""
+
+    def __init__(self, fleet: Fleet, sets: SetBounds) -> None:
+        self.fleet, self.sets = fleet, sets
+        self.bounds = FleetBounds(fleet, sets)
+
+    @property
+    def standard(self) -> Standard:
+        return self.sets.standard
+
+    def by(
+        self,
+        *,
+        confidence: float | None = None,
+        joint: bool | None = None,
+        accept: str | None = None,
+    ) -> Placement:
+        """The same questions by another standard. Raises UsageError."""
+        given = {"confidence": confidence, "joint": joint, "accept": accept}
+        changed: dict[str, Any] = {
+            name: value for name, value in given.items() if value is not None
+        }
+        standard = replace(self.standard, **changed)
+        if standard == self.standard:
+            return self
+        return Placement(self.fleet, SetBounds.like(self.sets, standard))
+
+    def safe(
+        self, requests: Any, on: str | Sequence[str] | None = None, *, together: bool = False
+    ) -> SafeAnswers:
+        """May these go there? Every request by itself on every node, or all at once with `together`.
+
+        requests: Requests, a Request or several, or a table (Requests.read). on: nodes by name; all by
+        default. Raises UnknownName for a node that is not in the fleet.
+        """
+        asked = Requests.of(requests)
+        nodes = self._nodes(on)
+        found = []
+        for node in nodes:
+            if together:
+                found += safe_together(asked.good, node, self.fleet, self.sets)
+            else:
+                found += [safe_on(request, node, self.fleet, self.sets) for request in asked.good]
+        return SafeAnswers(tuple(found), self.standard, _unread(asked))
+
+    def rank(self, requests: Any, *, by: str = "bound") -> list[Ranking]:
+        """The nodes where each request may go, the best first.
+
+        by: `bound`, the least bound; `cost`, the least price over the bound; `neighbours`, the least
+        growth of any tenant's bound. Raises UsageError.
+        """
+        asked = Requests.of(requests)
+        return [rank_request(request, self.bounds, by, self.standard) for request in asked.good]
+
+    def walltime(
+        self, requests: Any, on: str | Sequence[str] | None = None, *, step_seconds: float = 1.0
+    ) -> Walltimes:
+        """The time to ask a batch system for: it holds on every node that the request may go to.
+
+        on: nodes by name; all by default. step_seconds: what it is rounded up to. Raises UnknownName,
+        UsageError.
+        """
+        asked = Requests.of(requests)
+        fleet = self.bounds if on is None else FleetBounds(Fleet(tuple(self._nodes(on))), self.sets)
+        rows = walltimes(asked.good, fleet, step_seconds)
+        return Walltimes(rows, self.standard, _unread(asked))
+
+    def whatif(
+        self,
+        requests: Any = (),
+        *,
+        add: Any = (),
+        remove: Sequence[str] = (),
+        move: Mapping[str, str] | None = None,
+    ) -> WhatIf:
+        """What changes for tenants and requests, each by itself, when the fleet changes.
+
+        add: nodes, or a table of them. remove: names of nodes, which go with their tenants. move: {tenant:
+        node}. Raises UnknownName, UsageError.
+        """
+        asked = Requests.of(requests)
+        change = Change(Fleet.of(add).nodes if len(add) else (), tuple(remove), move)
+        after = change.of(self.fleet)
+        tenants, options, late = what_if(self.fleet, after, asked.good, self.sets)
+        return WhatIf(tuple(tenants), tuple(options), late, self.standard, _unread(asked))
+
+    def _nodes(self, on: str | Sequence[str] | None) -> list[Node]:
+        if on is None:
+            return list(self.fleet.nodes)
+        return [self.fleet.node(name) for name in ([on] if isinstance(on, str) else on)]
+
+
+def _unread(asked: Requests) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        (number, status)
+        for row, status, number in zip(asked.rows, asked.status, asked.numbers, strict=True)
+        if row is None
+    )

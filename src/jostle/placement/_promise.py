@@ -1,0 +1,89 @@
+"""What an answer promises, and which bounds it may rest on.
+
+Bounds hold over what was asked about, not over what was chosen because its bound was small: the least of
+many bounds is exceeded more often than each of them by itself (the winner's curse).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import nextafter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle._confidence import exact_confidence
+from jostle.bounds import OUTCOMES
+from jostle.errors import UsageError
+
+if TYPE_CHECKING:
+    from jostle.bounds import Bounds
+
+# The outcomes that promise something, as the bounds themselves say it.
+GUARANTEED = tuple(name for name in OUTCOMES if name.startswith("guaranteed"))
+NO_BOUND, PREDICTED = "none", "predicted"
+ACCEPT = (NO_BOUND, PREDICTED)
+
+ASKED = (
+    "Of all co-locations asked about, at most {miss} are expected to be both accepted and late, for "
+    "limits set without looking at the bounds. Among those accepted the share can be {miss} divided by "
+    "the share accepted. Among those ranked or optimised nothing is promised."
+)
+ASKED_EACH = (
+    "Of all workloads asked about, at most {miss} are expected to be both accepted and late, each counted "
+    "by itself, for limits set without looking at the bounds. Among those accepted the share can be {miss} "
+    "divided by the share accepted. Among those ranked or optimised nothing is promised."
+)
+CHOSEN = (
+    "Of the co-locations placed, at most {among} are expected to be late: calibrated on chosen ones, over "
+    "requests whose workloads and limits are drawn like those of the calibration runs."
+)
+RANKED = (
+    "Each bound holds over what was asked about. For the best of {count}, chosen because its bound is small, "
+    "nothing is promised: the least of many bounds is exceeded more often than each by itself."
+)
+ON_PREDICTIONS = (
+    "Where no bound is valid nothing is promised: "
+    "there the answer rests on the prediction, as accepted."
+)
+
+
+@dataclass(frozen=True)
+class Standard:
+    """By what a set of workloads is assessed.
+
+    confidence: of every bound. joint: whether it is that all workloads on a node keep their limits at once,
+    by a union bound (each of m gets 1 - (1 - confidence) / m), or that each by itself does. accept:
+    `predicted` takes the prediction where no bound is valid; `none` takes nothing there.
+    Raises UsageError.
+    """
+
+    confidence: float = 0.9
+    joint: bool = False
+    accept: str = NO_BOUND
+
+    def __post_init__(self) -> None:
+        exact_confidence(self.confidence)
+        if self.accept not in ACCEPT:
+            raise UsageError(f"accept {self.accept!r}", fix=f"Known: {', '.join(ACCEPT)}.")
+
+    def of_each(self, confidence: float | None, members: int) -> float:
+        """The confidence of each bound in a set of so many members. confidence: a member's own, if any."""
+        whole = exact_confidence(confidence or self.confidence)
+        if not self.joint or members < 2:
+            return float(whole)
+        share = 1 - (1 - whole) / members
+        found = float(share)
+        return found if Fraction(repr(found)) >= share else nextafter(found, 1.0)
+
+    def promise(self, *, used_predictions: bool = False) -> str:
+        """In a sentence, of answers to questions asked one by one."""
+        miss = f"{float(100 * (1 - exact_confidence(self.confidence))):.3g}%"
+        text = (ASKED if self.joint else ASKED_EACH).format(miss=miss)
+        return f"{text} {ON_PREDICTIONS}" if used_predictions else text
+
+
+def is_guaranteed(bounds: Bounds) -> np.ndarray:
+    """(n,) bool: whether a bound is finite and its outcome promises something."""
+    return bounds.is_valid & np.isin(bounds.outcome, GUARANTEED)

@@ -1,0 +1,123 @@
+"""All nodes for a workload, the best first; what was ruled out, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.errors import UsageError
+from jostle.placement._promise import ON_PREDICTIONS, RANKED, Standard
+from jostle.placement.asked._fleet import Fleet
+from jostle.placement.asked._requests import Request
+from jostle.placement.sets._fleet_bounds import REASONS, Assessed, FleetBounds
+
+WORDS = tuple(REASONS)
+BY = ("bound", "cost", "neighbours")
+SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class RankedNode:
+    """One place. cost: the node's price over the bound. growth_ratio: by how much the bound of any tenant
+    grows at most, as a ratio minus 1."""
+
+    node: str
+    platform: str
+    bound_seconds: float
+    limit_seconds: float | None
+    cost: float
+    growth_ratio: float | None
+    used_prediction: bool
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The nodes for one request. order: places in the fleet that are safe, the best first."""
+
+    request: Request
+    fleet: Fleet
+    by: str
+    standard: Standard
+    order: np.ndarray
+    assessed: Assessed
+    cost: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @property
+    def best(self) -> RankedNode | None:
+        return self.row(0) if len(self) else None
+
+    def row(self, number: int) -> RankedNode:
+        at = int(self.order[number])
+        node, found = self.fleet.nodes[at], self.assessed
+        return RankedNode(
+            node.name,
+            node.platform,
+            float(found.bound_seconds[at]),
+            _finite(found.limit_seconds[at]),
+            float(self.cost[at]),
+            _finite(found.growth[at]),
+            bool(found.predicted[at]),
+        )
+
+    def rows(self, most: int | None = None) -> list[RankedNode]:
+        """The best of them; all by default."""
+        return [self.row(n) for n in range(len(self) if most is None else min(most, len(self)))]
+
+    @property
+    def ruled_out(self) -> dict[str, int]:
+        """{reason, a key of REASONS: how many nodes}."""
+        codes, counts = np.unique(self.assessed.reason, return_counts=True)
+        named = {WORDS[code]: int(n) for code, n in zip(codes, counts, strict=True)}
+        return {reason: n for reason, n in named.items() if reason != "ok"}
+
+    def details(self) -> list[dict[str, Any]]:
+        """Of every node that was ruled out: its reason, and the bound and limit if they were looked at."""
+        found = self.assessed
+        return [
+            {
+                "node": self.fleet.nodes[at].name,
+                "reason": WORDS[int(found.reason[at])],
+                "bound_seconds": _finite(found.bound_seconds[at]),
+                "limit_seconds": _finite(found.limit_seconds[at]),
+                "status": self.fleet.nodes[at].status,
+            }
+            for at in np.flatnonzero(~found.is_safe)
+        ]
+
+    @property
+    def promise(self) -> str:
+        text = RANKED.format(count=len(self))
+        return f"{text} {ON_PREDICTIONS}" if self.assessed.predicted[self.order].any() else text
+
+    def to_document(self, most: int | None = None) -> dict[str, Any]:
+        return {
+            "request": self.request.name,
+            "workload": self.request.workload,
+            "safe_nodes": len(self),
+            "nodes": [vars(row) for row in self.rows(most)],
+            "ruled_out": self.ruled_out,
+            "details": self.details()[:most],
+            "promise": self.promise,
+        }
+
+
+def rank_request(request: Request, fleet: FleetBounds, by: str, standard: Standard) -> Ranking:
+    """Raises UsageError for an unknown order."""
+    if by not in BY:
+        raise UsageError(f"rank by {by!r}", fix=f"Known: {', '.join(BY)}.")
+    found = fleet.assess(request)
+    with np.errstate(invalid="ignore"):  # free and without a bound
+        cost = fleet.prices * found.bound_seconds / SECONDS_PER_HOUR
+    key = {"bound": found.bound_seconds, "cost": cost, "neighbours": found.growth}[by]
+    at = np.flatnonzero(found.is_safe)
+    order = at[np.lexsort((found.bound_seconds[at], np.nan_to_num(key[at], nan=np.inf)))]
+    return Ranking(request, fleet.fleet, by, standard, order, found, cost)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,221 @@
+"""May these share? The newcomer and all tenants of a node, each against its own limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jostle._report import duration
+from jostle.placement._promise import Standard
+from jostle.placement.asked._fleet import Fleet, Node
+from jostle.placement.asked._requests import Request
+from jostle.placement.sets._bounds import SetBounds
+from jostle.placement.sets._fleet_bounds import CODES, REASONS, FleetBounds
+
+WORDS = tuple(REASONS)
+LEVELS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)  # that might be offered instead
+MOST_OTHERS = 3  # nodes that are named as other places
+
+
+@dataclass(frozen=True)
+class Sharer:
+    """One workload of a set. limit_seconds: None without an objective. bound_seconds: None where no bound is
+    valid. keeps: whether it is expected to keep its limit; None without one."""
+
+    name: str
+    workload: str
+    is_newcomer: bool
+    limit_seconds: float | None
+    predicted_seconds: float | None
+    bound_seconds: float | None
+    outcome: str
+    confidence: float
+
+    @property
+    def keeps(self) -> bool | None:
+        if self.limit_seconds is None:
+            return None
+        return self.bound_seconds is not None and self.bound_seconds <= self.limit_seconds
+
+    @property
+    def over_seconds(self) -> float | None:
+        """By how much the bound is over the limit; None where it is not."""
+        if self.keeps is not False or self.bound_seconds is None or self.limit_seconds is None:
+            return None
+        return self.bound_seconds - self.limit_seconds
+
+    def to_document(self) -> dict[str, Any]:
+        return {**vars(self), "keeps": self.keeps, "over_seconds": self.over_seconds}
+
+
+@dataclass(frozen=True)
+class SafeAnswer:
+    """Whether a request may go to a node. reason: a key of REASONS. helps: sentences, what would help."""
+
+    request: str
+    workload: str
+    node: str
+    platform: str
+    is_safe: bool
+    reason: str
+    used_predictions: bool = False
+    members: tuple[Sharer, ...] = ()
+    helps: tuple[str, ...] = ()
+
+    @property
+    def hurt(self) -> tuple[Sharer, ...]:
+        """Who would not keep its limit."""
+        return tuple(member for member in self.members if member.keeps is False)
+
+    def to_document(self) -> dict[str, Any]:
+        return {
+            "request": self.request,
+            "workload": self.workload,
+            "node": self.node,
+            "platform": self.platform,
+            "safe": self.is_safe,
+            "reason": self.reason,
+            "used_predictions": self.used_predictions,
+            "members": [member.to_document() for member in self.members],
+            "hurt": [member.name for member in self.hurt],
+            "helps": list(self.helps),
+        }
+
+
+@dataclass(frozen=True)
+class SafeAnswers:
+    """answers: one per request and node. unread: (row number, why) of requests that could not be read."""
+
+    answers: tuple[SafeAnswer, ...]
+    standard: Standard
+    unread: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the answer is yes for everything that was asked, and something was."""
+        return bool(self.answers) and not self.unread and all(a.is_safe for a in self.answers)
+
+    @property
+    def promise(self) -> str:
+        used = any(answer.used_predictions for answer in self.answers)
+        return self.standard.promise(used_predictions=used)
+
+    def to_document(self) -> dict[str, Any]:
+        return {
+            "schema": "place_safe/v1",
+            "safe": self.is_safe,
+            "confidence": self.standard.confidence,
+            "joint": self.standard.joint,
+            "accept": self.standard.accept,
+            "promise": self.promise,
+            "answers": [answer.to_document() for answer in self.answers],
+            "unread": [{"row": row, "status": why} for row, why in self.unread],
+        }
+
+
+def safe_together(
+    requests: Sequence[Request], node: Node, fleet: Fleet, sets: SetBounds
+) -> list[SafeAnswer]:
+    """For requests that come to a node at once: each beside the others, with what is there."""
+    found = []
+    for place, request in enumerate(requests):
+        others = (*requests[:place], *requests[place + 1 :])
+        crowded = replace(node, tenants=(*node.tenants, *others))
+        found.append(safe_on(request, crowded, fleet, sets))
+    return found
+
+
+def safe_on(request: Request, node: Node, fleet: Fleet, sets: SetBounds) -> SafeAnswer:
+    """One request on one node, explained. fleet: where else it might go."""
+    here = FleetBounds(Fleet((node,)), sets)
+    found = here.assess(request)
+    reason, code = WORDS[int(found.reason[0])], sets.workload_code.get(request.workload)
+    assessed = reason in ("ok", "no_ground", "newcomer_late", "tenant_late")
+    members: tuple[Sharer, ...] = ()
+    if assessed and code is not None:
+        members = _members(request, float(found.limit_seconds[0]), node, here, sets)
+    answer = SafeAnswer(
+        request.name,
+        request.workload,
+        node.name,
+        node.platform,
+        reason == "ok",
+        reason,
+        bool(found.predicted[0]) and reason == "ok",
+        members,
+    )
+    return (
+        answer
+        if reason == "ok"
+        else replace(answer, helps=_helps(request, node, fleet, answer, sets))
+    )
+
+
+def _members(
+    request: Request, limit: float, node: Node, here: FleetBounds, sets: SetBounds
+) -> tuple[Sharer, ...]:
+    people = sorted(
+        (*node.tenants, request), key=lambda one: (one.workload, one is request, one.name)
+    )
+    p = sets.platform_code[node.platform]
+    codes = tuple(sets.workload_code[one.workload] for one in people)
+    found = []
+    for place, one in enumerate(people):
+        bound = sets.of(np.array([p]), np.array([codes]), one.confidence)[0][0, place]
+        predicted, outcome = sets.explained(p, codes, one.confidence)[place]
+        mine = limit if one is request else here.tenant_limit(one, node)
+        found.append(
+            Sharer(
+                one.name or one.workload,
+                one.workload,
+                one is request,
+                _finite(mine),
+                _finite(predicted),
+                _finite(float(bound)),
+                outcome,
+                sets.standard.of_each(one.confidence, len(people)),
+            )
+        )
+    return tuple(found)
+
+
+def _helps(
+    request: Request, node: Node, fleet: Fleet, answer: SafeAnswer, sets: SetBounds
+) -> tuple[str, ...]:
+    """What would turn the no into a yes, one thing at a time."""
+    found = []
+    hurt = answer.hurt
+    if hurt and all(member.bound_seconds is not None for member in hurt):
+        limits = ", ".join(f"{m.name} at most {duration(m.bound_seconds or 0)}" for m in hurt)
+        found.append(f"wider limits: {limits}")
+    for tenant in node.tenants:
+        rest = tuple(other for other in node.tenants if other is not tenant)
+        if _is_safe(request, replace(node, tenants=rest), sets):
+            found.append(f"without {tenant.name or tenant.workload} there")
+    others = Fleet(tuple(other for other in fleet.nodes if other.name != node.name))
+    if len(others):
+        places = np.flatnonzero(FleetBounds(others, sets).assess(request).is_safe)
+        if len(places):
+            named = ", ".join(others.nodes[place].name for place in places[:MOST_OTHERS])
+            found.append(f"another node: {named}" + (", …" if len(places) > MOST_OTHERS else ""))
+    if answer.reason in ("newcomer_late", "tenant_late", "no_ground"):
+        own = [one.confidence for one in (*node.tenants, request) if one.confidence is not None]
+        for level in sorted((x for x in LEVELS if x < sets.standard.confidence), reverse=True):
+            if own:
+                break
+            lower = SetBounds.like(sets, replace(sets.standard, confidence=level))
+            if _is_safe(request, node, lower):
+                found.append(f"a confidence of {level:g}")
+                break
+    return tuple(found)
+
+
+def _is_safe(request: Request, node: Node, sets: SetBounds) -> bool:
+    return bool(FleetBounds(Fleet((node,)), sets).assess(request).reason[0] == CODES["ok"])
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

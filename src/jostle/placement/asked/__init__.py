@@ -1,0 +1,1 @@
+"""What is asked: fleets and requests, read from tables row by row."""

@@ -1,0 +1,221 @@
+"""Fleets: nodes with slots, memory, labels and prices, and the tenants that are there now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from jostle.errors import UnknownName, UsageError
+from jostle.placement.asked import _cells as cells
+from jostle.placement.asked._requests import OK, Request, Requests, request_of_row
+from jostle.placement.asked._tables import RAGGED, read_rows
+
+COLUMNS = (
+    "name",
+    "platform",
+    "slots",
+    "memory",
+    "memory_bytes",
+    "labels",
+    "price_per_hour",
+    "tenants",
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One machine of a fleet.
+
+    platform: what the model knows it by. slots: workloads at once, None without a limit.
+    memory_bytes: None without a limit. price_per_hour: in any currency. tenants: who is there now.
+    status: `ok`, or why nothing can be placed there.
+    """
+
+    name: str
+    platform: str
+    slots: int | None = None
+    memory_bytes: float | None = None
+    labels: tuple[str, ...] = ()
+    price_per_hour: float = 0.0
+    tenants: tuple[Request, ...] = ()
+    status: str = OK
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a node that cannot be."""
+        for name in ("name", "platform"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise UsageError(f"the node {self.name!r} has no {name}")
+        if self.slots is not None and (self.slots != int(self.slots) or self.slots < 0):
+            raise UsageError(f"the node {self.name!r} has {self.slots} slots")
+        for name in ("memory_bytes", "price_per_hour"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise UsageError(f"the node {self.name!r} has a {name} of {value}")
+        order = sorted(self.tenants, key=lambda tenant: (tenant.workload, tenant.name))
+        object.__setattr__(self, "tenants", tuple(order))
+
+    @property
+    def free_slots(self) -> float:
+        """Infinite without a limit."""
+        return float("inf") if self.slots is None else self.slots - len(self.tenants)
+
+    @property
+    def free_bytes(self) -> float:
+        """Infinite without a limit."""
+        if self.memory_bytes is None:
+            return float("inf")
+        return self.memory_bytes - sum(tenant.memory_bytes for tenant in self.tenants)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """n nodes with different names. ignored: columns of their table that mean nothing here."""
+
+    nodes: tuple[Node, ...]
+    ignored: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises UsageError where two nodes have one name."""
+        object.__setattr__(self, "nodes", tuple(self.nodes))
+        names = [node.name for node in self.nodes]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise UsageError(f"two nodes are called {twice!r}")
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def node(self, name: str) -> Node:
+        """Raises UnknownName."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise UnknownName("node", name, [node.name for node in self.nodes])
+
+    @classmethod
+    def read(
+        cls, source: Any, columns: Mapping[str, str] | None = None, tenants: Any = None
+    ) -> Fleet:
+        """From a table of nodes (see `read_rows`).
+
+        columns: {name here: name in the table}. tenants: a table of requests with the column `node`, in
+        addition to those in the column `tenants`: a list of objects or of names, each with its limit as in
+        `fft@1.5x` or `sort@20ms`. A bad row gives a node on which nothing can be placed, with the reason as
+        its status. Raises UnreadableFile, BadData, UnknownName (also for a tenant on no node of the fleet).
+        """
+        table = read_rows(source, COLUMNS, columns)
+        nodes: list[Node] = []
+        taken: set[str] = set()
+        for number, row in zip(table.numbers, table.rows, strict=True):
+            try:
+                node = _node_of(row)
+                if node.name in taken:
+                    if not cells.is_empty(row.get("name")):
+                        raise ValueError(f"the name {node.name!r} stands in an earlier row")
+                    node = replace(node, name=_another(node.name, taken))
+            except (ValueError, UsageError) as error:
+                name = f"row {number}"
+                name = _another(name, taken) if name in taken else name
+                node = Node(name, "(unreadable)", slots=0, status=str(error))
+            taken.add(node.name)
+            nodes.append(node)
+        fleet = cls(tuple(nodes), table.ignored)
+        return fleet if tenants is None else fleet.with_tenants(tenants)
+
+    @classmethod
+    def of(cls, source: Any) -> Fleet:
+        """From what a caller has: a Fleet, nodes, or what `read` takes."""
+        if isinstance(source, Fleet):
+            return source
+        if isinstance(source, Node):
+            return cls((source,))
+        if isinstance(source, (list, tuple)) and all(isinstance(node, Node) for node in source):
+            return cls(tuple(source))
+        return cls.read(source)
+
+    def with_tenants(self, source: Any) -> Fleet:
+        """With further tenants. source: requests with their `node`; a bad row closes its node where that can
+        be told, and is an error where it cannot. Raises UnknownName, UsageError."""
+        requests = Requests.of(source)
+        added: dict[str, list[Request]] = {}
+        for row, status, number in zip(
+            requests.rows, requests.status, requests.numbers, strict=True
+        ):
+            if row is None or row.node is None:
+                reason = status if row is None else "it has no node"
+                raise UsageError(f"the tenant in row {number}: {reason}", fix="Mend the row.")
+            if row.node not in self._names:
+                raise UnknownName("node", row.node, sorted(self._names))
+            added.setdefault(row.node, []).append(row)
+        return replace(
+            self,
+            nodes=tuple(
+                replace(node, tenants=(*node.tenants, *added[node.name]))
+                if node.name in added
+                else node
+                for node in self.nodes
+            ),
+        )
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(node.name for node in self.nodes)
+
+
+def _another(name: str, taken: Iterable[str]) -> str:
+    again, used = 2, set(taken)
+    while f"{name} {again}" in used:
+        again += 1
+    return f"{name} {again}"
+
+
+def _node_of(row: Mapping[str, Any]) -> Node:
+    """Raises ValueError."""
+    if RAGGED in row:
+        raise ValueError(str(row[RAGGED]))
+    name, platform = (
+        cells.text(row.get("name"), "name"),
+        cells.text(row.get("platform"), "platform"),
+    )
+    if name is None and platform is None:
+        raise ValueError("neither name nor platform is given")
+    slots = cells.number(row.get("slots"), "slots", above=False)
+    if slots is not None and slots != int(slots):
+        raise ValueError(f"slots is {slots:g}, not a whole number")
+    if not cells.is_empty(row.get("memory")) and not cells.is_empty(row.get("memory_bytes")):
+        raise ValueError("both memory and memory_bytes are given")
+    memory = cells.size(row.get("memory"), "memory")
+    if memory is None:
+        memory = cells.size(row.get("memory_bytes"), "memory_bytes")
+    price = cells.number(row.get("price_per_hour"), "price_per_hour", above=False)
+    return Node(
+        name or platform or "",
+        platform or name or "",
+        None if slots is None else int(slots),
+        memory,
+        cells.names(row.get("labels"), "labels"),
+        price or 0.0,
+        _tenants(row.get("tenants")),
+    )
+
+
+def _tenants(cell: Any) -> tuple[Request, ...]:
+    found = []
+    for entry in cells.entries(cell, "tenants"):
+        if isinstance(entry, Mapping):
+            found.append(request_of_row(entry))
+        elif isinstance(entry, str):
+            found.append(Request.of_text(entry))
+        elif isinstance(entry, Request):
+            found.append(entry)
+        else:
+            raise ValueError(f"the tenant {entry!r} is neither a name nor an object")
+    return tuple(Requests.of(found).good) if _differ(found) else tuple(found)
+
+
+def _differ(found: list[Request]) -> bool:
+    """Whether every tenant that has a name has one of its own."""
+    names = [tenant.name for tenant in found if tenant.name]
+    return len(set(names)) == len(names)

@@ -1,0 +1,224 @@
+"""Requests: workloads that want a place, or have one, each with the objective that it must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle._confidence import exact_confidence
+from jostle.errors import UsageError
+from jostle.placement.asked import _cells as cells
+from jostle.placement.asked._tables import RAGGED, read_rows
+
+OK = "ok"
+COLUMNS = (
+    "name",
+    "workload",
+    "deadline",
+    "deadline_seconds",
+    "slowdown",
+    "solo_seconds",
+    "confidence",
+    "memory",
+    "memory_bytes",
+    "needs",
+    "allowed",
+    "pin",
+    "apart",
+    "stay_seconds",
+    "worth",
+    "node",
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A workload that wants a place, or a tenant that has one.
+
+    deadline_seconds: its runtime at most. slowdown: at most so many times its time alone; the tighter of
+    both counts, and without either nothing is promised to it. solo_seconds: its time alone, where it is
+    known better than by the model. confidence: its own, else that of the question. memory_bytes: on the
+    node. needs: labels that the node must have. allowed: nodes or platforms, all if empty. pin: the node it
+    must be on. apart: names or workloads of requests that must not be on the same node. stay_seconds: how
+    long it stays. worth: against others, where not all find a place. node: where a tenant is.
+    """
+
+    workload: str
+    name: str = ""
+    deadline_seconds: float | None = None
+    slowdown: float | None = None
+    solo_seconds: float | None = None
+    confidence: float | None = None
+    memory_bytes: float = 0.0
+    needs: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    pin: str | None = None
+    apart: tuple[str, ...] = ()
+    stay_seconds: float | None = None
+    worth: float = 1.0
+    node: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for what no request can ask."""
+        try:
+            made = _checked(vars(self))
+        except ValueError as error:
+            raise UsageError(f"the request {self.name or self.workload!r}: {error}") from None
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def has_objective(self) -> bool:
+        return self.deadline_seconds is not None or self.slowdown is not None
+
+    def is_apart_from(self, other: Request) -> bool:
+        """Whether one of the two must not be beside the other."""
+        mine, theirs = {self.name, self.workload}, {other.name, other.workload}
+        return bool(mine & set(other.apart)) or bool(theirs & set(self.apart))
+
+    @classmethod
+    def of_text(cls, text: str, name: str = "") -> Request:
+        """`workload`, `workload@1.5x` or `workload@20ms`. Raises ValueError."""
+        workload, at, limit = text.rpartition("@")
+        if not at:
+            return cls(text, name or text)
+        seconds, slowdown = cells.limit(limit, "the limit")
+        if seconds is None and slowdown is None:
+            raise ValueError(f"{text!r} has no limit after @")
+        return cls(workload, name or workload, deadline_seconds=seconds, slowdown=slowdown)
+
+
+def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a request from cells. Raises ValueError."""
+    workload = cells.text(row.get("workload"), "workload")
+    if workload is None:
+        raise ValueError("workload is empty")
+    made: dict[str, Any] = {"workload": workload, "name": cells.text(row.get("name"), "name") or ""}
+    made["deadline_seconds"] = cells.seconds(
+        row.get("deadline_seconds"), "deadline_seconds", unit="s"
+    )
+    made["slowdown"] = cells.slowdown(row.get("slowdown"), "slowdown")
+    made["solo_seconds"] = cells.seconds(row.get("solo_seconds"), "solo_seconds", unit="s")
+    made["stay_seconds"] = cells.seconds(row.get("stay_seconds"), "stay_seconds", unit="s")
+    made["memory_bytes"] = cells.size(row.get("memory_bytes"), "memory_bytes") or 0.0
+    worth = cells.number(row.get("worth"), "worth")
+    made["worth"] = 1.0 if worth is None else worth
+    confidence = cells.number(row.get("confidence"), "confidence")
+    if confidence is not None and confidence >= 1:
+        raise ValueError(f"confidence is {confidence:g}, not between 0 and 1")
+    made["confidence"] = confidence and float(exact_confidence(confidence))
+    for name in ("needs", "allowed", "apart"):
+        made[name] = cells.names(row.get(name), name)
+    for name in ("pin", "node"):
+        made[name] = cells.text(row.get(name), name)
+    return made
+
+
+def request_of_row(row: Mapping[str, Any]) -> Request:
+    """Raises ValueError with a reason."""
+    if RAGGED in row:
+        raise ValueError(str(row[RAGGED]))
+    row = dict(row)
+    if not cells.is_empty(row.get("deadline")):
+        seconds, slowdown = cells.limit(row["deadline"], "deadline")
+        for name, value in (("deadline_seconds", seconds), ("slowdown", slowdown)):
+            if value is not None and not cells.is_empty(row.get(name)):
+                raise ValueError(f"both deadline and {name} are given")
+            row[name] = value if value is not None else row.get(name)
+    if not cells.is_empty(row.get("memory")):
+        if not cells.is_empty(row.get("memory_bytes")):
+            raise ValueError("both memory and memory_bytes are given")
+        row["memory_bytes"] = row["memory"]
+    for name in ("deadline_seconds", "slowdown"):
+        other = row.get("slowdown" if name == "deadline_seconds" else "deadline_seconds")
+        if isinstance(row.get(name), float) and row[name] != row[name]:
+            # Some tables have NaN where others have null; but never is it an objective of nothing.
+            if cells.is_empty(other):
+                raise ValueError(f"{name} is not a number")
+            row[name] = None
+    return Request(**_checked(row))
+
+
+@dataclass(frozen=True)
+class Requests:
+    """n rows that ask. rows: a Request each, None where it could not be read. status: `ok` or why not.
+    numbers: where each stands in its file. ignored: columns that mean nothing here."""
+
+    rows: tuple[Request | None, ...]
+    status: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
+    where: str = ""
+    ignored: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def good(self) -> list[Request]:
+        """Those that could be read."""
+        return [row for row in self.rows if row is not None]
+
+    @classmethod
+    def read(cls, source: Any, columns: Mapping[str, str] | None = None) -> Requests:
+        """From a table (see `read_rows`), a status per row, so that one bad row spoils no batch.
+
+        columns: {name here: name in the table}. Raises UnreadableFile, BadData, UnknownName.
+        """
+        table = read_rows(source, COLUMNS, columns)
+        rows: list[Request | None] = []
+        status = []
+        for row in table.rows:
+            try:
+                rows.append(request_of_row(row))
+                status.append(OK)
+            except (ValueError, UsageError) as error:
+                rows.append(None)
+                status.append(str(error))
+        return cls._named(rows, status, tuple(table.numbers), table.where, table.ignored)
+
+    @classmethod
+    def of(cls, source: Any) -> Requests:
+        """From what a caller has: Requests, one Request or several, or what `read` takes."""
+        if isinstance(source, Requests):
+            return source
+        if isinstance(source, Request):
+            source = [source]
+        if isinstance(source, Iterable) and not isinstance(source, (str, Mapping)):
+            listed = list(source) if not hasattr(source, "to_pylist") else None
+            if listed is not None and all(isinstance(row, Request) for row in listed):
+                return cls._named(listed, [OK] * len(listed), tuple(range(len(listed))))
+        return cls.read(source)
+
+    @classmethod
+    def _named(
+        cls,
+        rows: list[Request | None],
+        status: list[str],
+        numbers: tuple[int, ...],
+        where: str = "",
+        ignored: tuple[str, ...] = (),
+    ) -> Requests:
+        """With a name for each that has none, and without those whose name an earlier one has."""
+        taken = {row.name for row in rows if row is not None and row.name}
+        seen: set[str] = set()
+        made: list[Request | None] = []
+        for place, row in enumerate(rows):
+            if row is not None and not row.name:
+                name, again = row.workload, 1
+                while name in taken:
+                    again += 1
+                    name = f"{row.workload} {again}"
+                taken.add(name)
+                row = _renamed(row, name)
+            if row is not None and row.name in seen:
+                status[place] = f"the name {row.name!r} stands in an earlier row"
+                row = None
+            if row is not None:
+                seen.add(row.name)
+            made.append(row)
+        return cls(tuple(made), tuple(status), numbers, where, ignored)
+
+
+def _renamed(row: Request, name: str) -> Request:
+    return Request(**{**vars(row), "name": name})

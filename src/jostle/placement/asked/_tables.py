@@ -1,0 +1,174 @@
+"""Tables from anywhere as rows: CSV, Parquet, JSON and Arrow files, tables and columns in memory."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
+
+RAGGED = "(cells and headings differ)"  # a column of rows that cannot be read, with the reason
+_ALIKE = 0.8  # how alike a column's name must be to one that is known to be taken for a slip
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """rows: a mapping of columns to cells each. numbers: where each stands in the file. where: the file.
+    ignored: columns of the table that mean nothing here."""
+
+    rows: list[dict[str, Any]]
+    numbers: list[int]
+    where: str
+    ignored: tuple[str, ...] = ()
+
+
+def read_rows(source: Any, known: Sequence[str], columns: Mapping[str, str] | None) -> TableRows:
+    """The rows of a table.
+
+    source: a path (by its ending or its first bytes CSV, Parquet, JSON, lines of JSON, or Arrow), `-` for
+    standard input, an Arrow, pandas or polars table, a mapping of columns, or a list of mappings.
+    known: what columns may be called. columns: {known name: name in the table}.
+    Raises UnreadableFile, BadData, and UnknownName for a column that is missing, or so nearly called
+    like one that is known that it must be meant.
+    """
+    mapped = dict(columns or {})
+    for name in mapped:
+        if name not in known:
+            raise UnknownName("column", name, list(known))
+    found = _read(source)
+    present = [n for n in dict.fromkeys(n for row in found.rows for n in row) if n != RAGGED]
+    if found.rows:
+        for theirs in mapped.values():
+            if theirs not in present:
+                raise UnknownName("column", theirs, present, where=found.where)
+    back = {theirs: name for name, theirs in mapped.items()}
+    ignored = []
+    for name in present:
+        if name in back or (name in known and name not in mapped):
+            continue
+        ignored.append(name)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
+        if near and near[0] not in present and near[0] not in mapped:
+            raise UnknownName("column", name, list(known), where=found.where)
+    rows = [
+        {
+            back.get(name, name): cell
+            for name, cell in row.items()
+            if name in back or name == RAGGED or (name in known and name not in mapped)
+        }
+        for row in found.rows
+    ]
+    return TableRows(rows, found.numbers, found.where, tuple(ignored))
+
+
+def _read(source: Any) -> TableRows:
+    if isinstance(source, (str, Path)):
+        content, where = _content(source)
+        return _parsed(content, where)
+    if isinstance(source, Mapping):
+        columns = {name: list(values) for name, values in source.items()}
+        if len({len(values) for values in columns.values()}) > 1:
+            raise BadData("the columns differ in length", where="the table")
+        return _numbered(
+            [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        )
+    for call in ("to_pylist", "to_dicts"):  # Arrow; polars
+        if hasattr(source, call):
+            return _numbered(getattr(source, call)())
+    if hasattr(source, "to_dict"):  # pandas
+        return _numbered(source.to_dict("records"))
+    if isinstance(source, Sequence) and all(isinstance(row, Mapping) for row in source):
+        return _numbered([dict(row) for row in source])
+    raise UsageError(f"a {type(source).__name__} is not a table", fix="Give a path or columns.")
+
+
+def _numbered(rows: list[dict[str, Any]], where: str = "the table", first: int = 0) -> TableRows:
+    return TableRows(rows, list(range(first, first + len(rows))), where)
+
+
+def _content(source: str | Path) -> tuple[bytes, str]:
+    if str(source) == "-":
+        return sys.stdin.buffer.read(), "standard input"
+    try:
+        return Path(source).read_bytes(), str(source)
+    except OSError as error:
+        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(source)) from None
+
+
+def _parsed(content: bytes, where: str) -> TableRows:
+    if content[:4] == b"PAR1" or where.endswith((".parquet", ".pq")):
+        return _numbered(_parquet(content, where), where)
+    if content[:6] == b"ARROW1" or where.endswith((".arrow", ".feather", ".ipc")):
+        return _numbered(_arrow(content, where), where)
+    try:
+        decoded = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"neither a table nor UTF-8 text: {error}", where=where) from None
+    if where.endswith((".json", ".jsonl", ".ndjson")) or decoded.lstrip()[:1] in ("[", "{"):
+        return _json(decoded, where)
+    return _csv(decoded, where)
+
+
+def _parquet(content: bytes, where: str) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(pa.BufferReader(content)).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise UnreadableFile(f"not a readable Parquet file: {error}", where=where) from None
+
+
+def _arrow(content: bytes, where: str) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    try:
+        if content[:6] == b"ARROW1":
+            return pa.ipc.open_file(pa.BufferReader(content)).read_all().to_pylist()
+        return pa.ipc.open_stream(pa.BufferReader(content)).read_all().to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise UnreadableFile(f"not a readable Arrow file: {error}", where=where) from None
+
+
+def _json(decoded: str, where: str) -> TableRows:
+    """A list of objects, one object that holds such a list, or an object on each line."""
+    try:
+        try:
+            found = json.loads(decoded)
+        except ValueError:
+            found = [json.loads(line) for line in decoded.splitlines() if line.strip()]
+    except ValueError as error:
+        raise UnreadableFile(f"not readable JSON: {error}", where=where) from None
+    if isinstance(found, dict):
+        lists = [value for value in found.values() if isinstance(value, list)]
+        found = lists[0] if len(lists) == 1 and "workload" not in found else [found]
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise BadData("not a list of objects", where=where)
+    return _numbered(found, where)
+
+
+def _csv(decoded: str, where: str) -> TableRows:
+    """Lines by their number; one with more or fewer cells than the header says so in the column RAGGED."""
+    if not decoded.strip():
+        raise UnreadableFile("the file is empty", where=where, fix="Its first line names columns.")
+    delimiter = "\t" if where.endswith(".tsv") else ","
+    try:
+        reader = csv.reader(io.StringIO(decoded, newline=""), delimiter=delimiter, strict=True)
+        head = [name.strip() for name in next(reader)]
+        lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise UnreadableFile(f"not a readable CSV file: {error}", where=where) from None
+    if len(set(head)) < len(head):
+        raise BadData("two columns have the same name", where=where)
+    rows = [dict(zip(head, row, strict=False)) for _, row in lines]
+    for (_, row), cells in zip(lines, rows, strict=True):
+        if len(row) != len(head):
+            cells[RAGGED] = f"{len(row)} cells under {len(head)} headings"
+    return TableRows(rows, [line for line, _ in lines], where)

@@ -1,0 +1,237 @@
+"""safe, rank, walltime and whatif: what they answer, what they never answer, and what they promise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jostle
+from jostle.errors import UnknownName, UsageError
+from jostle.models import Model
+from jostle.placement import GUARANTEED, Fleet, Node, Request, place
+from jostle.runs import Colocations, Runs
+from tests.placement.conftest import PLATFORMS, WORKLOADS
+
+TENANT = st.tuples(st.sampled_from(WORKLOADS), st.sampled_from([None, 1.1, 1.5, 2.0, 4.0]))
+
+
+def request_of(drawn: tuple[str, float | None], name: str = "") -> Request:
+    return Request(drawn[0], name or drawn[0], slowdown=drawn[1])
+
+
+def node_with(platform: str, tenants: Any) -> Node:
+    named = [request_of(t, f"t{n}") for n, t in enumerate(tenants)]
+    return Node("here", platform, tenants=tuple(named))
+
+
+def bound_of(model: Model, platform: str, workload: str, beside: list[str], c: float) -> float:
+    asked = Colocations.from_columns(workload=[workload], platform=[platform], corunners=[beside])
+    found = model.bound(asked, c)
+    return float(found.seconds[0]) if found.outcome[0] in GUARANTEED else np.inf
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(PLATFORMS), TENANT, st.lists(TENANT, max_size=2), st.booleans())
+def test_yes_only_where_every_bound_is_valid_and_kept(
+    model: Model, platform: str, newcomer: Any, tenants: list[Any], joint: bool
+) -> None:
+    node, request = node_with(platform, tenants), request_of(newcomer, "new")
+    placed = place(model, node, joint=joint)
+    answer = placed.safe(request).answers[0]
+    people = [*node.tenants, request]
+    level = 1 - 0.1 / len(people) if joint else 0.9
+    for one in people:
+        beside = [other.workload for other in people if other is not one]
+        bound = bound_of(model, platform, one.workload, beside, level)
+        limit = np.inf if one.slowdown is None else one.slowdown * alone(model, one, platform)
+        if answer.is_safe and (one.has_objective or one is request):
+            assert np.isfinite(bound)
+            assert bound <= limit
+    assert answer.is_safe == (answer.reason == "ok") == (len(placed.rank(request)[0]) == 1)
+    assert not answer.is_safe or not answer.hurt
+
+
+def alone(model: Model, request: Request, platform: str) -> float:
+    asked = Colocations.from_columns(workload=[request.workload], platform=[platform])
+    return float(model.predict(asked)[0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(PLATFORMS),
+    TENANT,
+    st.lists(TENANT, max_size=2),
+    TENANT,
+    st.booleans(),
+    st.sampled_from([0.8, 0.9]),
+)
+def test_one_more_tenant_never_turns_a_no_into_a_yes(
+    model: Model, platform: str, new: Any, tenants: list[Any], more: Any, joint: bool, c: float
+) -> None:
+    before = place(model, node_with(platform, tenants), confidence=c, joint=joint)
+    after = place(model, node_with(platform, [*tenants, more]), confidence=c, joint=joint)
+    request = request_of(new, "new")
+    assert before.safe(request).is_safe or not after.safe(request).is_safe
+
+
+def test_never_yes_without_calibration_unless_predictions_are_accepted(model: Model) -> None:
+    crowd = node_with("p0", [("w01", None), ("w02", None), ("w03", None)])  # three were never met
+    request = Request("w04", slowdown=50.0)
+    assert place(model, crowd).safe(request).answers[0].reason == "no_ground"
+    assert place(model, crowd, confidence=0.9999).safe(request).answers[0].reason == "no_ground"
+    found = place(model, crowd, accept="predicted").safe(request)
+    assert found.is_safe
+    assert found.answers[0].used_predictions
+    assert "nothing is promised" in found.promise
+    assert place(model, crowd, accept="predicted").rank(request)[0].row(0).used_prediction
+    tight = Request("w04", deadline_seconds=1e-9)
+    assert not place(model, crowd, accept="predicted").safe(tight).is_safe
+
+
+def test_unknown_names_are_a_no_with_a_reason(model: Model) -> None:
+    fleet = Fleet(
+        (
+            Node("good", "p0"),
+            Node("mars", "mars"),
+            Node("odd", "p0", tenants=(Request("nobody"),)),
+            Node("full", "p0", slots=1, tenants=(Request("w01"),)),
+            Node("small", "p0", memory_bytes=1e9),
+            Node("bad", "p0", status="no"),
+        )
+    )
+    asked = Request("w00", slowdown=9.0, memory_bytes=2e9)
+    found = place(model, fleet).rank(asked)[0]
+    reasons = {row["node"]: row["reason"] for row in found.details()}
+    assert [row.node for row in found.rows()] == ["good"]
+    assert reasons == {
+        "mars": "unknown_platform",
+        "odd": "unknown_tenant",
+        "full": "no_slot",
+        "small": "no_memory",
+        "bad": "bad_node",
+    }
+    stranger = place(model, fleet, accept="predicted").safe(Request("stranger"), on="good")
+    assert stranger.answers[0].reason == "unknown_workload"
+    for rule, reason in (
+        ({"pin": "mars"}, "pinned_elsewhere"),
+        ({"allowed": ("p5",)}, "not_allowed"),
+        ({"needs": ("gpu",)}, "labels"),
+    ):
+        row = place(model, fleet).safe(replace(asked, **rule), on="good").answers[0]
+        assert row.reason == reason
+    apart = Node("here", "p0", tenants=(Request("w03", apart=("w00",)),))
+    assert place(model, apart).safe(asked).answers[0].reason == "apart"
+
+
+def test_who_would_be_hurt_and_what_would_help(model: Model) -> None:
+    fleet = Fleet(
+        (Node("here", "p0", tenants=(Request("w01", "strict", slowdown=1.0),)), Node("free", "p1"))
+    )
+    found = place(model, fleet).safe(Request("w02", slowdown=20.0), on="here")
+    answer = found.answers[0]
+    assert not found.is_safe
+    assert [member.name for member in answer.hurt] == ["strict"]
+    assert answer.reason == "tenant_late"
+    assert (answer.hurt[0].over_seconds or 0) > 0
+    text = " / ".join(answer.helps)
+    assert "wider limits: strict" in text
+    assert "without strict" in text
+    assert "another node: free" in text
+    wider = answer.hurt[0].bound_seconds
+    there = Node("here", "p0", tenants=(Request("w01", "strict", deadline_seconds=wider),))
+    assert place(model, there).safe(Request("w02", slowdown=20.0)).is_safe
+
+
+def test_together_is_each_beside_the_others(model: Model) -> None:
+    node = Node("here", "p0", slots=2)
+    pair = [Request("w01", slowdown=30.0), Request("w02", slowdown=30.0)]
+    assert place(model, node).safe(pair, together=True).is_safe
+    many = [*pair, Request("w03", slowdown=30.0)]
+    assert not place(model, node).safe(many, together=True).is_safe
+    assert place(model, node).safe(many).is_safe
+
+
+def test_rank_orders_by_what_is_asked(model: Model) -> None:
+    nodes = [Node(f"n{i}", PLATFORMS[i % 6], price_per_hour=float(7 - i)) for i in range(6)]
+    nodes.append(Node("shared", "p0", price_per_hour=1.0, tenants=(Request("w01"),)))
+    placed, asked = place(model, nodes), Request("w00", deadline_seconds=1e6)
+    by_bound = [row.bound_seconds for row in placed.rank(asked)[0].rows()]
+    assert by_bound == sorted(by_bound)
+    costs = [row.cost for row in placed.rank(asked, by="cost")[0].rows()]
+    assert costs == sorted(costs)
+    assert placed.rank(asked, by="neighbours")[0].rows()[-1].node == "shared"
+    with pytest.raises(UsageError, match="rank by"):
+        placed.rank(asked, by="luck")
+
+
+def test_walltime_holds_on_every_node_it_covers(model: Model) -> None:
+    nodes = [Node(name, name) for name in PLATFORMS] + [Node("mars", "mars")]
+    row = place(model, nodes).walltime(Request("w00"), step_seconds=60).rows[0]
+    worst = max(bound_of(model, name, "w00", [], 0.9) for name in PLATFORMS)
+    assert row.bound_seconds == pytest.approx(worst)
+    assert row.seconds is not None
+    assert row.seconds >= worst
+    assert row.seconds % 60 == 0
+    assert (row.covered, row.considered, row.ruled_out) == (6, 7, {"unknown_platform": 1})
+    assert place(model, nodes).walltime(Request("w00"), on="mars").rows[0].text is None
+    with pytest.raises(UnknownName):
+        place(model, nodes).walltime(Request("w00"), on="moon")
+
+
+def test_what_changes_for_whom(model: Model) -> None:
+    tenants = (Request("w01", "one", slowdown=1.01), Request("w02", "two", slowdown=50.0))
+    placed = place(model, [Node("a", "p0", tenants=tenants), Node("b", "p1")])
+    found = placed.whatif(Request("w03", slowdown=1.5), move={"two": "b"}, add=[Node("c", "p2")])
+    assert {name for name, *_ in found.tenants} == {"one", "two"}
+    after = {name: new for name, _, new in found.tenants}
+    assert after["two"].node == "b"
+    assert (after["one"].bound_seconds or 9e9) <= bound_of(model, "p0", "w01", ["w02"], 0.9)
+    assert found.requests[0][2].nodes >= found.requests[0][1].nodes
+    gone = placed.whatif(remove=["a"])
+    assert {new.node for _, _, new in gone.tenants} == {None}
+    with pytest.raises(UnknownName, match="tenant"):
+        placed.whatif(move={"nobody": "b"})
+    with pytest.raises(UnknownName, match="node"):
+        placed.whatif(move={"one": "z"})
+
+
+def test_limits_as_slowdowns_are_of_the_measured_time_where_runs_are_given(
+    model: Model, world: Runs
+) -> None:
+    asked = Request("w00", slowdown=2.0)
+    solo = world.take(world.colocations.number_of_corunners == 0)
+    c = solo.colocations
+    here = (c.workload == c.workload_names.index("w00")) & (c.platform == 0)
+    seconds = float(np.exp(np.median(np.log(solo.runtime_seconds[here]))))
+    found = place(model, Node("n", "p0"), runs=world).rank(asked)[0]
+    assert found.row(0).limit_seconds == pytest.approx(2 * seconds)
+    own = place(model, Node("n", "p0")).rank(replace(asked, solo_seconds=123.0))[0]
+    assert own.row(0).limit_seconds == pytest.approx(246.0)
+
+
+def test_own_confidences_and_a_union_bound_are_stricter(model: Model) -> None:
+    node = Node("here", "p0", tenants=(Request("w01", slowdown=2.0),))
+    request = Request("w02", deadline_seconds=1e9)
+
+    def bound(**standard: Any) -> float:
+        found = place(model, node, **standard).rank(standard.pop("request", request))[0]
+        return float(found.assessed.bound_seconds[0])
+
+    own = place(model, node).rank(replace(request, confidence=0.95))[0]
+    assert bound() <= bound(joint=True) == float(own.assessed.bound_seconds[0])
+    with pytest.raises(UsageError):
+        place(model, node, confidence=1.0)
+    with pytest.raises(UsageError):
+        place(model, node, accept="hope")
+
+
+def test_nothing_asked_is_not_a_yes(model: Model) -> None:
+    assert not place(model, Node("n", "p0")).safe([]).is_safe
+    assert not place(model, []).safe(Request("w00")).is_safe
+    assert place(model, []).rank(Request("w00"))[0].best is None
+    assert jostle.place is place
