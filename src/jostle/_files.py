@@ -1,21 +1,23 @@
-"""Adding a file to a folder so that readers see all of it or nothing, without locks.
+"""Adding a file to a folder so that readers see all of it or nothing, and no writer waits for another.
 
 A file is written under a temporary name with a leading dot, which readers pass over, and fsynced.
 Only then is it linked to its final name, `<serial>-<hash of the content>.parquet`, and the folder is
 fsynced. Linking fails rather than overwrites, and two writers who take the same serial number still
-have two names, unless their content is the same. A killed writer leaves a temporary file at most.
+have two names, unless their content is the same. A killed writer leaves a temporary file at most: each
+writer holds a lock on its own, which the system drops with it, and the next one sweeps what nobody holds.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from io import BufferedIOBase, BytesIO
+from io import BufferedIOBase, BufferedRandom, BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,25 +39,32 @@ class Staged:
     content: str
 
     def publish(self) -> Path | None:
-        """Give it its final name; None when the folder already holds the same content."""
+        """Give it its final name; None when the folder already holds the same content.
+
+        Either way it is on the disk afterwards. Raises NotPermitted.
+        """
         folder = self.temporary.parent
-        with _errors_explained(folder):
+        with errors_explained(folder):
             names = [match for p in folder.iterdir() if (match := _NAME.fullmatch(p.name))]
-            if any(match[2] == self.content for match in names):
-                return None
-            serial = max((int(match[1]) for match in names), default=0) + 1
-            final = folder / f"{serial:08d}-{self.content}.parquet"
-            try:
-                os.link(self.temporary, final)
-            except FileExistsError:  # another writer of the same content was faster
-                return None
-            except OSError as error:
-                if error.errno not in _WITHOUT_LINKS:
-                    raise
-                # No hard links here. A rename could overwrite, but only the same content.
-                os.rename(self.temporary, final)
+            final = None
+            if all(match[2] != self.content for match in names):
+                serial = max((int(match[1]) for match in names), default=0) + 1
+                final = self._link(folder / f"{serial:08d}-{self.content}.parquet")
+            # Also for a file of another writer, who may be killed before doing it.
             sync_folder(folder)
             return final
+
+    def _link(self, final: Path) -> Path | None:
+        try:
+            os.link(self.temporary, final)
+        except FileExistsError:  # another writer of the same content was faster
+            return None
+        except OSError as error:
+            if error.errno not in _WITHOUT_LINKS:
+                raise
+            # No hard links here. A rename could overwrite, but only the same content.
+            os.rename(self.temporary, final)
+        return final
 
     def is_there(self) -> bool:
         """Whether the folder already holds a file of the same content."""
@@ -68,35 +77,60 @@ def staged(table: pa.Table, folder: Path) -> Iterator[Staged]:
 
     Raises NotPermitted when the disk is full or does not allow it.
     """
-    with _errors_explained(folder):
-        _make_folder(folder)
-    with temporary_file(folder) as temporary:
-        with _errors_explained(folder), open(temporary, "x+b") as file:
+    with errors_explained(folder):
+        make_folder(folder)
+        sweep(folder)
+    with ExitStack() as stack:
+        with errors_explained(folder):
+            temporary, file = stack.enter_context(temporary_file(folder))
             pq.write_table(table, file, compression="zstd")
             sync(file)
             file.seek(0)
-            content = _content(file)
-        yield Staged(temporary, content)
+            ready = Staged(temporary, _content(file))
+        yield ready
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """All of it or nothing: a temporary name, fsync, rename. Raises OSError."""
-    with temporary_file(path.parent) as temporary:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            sync(file)
+    """All of it or nothing, and on the disk: a temporary name, fsync, rename, fsync of the folder.
+
+    Raises OSError.
+    """
+    with temporary_file(path.parent) as (temporary, file):
+        file.write(content)
+        sync(file)
         os.replace(temporary, path)
+    sync_folder(path.parent)
 
 
 @contextmanager
-def temporary_file(folder: Path) -> Iterator[Path]:
-    """A name in the folder that readers pass over; nothing is left under it afterwards."""
-    temporary = folder / f".{os.getpid()}-{os.urandom(6).hex()}.tmp"
+def temporary_file(folder: Path) -> Iterator[tuple[Path, BufferedRandom]]:
+    """(a name in the folder that readers pass over, the new file under it, open to write and read).
+
+    Nobody sweeps it meanwhile, and nothing is left under the name afterwards.
+    """
+    while True:
+        temporary = folder / f".{os.getpid()}-{os.urandom(6).hex()}.tmp"
+        file = open(temporary, "x+b")  # noqa: SIM115 (closed below, or handed out)
+        with suppress(OSError):  # where there are no locks, nobody sweeps
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink:
+            break
+        file.close()  # swept before it was locked
     try:
-        yield temporary
+        yield temporary, file
     finally:
         with suppress(OSError):
             temporary.unlink()
+        with suppress(OSError):  # what was to be kept is synced already
+            file.close()
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporary files of killed writers: nobody holds the lock of those any more."""
+    for path in leftovers(folder):
+        with suppress(OSError), open(path, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def sync(file: BufferedIOBase) -> None:
@@ -147,6 +181,12 @@ def read_parquet(path: Path, version: str, columns: list[str] | None = None) -> 
         table = pq.ParquetFile(pa.BufferReader(data)).read(columns, use_threads=threads)
     _require_version(path, table.schema, version)
     return table
+
+
+def parquet_schema(path: Path) -> pa.Schema:
+    """The schema of a file, from its footer. Raises UnreadableFile."""
+    with _damage_explained(path):
+        return pq.ParquetFile(path).schema_arrow
 
 
 def parquet_rows(path: Path) -> int:
@@ -206,11 +246,16 @@ def _bytes(path: Path) -> bytes:
         raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, all on the disk afterwards. Raises OSError."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for place in missing:
-        sync_folder(place.parent)
+    there = missing[-1].parent if missing else folder
+    # One at a time from above, each on the disk before the next: so only the last that is there may have
+    # been made just now by a writer that was killed before it could see to that.
+    for place in (there, *reversed(missing)):
+        place.mkdir(exist_ok=True)
+        with suppress(PermissionError):  # of a folder that may be entered but not be read
+            sync_folder(place.parent)
 
 
 def sync_folder(folder: Path) -> None:
@@ -223,7 +268,8 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _errors_explained(folder: Path) -> Iterator[None]:
+def errors_explained(folder: Path, kept: str = "Nothing half-written was left") -> Iterator[None]:
+    """Raises NotPermitted for what the system does not allow; kept: what holds all the same."""
     try:
         yield
     except OSError as error:
@@ -231,7 +277,7 @@ def _errors_explained(folder: Path) -> Iterator[None]:
         raise NotPermitted(
             "the disk is full" if full else f"cannot write: {error.strerror or error}",
             where=str(folder),
-            fix="Nothing half-written was left; make room and do it again."
+            fix=f"{kept}; make room and do it again."
             if full
-            else "Choose a folder that you may write to.",
+            else f"{kept}. Choose a folder that you may write to.",
         ) from error

@@ -23,10 +23,19 @@ from typing import Any
 
 import numpy as np
 
-from jostle.errors import BadData, NotPermitted, UnreadableFile
+from jostle.errors import BadData, UnreadableFile
 
 _BLANK = "0" * 64  # stands where the checksum will, while it is taken
 _ATTEMPTS = 50
+# Network file systems may know no locks on folders.
+_WITHOUT_LOCKS = {
+    errno.EBADF,
+    errno.ENOLCK,
+    errno.ENOTSUP,
+    errno.EOPNOTSUPP,
+    errno.ENOSYS,
+    errno.EINVAL,
+}
 
 
 def write_document(
@@ -36,11 +45,11 @@ def write_document(
     document: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Raises NotPermitted or UnreadableFile where the disk does not take it."""
+    """Raises NotPermitted where the disk does not take it."""
     from safetensors.numpy import save as to_bytes
 
     # These bring Arrow, which reading does without.
-    from jostle._files import leftovers, sync_folder, write_whole
+    from jostle._files import errors_explained, make_folder, sweep, write_whole
 
     folder = Path(path)
     content = to_bytes(dict(arrays))
@@ -49,23 +58,18 @@ def write_document(
     whole = {"schema": schema, "sha256": _BLANK, "tensors": name, "tensors_sha256": digest}
     text = json.dumps({**whole, **document}, indent=1).encode()
     text = text.replace(_BLANK.encode(), hashlib.sha256(text).hexdigest().encode(), 1)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _turn(folder):
+    kept = f"The {stem} that was there before, if any, is untouched"
+    with errors_explained(folder, kept):
+        make_folder(folder)
+        with _turn(folder) as is_mine:
+            # Each is on the disk before the next begins: a JSON never names tensors that are not there.
             write_whole(folder / name, content)
             write_whole(folder / f"{stem}.json", text)
-            sync_folder(folder)
-            for old in [*folder.glob(f"{stem}-*.safetensors"), *leftovers(folder)]:
-                if old.name != name:
-                    old.unlink(missing_ok=True)
-    except PermissionError as error:
-        raise NotPermitted(str(error.strerror), where=str(folder)) from None
-    except OSError as error:
-        raise UnreadableFile(
-            f"could not write the {stem}: {error.strerror}",
-            where=str(folder),
-            fix=f"A {stem} that was there before is untouched; make room and do it again.",
-        ) from None
+            sweep(folder)
+            if is_mine:  # or these may be what another writer is about to name
+                for old in folder.glob(f"{stem}-*.safetensors"):
+                    if old.name != name:
+                        old.unlink(missing_ok=True)
 
 
 def read_document(
@@ -120,11 +124,17 @@ def _changed(path: Path, fix: str) -> UnreadableFile:
 
 
 @contextmanager
-def _turn(folder: Path) -> Iterator[None]:
-    """Waits until no other writer is at work in the folder."""
+def _turn(folder: Path) -> Iterator[bool]:
+    """Waits until no other writer is at work in the folder; False where the file system has no such locks."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        is_mine = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _WITHOUT_LOCKS:
+                raise
+            is_mine = False
+        yield is_mine
     finally:
         os.close(descriptor)  # drops the lock, too

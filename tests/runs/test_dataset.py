@@ -87,17 +87,6 @@ def test_foreign_files_are_named(tmp_path: Path) -> None:
         read_runs(tmp_path)
 
 
-def test_a_run_id_in_two_files_names_file_and_row(tmp_path: Path) -> None:
-    written(tmp_path / "one", some_runs(6, 0))
-    written(tmp_path / "two", some_runs(3, 1))
-    (source,) = (tmp_path / "two" / "runs").glob("*.parquet")
-    copy = tmp_path / "one" / "runs" / "99999999-copied.parquet"
-    copy.write_bytes(source.read_bytes())
-    with pytest.raises(BadRows, match=r"99999999-copied\.parquet.*row 0.*'r0'") as raised:
-        read_runs(tmp_path / "one")
-    assert len(raised.value.rows) == 3
-
-
 def test_writing_what_is_there_changes_nothing_or_is_refused(tmp_path: Path) -> None:
     runs = some_runs(6)
     written(tmp_path, runs)
@@ -181,23 +170,3 @@ def test_a_really_full_disk(tmp_path: Path) -> None:
         assert Dataset(place).leftovers() == []
     finally:
         subprocess.run(["umount", str(place)], check=True)
-
-
-def test_feature_conflicts_name_both_files(tmp_path: Path) -> None:
-    for name, size in (("one", 1), ("two", 2)):
-        runs = Runs.from_columns(
-            workload=["a"],
-            platform=["p"],
-            runtime_seconds=[1.0],
-            run_id=[name],
-            workload_features={"workload": ["a"], "size": [size]},
-        )
-        Dataset(tmp_path / name).write(runs)
-    (mine,) = (tmp_path / "one" / "workload_features").iterdir()
-    (other,) = (tmp_path / "two" / "workload_features").iterdir()
-    copy = mine.with_name("99999999-copied.parquet")
-    copy.write_bytes(other.read_bytes())
-    with pytest.raises(JostleError) as raised:
-        read_runs(tmp_path / "one")
-    for part in (mine.name, copy.name, "'a'", "size"):
-        assert part in str(raised.value)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import typer
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -32,6 +32,7 @@ def one(name: str = "a", **features) -> Runs:
 
 
 @given(some_runs(min_size=1))
+@settings(deadline=None)  # it waits for the disk
 def test_what_is_written_is_read(runs):
     with tempfile.TemporaryDirectory() as folder:
         Dataset(folder).write(runs)
@@ -42,6 +43,7 @@ def test_what_is_written_is_read(runs):
 
 
 @given(some_runs(min_size=1, prefix="x"), some_runs(min_size=1, prefix="y"))
+@settings(deadline=None)  # it waits for the disk
 def test_two_writes_are_read_one_after_the_other(first, second):
     second = Runs(second.table, first.workload_features, first.platform_features)
     with tempfile.TemporaryDirectory() as folder:
@@ -53,6 +55,7 @@ def test_two_writes_are_read_one_after_the_other(first, second):
 
 
 @given(st.data())
+@settings(deadline=None)  # it waits for the disk
 def test_a_file_cut_or_changed_anywhere_is_named(data):
     with tempfile.TemporaryDirectory() as folder:
         features = {"workload": ["a"], "f": [1.0]}

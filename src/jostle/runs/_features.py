@@ -17,16 +17,19 @@ from jostle.runs._schema import ARROW_ERRORS, FEATURES_VERSION
 pc: Any = pyarrow.compute
 
 
-def merge_features(tables: Sequence[tuple[str, pa.Table]], key: str) -> pa.Table | None:
+def merge_features(
+    tables: Sequence[tuple[str, pa.Table]], key: str, notes: list[str] | None = None
+) -> pa.Table | None:
     """One table with a row per name and the union of the columns, sorted by name.
 
     tables: (where it comes from, conforming table). A value may be given twice when it is the same,
     and a null gives way to a value; two different values for one name raise BadData with both
-    sources. None when there is no table.
+    sources. notes: given, what stands in an earlier table is kept instead, and a sentence is added for
+    every column with such values. None when there is no table.
     """
     if len(tables) < 2:
         return tables[0][1] if tables else None
-    together = _stacked(tables, key)
+    together = _stacked(tables, key, notes)
     codes, names = encode_text(together.column(key))
     columns = []
     for name in together.column_names:
@@ -42,28 +45,49 @@ def merge_features(tables: Sequence[tuple[str, pa.Table]], key: str) -> pa.Table
             differs = np.zeros(0, bool)
         if differs.any():
             second = int(np.argmax(differs))
-            raise _conflict(tables, key, together, name, int(source[codes[second]]), second)
+            error = _conflict(tables, key, together, name, int(source[codes[second]]), second)
+            if notes is None:
+                raise error
+            others = int(differs.sum()) - 1
+            more = f", as were {others} more" if others else ""
+            notes.append(f"{error.what}: the later one was passed over{more}")
         columns.append(merged)
     schema = together.schema.with_metadata({"schema": FEATURES_VERSION[key]})
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _stacked(tables: Sequence[tuple[str, pa.Table]], key: str) -> pa.Table:
+def _stacked(tables: Sequence[tuple[str, pa.Table]], key: str, notes: list[str] | None) -> pa.Table:
     """All rows of all tables under the union of their columns."""
     try:
         return pa.concat_tables([table for _, table in tables], promote_options="permissive")
     except ARROW_ERRORS:
-        types: dict[str, tuple[pa.DataType, str]] = {}
-        for where, table in tables:
-            for field in table.schema:
-                kind, before = types.setdefault(field.name, (field.type, where))
-                if _sort_of_value(kind) != _sort_of_value(field.type):
-                    raise BadData(
-                        f"feature column {field.name!r} of the {key}s is {kind} in {before} and "
-                        f"{field.type} in {where}",
-                        fix="Give one of the two columns another name.",
-                    ) from None
-        raise
+        kept = _of_one_sort(tables, key, notes)
+        return pa.concat_tables(kept, promote_options="permissive")
+
+
+def _of_one_sort(
+    tables: Sequence[tuple[str, pa.Table]], key: str, notes: list[str] | None
+) -> list[pa.Table]:
+    """The tables without columns of another sort than in an earlier table."""
+    types: dict[str, tuple[pa.DataType, str]] = {}
+    kept = []
+    for where, table in tables:
+        for field in table.schema:
+            if pa.types.is_null(field.type):
+                continue
+            kind, before = types.setdefault(field.name, (field.type, where))
+            if _sort_of_value(kind) == _sort_of_value(field.type):
+                continue
+            text = (
+                f"feature column {field.name!r} of the {key}s is {kind} in {before} and "
+                f"{field.type} in {where}"
+            )
+            if notes is None:
+                raise BadData(text, fix="Give one of the two columns another name.")
+            notes.append(f"{text}: the later one was passed over")
+            table = table.drop_columns([field.name])
+        kept.append(table)
+    return kept
 
 
 def _sort_of_value(kind: pa.DataType) -> str:

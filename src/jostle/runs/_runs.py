@@ -28,7 +28,8 @@ class Runs:
 
     table: `runs/v1` with any free columns. workload_features, platform_features: tables keyed by
     `workload` and `platform`, one row per name, or None. Raises BadData or BadRows for what breaks
-    the schema. checked: the tables come out of another Runs, so do not check them again.
+    the schema. checked: the tables come out of another Runs, so do not check them again. notes: what
+    was settled where files of a dataset contradict each other.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Runs:
         *,
         where: str | None = None,
         checked: bool = False,
+        notes: Sequence[str] = (),
     ) -> None:
         if not checked:
             table = conform(table, where)
@@ -52,6 +54,7 @@ class Runs:
         self.table = table
         self.workload_features = workload_features
         self.platform_features = platform_features
+        self.notes = tuple(notes)
 
     @classmethod
     def from_columns(
@@ -191,6 +194,7 @@ class Runs:
             self.workload_features,
             self.platform_features,
             checked=True,
+            notes=self.notes,
         )
 
     def ok(self) -> Runs:

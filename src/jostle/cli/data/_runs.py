@@ -34,17 +34,21 @@ def runs(options: RunsCommand) -> None:
     from jostle.runs import Dataset, summarise
 
     found = Dataset(options.dataset)
-    summary = summarise(found.read())
+    every = found.read()
+    summary = summarise(every)
     if options.json_:
         print_json(
             {
                 **summary.to_json(),
                 "dataset": str(options.dataset),
                 "version": found.version(),
+                "notes": list(every.notes),
                 "leftovers": [str(file) for file in found.leftovers()],
             }
         )
         return
+    for text in every.notes:
+        note(f"note: {text}")
     _print(summary, options.dataset)
     if left := found.leftovers():
         note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,8 +60,9 @@ def _fit(method: Method[Any], asked: FitCommand) -> None:
         model = jostle.fit(
             data, method, seed=asked.seed, calibrate_by=asked.calibrate_by, progress=report
         )
+        settled = data.runs.notes if data.has_runs else ()
     model.save(asked.output)
-    _print(model, asked, jostle.read(asked.dataset).version)
+    _print(model, asked, jostle.read(asked.dataset).version, (*settled, *model.notes))
 
 
 def _data(stack: ExitStack, method: Method[Any], asked: FitCommand) -> Data:
@@ -78,7 +80,7 @@ def _data(stack: ExitStack, method: Method[Any], asked: FitCommand) -> Data:
     return jostle.Data(stack.enter_context(stored), path=dataset)
 
 
-def _print(model: Model, asked: FitCommand, version: str | None) -> None:
+def _print(model: Model, asked: FitCommand, version: str | None, notes: Sequence[str]) -> None:
     pools = {name: pool.n for name, pool in model.calibration.pools.items()}
     counts: dict[str, Any] = model.metadata["runs"]
     if asked.json_:
@@ -89,11 +91,11 @@ def _print(model: Model, asked: FitCommand, version: str | None) -> None:
                 "dataset_version": version,
                 "runs": counts,
                 "calibration_runs_by_pool": pools,
-                "notes": list(model.notes),
+                "notes": list(notes),
             }
         )
         return
-    for text in model.notes:
+    for text in notes:
         note(f"note: {text}")
     say(
         f"{asked.output}: fitted on {counts['fitted']} runs, calibrated on {counts['calibration']} "

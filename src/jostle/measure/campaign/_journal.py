@@ -4,13 +4,14 @@ A window's line is on disk before the next window starts, so a crash loses at mo
 flight. Every half minute all lines become one immutable file of the dataset and the journal begins
 anew. After a crash the next campaign on the dataset, or `recover`, moves what the journal still
 holds; window identities make sure that nothing is written twice. One campaign at a time holds a
-journal; different campaigns have different ones.
+journal; different campaigns have different ones. Each line begins with a checksum of the rest.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import time
@@ -52,8 +53,11 @@ class Journal:
         self._path = dataset / "journal" / f"{campaign}.jsonl"
         self._write, self._assess, self._clock = write, assess, clock
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            from jostle._files import make_folder, sync_folder
+
+            make_folder(self._path.parent)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            sync_folder(self._path.parent)
         except OSError as error:
             raise _cannot_write(error, self._path) from error
         try:
@@ -76,7 +80,8 @@ class Journal:
     def append(self, rows: Iterable[Row]) -> None:
         """Put a window's rows on disk, and into the dataset when it is time."""
         rows = list(rows)
-        line = json.dumps({"rows": rows}, default=_encoded).encode() + b"\n"
+        text = json.dumps({"rows": rows}, default=_encoded).encode()
+        line = _checksum(text) + b" " + text + b"\n"
         try:
             if os.write(self._file, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -121,13 +126,34 @@ def campaigns_with_journal(dataset: Path) -> list[str]:
 
 
 def _rows(path: Path) -> list[Row]:
-    """All rows of the complete lines; what a crash cut off at the end is the window in flight."""
+    """All rows of the complete lines; what a crash cut off at the end is the window in flight.
+
+    Raises UnreadableFile for any other line that is not the one that was written.
+    """
     rows: list[Row] = []
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        for row in json.loads(line)["rows"]:
+    *lines, last = path.read_bytes().split(b"\n")
+    if _is_whole(last):
+        lines.append(last)
+    for number, line in enumerate(lines, start=1):
+        if not _is_whole(line):
+            raise UnreadableFile(
+                f"line {number} is not the one that was written",
+                where=str(path),
+                fix="Restore it from a copy, or remove the line and measure its window again.",
+            )
+        for row in json.loads(line[line.index(b"{") :])["rows"]:
             row["measured_at"] = datetime.fromisoformat(row["measured_at"])
             rows.append(row)
     return rows
+
+
+def _is_whole(line: bytes) -> bool:
+    checksum, _, text = line.partition(b" ")
+    return checksum == _checksum(text)
+
+
+def _checksum(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest()[:16].encode()
 
 
 def _cannot_write(error: OSError, path: Path) -> JostleError:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 
-from jostle._files import sync, temporary_file
-from jostle.errors import BadData, BadRows, NotPermitted
+from jostle._files import errors_explained, make_folder, sweep, write_whole
+from jostle.errors import BadData, BadRows
 from jostle.runs._check import SHOWN, find_bad_rows
 from jostle.runs._features import merge_features
 from jostle.runs._runs import Runs, join_tables
@@ -44,17 +44,10 @@ def add_runs(
         if apart is not None:
             _require_one_campaign(there, runs, str(dataset.path), apart)
         _require_fits(there, runs, str(dataset.path), source)
-    if rejected is None:
-        return dataset.write(runs)
-    # Rejected rows first: were they lost in a crash, a second import could not bring them.
-    kept, is_new = _keep(dataset.path, rejected, source)
-    try:
-        return [kept, *dataset.write(runs)]
-    except BaseException:
-        if is_new:
-            kept.unlink(missing_ok=True)
-            _remove_empty(kept.parent)
-        raise
+    with dataset.ready_to_add(runs) as publish:
+        # Rejected rows first: were they lost in a crash, a second import could not bring them.
+        kept = [] if rejected is None else [_keep(dataset.path, rejected, source)]
+        return [*kept, *publish()]
 
 
 def _require_fits(old: Runs, new: Runs, place: str, source: str) -> None:
@@ -97,32 +90,16 @@ def _require_one_campaign(old: Runs, new: Runs, place: str, apart: str) -> None:
         )
 
 
-def _keep(folder: Path, rejected: pa.Table, source: str) -> tuple[Path, bool]:
-    """(file, whether it is new)."""
+def _keep(folder: Path, rejected: pa.Table, source: str) -> Path:
     place = folder / "rejected"
     stem = "stdin" if source.startswith("<") else Path(source).stem
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        with temporary_file(place) as temporary:
-            with open(temporary, "xb") as file:
-                pyarrow.csv.write_csv(rejected, file)
-                sync(file)
-            content = hashlib.sha256(temporary.read_bytes()).hexdigest()[:16]
-            final = place / f"{stem}-{content}.csv"
-            is_new = not final.exists()
-            os.replace(temporary, final)  # the same name is the same content
-        return final, is_new
-    except OSError as error:
-        raise NotPermitted(
-            f"cannot write: {error.strerror or error}",
-            where=str(place),
-            fix="Nothing was written; make room or choose a folder that you may write to.",
-        ) from error
-
-
-def _remove_empty(folder: Path) -> None:
-    for place in (folder, folder.parent):
-        try:
-            place.rmdir()
-        except OSError:
-            return
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(rejected, sink)
+    content = sink.getvalue().to_pybytes()
+    # The same name is the same content.
+    final = place / f"{stem}-{hashlib.sha256(content).hexdigest()[:16]}.csv"
+    with errors_explained(place):
+        make_folder(place)
+        sweep(place)
+        write_whole(final, content)
+    return final

@@ -4,16 +4,17 @@
     <folder>/workload_features/*.parquet    keyed by workload
     <folder>/platform_features/*.parquet    keyed by platform
 
-Any number of writers add files without locks; `_files` says how a file comes to be. Names sort in
-the order of writing and hold a hash of the content, so that the list of names is the version.
+Any number of writers add files and none waits for another; `_files` says how a file comes to be. Names sort
+in the order of writing and hold a hash of the content, so that the list of names is the version. A writer
+is refused what contradicts what it can see; `_settle` is for what two could not see of each other.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from jostle._files import (
     leftovers,
     parquet_files,
     parquet_rows,
+    parquet_schema,
     read_parquet,
     staged,
 )
@@ -36,6 +38,12 @@ from jostle.runs._columns import flags
 from jostle.runs._features import merge_features
 from jostle.runs._runs import Runs, join_tables
 from jostle.runs._schema import FEATURES_VERSION, VERSION, conform, conform_features
+from jostle.runs.store._settle import (
+    require_columns_agree,
+    rows_settled,
+    with_agreed_columns,
+    with_rows_for,
+)
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
@@ -54,6 +62,7 @@ class Dataset:
         self.path = Path(path)
         # Files never change, so what was read of one once holds for good.
         self._run_ids: dict[Path, pa.ChunkedArray] = {}
+        self._schemas: dict[Path, pa.Schema] = {}
         self._features: dict[Path, pa.Table] = {}
 
     def __repr__(self) -> str:
@@ -69,8 +78,12 @@ class Dataset:
         return [file for folder in _VERSIONS for file in parquet_files(self.path / folder)]
 
     def leftovers(self) -> list[Path]:
-        """Temporary files of killed or still writing writers; readers pass them over."""
-        return [file for folder in _VERSIONS for file in leftovers(self.path / folder)]
+        """Temporary files of writers that are at work or were killed.
+
+        Readers pass them over; the next writer of the same folder removes those of killed ones.
+        """
+        folders = sorted(place for place in self.path.glob("*") if place.is_dir())
+        return [file for folder in folders for file in leftovers(folder)]
 
     def version(self) -> str:
         """16 hexadecimal digits: a hash of the file list, which changes with every file added."""
@@ -83,9 +96,18 @@ class Dataset:
         A table that the dataset already holds as a file is not written again, so writing the same
         runs twice is harmless. Nothing becomes visible unless all of it is on disk.
 
-        Raises BadRows for a run_id that the dataset holds already, BadData for features that
-        contradict the dataset's or that lack a name, NotPermitted when the disk is full or the
-        folder cannot be written.
+        Raises BadRows for a run_id that the dataset holds already, BadData for features or a type of
+        a free column that contradict the dataset's and for features that lack a name, NotPermitted
+        when the disk is full or the folder cannot be written.
+        """
+        with self.ready_to_add(runs) as publish:
+            return publish()
+
+    @contextmanager
+    def ready_to_add(self, runs: Runs) -> Iterator[Callable[[], list[Path]]]:
+        """What `write` writes, checked and on the disk; nobody sees it before what this gives is called.
+
+        Raises what `write` raises.
         """
         self._require_features(runs)
         tables = {
@@ -101,15 +123,20 @@ class Dataset:
             }
             if "runs" in ready and not ready["runs"].is_there():
                 self._require_new(runs)
-            # Features first: a reader never meets a run whose workload has none yet.
-            written = [ready[folder].publish() for folder in tables if folder in ready]
-        return [path for path in written if path is not None]
+
+            def publish() -> list[Path]:
+                # Features first: a reader never meets a run whose workload has none yet.
+                written = [ready[folder].publish() for folder in tables if folder in ready]
+                return [path for path in written if path is not None]
+
+            yield publish
 
     def read(self) -> Runs:
         """All runs, in the order in which they were written.
 
-        Raises UnreadableFile naming a file that is missing, truncated or foreign, BadRows naming
-        the file and row of every bad row, BadData for features that contradict each other.
+        What files say differently of the same run or name is settled: the earlier file's word stands,
+        and `notes` of what this gives has a sentence. Raises UnreadableFile naming a file that is
+        missing, truncated, changed or foreign, BadRows naming the file and row of every bad row.
         """
         if not self.path.is_dir():
             raise UnreadableFile(
@@ -122,7 +149,8 @@ class Dataset:
             (str(file), conform(read_parquet(file, VERSION), str(file)))
             for file in distinct_files(self.path / "runs")
         ]
-        features = dict(zip(("workload", "platform"), self.features(), strict=True))
+        notes: list[str] = []
+        features = {key: self._merged(key, notes) for key in ("workload", "platform")}
         if not tables and all(table is None for table in features.values()):
             raise UnreadableFile(
                 "the folder holds no runs",
@@ -130,52 +158,74 @@ class Dataset:
                 fix="A dataset has Parquet files in a folder named runs; make one with jostle "
                 "measure or jostle import.",
             )
-        table = join_tables(tables)
-        ends = np.cumsum([part.num_rows for _, part in tables])
+        table = join_tables(with_agreed_columns(tables, notes))
+        sizes = [part.num_rows for _, part in tables]
+        number = np.repeat(np.arange(len(tables)), sizes)
+        rows = np.arange(table.num_rows)
+        kept = rows_settled(table.column("run_id"), number, [f for f, _ in tables], notes)
+        if kept is not None:
+            table, rows = table.filter(pa.array(kept)), rows[kept]
+        starts = np.cumsum([0, *sizes])
 
         def row_name(row: int) -> str:
-            number = int(np.searchsorted(ends, row, side="right"))
-            return f"{tables[number][0]} row {row - int(ends[number]) + tables[number][1].num_rows}"
+            at = int(rows[row])
+            return f"{tables[number[at]][0]} row {at - int(starts[number[at]])}"
 
+        for key in features:
+            features[key] = with_rows_for(features[key], key, _names([table], key), notes)
         findings = find_bad_rows(table, features["workload"], features["platform"], row_name)
         if len(findings):
             raise findings.error(where=str(self.path), row_name=row_name)
-        return Runs(table, features["workload"], features["platform"], checked=True)
+        return Runs(table, features["workload"], features["platform"], checked=True, notes=notes)
 
     def number_of_runs(self) -> int:
         """Rows in all files, from their footers. Raises UnreadableFile."""
         return sum(parquet_rows(file) for file in distinct_files(self.path / "runs"))
 
-    def features(self) -> tuple[pa.Table | None, pa.Table | None]:
-        """The workload and the platform features, None where there are none."""
-        return self._merged("workload"), self._merged("platform")
+    def features(self, notes: list[str] | None = None) -> tuple[pa.Table | None, pa.Table | None]:
+        """The workload and the platform features, None where there are none.
 
-    def _merged(self, key: str, new: pa.Table | None = None) -> pa.Table | None:
-        folder = f"{key}_features"
-        files = distinct_files(self.path / folder)
-        for file in files:
-            if file not in self._features:
-                table = read_parquet(file, _VERSIONS[folder])
-                self._features[file] = conform_features(table, key, str(file))
-        tables = [(str(file), self._features[file]) for file in files]
-        if new is not None:
-            tables.append(("the features to be written", new))
-        return merge_features(tables, key)
+        notes: takes a sentence for each column in which files contradict each other.
+        """
+        notes = [] if notes is None else notes
+        return self._merged("workload", notes), self._merged("platform", notes)
+
+    def _merged(self, key: str, notes: list[str]) -> pa.Table | None:
+        files = distinct_files(self.path / f"{key}_features")
+        return merge_features(
+            [(str(file), self._feature_file(file, key)) for file in files], key, notes
+        )
+
+    def _feature_file(self, file: Path, key: str) -> pa.Table:
+        if file not in self._features:
+            table = read_parquet(file, FEATURES_VERSION[key])
+            self._features[file] = conform_features(table, key, str(file))
+        return self._features[file]
 
     def _require_features(self, runs: Runs) -> None:
-        """Refuse what would make the dataset unreadable for everyone."""
+        """Refuse what contradicts the dataset or leaves a name without features."""
         for key, new in (
             ("workload", runs.workload_features),
             ("platform", runs.platform_features),
         ):
-            features = self._merged(key, new)
-            if features is None:
+            tables, is_whole = [], True
+            for file in distinct_files(self.path / f"{key}_features"):
+                try:
+                    tables.append((str(file), self._feature_file(file, key)))
+                except UnreadableFile:
+                    is_whole = False  # readers are told; new measurements must not be lost
+            features = merge_features(tables, key, [])
+            if new is not None:
+                where = tables[0][0] if len(tables) == 1 else str(self.path)
+                there = [] if features is None else [(where, features)]
+                features = merge_features([*there, ("the features to be written", new)], key)
+            if features is None or not is_whole:
                 continue
-            tables = [runs.table]
-            if not parquet_files(self.path / f"{key}_features"):
+            given = [runs.table]
+            if not tables:
                 # The first features of their kind: runs that had none until now need theirs too.
-                tables += self._readable(["workload", "platform", "corunners"])
-            lost = sorted(_names(tables, key) - {*features.column(key).to_pylist()})
+                given += self._readable(["workload", "platform", "corunners"])
+            lost = sorted(_names(given, key) - {*features.column(key).to_pylist()})
             if lost:
                 raise BadData(
                     f"{len(lost)} {key}s have no row in the {key} features of the dataset, "
@@ -197,6 +247,7 @@ class Dataset:
             if file not in self._run_ids:
                 try:
                     self._run_ids[file] = read_parquet(file, VERSION, ["run_id"]).column("run_id")
+                    self._schemas[file] = parquet_schema(file)
                 except UnreadableFile:
                     continue  # whoever reads the dataset is told; new measurements must not be lost
             known = pc.is_in(ids, value_set=self._run_ids[file].combine_chunks())
@@ -209,6 +260,8 @@ class Dataset:
                     where=str(self.path),
                     fix="Write to another folder, or give new runs run_ids of their own.",
                 )
+        there = [(str(file), self._schemas[file]) for file in sorted(self._schemas)]
+        require_columns_agree(there, "the runs to be written", runs.table.schema)
 
 
 def _names(tables: list[pa.Table], key: str) -> set[str]:

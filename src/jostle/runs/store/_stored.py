@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 import pyarrow as pa
 
-from jostle._files import distinct_files, parquet_batches, parquet_rows
+from jostle._files import distinct_files, parquet_batches, parquet_rows, parquet_schema
 from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile
 from jostle.progress import Progress, no_progress
 from jostle.runs._check import find_bad_rows
@@ -28,6 +28,7 @@ from jostle.runs._colocations import sort_inside_rows
 from jostle.runs._runs import Runs
 from jostle.runs._schema import VERSION, conform
 from jostle.runs.store._dataset import Dataset
+from jostle.runs.store._settle import columns_in_conflict, with_rows_for
 
 BATCH = 262_144
 MOST_VALIDATION = 40_000
@@ -78,7 +79,7 @@ class StoredRuns:
 
     alone, beside: what to learn from (StoredPart). validation, calibration: held out, in memory (Runs).
     workload_names, platform_names: sorted vocabularies. workload_features, platform_features: tables or
-    None. Use it as a context manager.
+    None. notes: what was settled where files contradict each other. Use it as a context manager.
     """
 
     def __init__(
@@ -93,18 +94,20 @@ class StoredRuns:
         system's temporary folder by default. progress: called with (rows read, rows in all, NaN).
 
         Raises UnreadableFile, BadRows naming file and row, NotEnoughRuns, NotPermitted for a full disk.
-        A run_id that stands in two files is not noticed, as it is by read_runs.
+        Files that contradict each other are settled as by read_runs, but a run_id that stands in two
+        files is not noticed: both runs count.
         """
         files = distinct_files(Path(path) / "runs")
         if not files:
             raise UnreadableFile("the folder holds no runs", where=str(path))
-        self.workload_features, self.platform_features = Dataset(path).features()
+        notes: list[str] = []
+        self.workload_features, self.platform_features = Dataset(path).features(notes)
         try:
             self._folder = tempfile.TemporaryDirectory(prefix="jostle-", dir=scratch)
         except OSError as error:
             raise NotPermitted(f"no scratch folder: {error}", where=str(scratch)) from None
         try:
-            self._fill(files, seed, progress or no_progress)
+            self._fill(files, seed, progress or no_progress, notes)
         except OSError as error:
             self.close()
             raise NotPermitted(
@@ -134,7 +137,7 @@ class StoredRuns:
         """Remove the scratch files."""
         self._folder.cleanup()
 
-    def _fill(self, files: list[Path], seed: int, progress: Progress) -> None:
+    def _fill(self, files: list[Path], seed: int, progress: Progress, notes: list[str]) -> None:
         total = sum(parquet_rows(file) for file in files)
         # What has features has an answer without runs as well.
         names = (
@@ -151,8 +154,8 @@ class StoredRuns:
                 for part in ("alone", "beside")
             }
             done = 0
-            for where, table in _tables(files):
-                findings = find_bad_rows(table, self.workload_features, self.platform_features)
+            for where, table in _tables(files, notes):
+                findings = find_bad_rows(table, None, None)
                 if len(findings):
                     raise findings.error(where=where)
                 runs = Runs(table, checked=True).ok()
@@ -163,6 +166,16 @@ class StoredRuns:
                 done += table.num_rows
                 progress(done, total, np.nan)
             kept = self._give_back(held, names, sinks)
+        self.workload_features, self.platform_features = (
+            with_rows_for(features, key, set(known), notes)
+            for features, key, known in zip(
+                (self.workload_features, self.platform_features),
+                ("workload", "platform"),
+                names,
+                strict=True,
+            )
+        )
+        self.notes = tuple(notes)
         workload_order, platform_order = (_ranks(known) for known in names)
         self.workload_names, self.platform_names = (tuple(sorted(known)) for known in names)
         self.alone, self.beside = (
@@ -235,12 +248,17 @@ class StoredRuns:
         return np.memmap(path, kind, "r+")
 
 
-def _tables(files: list[Path]) -> Iterator[tuple[str, pa.Table]]:
-    for file in files:
+def _tables(files: list[Path], notes: list[str]) -> Iterator[tuple[str, pa.Table]]:
+    passed_over: dict[int, list[str]] = {}
+    schemas = [(str(file), parquet_schema(file)) for file in files]
+    for number, name, text in columns_in_conflict(schemas):
+        notes.append(f"{text}: the later one was passed over")
+        passed_over.setdefault(number, []).append(name)
+    for number, file in enumerate(files):
         row = 0
         for table in parquet_batches(file, VERSION, BATCH):
             where = f"{file} (rows from {row})"
-            yield where, conform(table, where)
+            yield where, conform(table.drop_columns(passed_over.get(number, [])), where)
             row += table.num_rows
 
 

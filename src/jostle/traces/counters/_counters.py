@@ -101,15 +101,24 @@ class Trace:
 
 
 class Traces:
-    """Traces of any number of runs. samples: `traces/v1`; traced: `traced_runs/v1`.
+    """Traces of any number of runs. samples: `traces/v1`; traced: `traced_runs/v1`. notes: what was settled
+    where files of a dataset name the same run.
 
     Raises BadRows for a time that does not rise, an interval that is not above 0, a value that is
     negative or not finite, a sample that stands twice, a run that `traced` does not name or names twice.
     """
 
-    def __init__(self, samples: pa.Table, traced: pa.Table, *, where: str | None = None) -> None:
+    def __init__(
+        self,
+        samples: pa.Table,
+        traced: pa.Table,
+        *,
+        where: str | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
         self.samples = SAMPLES.conform(samples, where)
         self.traced = TRACED.conform(traced, where)
+        self.notes = tuple(notes)
         self._check(where)
 
     @classmethod

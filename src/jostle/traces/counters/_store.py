@@ -7,18 +7,14 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-import pyarrow.compute
-
-from jostle._files import parquet_files, staged
+from jostle._files import parquet_files
 from jostle.errors import BadData, UnreadableFile
+from jostle.traces._format import TablePair
 from jostle.traces.counters._counters import SAMPLES, TRACED, Traces
 
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
+_PAIR = TablePair(TRACED, "traced_runs", SAMPLES, "traces")
 
 
 def write_traces(path: str | os.PathLike[str], traces: Traces) -> list[Path]:
@@ -28,40 +24,34 @@ def write_traces(path: str | os.PathLike[str], traces: Traces) -> list[Path]:
     holds already with other content, NotPermitted when the disk is full or the folder cannot be written.
     """
     folder = Path(path)
-    with ExitStack() as stack:
-        samples = stack.enter_context(staged(traces.samples, folder / "traces"))
-        traced = stack.enter_context(staged(traces.traced, folder / "traced_runs"))
-        if not traced.is_there():
-            known = TRACED.run_ids(folder / "traced_runs")
-            twice = [run_id for run_id in traces.run_ids if run_id in known]
-            if twice:
-                raise BadData(
-                    f"{len(twice)} traced runs are in the dataset already, the first is {twice[0]!r}",
-                    where=str(folder),
-                    fix="Write to another folder, or give new runs run_ids of their own.",
-                )
-        # Samples first: a reader passes over samples whose run is not listed yet.
-        written = [samples.publish(), traced.publish()]
-    return [file for file in written if file is not None]
+
+    def require_new() -> None:
+        known = TRACED.run_ids(folder / "traced_runs")
+        twice = [run_id for run_id in traces.run_ids if run_id in known]
+        if twice:
+            raise BadData(
+                f"{len(twice)} traced runs are in the dataset already, the first is {twice[0]!r}",
+                where=str(folder),
+                fix="Write to another folder, or give new runs run_ids of their own.",
+            )
+
+    return _PAIR.write(folder, traces.traced, traces.samples, require_new)
 
 
 def read_traces(path: str | os.PathLike[str]) -> Traces:
-    """All traces of the dataset in folder `path`.
+    """All traces of the dataset in folder `path`; of a run in two files, the earlier.
 
     Raises UnreadableFile naming a file that is missing, truncated or foreign, BadRows for bad rows.
     """
     folder = Path(path)
-    traced = TRACED.read(folder / "traced_runs")
+    traced, samples, notes = _PAIR.read(folder)
     if not traced.num_rows:
         raise UnreadableFile(
             "the folder holds no traces",
             where=str(folder),
             fix="A dataset has them in its folders traces and traced_runs; record some with jostle trace.",
         )
-    samples = SAMPLES.read(folder / "traces")
-    ids = traced.column("run_id").combine_chunks()
-    listed = samples.filter(pc.is_in(samples.column("run_id"), value_set=ids))
-    return Traces(listed, traced, where=str(folder))
+    return Traces(samples, traced, where=str(folder), notes=notes)
 
 
 def has_traces(path: str | os.PathLike[str]) -> bool:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jostle._files import parquet_files, staged
+from jostle._files import parquet_files
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces._format import TableFormat
+from jostle.traces._format import TableFormat, TablePair
 from jostle.traces.profiles._gpus import Gpu
 from jostle.traces.profiles._tasks import TASKS, Profile
 
@@ -36,6 +35,7 @@ PROFILES = TableFormat(
         for f in fields(Gpu)
     },
 )
+_PAIR = TablePair(PROFILES, "profiles", TASKS, "tasks")
 
 
 def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> list[Path]:
@@ -67,29 +67,24 @@ def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> lis
     ]
     heads = pa.Table.from_pylist(rows, schema=PROFILES.schema)
     tasks = pa.concat_tables([profile.tasks for profile in profiles])
-    with ExitStack() as stack:
-        # Tasks first: a reader passes over those whose profile is not listed yet.
-        parts = [
-            stack.enter_context(staged(table, folder / kind))
-            for kind, table in (("tasks", tasks), ("profiles", heads))
-        ]
-        return [file for part in parts if (file := part.publish()) is not None]
+    return _PAIR.write(folder, heads, tasks)
 
 
 def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
-    """{run_id: profile} of the dataset in folder `path`, in the order of run_id.
+    """{run_id: profile} of the dataset in folder `path`, in the order of run_id; of a run in two files, the
+    earlier, and its notes say so.
 
     Raises UnreadableFile naming a file that is missing, truncated or foreign, or a folder without any.
     """
     folder = Path(path)
-    heads = PROFILES.read(folder / "profiles").to_pylist()
+    table, tasks, settled = _PAIR.read(folder)
+    heads = table.to_pylist()
     if not heads:
         raise UnreadableFile(
             "the folder holds no profiles of accelerators",
             where=str(folder),
             fix="Bring some in with jostle import profile FILE -o FOLDER.",
         )
-    tasks = TASKS.read(folder / "tasks")
     names = tasks.column("run_id").to_numpy()
     found = {}
     for run_id in sorted({head["run_id"] for head in heads}):
@@ -98,6 +93,7 @@ def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
         order = np.argsort(part.column("sequence").to_numpy(), kind="stable")
         gpus = {head["device"]: _gpu(head) for head in mine}
         notes = tuple(mine[0]["note"].split("; ")) if mine[0]["note"] else ()
+        notes += tuple(text for text in settled if text.startswith(f"the run {run_id!r} "))
         found[run_id] = Profile(
             run_id, mine[0]["workload"], part.take(pa.array(order)), gpus, notes, mine[0]["format"]
         )
