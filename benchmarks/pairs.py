@@ -2,7 +2,7 @@
 
     python benchmarks/pairs.py [--seeds 5] [--quick] [--methods NAME,...]
 
-Needs $JOSTLE_DATA (or ../shared/data) with gavel/. --quick: the slowdown form alone, without bounds. Takes
+Needs $JOSTLE_DATA (or ../shared/data) with gavel/. --quick: the slowdown method alone, without bounds. Takes
 about half an hour of one core; --methods takes some of the rows.
 """
 
@@ -15,7 +15,7 @@ import time
 from _data import data_folder, one_core
 
 GPUS = ("k80", "p100", "v100")
-ON_ONE_GPU = ("solo_constant", "slowdown", "slowdown_process")
+ON_ONE_GPU = ("solo_constant", "additive", "additive_low_rank", "boosting", "slowdown")
 
 
 def main() -> None:

@@ -261,6 +261,8 @@ def test_few_benchmarks_are_asked_for_what_they_can_bound() -> None:
     assert found("kind") == set()  # three
 
 
-def test_the_slowdown_process_is_for_slowdowns() -> None:
-    assert "slowdown_process" in pair_methods("slowdown")
-    assert "slowdown_process" not in pair_methods("extra")
+def test_pairs_are_compared_with_every_simple_rule() -> None:
+    rules = {"solo", "solo_constant", "additive", "additive_low_rank", "boosting"}
+    rules |= {"own_worst", "own_sum", "own_product"}
+    for target in ("slowdown", "extra"):
+        assert rules <= set(pair_methods(target))

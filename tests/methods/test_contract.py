@@ -35,8 +35,10 @@ ON_RUNS: dict[str, Method[Any]] = {
     "bag, one tree and a CPU side": Bag("tree", "slowdown", cpu_platform="p2"),
     "factorization": Factorization(rank=8, hidden=16, steps=60),
     "factorization, paper form": Factorization(form="paper", rank=8, hidden=16, steps=60),
-    "slowdown": Slowdown(rank=2, members=2, steps=30, penalty=0.01, here=0.5),
-    "slowdown, extra time": Slowdown(target="extra", rank=2, members=1, steps=30, here=0.5),
+    "slowdown": Slowdown(rank=2, members=1, steps=20, penalty=0.01, here=0.5),
+    "slowdown, extra time": Slowdown(
+        target="extra", rank=2, members=1, steps=30, here=0.5, stack=False
+    ),
 }
 
 

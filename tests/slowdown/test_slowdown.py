@@ -14,7 +14,8 @@ from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs, split_rows
 from jostle.slowdown import FittedSlowdown, Slowdown
-from jostle.slowdown._equation import Sizes, SlowdownRows, loss_and_slope
+from jostle.slowdown._equation import FormLoss, Sizes
+from jostle.slowdown._rows import SlowdownRows
 
 WORKLOADS = tuple(f"w{i}" for i in range(8))
 PLATFORMS = ("p", "q")
@@ -77,12 +78,13 @@ def test_the_slope_is_that_of_the_loss() -> None:
             scale=np.array([1.0, 2.0, 0.5, 0.7]),
         )
         x = 0.5 * random.normal(size=sizes.size)
-        _, slope = loss_and_slope(x, sizes, rows, 0.1)
+        objective = FormLoss(sizes, rows, 0.1)
+        _, slope = objective(x)
         step = 1e-6
         for at in range(sizes.size):
             up, down = x.copy(), x.copy()
             up[at], down[at] = x[at] + step, x[at] - step
-            values = [loss_and_slope(y, sizes, rows, 0.1)[0] for y in (up, down)]
+            values = [objective(y)[0] for y in (up, down)]
             assert slope[at] == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-6)
 
 
@@ -111,7 +113,7 @@ def test_it_extrapolates_to_more_corunners() -> None:
 @pytest.fixture(scope="module")
 def fitted() -> dict[str, FittedSlowdown]:
     runs = world(2, most=3)
-    short = {"rank": 2, "members": 2, "penalty": 0.01, "here": 0.5, "steps": 40}
+    short = {"rank": 2, "members": 2, "penalty": 0.01, "here": 0.5, "steps": 40, "stack": False}
     return {
         target: learn(Slowdown(target=target, **short), runs) for target in ("slowdown", "extra")
     }
@@ -155,7 +157,7 @@ def test_without_a_floor_a_corunner_may_help() -> None:
     faster = np.where(beside, runs.runtime_seconds * 0.4, runs.runtime_seconds)
     columns = {name: table.column(name) for name in ("workload", "platform", "corunners")}
     runs = Runs.from_columns(**columns, runtime_seconds=faster)
-    settled = {"rank": 2, "members": 1, "penalty": 1e-3, "here": 0.5}
+    settled = {"rank": 2, "members": 1, "penalty": 1e-3, "here": 0.5, "stack": False}
     asked = runs.take(beside)
     errors = {
         floor: np.abs(
@@ -220,9 +222,10 @@ def test_what_it_refuses() -> None:
         fitted.predict(asked)
 
 
-def test_runs_alone_only_give_a_guess_with_a_note() -> None:
+def test_runs_alone_only_tell_of_no_slowdown() -> None:
     runs = world()
     alone = runs.take(runs.colocations.number_of_corunners == 0)
     fitted = learn(Slowdown(members=1), alone)
-    assert any("guessed" in note for note in fitted.notes)
+    assert any("no run with co-runners" in note for note in fitted.notes)
     assert np.allclose(fitted.predict(alone.colocations), alone.runtime_seconds)
+    assert (fitted.slowdown(runs.colocations) == 1).all()

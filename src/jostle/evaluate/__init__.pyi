@@ -58,12 +58,17 @@ from .factorization._splits import observed_split as observed_split
 from .pairs._evaluation import PairsEvaluation as PairsEvaluation
 from .pairs._evaluation import evaluate_pairs as evaluate_pairs
 from .pairs._evaluation import pair_methods as pair_methods
+from .pairs._laws import LAWS as LAWS
+from .pairs._laws import MadeCampaign as MadeCampaign
 from .rivals._blind import Blind as Blind
 from .rivals._boosting import GradientBoosting as GradientBoosting
+from .rivals._effects import AdditiveEffects as AdditiveEffects
+from .rivals._encoded import EncodedBoosting as EncodedBoosting
 from .rivals._linear import LinearScaling as LinearScaling
 from .rivals._neural import Attention as Attention
 from .rivals._neural import MatrixFactorization as MatrixFactorization
 from .rivals._neural import NeuralNetwork as NeuralNetwork
+from .rivals._own_pairs import OwnPairs as OwnPairs
 from .rivals._solo import SoloTime as SoloTime
 from .study._contract import Study as Study
 from .study._contract import document as document

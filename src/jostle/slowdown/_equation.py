@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from jostle.slowdown._rows import SlowdownRows
 
 GAIN_PENALTY = 0.05
 OFFSET_PENALTY = 1.0
 SHIFT = 1.0  # starts the slowdown near none
 ROUND = 0.2  # relative error at which the pseudo-Huber loss turns from quadratic to linear
-
-
-@dataclass(frozen=True)
-class SlowdownRows:
-    """Rows with co-runners. target: (n,) cell (platform * workloads + workload) of the target;
-    corunner: (m,) cells, row: (m,) which row they belong to; log_slowdown: (n,); scale: (n,) what one
-    unit of the sum adds to the runtime in solo runtimes."""
-
-    target: np.ndarray
-    corunner: np.ndarray
-    row: np.ndarray
-    log_slowdown: np.ndarray
-    scale: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.target)
-
-    def take(self, keep: np.ndarray) -> SlowdownRows:
-        """keep: (n,) bool."""
-        number = np.cumsum(keep) - 1
-        kept = keep[self.row]
-        return SlowdownRows(
-            self.target[keep],
-            self.corunner[kept],
-            number[self.row[kept]],
-            self.log_slowdown[keep],
-            self.scale[keep],
-        )
 
 
 @dataclass(frozen=True)
@@ -87,84 +60,87 @@ class Sizes:
         return sum(int(np.prod(shape)) for shape in self.shapes().values())
 
 
-def forward(
-    x: np.ndarray, sizes: Sizes, rows: SlowdownRows
-) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    """(predicted log slowdown (n,), what the slope needs)."""
-    part = sizes.unpack(x)
-    shifted_s, shifted_g = (each - SHIFT for each in sizes.mixed(part))
-    platform = rows.target // sizes.workloads
-    each = softplus(shifted_g)[rows.corunner]
-    n = len(rows)
-    pressed = np.stack([np.bincount(rows.row, each[:, t], n) for t in range(sizes.rank)], 1)
-    hit = softplus(shifted_s)[rows.target]
-    gain = np.exp(part["gain"])[platform]
-    reached = gain * (hit * pressed).sum(1)
-    inner = 1 + rows.scale * (
-        reached + (softplus(part["constant"])[platform] if sizes.constants else 0.0)
-    )
-    value = np.log(inner)
-    out = (
-        value * np.exp(part["exponent"])[rows.target % sizes.workloads]
-        if sizes.exponents
-        else value
-    )
-    if sizes.offsets:
-        out = out + part["offset"][rows.target]
-    return out, (shifted_s, shifted_g, hit, pressed, gain, reached, inner, value)
+class FormLoss:
+    """Mean pseudo-Huber loss of the relative error plus the ridge, and its gradient, of rows that stay."""
 
+    def __init__(self, sizes: Sizes, rows: SlowdownRows, penalty: float) -> None:
+        from scipy.sparse import csr_matrix
 
-def loss_and_slope(
-    x: np.ndarray, sizes: Sizes, rows: SlowdownRows, penalty: float
-) -> tuple[float, np.ndarray]:
-    """Mean pseudo-Huber loss of the relative error plus the ridge, and its gradient (size of x,)."""
-    predicted, kept = forward(x, sizes, rows)
-    shifted_s, shifted_g, hit, pressed, gain, reached, inner, value = kept
-    part, n = sizes.unpack(x), len(rows)
-    cells = sizes.platforms * sizes.workloads
-    platform, workload = rows.target // sizes.workloads, rows.target % sizes.workloads
-    error = np.clip(predicted - rows.log_slowdown, -30.0, 30.0)
-    relative = np.expm1(error)
-    bend = np.sqrt(1 + (relative / ROUND) ** 2)
-    loss = float((ROUND**2 * (bend - 1)).mean())
-    d_out = relative / bend * (relative + 1) / n
-    slope: dict[str, Any] = {name: np.zeros(shape) for name, shape in sizes.shapes().items()}
-    d_value = d_out
-    if sizes.exponents:
-        exponent = np.exp(part["exponent"])[workload]
-        slope["exponent"] = np.bincount(workload, d_out * value * exponent, sizes.workloads)
-        d_value = d_out * exponent
-    if sizes.offsets:
-        slope["offset"] = np.bincount(rows.target, d_out, cells)
-    d_sum = d_value / inner * rows.scale
-    if sizes.constants:
-        bent = _sigmoid(part["constant"])[platform]
-        slope["constant"] = np.bincount(platform, d_sum * bent, sizes.platforms)
-    slope["gain"] = np.bincount(platform, d_sum * reached, sizes.platforms)
-    by_hit = (d_sum * gain)[:, None] * pressed
-    by_press = ((d_sum * gain)[:, None] * hit)[rows.row]
-    for name, at, each, shifted in (
-        ("s", rows.target, by_hit, shifted_s),
-        ("g", rows.corunner, by_press, shifted_g),
-    ):
-        summed = np.stack([np.bincount(at, each[:, t], cells) for t in range(sizes.rank)], 1)
-        drawn = sizes.design.T @ (summed * _sigmoid(shifted))
-        slope[name] = np.sqrt(1 - sizes.alike) * drawn
-        if sizes.alike:
-            slope["both"] += np.sqrt(sizes.alike) * drawn
-    strengths = {
-        "s": penalty,
-        "g": penalty,
-        "both": penalty,
-        "gain": GAIN_PENALTY,
-        "constant": 0.0,
-        "exponent": GAIN_PENALTY,
-        "offset": OFFSET_PENALTY,
-    }
-    for name, strength in strengths.items():
-        loss += strength * float((part[name] ** 2).sum()) / n
-        slope[name] = slope[name] + 2 * strength * part[name] / n
-    return loss, np.concatenate([slope[name].ravel() for name in sizes.shapes()])
+        self.sizes, self.rows, self.penalty = sizes, rows, penalty
+        n, cells = len(rows), sizes.platforms * sizes.workloads
+        self.platform = rows.target // sizes.workloads
+        self.workload = rows.target % sizes.workloads
+        at = np.arange(n)
+        # What is summed over rows of the same cell, and over the co-runners of a row.
+        self.by_target = csr_matrix((np.ones(n), (rows.target, at)), shape=(cells, n))
+        m = len(rows.corunner)
+        self.by_corunner = csr_matrix((np.ones(m), (rows.corunner, np.arange(m))), shape=(cells, m))
+        self.single = m == n and bool((rows.row == at).all())
+        self.in_row = csr_matrix((np.ones(m), (rows.row, np.arange(m))), shape=(n, m))
+        self.slices: dict[str, slice] = {}
+        self.shapes = sizes.shapes()
+        start = 0
+        for name, shape in self.shapes.items():
+            size = int(np.prod(shape))
+            self.slices[name] = slice(start, start + size)
+            start += size
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """(loss, gradient (size of x,))."""
+        sizes, rows, n = self.sizes, self.rows, len(self.rows)
+        part = {name: x[at].reshape(self.shapes[name]) for name, at in self.slices.items()}
+        shifted_s, shifted_g = (each - SHIFT for each in sizes.mixed(part))
+        each = softplus(shifted_g)[rows.corunner]
+        pressed = each if self.single else self.in_row @ each
+        hit = softplus(shifted_s)[rows.target]
+        gain = np.exp(part["gain"])[self.platform]
+        reached = gain * (hit * pressed).sum(1)
+        constant = softplus(part["constant"])[self.platform] if sizes.constants else 0.0
+        inner = 1 + rows.scale * (reached + constant)
+        value = np.log(inner)
+        exponent = np.exp(part["exponent"])[self.workload] if sizes.exponents else 1.0
+        predicted = value * exponent
+        if sizes.offsets:
+            predicted = predicted + part["offset"][rows.target]
+        relative = np.expm1(np.clip(predicted - rows.log_slowdown, -30.0, 30.0))
+        bend = np.sqrt(1 + (relative / ROUND) ** 2)
+        loss = float((ROUND**2 * (bend - 1)).mean())
+        d_out = relative / bend * (relative + 1) / n
+        slope = np.zeros(len(x))
+        at = self.slices
+        if sizes.exponents:
+            by_row = d_out * value * exponent
+            slope[at["exponent"]] = np.bincount(self.workload, by_row, sizes.workloads)
+        if sizes.offsets:
+            slope[at["offset"]] = self.by_target @ d_out
+        d_sum = d_out * exponent / inner * rows.scale
+        if sizes.constants:
+            bent = _sigmoid(part["constant"])[self.platform]
+            slope[at["constant"]] = np.bincount(self.platform, d_sum * bent, sizes.platforms)
+        slope[at["gain"]] = np.bincount(self.platform, d_sum * reached, sizes.platforms)
+        weighed = (d_sum * gain)[:, None]
+        by_press = weighed * hit
+        for name, summed, shifted in (
+            ("s", self.by_target @ (weighed * pressed), shifted_s),
+            ("g", self.by_corunner @ (by_press if self.single else by_press[rows.row]), shifted_g),
+        ):
+            drawn = (sizes.design.T @ (summed * _sigmoid(shifted))).ravel()
+            slope[at[name]] = np.sqrt(1 - sizes.alike) * drawn
+            if sizes.alike:
+                slope[at["both"]] += np.sqrt(sizes.alike) * drawn
+        strengths = {
+            "s": self.penalty,
+            "g": self.penalty,
+            "both": self.penalty,
+            "gain": GAIN_PENALTY,
+            "exponent": GAIN_PENALTY,
+            "offset": OFFSET_PENALTY,
+        }
+        for name, strength in strengths.items():
+            own = x[at[name]]
+            loss += strength * float(own @ own) / n
+            slope[at[name]] += 2 * strength * own / n
+        return loss, slope
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

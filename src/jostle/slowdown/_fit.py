@@ -1,9 +1,4 @@
-"""Fitting the slowdown form: L-BFGS with the slope in closed form, strengths by cross-validation.
-
-The model has a few thousand numbers and the data a few thousand rows, so that a fit takes a fraction of a
-second and the strength of the ridge can be chosen for every data set anew, on sets of workloads that are
-held out within the runs to fit.
-"""
+"""From runs to a fitted slowdown model: times alone, what tells cells apart, and the stack on the rest."""
 
 from __future__ import annotations
 
@@ -16,26 +11,26 @@ from jostle.errors import NotEnoughRuns
 from jostle.methods import RunCounts, encode_features, fit_baseline
 from jostle.progress import Progress
 from jostle.runs import Runs, all_names, solo_medians
-from jostle.slowdown._equation import (
-    SHIFT,
-    Sizes,
-    SlowdownRows,
-    forward,
-    loss_and_slope,
-    softplus,
-)
-from jostle.slowdown._fitted import FittedSlowdown, SlowdownParts
-from jostle.slowdown._process import fit_process
+from jostle.slowdown._equation import Sizes
+from jostle.slowdown._fitted import FittedSlowdown, SoloTimes
+from jostle.slowdown._rows import Ground, SlowdownRows
 from jostle.slowdown._settings import SlowdownSettings
+from jostle.slowdown._stack import (
+    FOLDS,
+    NONE,
+    PENALTIES,
+    Recipe,
+    Stack,
+    Weighed,
+    fit_stack,
+)
+from jostle.slowdown.members._level import no_level
 
-PENALTIES = (0.002, 0.006, 0.02)
-HERE = (0.4, 0.8)  # weight of what a workload has on one platform only
+HERE = (0.4, 0.8)  # weight of what a workload has on one platform only, for the form alone
+HERE_IN_STACK = (0.6,)
 OWN, SOLO, CATEGORY, NUMBER = 0.3, 0.3, 1.0, 0.5  # weights of the other parts
 ALIKE = {"slowdown": 0.0, "extra": 0.9}  # how far S and G share their numbers
-START = 0.3  # spread of the starting numbers
-FOLDS = 3
 MOST_COLUMNS = 2_000  # of the design as it is made
-FEWEST_TO_CHOOSE = 30  # rows with co-runners, under which the strengths are taken as they are
 
 
 def fit(
@@ -46,83 +41,75 @@ def fit(
     log_solo, notes = solo_runtimes(runs, names)
     rows, unit = slowdown_rows(method, runs, names, log_solo)
     table = runs.workload_features if method.use_workload_features else None
-    strengths = [
-        (penalty, here)
-        for penalty in ([method.penalty] if method.penalty else PENALTIES)
-        for here in ([method.here] if method.here else HERE)
-    ]
+    places = (method.here,) if method.here else HERE_IN_STACK if method.stack else HERE
     sizes = {
         here: Sizes(
             len(names[1]),
             len(names[0]),
             method.rank,
             design_of(names, log_solo, table, here),
-            exponents=len(np.unique(np.bincount(rows.row, minlength=len(rows)))) > 1,
+            exponents=len(np.unique(rows.degree)) > 1,
             offsets=not method.floor,
             constants=method.target == "extra",
             alike=ALIKE[method.target] if method.alike is None else method.alike,
         )
-        for here in {here for _, here in strengths}
+        for here in places
     }
-    choosing = len(strengths) > 1 or method.process
-    total = method.members + (FOLDS * len(strengths) if choosing else 0)
+    ground = ground_of(sizes[places[0]], log_solo)
     done = 0
 
     def tick() -> None:
         nonlocal done
         done += 1
         if progress:
-            progress(done, total, float("nan"))
+            progress(done, FOLDS + 1, float("nan"))
 
-    best, process = strengths[len(strengths) // 2], None
     if len(rows) == 0:
-        best, notes = strengths[0], (*notes, "no run with co-runners: every slowdown is guessed")
-    elif choosing and len(rows) >= FEWEST_TO_CHOOSE:
-        fold, left_out = _cross_validate(method, rows, sizes, strengths, seed, tick)
-        error = np.abs(np.expm1(left_out - rows.log_slowdown)).mean(1)
-        best = strengths[int(np.argmin(error))]
-        if method.process:
-            design = sizes[best[1]].design
-            process = fit_process(rows, design, fold, left_out[int(np.argmin(error))], seed)
-    penalty, here = best
-    members = []
-    for number in range(method.members):
-        members.append(fit_member(rows, sizes[here], penalty, seed + 1000 * number, method.steps))
-        tick()
-    parts = _parts(members, sizes[here], log_solo, unit)
-    return FittedSlowdown(*names, parts, RunCounts.of(runs), notes, process)
+        stack = Stack(((1.0, no_level(ground)),))
+        notes = (*notes, "no run with co-runners: every slowdown is 1")
+    else:
+        recipe = Recipe(
+            ground,
+            sizes,
+            (method.penalty,) if method.penalty else PENALTIES,
+            method.members,
+            method.steps,
+            seed,
+            method.stack,
+            method.process,
+        )
+        stack, weighed = fit_stack(rows, recipe, tick)
+        notes = (*notes, *_notes(weighed, recipe))
+    solo = SoloTimes(log_solo, np.array(unit))
+    return FittedSlowdown(names, solo, ground, stack, RunCounts.of(runs), notes)
 
 
-def _cross_validate(
-    method: SlowdownSettings,
-    rows: SlowdownRows,
-    sizes: dict[float, Sizes],
-    strengths: list[tuple[float, float]],
-    seed: int,
-    tick: Any,
-) -> tuple[np.ndarray, np.ndarray]:
-    """((n,) parts of the rows, whole sets of workloads in each; (strengths, n) log slowdown that is predicted
-    of each part after learning from the others, with one start)."""
-    unit = _sets(rows)
-    fold = np.random.default_rng(seed).permutation(unit.max() + 1)[unit] % FOLDS
-    left_out = np.empty((len(strengths), len(rows)))
-    for number, (penalty, here) in enumerate(strengths):
-        for out in range(FOLDS):
-            kept = rows.take(fold != out)
-            member = fit_member(kept, sizes[here], penalty, seed + out, method.steps)
-            predicted = forward(member, sizes[here], rows.take(fold == out))[0]
-            left_out[number, fold == out] = predicted
-            tick()
-    return fold, left_out
+def ground_of(sizes: Sizes, log_solo: np.ndarray) -> Ground:
+    design = sizes.design
+    squared = (design**2).sum(1)
+    apart = squared[:, None] + squared[None] - 2 * design @ design.T
+    apart = apart[apart > 1e-12]
+    design = design / np.sqrt(np.median(apart)) if len(apart) else design
+    level = np.nan_to_num(log_solo - np.nanmean(log_solo)).ravel()
+    return Ground(sizes.platforms, sizes.workloads, design, level)
 
 
-def _sets(rows: SlowdownRows) -> np.ndarray:
-    """(n,) codes, equal for rows of the same workloads on the same platform, whichever is the target."""
-    members: list[list[int]] = [[int(cell)] for cell in rows.target]
-    for row, cell in zip(rows.row.tolist(), rows.corunner.tolist(), strict=True):
-        members[row].append(cell)
-    known: dict[tuple[int, ...], int] = {}
-    return np.array([known.setdefault(tuple(sorted(m)), len(known)) for m in members], np.int64)
+def _notes(weighed: Weighed, recipe: Recipe) -> tuple[str, ...]:
+    """What its user should know of how the weights were found."""
+    notes = []
+    by_name = dict(zip(weighed.names, weighed.weight.tolist(), strict=True))
+    forms = {n: w for n, w in by_name.items() if n.startswith("form") and w > 0}
+    if by_name.get(NONE) == 1.0:
+        notes.append("no evidence of interference: every slowdown is 1")
+    if forms and len(recipe.penalties) > 1 and weighed.log_slowdown.shape[1]:
+        penalty = float(max(forms, key=lambda name: forms[name]).split()[1])
+        edge = {min(recipe.penalties): "lowest", max(recipe.penalties): "highest"}.get(penalty)
+        if edge:
+            notes.append(
+                f"the form's ridge came out at the {edge} strength tried, {penalty:g} of the variance: "
+                f"one further out may be closer (--penalty)"
+            )
+    return tuple(notes)
 
 
 def solo_runtimes(
@@ -172,6 +159,7 @@ def slowdown_rows(
         row,
         log_slowdown,
         np.ones(len(runs)),
+        method.target == "extra",
     )
     unit = np.nan
     keep = (c.number_of_corunners > 0) & np.isfinite(solo)
@@ -230,50 +218,3 @@ def _inside(one: np.ndarray, column: np.ndarray) -> np.ndarray:
     mean = one @ ((one.T @ column) / np.maximum(one.sum(0)[:, None], 1.0))
     left = column - mean
     return left / max(float(left.std()), 1e-9)
-
-
-def fit_member(
-    rows: SlowdownRows, sizes: Sizes, penalty: float, seed: int, steps: int
-) -> np.ndarray:
-    """The numbers of one member, from a random start."""
-    from scipy.optimize import minimize
-
-    random = np.random.default_rng(seed)
-    x = np.zeros(sizes.size)
-    random_part = (3 if sizes.alike else 2) * sizes.design.shape[1] * sizes.rank
-    x[:random_part] = START * random.normal(size=random_part)
-    if len(rows) == 0:
-        return x
-    found = minimize(
-        loss_and_slope,
-        x,
-        args=(sizes, rows, penalty),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": steps},
-    )
-    return np.asarray(found.x)
-
-
-def _parts(
-    members: list[np.ndarray], sizes: Sizes, log_solo: np.ndarray, unit: float
-) -> SlowdownParts:
-    p, w = sizes.platforms, sizes.workloads
-    fields: dict[str, list[np.ndarray]] = {
-        name: [] for name in ("susceptibility", "pressure", "constant", "exponent", "offset")
-    }
-    for x in members:
-        part = sizes.unpack(x)
-        cut = (p, w, sizes.rank)
-        hit, press = (softplus(each - SHIFT).reshape(cut) for each in sizes.mixed(part))
-        fields["susceptibility"].append(hit)
-        fields["pressure"].append(press * np.exp(part["gain"])[:, None, None])
-        fields["constant"].append(softplus(part["constant"]) if sizes.constants else np.zeros(p))
-        fields["exponent"].append(np.exp(part["exponent"]) if sizes.exponents else np.ones(w))
-        offset = part["offset"] if sizes.offsets else np.zeros(p * w)
-        fields["offset"].append(offset.reshape(p, w))
-    return SlowdownParts(
-        log_solo=log_solo,
-        unit_seconds=np.array(unit),
-        **{name: np.stack(values) for name, values in fields.items()},
-    )

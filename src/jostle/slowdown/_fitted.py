@@ -1,4 +1,4 @@
-"""A fitted slowdown form, answered by NumPy alone."""
+"""A fitted slowdown model, answered by NumPy alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from jostle.bounds import Candidates
 from jostle.methods import FromCounts, RunCounts
-from jostle.slowdown._process import Process
+from jostle.slowdown._kept import stack_from_arrays, stack_to_arrays
+from jostle.slowdown._rows import Ground, SlowdownRows
+from jostle.slowdown._stack import Stack
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -19,42 +21,29 @@ FLOOR = 0.02  # log slowdown below which errors no longer shrink with it
 
 
 @dataclass(frozen=True)
-class SlowdownParts:
-    """m members, p platforms, w workloads, t types.
+class SoloTimes:
+    """log_seconds: (platforms, workloads) alone, NaN where nothing tells them. unit_seconds: () seconds of
+    extra time that 1 stands for; NaN where members learn the log slowdown."""
 
-    log_solo: (p, w) log seconds alone, NaN where nothing tells them. susceptibility, pressure: (m, p, w, t)
-    above 0, the platform's gain inside the pressure. constant: (m, p) at least 0. exponent: (m, w).
-    offset: (m, p, w), the log speed-up or slowdown of having any co-runner; 0 with a floor.
-    unit_seconds: () seconds of extra time that 1 stands for; NaN where the sum is a factor.
-    """
-
-    log_solo: np.ndarray
-    susceptibility: np.ndarray
-    pressure: np.ndarray
-    constant: np.ndarray
-    exponent: np.ndarray
-    offset: np.ndarray
+    log_seconds: np.ndarray
     unit_seconds: np.ndarray
 
 
 class FittedSlowdown(FromCounts):
-    """Predicts by the equations of `_settings`. Immutable. workload_names, platform_names: sorted."""
+    """Predicts by the members of its stack. Immutable. workload_names, platform_names: sorted."""
 
     def __init__(
         self,
-        workload_names: tuple[str, ...],
-        platform_names: tuple[str, ...],
-        parts: SlowdownParts,
+        names: tuple[tuple[str, ...], tuple[str, ...]],
+        solo: SoloTimes,
+        ground: Ground,
+        stack: Stack,
         counts: RunCounts,
         notes: tuple[str, ...] = (),
-        process: Process | None = None,
     ) -> None:
-        self.workload_names = workload_names
-        self.platform_names = platform_names
-        self.parts = parts
-        self.counts = counts
-        self.notes = notes
-        self.process = process
+        self.workload_names, self.platform_names = names
+        self.solo, self.ground, self.stack = solo, ground, stack
+        self.counts, self.notes = counts, notes
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where nothing tells how long the workload takes alone.
@@ -80,64 +69,61 @@ class FittedSlowdown(FromCounts):
 
     def _logs(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
         """(log seconds alone (n,), log slowdown (n,))."""
-        workload, platform, corunner = colocations.codes_in(
-            self.workload_names, self.platform_names
+        workload, platform, corunner = (
+            codes.astype(np.int64)
+            for codes in colocations.codes_in(self.workload_names, self.platform_names)
         )
         counts = colocations.number_of_corunners
         row = np.repeat(np.arange(len(workload)), counts)
-        e = self.parts
-        solo = e.log_solo[platform, workload]
-        total = np.zeros(len(workload))
-        beside = counts > 0
+        solo = self.solo.log_seconds[platform, workload]
+        w = len(self.workload_names)
+        unit = float(self.solo.unit_seconds)
+        timed = not np.isnan(unit)
         with np.errstate(invalid="ignore"):
-            scale = np.where(np.isnan(e.unit_seconds), 1.0, e.unit_seconds / np.exp(solo))
-        for m in range(len(e.exponent)):
-            there = e.pressure[m][platform[row], corunner]
-            pressed = np.stack(
-                [np.bincount(row, there[:, t], len(workload)) for t in range(there.shape[1])], 1
-            )
-            reached = (e.susceptibility[m][platform, workload] * pressed).sum(1)
-            value = np.log1p(scale * (e.constant[m][platform] + reached))
-            total += e.exponent[m][workload] * value + e.offset[m][platform, workload]
-        mean = total / len(e.exponent)
-        if self.process is not None and beside.any():
-            w = len(self.workload_names)
-            at = np.flatnonzero(beside)
-            number = np.cumsum(beside) - 1
-            mean[at] = self.process.averaged(
-                mean[at],
-                platform[at].astype(np.int64) * w + workload[at],
-                platform[row].astype(np.int64) * w + corunner,
-                number[row],
-            )
-            if not e.offset.any():  # no co-runner speeds anything up
-                mean = np.maximum(mean, 0.0)
-        return solo, np.where(beside, mean, 0.0)
+            scale = unit / np.exp(solo) if timed else np.ones(len(solo))
+        every = SlowdownRows(
+            platform * w + workload,
+            platform[row] * w + corunner,
+            row,
+            np.zeros(len(solo)),
+            scale,
+            timed,
+        )
+        out = np.zeros(len(solo))
+        beside = counts > 0
+        if beside.any():
+            out[beside] = self.stack.log_slowdown(every.take(beside), self.ground)
+        return solo, out
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        arrays = dict(vars(self.parts))
-        if self.process is not None:
-            arrays |= {f"process_{name}": value for name, value in vars(self.process).items()}
+        arrays, listed = stack_to_arrays(self.stack)
+        arrays |= {
+            "log_solo": np.asarray(self.solo.log_seconds, order="C"),
+            "unit_seconds": np.asarray(self.solo.unit_seconds),
+            "design": np.asarray(self.ground.design, order="C"),
+            "level": self.ground.level,
+        }
         counts, counted = self.counts.to_arrays()
-        return counts | {name: np.asarray(value, order="C") for name, value in arrays.items()}, {
+        return counts | arrays, {
             **counted,
             "workload_names": list(self.workload_names),
             "platform_names": list(self.platform_names),
             "notes": list(self.notes),
+            "stack": listed,
         }
 
     @classmethod
     def from_arrays(
         cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
     ) -> FittedSlowdown:
+        names = tuple(document["workload_names"]), tuple(document["platform_names"])
+        ground = Ground(len(names[1]), len(names[0]), arrays["design"], arrays["level"])
         return cls(
-            tuple(document["workload_names"]),
-            tuple(document["platform_names"]),
-            SlowdownParts(**{name: arrays[name] for name in SlowdownParts.__dataclass_fields__}),
+            names,
+            SoloTimes(arrays["log_solo"], arrays["unit_seconds"]),
+            ground,
+            stack_from_arrays(arrays, document["stack"]),
             RunCounts.from_arrays(arrays, document),
             tuple(document["notes"]),
-            Process(**{name: arrays[f"process_{name}"] for name in Process.__dataclass_fields__})
-            if "process_share" in arrays
-            else None,
         )

@@ -37,10 +37,16 @@ class SlowdownSettings:
     members: Annotated[
         int, "Fits from different starts whose log runtimes are averaged.", Limits(1)
     ] = 8
+    stack: Annotated[
+        bool,
+        "Whether simple rules, a low-rank rest, boosting and Gaussian processes stand beside the form, each "
+        "with the weight that cross-validation over sets of workloads finds. Without it the form answers "
+        "alone, and a further co-runner never lowers an answer.",
+    ] = True
     penalty: Annotated[
         float | None,
-        "Strength of the ridge; by default chosen by cross-validation over sets of workloads among the runs "
-        "to fit.",
+        "Strength of the form's ridge, in units of the variance of the log slowdown; by default chosen by "
+        "cross-validation over sets of workloads among the runs to fit.",
     ] = None
     here: Annotated[
         float | None,
@@ -53,19 +59,16 @@ class SlowdownSettings:
     ] = None
     floor: Annotated[
         bool,
-        "Whether a co-runner can never speed a workload up; without it every workload has an offset of its "
-        "own beside others.",
+        "Whether a co-runner can never speed a workload up in the form; without it every workload has an "
+        "offset of its own beside others.",
     ] = True
     use_workload_features: Annotated[
         bool, "Whether features say something about susceptibility and pressure."
     ] = True
-    steps: Annotated[int, "Most iterations of a fit.", Limits(1)] = 300
+    steps: Annotated[int, "Most iterations of a fit of the form.", Limits(1)] = 300
     process: Annotated[
-        bool,
-        "Whether a Gaussian process on the log slowdown is averaged with the form, with the share that "
-        "cross-validation finds best; closer where it was tried, but adding a co-runner may then lower an "
-        "answer. With target slowdown only.",
-    ] = False
+        bool, "Whether Gaussian processes are among the members of the stack, up to 3000 rows."
+    ] = True
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
@@ -73,8 +76,6 @@ class SlowdownSettings:
         for name in ("rank", "members", "steps"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.process and self.target != "slowdown":
-            raise UsageError("a process is averaged with target slowdown only")
         if self.alike is not None and not 0 <= self.alike < 1:
             raise UsageError(f"alike must be at least 0 and under 1, not {self.alike}")
         for name in ("penalty", "here"):

@@ -47,6 +47,9 @@ def pair_methods(target: str, names: Sequence[str] | None = None) -> dict[str, A
     target: `slowdown` for steady work, `extra` for finite jobs. Raises UnknownName, UsageError.
     """
     from jostle.bag import Bag
+    from jostle.evaluate.rivals._effects import AdditiveEffects
+    from jostle.evaluate.rivals._encoded import EncodedBoosting
+    from jostle.evaluate.rivals._own_pairs import OwnPairs
     from jostle.evaluate.rivals._solo import SoloTime
     from jostle.factorization import Factorization
     from jostle.slowdown import Slowdown
@@ -57,16 +60,19 @@ def pair_methods(target: str, names: Sequence[str] | None = None) -> dict[str, A
     known: dict[str, Any] = {
         "solo": SoloTime("solo"),
         "solo_constant": SoloTime("times" if target == "slowdown" else "plus"),
+        "additive": AdditiveEffects(),
+        "additive_low_rank": AdditiveEffects(rank=2),
+        "boosting": EncodedBoosting(),
+        "own_worst": OwnPairs("worst"),
+        "own_sum": OwnPairs("sum"),
+        "own_product": OwnPairs("product"),
         "bag_tree": Bag(learner="tree", target=target),
         "bag": Bag(target=target, depth=depth),
         "slowdown": Slowdown(target=target),
-        "slowdown_process": Slowdown(process=True),
+        "slowdown_form": Slowdown(target=target, stack=False),
         "factorization": Factorization(),
     }
-    chosen = picked(known, names)
-    if target == "extra":
-        chosen.pop("slowdown_process", None)
-    return chosen
+    return picked(known, names)
 
 
 @dataclass(frozen=True)

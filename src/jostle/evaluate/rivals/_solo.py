@@ -23,8 +23,9 @@ KINDS = ("solo", "twice", "times", "plus")
 @dataclass(frozen=True)
 class SoloTime(Rival):
     """The median time alone: as it is (`solo`), once for every member of the bag (`twice`: as if all took
-    turns, each as long as the target), times the platform's typical slowdown (`times`), or plus its typical
-    extra time (`plus`). The constants make the mean relative error of the runs to fit least."""
+    turns, each as long as the target), times what is typical of the platform and so many co-runners
+    (`times`), or plus their typical extra time (`plus`). The constants make the mean relative error of the
+    runs to fit least."""
 
     kind: str
 
@@ -51,21 +52,24 @@ class SoloTime(Rival):
         own = np.exp(solo[platform, workload])
         seconds = runs.runtime_seconds
         beside = (runs.colocations.number_of_corunners > 0) & np.isfinite(own)
-        constant = np.full(len(names[1]), 1.0 if self.kind == "times" else 0.0)
-        for place in range(len(names[1])):
-            at = beside & (platform == place)
-            if not at.any():
-                at = beside
+        degree = runs.colocations.number_of_corunners
+        most = int(degree.max(initial=1))
+        constant = np.full((len(names[1]), most + 1), 1.0 if self.kind == "times" else 0.0)
+        for place, d in np.ndindex(constant.shape):
+            here = beside & (platform == place)
+            choices = (here & (degree == d), here, beside)
+            at = next((rows for rows in choices if rows.any()), beside)
             if at.any() and self.kind == "times":
-                constant[place] = _weighted_median(seconds[at] / own[at], own[at] / seconds[at])
+                constant[place, d] = _weighted_median(seconds[at] / own[at], own[at] / seconds[at])
             if at.any() and self.kind == "plus":
-                constant[place] = _weighted_median(seconds[at] - own[at], 1 / seconds[at])
+                constant[place, d] = _weighted_median(seconds[at] - own[at], 1 / seconds[at])
         return _SoloAnswers(self.kind, names, solo, constant)
 
 
 @dataclass(frozen=True, eq=False)
 class _SoloAnswers(RivalAnswers):
-    """log_solo: (platforms, workloads). constant: (platforms,) by which or plus which."""
+    """log_solo: (platforms, workloads). constant: (platforms, degrees) by which or plus which;
+    past the last degree as there."""
 
     kind: str
     names: tuple[tuple[str, ...], tuple[str, ...]]
@@ -79,10 +83,11 @@ class _SoloAnswers(RivalAnswers):
         count = asked.number_of_corunners
         if self.kind == "twice":
             return solo * (1 + count)
+        constant = self.constant[platform, np.minimum(count, self.constant.shape[1] - 1)]
         if self.kind == "times":
-            return np.where(count > 0, solo * self.constant[platform], solo)
+            return np.where(count > 0, solo * constant, solo)
         if self.kind == "plus":
-            return np.where(count > 0, solo + self.constant[platform], solo)
+            return np.where(count > 0, solo + constant, solo)
         return solo
 
 

@@ -1,0 +1,72 @@
+"""Slowdown beside every simple rule, on made campaigns whose laws are known: the tables of docs/bag.md.
+
+    python benchmarks/laws.py [--seeds 4] [--laws NAME,...] [--shares 0.1,0.2,0.5] [--noise 0.02]
+                              [--data FOLDER,...]
+
+Each law is a campaign of 24 workloads alone and in all pairs on three platforms; a share of the sets is
+observed, the rest is the test. --data adds datasets (folders of runs). The last column is the error of
+`slowdown` over that of the best rule, chosen on the test. Takes about 20 minutes of one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from _data import one_core
+
+RULES = ("solo", "solo_constant", "additive", "additive_low_rank", "boosting")
+METHODS = (*RULES, "slowdown_form", "slowdown")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--laws", help="only these, separated by commas; empty for none")
+    parser.add_argument("--shares", default="0.1,0.2,0.5")
+    parser.add_argument("--noise", type=float, default=0.02)
+    parser.add_argument("--data", help="folders of runs, separated by commas")
+    given = parser.parse_args()
+    one_core()
+
+    from jostle.evaluate import evaluate_pairs, pair_methods
+
+    methods = pair_methods("slowdown", METHODS)
+    print("campaign", "observed", *METHODS, "CPU s", "over best rule", sep=" | ")
+    ratios = []
+    for name, runs in _campaigns(given):
+        for share in map(float, given.shares.split(",")):
+            errors, seconds = {}, 0.0
+            for method in METHODS:
+                began = time.process_time()
+                found = evaluate_pairs(
+                    runs, share, {method: methods[method]}, seeds=range(given.seeds), bounds=False
+                )
+                errors[method] = found.metrics[f"slowdown_mape_{method}_ratio"]
+                seconds = (time.process_time() - began) / given.seeds
+            ratio = errors["slowdown"] / min(errors[rule] for rule in RULES)
+            ratios.append(ratio)
+            cells = (f"{100 * errors[method]:.2f}" for method in METHODS)
+            print(name, share, *cells, f"{seconds:.1f}", f"{ratio:.3f}", sep=" | ")
+            sys.stdout.flush()
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"over the best rule: geometric mean {mean:.3f}, worst {max(ratios):.3f}")
+
+
+def _campaigns(given: argparse.Namespace) -> Iterator[tuple[str, Any]]:
+    from jostle.evaluate import LAWS, MadeCampaign
+    from jostle.runs import read_runs
+
+    for folder in given.data.split(",") if given.data else ():
+        yield folder, read_runs(folder)
+    wanted = list(LAWS) if given.laws is None else [n for n in given.laws.split(",") if n]
+    for law in wanted:
+        yield law, MadeCampaign(law, noise=given.noise).runs(seed=0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Boosting on target encodings: what is mostly done with names that are too many for columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from jostle.errors import MissingExtra
+from jostle.evaluate.rivals._beside import Beside, CorunRows, RuleAnswers
+from jostle.evaluate.rivals._rival import Rival
+
+if TYPE_CHECKING:
+    from jostle.methods import Prepared
+    from jostle.progress import Progress
+
+FOLDS = 5
+SHRINKAGE = 2.0  # runs that the overall mean weighs beside a name's own
+
+
+@dataclass(frozen=True)
+class EncodedBoosting(Rival):
+    """Gradient boosting of the log slowdown on shrunken means by target, co-runner, platform and their
+    pairs, made out of fold. trees, depth, learning_rate: as in scikit-learn."""
+
+    trees: int = 150
+    depth: int = 4
+    learning_rate: float = 0.1
+
+    name: ClassVar[str] = "encoded_boosting"
+
+    def fit(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> RuleAnswers:
+        """Raises NotEnoughRuns without runs alone, and MissingExtra without scikit-learn."""
+        try:
+            from sklearn.ensemble import GradientBoostingRegressor
+        except ModuleNotFoundError as error:
+            raise MissingExtra(str(error.name), "evaluate") from None
+        data = Beside.of(prepared)
+        rows, y, solo = data.rows, data.log_slowdown, data.log_solo
+        if len(y) < FOLDS:
+            mean = float(y.mean()) if len(y) else 0.0
+            return RuleAnswers(data.names, solo, lambda asked: np.full(len(asked), mean))
+        fold = np.random.default_rng(seed).permutation(np.arange(len(y)) % FOLDS)
+        x: Any = None
+        for part in range(FOLDS):
+            held = fold == part
+            encoded = _columns(rows.take(~held), y[~held], solo)(rows.take(held))
+            x = np.zeros((len(y), encoded.shape[1])) if x is None else x
+            x[held] = encoded
+        model = GradientBoostingRegressor(
+            loss="huber",
+            n_estimators=self.trees,
+            max_depth=self.depth,
+            learning_rate=self.learning_rate,
+            subsample=0.7,
+            min_samples_leaf=3,
+            random_state=seed,
+        ).fit(x, y)
+        columns = _columns(rows, y, solo)
+        return RuleAnswers(data.names, solo, lambda asked: model.predict(columns(asked)))
+
+
+def _columns(rows: CorunRows, y: np.ndarray, solo: np.ndarray) -> Callable[[CorunRows], np.ndarray]:
+    """What encodes rows by the means of these: (n, 10)."""
+    w, overall = solo.shape[1], float(y.mean())
+    tables = []
+    for name in ("platform", "target", "corunner", "here", "beside here", "pair"):
+        key, values = _key(rows, name, w), y[rows.row]
+        names, at = np.unique(key, return_inverse=True)
+        count = np.bincount(at)
+        shrunken = np.bincount(at, values - overall) / (count + SHRINKAGE)
+        tables.append((name, names, overall + shrunken))
+
+    def of(asked: CorunRows) -> np.ndarray:
+        def looked_up(table: Any, turned: bool = False) -> np.ndarray:
+            name, names, means = table
+            key = _key(asked, name, w, turned)
+            place = np.minimum(np.searchsorted(names, key), len(names) - 1)
+            return asked.mean(np.where(names[place] == key, means[place], overall))
+
+        log_solo = np.nan_to_num(solo)
+        return np.column_stack(
+            [
+                *(looked_up(table) for table in tables),
+                looked_up(tables[5], turned=True),
+                looked_up(tables[3], turned=True),
+                looked_up(tables[4], turned=True),
+                log_solo[asked.platform, asked.target],
+                asked.mean(log_solo[asked.platform[asked.row], asked.corunner]),
+                asked.degree,
+            ]
+        )
+
+    return of
+
+
+def _key(rows: CorunRows, name: str, w: int, turned: bool = False) -> np.ndarray:
+    """(m,) numbers by which a mean is taken. turned: with target and co-runner exchanged."""
+    platform, one, other = rows.platform[rows.row], rows.target[rows.row], rows.corunner
+    if turned:
+        one, other = other, one
+    return {
+        "platform": platform,
+        "target": one,
+        "corunner": other,
+        "here": platform * w + one,
+        "beside here": platform * w + other,
+        "pair": one * w + other,
+    }[name]

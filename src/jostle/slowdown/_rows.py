@@ -1,0 +1,89 @@
+"""Rows to learn from, and what every member of the stack may know of the names in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+LEAST = -0.9  # of the extra time over the time alone, under which nothing is answered
+
+
+@dataclass(frozen=True)
+class SlowdownRows:
+    """Rows with co-runners. target: (n,) cell (platform * workloads + workload) of the target;
+    corunner: (m,) cells, row: (m,) which row they belong to; log_slowdown: (n,); scale: (n,) what one
+    unit of the sum adds to the runtime in solo runtimes. timed: whether members learn extra time, in such
+    units, and not the log slowdown."""
+
+    target: np.ndarray
+    corunner: np.ndarray
+    row: np.ndarray
+    log_slowdown: np.ndarray
+    scale: np.ndarray
+    timed: bool = False
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @property
+    def degree(self) -> np.ndarray:
+        """(n,) numbers of co-runners."""
+        return np.bincount(self.row, minlength=len(self))
+
+    @property
+    def value(self) -> np.ndarray:
+        """(n,) what members learn."""
+        return np.expm1(self.log_slowdown) / self.scale if self.timed else self.log_slowdown
+
+    @property
+    def weight(self) -> np.ndarray:
+        """(n,) how much a squared error of the value counts: as its relative error of the runtime."""
+        if not self.timed:
+            return np.ones(len(self))
+        weight = (self.scale * np.exp(-self.log_slowdown)) ** 2
+        return weight / weight.mean() if len(self) else weight
+
+    def as_log(self, value: np.ndarray) -> np.ndarray:
+        """(n,) log slowdown from values."""
+        return np.log1p(np.maximum(self.scale * value, LEAST)) if self.timed else value
+
+    def mean(self, each: np.ndarray) -> np.ndarray:
+        """(n,) means over the co-runners of what is given for each of them (m,)."""
+        return np.bincount(self.row, each, len(self)) / np.maximum(self.degree, 1)
+
+    def take(self, keep: np.ndarray) -> SlowdownRows:
+        """keep: (n,) bool."""
+        number = np.cumsum(keep) - 1
+        kept = keep[self.row]
+        return SlowdownRows(
+            self.target[keep],
+            self.corunner[kept],
+            number[self.row[kept]],
+            self.log_slowdown[keep],
+            self.scale[keep],
+            self.timed,
+        )
+
+    def sets(self) -> np.ndarray:
+        """(n,) codes, equal for rows of the same workloads on the same platform, whichever is the target."""
+        members: list[list[int]] = [[int(cell)] for cell in self.target]
+        for row, cell in zip(self.row.tolist(), self.corunner.tolist(), strict=True):
+            members[row].append(cell)
+        known: dict[tuple[int, ...], int] = {}
+        return np.array([known.setdefault(tuple(sorted(m)), len(known)) for m in members], np.int64)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What is known without rows. design: (cells, d) what tells workloads on platforms apart, over the
+    median distance. level: (cells,) log runtime alone, over its spread on the platform."""
+
+    platforms: int
+    workloads: int
+    design: np.ndarray
+    level: np.ndarray
+
+    @property
+    def cells(self) -> int:
+        return self.platforms * self.workloads

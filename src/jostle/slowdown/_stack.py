@@ -1,0 +1,292 @@
+"""The stack: members weighed by how well they say sets of workloads that they have not seen.
+
+Weights come from greedy selection with replacement (Caruana et al., Ensemble Selection from Libraries of
+Models, ICML 2004) over four-fold cross-validation by set, averaged over bootstrap draws of sets. Under a
+dozen sets, on which little can be told apart, they are drawn towards a plain mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from jostle.slowdown._equation import Sizes
+from jostle.slowdown._rows import Ground, SlowdownRows
+from jostle.slowdown.members._bilinear import Strength, fit_bilinear
+from jostle.slowdown.members._effects import RandomEffects, fit_effects
+from jostle.slowdown.members._encoded import fit_encoded
+from jostle.slowdown.members._form import fit_form
+from jostle.slowdown.members._level import fit_level, no_level
+from jostle.slowdown.members._process import (
+    MOST_ROWS,
+    Cells,
+    Kernels,
+    Settings,
+    fit_process,
+    tuned,
+)
+
+FOLDS = 4
+FEWEST_TO_WEIGH = 4  # sets
+SETS_TO_TRUST = 12  # from which weights are wholly those of cross-validation
+PENALTIES = (1e-4, 6e-4, 0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
+USUAL = (0.025, 0.15)  # of these, where there are too few sets to choose
+USUAL_RULES = ("level", "effects")  # beside them
+FREE = (Strength(2, 0.03), Strength(2, 0.15), Strength(3, 0.5))  # of the bilinear rest
+FEWEST_STARTS = 3  # of a form, where more than one is asked for
+PICKS, BOOTSTRAPS = 20, 20
+LEAST_WEIGHT = 0.02
+NONE = "none"
+EVIDENCE = 1.0  # standard errors by which members must be closer than no slowdown
+BY_EFFECTS = "process of effects"
+PROCESSES = ("process", BY_EFFECTS)
+
+
+class Addend(Protocol):
+    """What adds to a value."""
+
+    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray: ...
+
+
+Member = tuple[Addend, ...]  # whose values are added up
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How members are made. sizes: of the form by the weight of what a workload has on one platform only.
+    simple: whether others than the form take part. process: whether processes do."""
+
+    ground: Ground
+    sizes: dict[float, Sizes]
+    penalties: tuple[float, ...]
+    starts: int
+    steps: int
+    seed: int
+    simple: bool = True
+    process: bool = True
+
+    def names(self, rows: SlowdownRows) -> list[str]:
+        forms = [f"form {penalty:g} {here:g}" for penalty in self.penalties for here in self.sizes]
+        if not self.simple:
+            return forms
+        free = [f"effects and rest {number}" for number in range(len(FREE))]
+        simple = [NONE, "level", "effects", *free, "boosting", "effects and boosting"]
+        if self.process and len(rows) <= MOST_ROWS:
+            simple += list(PROCESSES)
+        return [*simple, *forms]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the folds share of a process: its settings, and kernels between all rows that do not depend on
+    what a fold learns."""
+
+    settings: Settings
+    kernel: np.ndarray
+
+    def take(self, keep: np.ndarray) -> Shared:
+        return Shared(self.settings, self.kernel[np.ix_(keep, keep)])
+
+
+def shared_processes(rows: SlowdownRows, recipe: Recipe) -> dict[str, Shared]:
+    """{name: what the folds share}."""
+    found: dict[str, Shared] = {}
+    wanted = set(PROCESSES) & set(recipe.names(rows))
+    if not wanted:
+        return found
+    effects, robust = fit_effects(rows, recipe.ground)
+    cells = Cells.of(rows)
+    for name in sorted(wanted):
+        place = _place(name, effects)
+        settings = tuned(rows, recipe.ground, place, robust * rows.weight, recipe.seed)
+        kernels = Kernels(cells, cells, recipe.ground, place)
+        kernel = kernels.of_names(settings) if len(place) else kernels.weighed(settings)
+        found[name] = Shared(settings, kernel)
+    return found
+
+
+def _place(name: str, effects: RandomEffects) -> np.ndarray:
+    """(cells, 2) over their spread, or (0, 2) for the process that looks at the design."""
+    both = np.stack([effects.target, effects.corunner], 1)
+    return both / np.maximum(both.std(0), 1e-9) if name == BY_EFFECTS else both[:0]
+
+
+def fit_members(
+    rows: SlowdownRows,
+    recipe: Recipe,
+    names: Sequence[str],
+    shared: dict[str, Shared],
+    starts: Callable[[str], int],
+) -> dict[str, Member]:
+    """The members called so, fitted on the rows. starts: of a form's name."""
+    ground, seed = recipe.ground, recipe.seed
+    sets = rows.sets()
+    effects, robust = fit_effects(rows, ground)
+    rest = rows.value - effects.value(rows, ground)
+    out: dict[str, Member] = {}
+    for name in names:
+        if name == NONE:
+            out[name] = (no_level(ground),)
+        elif name == "level":
+            out[name] = (fit_level(rows, ground),)
+        elif name == "effects":
+            out[name] = (effects,)
+        elif name.startswith("effects and rest"):
+            strength = FREE[int(name.split()[-1])]
+            out[name] = (effects, fit_bilinear(rows, rest, ground, strength, seed))
+        elif name == "boosting":
+            out[name] = (fit_encoded(rows, rows.value, sets, ground, seed),)
+        elif name == "effects and boosting":
+            out[name] = (effects, fit_encoded(rows, rest, sets, ground, seed))
+        elif name in PROCESSES:
+            mine, noise = shared[name], robust * rows.weight
+            place = _place(name, effects)
+            out[name] = (fit_process(rows, place, noise, mine.settings, mine.kernel),)
+        elif name.startswith("form"):
+            penalty, here = (float(part) for part in name.split()[1:])
+            out[name] = (
+                fit_form(rows, recipe.sizes[here], penalty, seed, starts(name), recipe.steps),
+            )
+    return out
+
+
+@dataclass(frozen=True)
+class Stack:
+    """parts: with the weight of each; they are added up."""
+
+    parts: tuple[tuple[float, Addend], ...]
+
+    def log_slowdown(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        total = np.zeros(len(rows))
+        for weight, part in self.parts:
+            total += weight * part.value(rows, ground)
+        return rows.as_log(total)
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What cross-validation found. log_slowdown: (names, n) what each says of rows it has not seen,
+    (names, 0) where nothing was tried; weight: (names,)."""
+
+    names: list[str]
+    log_slowdown: np.ndarray
+    weight: np.ndarray
+
+
+def fit_stack(
+    rows: SlowdownRows, recipe: Recipe, tick: Callable[[], None]
+) -> tuple[Stack, Weighed]:
+    """The members with their weights, fitted on all rows. Rows must not be none."""
+    sets = rows.sets()
+    names = recipe.names(rows)
+    shared = shared_processes(rows, recipe)
+    if int(sets.max()) + 1 < FEWEST_TO_WEIGH or len(names) == 1:
+        weighed = Weighed(names, np.zeros((len(names), 0)), _usual(names, recipe))
+    else:
+        weighed = _cross_validate(rows, sets, recipe, shared, tick)
+    kept = [(n, w) for n, w in zip(names, weighed.weight.tolist(), strict=True) if w > 0]
+    of_forms = sum(w for n, w in kept if n.startswith("form"))
+
+    def starts(name: str) -> int:
+        mine = dict(kept)[name] / of_forms
+        return max(FEWEST_STARTS, round(mine * recipe.starts)) if recipe.starts > 1 else 1
+
+    members = fit_members(rows, recipe, [n for n, _ in kept], shared, starts)
+    parts: dict[int, tuple[float, Addend]] = {}
+    for name, weight in kept:
+        for part in members[name]:
+            before = parts.get(id(part), (0.0, part))[0]
+            parts[id(part)] = (before + weight, part)
+    tick()
+    return Stack(tuple(parts.values())), weighed
+
+
+def _cross_validate(
+    rows: SlowdownRows,
+    sets: np.ndarray,
+    recipe: Recipe,
+    shared: dict[str, Shared],
+    tick: Callable[[], None],
+) -> Weighed:
+    names = recipe.names(rows)
+    number = int(sets.max()) + 1
+    fold = np.random.default_rng(recipe.seed).permutation(number)[sets] % FOLDS
+    answers = np.zeros((len(names), len(rows)))
+    for part in range(FOLDS):
+        kept, held = fold != part, rows.take(fold == part)
+        mine = {name: each.take(kept) for name, each in shared.items()}
+        members = fit_members(rows.take(kept), recipe, names, mine, lambda _: 1)
+        for at, name in enumerate(names):
+            value = sum((p.value(held, recipe.ground) for p in members[name]), np.zeros(len(held)))
+            answers[at, fold == part] = held.as_log(value)
+        tick()
+    if not recipe.simple:  # one form, so that what holds for the form holds for the answer
+        error = np.abs(np.expm1(np.minimum(answers - rows.log_slowdown, 30.0))).mean(1)
+        return Weighed(names, answers, np.eye(len(names))[int(np.argmin(error))])
+    weight, unseen = greedy_weights(answers, rows.log_slowdown, sets, recipe.seed)
+    if _nothing_but_noise(np.abs(np.expm1(-rows.log_slowdown)) - unseen, sets):
+        return Weighed(names, answers, np.array([float(name == NONE) for name in names]))
+    trust = min(1.0, number / SETS_TO_TRUST)
+    weight = trust * weight + (1 - trust) * _usual(names, recipe)
+    weight[weight < LEAST_WEIGHT] = 0.0
+    return Weighed(names, answers, weight / weight.sum())
+
+
+def _nothing_but_noise(gain: np.ndarray, sets: np.ndarray) -> bool:
+    """Whether members are not closer than no slowdown at all by more than chance. gain: (n,) by how much,
+    where weights have not seen the row; NaN where they always have."""
+    known = np.isfinite(gain)
+    if not known.any():
+        return False
+    _, at = np.unique(sets[known], return_inverse=True)
+    by_set = np.bincount(at, gain[known]) / np.bincount(at)
+    error = by_set.std() / np.sqrt(max(len(by_set) - 1, 1))
+    return bool(by_set.mean() <= EVIDENCE * error)
+
+
+def _usual(names: list[str], recipe: Recipe) -> np.ndarray:
+    """Weights where nothing could be tried: half to the usual forms, half to plain rules; without these,
+    all to the first of the forms."""
+    usual = set(USUAL) & set(recipe.penalties) or set(recipe.penalties)
+    mine = np.array([n.startswith("form") and float(n.split()[1]) in usual for n in names], float)
+    rules = np.array([name in USUAL_RULES for name in names], float)
+    mine = mine / mine.sum() + rules / max(rules.sum(), 1.0)
+    if not recipe.simple:
+        mine = np.eye(len(names))[int(np.argmax(mine))]
+    return mine / mine.sum()
+
+
+def greedy_weights(
+    answers: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """((k,) weights of sum 1 of what k members say (k, n), by the mean relative error; (n,) relative errors
+    with the weights of those draws that left the row out, NaN where none did)."""
+    random = np.random.default_rng([seed, 3])
+    number = int(sets.max()) + 1
+    away = answers - log_slowdown
+    total, unseen, left_out = np.zeros(len(answers)), np.zeros(len(sets)), np.zeros(len(sets))
+    for _ in range(BOOTSTRAPS):
+        times = np.bincount(random.integers(0, number, number), minlength=number)[sets]
+        if not times.any():
+            times = np.ones(len(sets))
+        rows = np.flatnonzero(times)
+        mine, share = away[:, rows], times[rows] / times[rows].sum()
+        running, counts = np.zeros(len(rows)), np.zeros(len(answers))
+        best, best_error = counts, np.inf
+        for pick in range(1, PICKS + 1):
+            error = np.abs(np.expm1(np.minimum((running + mine) / pick, 30.0))) @ share
+            chosen = int(np.argmin(error))
+            running = running + mine[chosen]
+            counts = counts.copy()
+            counts[chosen] += 1
+            if error[chosen] < best_error:
+                best, best_error = counts / pick, float(error[chosen])
+        total += best
+        out = np.flatnonzero(times == 0)
+        unseen[out] += np.abs(np.expm1(np.minimum(best @ away[:, out], 30.0)))
+        left_out[out] += 1
+    with np.errstate(invalid="ignore"):
+        return total / BOOTSTRAPS, unseen / left_out

@@ -1,0 +1,86 @@
+"""The slowdown form as a member: fits from several starts, averaged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.slowdown._equation import SHIFT, FormLoss, Sizes, softplus
+from jostle.slowdown._rows import Ground, SlowdownRows
+
+START = 0.3  # spread of the starting numbers
+
+
+@dataclass(frozen=True)
+class SlowdownForm:
+    """m starts, t types. susceptibility, pressure: (m, cells, t) above 0, the platform's gain inside the
+    pressure. constant: (m, platforms) at least 0. exponent: (m, workloads). offset: (m, cells), the log
+    speed-up or slowdown of having any co-runner; 0 with a floor."""
+
+    susceptibility: np.ndarray
+    pressure: np.ndarray
+    constant: np.ndarray
+    exponent: np.ndarray
+    offset: np.ndarray
+
+    def log_slowdown(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        total, n = np.zeros(len(rows)), len(rows)
+        place, workload = rows.target // ground.workloads, rows.target % ground.workloads
+        for m in range(len(self.exponent)):
+            there = self.pressure[m][rows.corunner]
+            pressed = np.stack([np.bincount(rows.row, column, n) for column in there.T], 1)
+            reached = (self.susceptibility[m][rows.target] * pressed).sum(1)
+            value = np.log1p(rows.scale * (self.constant[m][place] + reached))
+            total += self.exponent[m][workload] * value + self.offset[m][rows.target]
+        return total / len(self.exponent)
+
+    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        log = self.log_slowdown(rows, ground)
+        return np.expm1(log) / rows.scale if rows.timed else log
+
+
+def fit_form(
+    rows: SlowdownRows, sizes: Sizes, penalty: float, seed: int, starts: int, steps: int
+) -> SlowdownForm:
+    """penalty: of the ridge, in units of the variance of the rows' log slowdown."""
+    strength = penalty * spread_of(rows) if len(rows) else penalty
+    fits = [_start(rows, sizes, strength, seed + 1000 * number, steps) for number in range(starts)]
+    fields: dict[str, list[np.ndarray]] = {name: [] for name in SlowdownForm.__dataclass_fields__}
+    p, w = sizes.platforms, sizes.workloads
+    for x in fits:
+        part = sizes.unpack(x)
+        hit, press = (softplus(each - SHIFT) for each in sizes.mixed(part))
+        fields["susceptibility"].append(hit)
+        fields["pressure"].append(press * np.repeat(np.exp(part["gain"]), w)[:, None])
+        fields["constant"].append(softplus(part["constant"]) if sizes.constants else np.zeros(p))
+        fields["exponent"].append(np.exp(part["exponent"]) if sizes.exponents else np.ones(w))
+        fields["offset"].append(part["offset"] if sizes.offsets else np.zeros(p * w))
+    return SlowdownForm(**{name: np.stack(values) for name, values in fields.items()})
+
+
+def spread_of(rows: SlowdownRows) -> float:
+    """Variance of the log slowdown, of which no tenth of the rows can make more than its share."""
+    y = rows.log_slowdown
+    low, high = np.quantile(y, [0.02, 0.98])
+    return max(float(np.clip(y, low, high).var()), 1e-8)
+
+
+def _start(rows: SlowdownRows, sizes: Sizes, strength: float, seed: int, steps: int) -> np.ndarray:
+    """The numbers of one fit, from a random start."""
+    from scipy.optimize import minimize
+
+    random = np.random.default_rng(seed)
+    x = np.zeros(sizes.size)
+    random_part = (3 if sizes.alike else 2) * sizes.design.shape[1] * sizes.rank
+    x[:random_part] = START * random.normal(size=random_part)
+    if len(rows) == 0:
+        return x
+    found = minimize(
+        FormLoss(sizes, rows, strength),
+        x,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": steps},
+    )
+    return np.asarray(found.x)

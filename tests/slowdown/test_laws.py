@@ -1,0 +1,93 @@
+"""Never worse than a simple rule: small made campaigns whose laws differ in kind."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.evaluate import LAWS, AdditiveEffects, MadeCampaign, OwnPairs, SoloTime
+from jostle.methods import learn
+from jostle.runs import Runs, split_rows
+from jostle.slowdown import Slowdown
+
+# Few iterations, so that a fit takes a second.
+QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60}
+
+
+@cache
+def campaign(law: str) -> tuple[Runs, Runs]:
+    """(runs alone and half of the sets, the other half)."""
+    runs = MadeCampaign(law, workloads=10, platforms=2, noise=0.01).runs(seed=0)
+    alone = np.flatnonzero(runs.colocations.number_of_corunners == 0)
+    beside = np.flatnonzero(runs.colocations.number_of_corunners > 0)
+    first, second = split_rows(runs.take(beside), [0.5, 0.5], 0, by="together")
+    return runs.take(np.concatenate([alone, beside[first]])), runs.take(beside[second])
+
+
+def error(method: Any, law: str) -> float:
+    train, test = campaign(law)
+    said = learn(method, train).predict(test.colocations)
+    return float(np.abs(said / test.runtime_seconds - 1).mean())
+
+
+@pytest.mark.parametrize("law", ["capacity", "speed_ups", "pair_specific", "platform_constant"])
+def test_the_stack_is_not_worse_than_simple_rules(law: str) -> None:
+    rules = [SoloTime("solo"), SoloTime("times"), AdditiveEffects(), AdditiveEffects(rank=2)]
+    best = min(error(rule, law) for rule in rules)
+    assert error(Slowdown(**QUICK), law) < 1.05 * best
+
+
+def test_the_form_alone_is_worse_where_corunners_help() -> None:
+    assert error(Slowdown(stack=False, **QUICK), "speed_ups") > 2 * error(
+        AdditiveEffects(), "speed_ups"
+    )
+
+
+def test_the_choice_at_the_edge_of_its_grid_is_noted() -> None:
+    exact = MadeCampaign("multiplicative", workloads=8, platforms=1, noise=0.0).runs(seed=0)
+    fitted = learn(Slowdown(stack=False, rank=1, members=1, steps=100), exact)
+    assert any("lowest strength tried" in note for note in fitted.notes)
+    assert not learn(Slowdown(stack=False, penalty=1e-4, **QUICK), exact).notes
+
+
+def test_no_evidence_of_interference_is_no_slowdown() -> None:
+    random = np.random.default_rng(0)
+    pairs = [(i, j) for i in range(8) for j in range(8)]
+    names = [f"w{i}" for i in range(8)]
+    runs = Runs.from_columns(
+        workload=[*names, *(names[i] for i, _ in pairs)],
+        platform=["p"] * (8 + len(pairs)),
+        corunners=[*([] for _ in names), *([names[j]] for _, j in pairs)],
+        runtime_seconds=[*np.ones(8), *np.exp(random.normal(0, 0.03, len(pairs)))],
+    )
+    fitted = learn(Slowdown(**QUICK), runs)
+    assert (fitted.slowdown(runs.colocations) == 1).all()
+    assert any("no evidence of interference" in note for note in fitted.notes)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_laws_are_drawn_with_the_seed(law: str) -> None:
+    small = MadeCampaign(law, workloads=4, platforms=1, repeats=1, corunners=2)
+    one, same, other = small.runs(0), small.runs(0), small.runs(1)
+    assert np.array_equal(one.runtime_seconds, same.runtime_seconds)
+    assert not np.array_equal(one.runtime_seconds, other.runtime_seconds)
+    degree = one.colocations.number_of_corunners
+    assert np.bincount(degree).tolist() == [4, 16, 15]
+
+
+def test_rules_over_own_pairs_are_what_they_say() -> None:
+    runs = Runs.from_columns(
+        workload=["a", "b", "c", "a", "a"],
+        platform=["p"] * 5,
+        corunners=[[], [], [], ["b"], ["c"]],
+        runtime_seconds=[2.0, 1.0, 1.0, 3.0, 5.0],
+    )
+    asked = Runs.from_columns(
+        workload=["a"], platform=["p"], corunners=[["b", "c"]], runtime_seconds=[1.0]
+    ).colocations
+    expected = {"worst": 5.0, "sum": 6.0, "product": 7.5, "mean": 2 * np.sqrt(1.5 * 2.5)}
+    for rule, seconds in expected.items():
+        assert learn(OwnPairs(rule), runs).predict(asked) == pytest.approx([seconds])

@@ -1,0 +1,275 @@
+"""The members of the stack, each against something that was not written with it in mind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.tree import DecisionTreeRegressor
+
+from jostle.slowdown._rows import Ground, SlowdownRows
+from jostle.slowdown._stack import greedy_weights
+from jostle.slowdown.members import _process, _trees
+from jostle.slowdown.members._bilinear import Strength, _loss_and_slope, fit_bilinear
+from jostle.slowdown.members._effects import fit_effects
+from jostle.slowdown.members._encoded import KINDS, _columns, _tables, fit_encoded
+from jostle.slowdown.members._level import fit_level
+from jostle.slowdown.members._process import Cells, Kernels, Settings, fit_process
+from jostle.slowdown.members._trees import Boosting, grow_forest
+
+
+def ground_of(platforms: int, workloads: int, seed: int = 0) -> Ground:
+    random = np.random.default_rng(seed)
+    cells = platforms * workloads
+    return Ground(platforms, workloads, random.normal(size=(cells, 3)), np.zeros(cells))
+
+
+def pairs(platforms: int, workloads: int) -> SlowdownRows:
+    """Every workload beside every other on each platform, with no slowdown yet."""
+    place, i, j = (x.ravel() for x in np.indices((platforms, workloads, workloads)))
+    n = len(place)
+    target, corunner = place * workloads + i, place * workloads + j
+    return SlowdownRows(target, corunner, np.arange(n), np.zeros(n), np.ones(n))
+
+
+def with_log(rows: SlowdownRows, log: np.ndarray) -> SlowdownRows:
+    return SlowdownRows(rows.target, rows.corunner, rows.row, log, rows.scale, rows.timed)
+
+
+def test_effects_are_those_of_the_analysis_of_variance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a balanced two-way layout the best linear predictor has shrunken means, with variances that the
+    mean squares give (Searle, Casella and McCulloch, Variance Components, Sec. 4.7)."""
+    monkeypatch.setattr("jostle.slowdown.members._effects.HUBER", 100.0)
+    random, w = np.random.default_rng(0), 40
+    rows, ground = pairs(1, w), ground_of(1, w)
+    hit, press = random.normal(0, 0.3, w), random.normal(0, 0.1, w)
+    y = 0.4 + hit[rows.target] + press[rows.corunner] + random.normal(0, 0.2, len(rows))
+    effects, _ = fit_effects(with_log(rows, y), ground)
+    table = y.reshape(w, w)
+    own, other = table.mean(1) - y.mean(), table.mean(0) - y.mean()
+    rest = table - y.mean() - own[:, None] - other[None]
+    noise = (rest**2).sum() / (w - 1) ** 2
+
+    def shrunken(means: np.ndarray) -> np.ndarray:
+        variance = (means**2).sum() / (w - 1) - noise / w
+        return means * variance / (variance + noise / w)
+
+    expected = y.mean() + shrunken(own)[:, None] + shrunken(other)[None]
+    assert effects.value(rows, ground) == pytest.approx(expected.ravel(), abs=5e-3)
+
+
+def test_effects_bear_rows_that_are_wrong_by_far() -> None:
+    random, w = np.random.default_rng(1), 20
+    rows, ground = pairs(1, w), ground_of(1, w)
+    true = random.normal(0, 0.2, w)[rows.target] + random.normal(0, 0.2, w)[rows.corunner]
+    y = true + random.normal(0, 0.02, len(rows))
+    y[random.permutation(len(y))[:10]] += 5.0
+    wrong = y > true + 1
+    effects, robust = fit_effects(with_log(rows, y), ground)
+    assert np.abs(effects.value(rows, ground) - true).mean() < 0.04
+    assert robust[wrong].max() < 0.1 < 0.9 < robust[~wrong].mean()
+
+
+def test_many_effects_are_solved_without_the_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
+    random, w = np.random.default_rng(2), 12
+    rows, ground = pairs(2, w), ground_of(2, w)
+    y = random.normal(0, 0.3, 24)[rows.target] + random.normal(0, 0.2, 24)[rows.corunner]
+    noisy = with_log(rows, y + random.normal(0, 0.02, len(y)))
+    exact = fit_effects(noisy, ground)[0].value(rows, ground)
+    monkeypatch.setattr("jostle.slowdown.members._effects.MOST_EXACT", 5)
+    assert fit_effects(noisy, ground)[0].value(rows, ground) == pytest.approx(exact, abs=0.02)
+
+
+def test_the_bilinear_slope_is_that_of_its_loss() -> None:
+    random = np.random.default_rng(3)
+    rows = SlowdownRows(
+        np.array([0, 1, 3]),
+        np.array([1, 2, 0, 2]),
+        np.array([0, 0, 1, 2]),
+        np.zeros(3),
+        np.ones(3),
+    )
+    data = rows, random.normal(size=3), np.array([1.0, 2.0, 0.5]), 1 / rows.degree[rows.row]
+    design, x = random.normal(size=(4, 2)), random.normal(size=12)
+    _, slope = _loss_and_slope(x, 3, design, data)
+    for at in range(len(x)):
+        step = np.zeros(12)
+        step[at] = 1e-6
+        up, down = (_loss_and_slope(x + sign * step, 3, design, data)[0] for sign in (1, -1))
+        assert slope[at] == pytest.approx((up - down) / 2e-6, abs=1e-7)
+
+
+def test_the_bilinear_rest_finds_a_product_of_either_sign() -> None:
+    random, w = np.random.default_rng(0), 14
+    rows = pairs(1, w)
+    ground = Ground(1, w, np.eye(w), np.zeros(w))
+    rest = random.normal(size=w)[rows.target] * random.normal(size=w)[rows.corunner]
+    known = random.random(len(rest)) < 0.6
+    found = fit_bilinear(rows.take(known), rest[known], ground, Strength(2, 0.01), seed=0)
+    left = found.value(rows.take(~known), ground) - rest[~known]
+    assert np.abs(left).mean() < 0.1 * np.abs(rest).mean()
+
+
+def test_a_tree_splits_as_scikit_learn_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_trees, "QUANTILE", 1.0)  # no residual is too large
+    random = np.random.default_rng(5)
+    x = random.integers(0, 8, (200, 3)).astype(float)
+    y = np.sin(x[:, 0]) + 0.3 * x[:, 1] + random.normal(0, 0.1, 200)
+    forest = grow_forest(x, y, np.ones(200), Boosting(1, 3, 1.0, 1.0), seed=0)
+    middle = float(forest.base)
+    tree = DecisionTreeRegressor(max_depth=3, min_samples_leaf=3).fit(x, y - middle)
+    assert forest.value(x) == pytest.approx(middle + tree.predict(x))
+    more = grow_forest(x, y, np.ones(200), Boosting(60, 3, 0.1, 0.7), seed=0)
+    assert np.abs(more.value(x) - y).mean() < 0.5 * np.abs(forest.value(x) - y).mean()
+
+
+def test_encodings_are_shrunken_means_of_what_rows_share() -> None:
+    rows = with_log(pairs(2, 3), np.arange(18.0))
+    ground = ground_of(2, 3)
+    tables = _tables(rows, rows.value, ground)
+    columns = _columns(tables, rows, ground)
+    overall = rows.value.mean()
+    share = {
+        "platform": rows.target // 3,
+        "target": rows.target % 3,
+        "corunner": rows.corunner % 3,
+        "here": rows.target,
+        "beside": rows.corunner,
+        "pair": (rows.target % 3) * 3 + rows.corunner % 3,
+    }
+    for number, kind in enumerate(KINDS[:-1]):
+        mine = share[kind] == share[kind][7]
+        expected = overall + (rows.value[mine] - overall).sum() / (mine.sum() + 2)
+        assert columns[7, number] == pytest.approx(expected), kind
+
+
+def test_trees_do_not_see_a_rows_own_value() -> None:
+    """Values without any order: encodings with the row's own value in them would seem to explain them."""
+    random = np.random.default_rng(6)
+    rows, ground = pairs(1, 16), ground_of(1, 16)
+    y = random.normal(size=len(rows))
+    rows = with_log(rows, y)
+    found = fit_encoded(rows, y, rows.sets(), ground, seed=0)
+    fresh = random.normal(size=len(rows))
+    assert np.abs(found.value(rows, ground) - fresh).mean() < 1.25 * np.abs(fresh).mean()
+
+
+NO = -40.0  # logarithm of the weight of a kernel that is left out
+
+
+def test_the_process_answers_as_scikit_learn_does() -> None:
+    random = np.random.default_rng(7)
+    ground = ground_of(2, 3, seed=8)
+    target, corunner = random.integers(0, 6, (2, 40))
+    rows = SlowdownRows(target, corunner, np.arange(40), random.normal(size=40), np.ones(40))
+    own, place, beside, width, other, noise = 0.5, 0.4, 0.3, 1.3, 0.7, 0.02
+    weight = np.full(10, NO)
+    weight[[3, 7, 8]] = np.log([place, own, beside])
+    settings = Settings(weight, np.log([width, other]), np.log(noise))
+    cells, none = Cells.of(rows), np.zeros((0, 2))
+    kernel = Kernels(cells, cells, ground, none).weighed(settings)
+    mine = fit_process(rows, none, np.ones(40), settings, kernel)
+    # With scikit-learn: a sum of kernels that each see some of the columns, one of them names.
+    d = ground.design
+    x = np.concatenate([d[target], d[corunner], 100.0 * target[:, None]], axis=1)
+    far = 1e6
+    widths: list[Any] = [
+        [width] * 3 + [far] * 4,
+        [far] * 3 + [other] * 3 + [far],
+        [far] * 6 + [1.0],
+    ]
+    learner = GaussianProcessRegressor(
+        ConstantKernel(own) * RBF(widths[0])
+        + ConstantKernel(beside) * RBF(widths[1])
+        + ConstantKernel(place) * RBF(widths[2]),
+        alpha=noise,
+        optimizer=None,  # pyright: ignore[reportArgumentType]
+    )
+    mean = rows.log_slowdown.mean()
+    learner.fit(x, rows.log_slowdown - mean)
+    i, j = np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6)
+    asked = SlowdownRows(i, j, np.arange(36), np.zeros(36), np.ones(36))
+    expected = learner.predict(np.concatenate([d[i], d[j], 100.0 * i[:, None]], axis=1))
+    assert mine.value(asked, ground) == pytest.approx(mean + expected, abs=1e-5)
+
+
+def test_several_corunners_are_their_mean_in_any_order_and_chunks_do_not_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    random, ground = np.random.default_rng(9), ground_of(1, 6)
+    row = np.repeat(np.arange(30), 2)
+    rows = SlowdownRows(
+        random.integers(0, 6, 30),
+        random.integers(0, 6, 60),
+        row,
+        random.normal(size=30),
+        np.ones(30),
+    )
+    settings = Settings(np.log(np.full(8, 0.3)), np.zeros(1), np.log(0.1))
+    cells, place = Cells.of(rows), random.normal(size=(6, 2))
+    kernel = Kernels(cells, cells, ground, place).of_names(settings)
+    process = fit_process(rows, place, np.ones(30), settings, kernel)
+    target, corunner = random.integers(0, 6, 9), random.integers(0, 6, (9, 2))
+    where = np.repeat(np.arange(9), 2)
+
+    def value(beside: np.ndarray) -> np.ndarray:
+        asked = SlowdownRows(target, beside.ravel(), where, np.zeros(9), np.ones(9))
+        return process.value(asked, ground)
+
+    predicted = value(corunner)
+    assert value(corunner[:, ::-1]) == pytest.approx(predicted)
+    monkeypatch.setattr(_process, "CHUNK", 1)
+    assert value(corunner) == pytest.approx(predicted)
+
+
+def test_the_slopes_of_smooth_kernels_are_theirs() -> None:
+    random, ground = np.random.default_rng(10), ground_of(1, 5)
+    cells = Cells(random.integers(0, 5, 6), random.integers(0, 5, 9), np.arange(9) * 6 // 9)
+    for place in (np.zeros((0, 2)), random.normal(size=(5, 2))):
+        kernels = Kernels(cells, cells, ground, place)
+        widths = np.array([0.2]) if len(place) else np.array([0.2, -0.1])
+        for number, (_, by) in enumerate(kernels.smooth(Settings(widths, widths, widths[0]))):
+            for width, slope in by.items():
+                step = np.zeros(len(widths))
+                step[width] = 1e-6
+                up, down = (
+                    kernels.smooth(Settings(widths, widths + sign * step, widths[0]))[number][0]
+                    for sign in (1, -1)
+                )
+                assert slope == pytest.approx((up - down) / 2e-6, abs=1e-7)
+
+
+def test_levels_are_weighted_medians_by_platform_and_number() -> None:
+    ratios = np.array([1.0, 1.2, 3.0, 2.0, 2.0, 2.5])
+    rows = SlowdownRows(
+        np.array([0, 1, 0, 2, 3, 2]),
+        np.zeros(6, np.int64),
+        np.arange(6),
+        np.log(ratios),
+        np.ones(6),
+    )
+    found = np.exp(fit_level(rows, ground_of(2, 2)).value(rows, ground_of(2, 2)))
+    for mine, at in ((found[0], ratios[:3]), (found[3], ratios[3:])):
+        errors = [np.abs(c / at - 1).mean() for c in np.linspace(0.9, 3, 500)]
+        assert np.abs(mine / at - 1).mean() <= min(errors) + 1e-9
+
+
+def test_greedy_weights_find_the_one_that_knows() -> None:
+    random = np.random.default_rng(11)
+    true, sets = random.normal(0, 0.3, 120), np.arange(120) // 2
+    said = np.stack(
+        [
+            true + random.normal(0, 0.4, 120),
+            true + random.normal(0, 0.01, 120),
+            random.normal(0, 0.3, 120),
+        ]
+    )
+    weight, unseen = greedy_weights(said, true, sets, seed=0)
+    assert np.nanmean(unseen) < 0.02
+    assert weight.sum() == pytest.approx(1)
+    assert weight[1] > 0.9
+    halves = np.stack([true + 0.2, true - 0.2])
+    assert greedy_weights(halves, true, sets, seed=0)[0] == pytest.approx([0.5, 0.5], abs=0.06)
