@@ -15,4 +15,8 @@ from .asked._fleet import Fleet as Fleet
 from .asked._fleet import Node as Node
 from .asked._requests import Request as Request
 from .asked._requests import Requests as Requests
+from .assign._answer import Assignment as Assignment
+from .assign._answer import Placed as Placed
+from .assign._answer import Unplaced as Unplaced
+from .assign._columns import GOALS as GOALS
 from .sets._fleet_bounds import REASONS as REASONS

@@ -7,15 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle.placement._promise import NO_BOUND, Standard
+from jostle.placement._promise import NO_BOUND, OPTIMISED, Standard
 from jostle.placement.answers._rank import Ranking, rank_request
 from jostle.placement.answers._safe import SafeAnswers, safe_on, safe_together
 from jostle.placement.answers._walltime import Walltimes, walltimes
 from jostle.placement.answers._whatif import Change, WhatIf, what_if
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Requests
+from jostle.placement.assign._answer import Assignment
+from jostle.placement.assign._assign import Effort, assign_requests
 from jostle.placement.sets._bounds import SetBounds
 from jostle.placement.sets._fleet_bounds import FleetBounds
+from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from jostle.models import Model
@@ -98,6 +101,27 @@ class Placement:
         """
         asked = Requests.of(requests)
         return [rank_request(request, self.bounds, by, self.standard) for request in asked.good]
+
+    def assign(
+        self,
+        requests: Any,
+        goal: str = "most_accepted",
+        *,
+        limit_seconds: float = 2.0,
+        seed: int = 0,
+        progress: Progress = no_progress,
+    ) -> Assignment:
+        """Many at once: as much worth as finds a place, and of all ways to do so one with the least of what
+        the goal names.
+
+        goal: `most_accepted`, `fewest_platforms`, `least_latest_finish`, `least_total_time`, `least_cost`.
+        Exact where all feasible sets can be listed, else searched. limit_seconds: for each program in whole
+        numbers. seed: of the search. progress: called with (done, all, NaN). Raises UsageError, MissingExtra.
+        """
+        asked = Requests.of(requests)
+        effort = Effort(limit_seconds, seed)
+        found = assign_requests(asked.good, self.bounds, goal, effort, progress)
+        return replace(found, unread=_unread(asked), promise=OPTIMISED)
 
     def walltime(
         self, requests: Any, on: str | Sequence[str] | None = None, *, step_seconds: float = 1.0

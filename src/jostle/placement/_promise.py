@@ -43,6 +43,10 @@ RANKED = (
     "Each bound holds over what was asked about. For the best of {count}, chosen because its bound is small, "
     "nothing is promised: the least of many bounds is exceeded more often than each by itself."
 )
+OPTIMISED = (
+    "Each bound holds over what was asked about. For sets that were chosen out of many because their bounds "
+    "are small nothing is promised: those are exceeded more often than each by itself."
+)
 ON_PREDICTIONS = (
     "Where no bound is valid nothing is promised: "
     "there the answer rests on the prediction, as accepted."

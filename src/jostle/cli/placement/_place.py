@@ -11,7 +11,7 @@ import typer
 
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._options import Limits, Short
-from jostle.cli.console import command_of, show
+from jostle.cli.console import command_of, fit_progress, show
 from jostle.cli.console._fields import Confidence, Json, Model
 from jostle.cli.placement import _place_tables as tables
 
@@ -135,6 +135,27 @@ class PlaceRankCommand(AboutFleet):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlaceAssignCommand(AboutFleet):
+    """Many requests at once: which goes where, who finds no place and why, and how far that is from the best.
+
+    Ends with 1 where a request finds no place.
+    """
+
+    goal: Annotated[
+        Literal[
+            "most_accepted",
+            "fewest_platforms",
+            "least_latest_finish",
+            "least_total_time",
+            "least_cost",
+        ],
+        "Of all ways to place as much as can be placed, one with the least of this.",
+    ] = "most_accepted"
+    limit: Annotated[float, "Seconds for each program in whole numbers.", Limits(0.01)] = 2.0
+    seed: Annotated[int, "Of the search, where there are too many sets to list."] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlaceWalltimeCommand(AboutFleet):
     """The time to ask a batch system for: a bound that holds on every node the request may go to.
 
@@ -167,6 +188,7 @@ def register(app: typer.Typer) -> None:
     commands: tuple[tuple[str, type, Callable[..., None]], ...] = (
         ("safe", PlaceSafeCommand, _safe),
         ("rank", PlaceRankCommand, _rank),
+        ("assign", PlaceAssignCommand, _assign),
         ("walltime", PlaceWalltimeCommand, _walltime),
         ("whatif", PlaceWhatIfCommand, _what_if),
     )
@@ -185,6 +207,15 @@ def _rank(asked: PlaceRankCommand) -> None:
     found = asked.placement().rank(requests, by=asked.by)
     good = len(found) == len(requests) and all(len(one) for one in found)
     _end(tables.rank_report(found, requests, asked.by, asked.top), asked, good and bool(found))
+
+
+def _assign(asked: PlaceAssignCommand) -> None:
+    placement, requests = asked.placement(), asked.asked()
+    with fit_progress("assigning") as progress:
+        found = placement.assign(
+            requests, asked.goal, limit_seconds=asked.limit, seed=asked.seed, progress=progress
+        )
+    _end(tables.assign_report(found), asked, found.is_complete)
 
 
 def _walltime(asked: PlaceWalltimeCommand) -> None:

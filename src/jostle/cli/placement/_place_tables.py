@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 from jostle._report import Report, Table, duration, percent
 
 if TYPE_CHECKING:
-    from jostle.placement import Ranking, Requests, SafeAnswer, SafeAnswers, Walltimes, WhatIf
+    from jostle.placement import (
+        Assignment,
+        Ranking,
+        Requests,
+        SafeAnswer,
+        SafeAnswers,
+        Walltimes,
+        WhatIf,
+    )
 
 MOST_UNREAD = 20
 
@@ -106,6 +114,45 @@ def rank_report(found: Sequence[Ranking], asked: Requests, by: str, top: int) ->
         "unread": [{"row": row, "status": why} for row, why in unread],
     }
     return Report(document, parts, notes=_unread(unread))
+
+
+def assign_report(found: Assignment) -> Report:
+    """Who goes where, who does not and why, and how far it is from the best."""
+    rows = [
+        [
+            node,
+            there[0].platform,
+            ", ".join(
+                f"{one.request} ({duration(one.bound_seconds)}"
+                + (f" of {duration(one.limit_seconds)})" if one.limit_seconds is not None else ")")
+                for one in there
+            ),
+        ]
+        for node, there in found.by_node.items()
+    ]
+    parts: list[Table | str] = [Table(["node", "platform", "requests (bound of limit)"], rows)]
+    asked = len(found.placed) + len(found.unplaced)
+    text = f"{len(found.placed)} of {asked} requests placed on {found.nodes_used} nodes"
+    if found.is_optimal:
+        parts.append(f"{text}: the best there is for {found.goal}.")
+    else:
+        most = (
+            f"{found.worth:g} of a worth of at most {found.worth_at_most:.6g} by the linear program"
+        )
+        parts.append(f"{text}: {most}, a gap of {percent(found.gap)}, for {found.goal}.")
+    reasons = [one.reason for one in found.unplaced]
+    for reason in dict.fromkeys(reasons):
+        names = [one.request for one in found.unplaced if one.reason == reason]
+        shown = ", ".join(names[:MOST_UNREAD]) + (", …" if len(names) > MOST_UNREAD else "")
+        parts.append(f"{len(names)} not placed: {_because(reason)}: {shown}.")
+    if found.unplaced and found.binding:
+        best = found.binding[0]
+        parts.append(
+            f"What binds: one more node such as {best.node} ({best.platform}) would place "
+            f"up to {best.worth:.3g} more."
+        )
+    parts.append(found.promise)
+    return Report(found.to_document(), parts, notes=_unread(found.unread))
 
 
 def walltime_report(found: Walltimes) -> Report:

@@ -5,6 +5,7 @@ Nodes with as many tenants are one block of arrays, so that thousands of nodes a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,6 +32,8 @@ REASONS = {
     "no_ground": "no bound is valid for this ground",
     "newcomer_late": "the request would not keep its own limit",
     "tenant_late": "a tenant would not keep its limit",
+    "crowded_out": "others have the places that it could have",
+    "no_node": "the fleet has no node",
 }
 CODES = {name: code for code, name in enumerate(REASONS)}
 
@@ -75,13 +78,13 @@ class FleetBounds:
     def assess(self, request: Request) -> Assessed:
         """The request on every node."""
         n, sets = len(self.fleet), self.sets
-        reason = self._ruled_out(request)
+        reason = self.ruled_out(request)
         bound, limit = np.full(n, np.inf), np.full(n, np.nan)
         growth, predicted = np.full(n, np.nan), np.zeros(n, bool)
         code = sets.workload_code.get(request.workload)
         if code is None:
             return Assessed(reason, bound, limit, growth, predicted)
-        limit = self._limits(request, code)
+        limit = self.limits(request)
         for number, block in enumerate(self._blocks):
             open_ = np.flatnonzero(reason[block.at] == CODES["ok"])
             if not len(open_):
@@ -142,8 +145,12 @@ class FleetBounds:
             self._alone[number] = found
         return self._alone[number]
 
-    def _limits(self, request: Request, code: int) -> np.ndarray:
-        """(n,) seconds on each node; infinite without an objective, NaN where the time alone is unknown."""
+    def limits(self, request: Request) -> np.ndarray:
+        """(n,) seconds on each node; infinite without an objective, NaN where the time alone is unknown.
+
+        The model must know the workload.
+        """
+        code = self.sets.workload_code[request.workload]
         limit = np.full(len(self.fleet), np.inf)
         if request.deadline_seconds is not None:
             limit[:] = request.deadline_seconds
@@ -166,9 +173,13 @@ class FleetBounds:
         code = self.sets.workload_code[tenant.workload]
         return self.sets.limit(p, code, tenant.deadline_seconds, tenant.slowdown)
 
-    def _ruled_out(self, request: Request) -> np.ndarray:
-        """(n,) codes of what needs no bound; the first reason of REASONS counts, so later ones go first."""
+    def ruled_out(self, request: Request, names: Sequence[str] | None = None) -> np.ndarray:
+        """(n,) codes of what needs no bound; the first reason of REASONS counts, so later ones go first.
+
+        names: what the nodes are called, where not by their names.
+        """
         nodes, n = self.fleet.nodes, len(self.fleet)
+        names = [node.name for node in nodes] if names is None else names
         reason = np.full(n, CODES["ok"])
         if request.apart or self._has_apart:
             apart = [any(request.is_apart_from(t) for t in node.tenants) for node in nodes]
@@ -180,18 +191,19 @@ class FleetBounds:
             reason[[not needed <= set(node.labels) for node in nodes]] = CODES["labels"]
         if request.allowed:
             allowed = set(request.allowed)
-            out = [not {node.name, node.platform} & allowed for node in nodes]
+            pairs = zip(names, nodes, strict=True)
+            out = [not {name, node.platform} & allowed for name, node in pairs]
             reason[out] = CODES["not_allowed"]
         if request.pin is not None:
-            reason[[node.name != request.pin for node in nodes]] = CODES["pinned_elsewhere"]
-        static = self._static
+            reason[[name != request.pin for name in names]] = CODES["pinned_elsewhere"]
+        static = self.ruled_out_for_all
         reason[static != CODES["ok"]] = static[static != CODES["ok"]]
         if request.workload not in self.sets.workload_code:
-            reason[self._static != CODES["bad_node"]] = CODES["unknown_workload"]
+            reason[static != CODES["bad_node"]] = CODES["unknown_workload"]
         return reason
 
     @cached_property
-    def _static(self) -> np.ndarray:
+    def ruled_out_for_all(self) -> np.ndarray:
         """(n,) codes of what rules a node out for everybody."""
         reason = np.full(len(self.fleet), CODES["ok"])
         known = self.sets.workload_code
@@ -229,7 +241,7 @@ class FleetBounds:
     @cached_property
     def _blocks(self) -> list[_Block]:
         code, found = self.sets.workload_code, []
-        usable = np.flatnonzero(self._static == CODES["ok"])
+        usable = np.flatnonzero(self.ruled_out_for_all == CODES["ok"])
         counts = np.array([len(self.fleet.nodes[place].tenants) for place in usable], int)
         for k in np.unique(counts):
             at = usable[counts == k]

@@ -1,0 +1,1 @@
+"""Many requests at once: a set packing of tenant sets onto nodes, exact where small, searched where large."""
