@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.tree import DecisionTreeRegressor
 
 from jostle.slowdown._rows import Ground, SlowdownRows
-from jostle.slowdown._stack import greedy_weights
+from jostle.slowdown._weights import greedy_weights
 from jostle.slowdown.members import _process, _trees
 from jostle.slowdown.members._bilinear import Strength, _loss_and_slope, fit_bilinear
 from jostle.slowdown.members._effects import fit_effects

@@ -29,7 +29,9 @@ from jostle.slowdown.members._level import no_level
 HERE = (0.4, 0.8)  # weight of what a workload has on one platform only, for the form alone
 HERE_IN_STACK = (0.6,)
 OWN, SOLO, CATEGORY, NUMBER = 0.3, 0.3, 1.0, 0.5  # weights of the other parts
+SHARE_TO_NOTE = 0.2  # of the form, under which its ridge matters little
 ALIKE = {"slowdown": 0.0, "extra": 0.9}  # how far S and G share their numbers
+MANY_CELLS = 1_500  # pairs of workload and platform past which features are left out
 MOST_COLUMNS = 2_000  # of the design as it is made
 
 
@@ -64,6 +66,8 @@ def fit(
         if progress:
             progress(done, FOLDS + 1, float("nan"))
 
+    if ground.cells > MANY_CELLS and table is not None:
+        notes = (*notes, "very many workloads and platforms: their features are left out")
     if len(rows) == 0:
         stack = Stack(((1.0, no_level(ground)),))
         notes = (*notes, "no run with co-runners: every slowdown is 1")
@@ -86,6 +90,9 @@ def fit(
 
 def ground_of(sizes: Sizes, log_solo: np.ndarray) -> Ground:
     design = sizes.design
+    if design.shape[0] > MANY_CELLS:
+        level = np.nan_to_num(log_solo - np.nanmean(log_solo)).ravel()
+        return Ground(sizes.platforms, sizes.workloads, design, level)
     squared = (design**2).sum(1)
     apart = squared[:, None] + squared[None] - 2 * design @ design.T
     apart = apart[apart > 1e-12]
@@ -101,7 +108,11 @@ def _notes(weighed: Weighed, recipe: Recipe) -> tuple[str, ...]:
     forms = {n: w for n, w in by_name.items() if n.startswith("form") and w > 0}
     if by_name.get(NONE) == 1.0:
         notes.append("no evidence of interference: every slowdown is 1")
-    if forms and len(recipe.penalties) > 1 and weighed.log_slowdown.shape[1]:
+    if (
+        sum(forms.values()) >= SHARE_TO_NOTE
+        and len(recipe.penalties) > 1
+        and weighed.log_slowdown.shape[1]
+    ):
         penalty = float(max(forms, key=lambda name: forms[name]).split()[1])
         edge = {min(recipe.penalties): "lowest", max(recipe.penalties): "highest"}.get(penalty)
         if edge:
@@ -177,6 +188,8 @@ def design_of(
     workload everywhere, the workload on one platform, its solo runtime, the platform, its categories and
     numbers, and the categories and numbers on one platform."""
     w, p = len(names[0]), len(names[1])
+    if w * p > MANY_CELLS:
+        return _design_of_names(w, p, log_solo, here)
     everywhere, place = np.tile(np.eye(w), (p, 1)), np.eye(p)
     level = np.nan_to_num(log_solo - np.nanmean(log_solo, axis=1, keepdims=True))
     level = (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
@@ -202,6 +215,22 @@ def design_of(
                 mine = _inside(one, column[:, None]) * one
                 blocks += [share * np.tile(mine, (p, 1)), share * np.kron(place, mine)]
     return _thin(np.concatenate(blocks, axis=1))
+
+
+def _design_of_names(w: int, p: int, log_solo: np.ndarray, here: float) -> Any:
+    """(cells, d) sparse, without features: what names and times alone tell."""
+    from scipy.sparse import csr_matrix, hstack, identity, kron
+
+    level = np.nan_to_num(log_solo - np.nanmean(log_solo, axis=1, keepdims=True))
+    level = (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
+    blocks = [
+        OWN * kron(np.ones((p, 1)), identity(w)),
+        here * identity(p * w),
+        csr_matrix(SOLO * level),
+        csr_matrix(np.ones((p * w, 1))),
+        kron(identity(p), np.ones((w, 1))),
+    ]
+    return hstack(blocks, format="csr")
 
 
 def _thin(design: np.ndarray) -> np.ndarray:

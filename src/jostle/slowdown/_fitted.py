@@ -13,6 +13,7 @@ from jostle.methods import FromCounts, RunCounts
 from jostle.slowdown._kept import stack_from_arrays, stack_to_arrays
 from jostle.slowdown._rows import Ground, SlowdownRows
 from jostle.slowdown._stack import Stack
+from jostle.slowdown.members._process import Process
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -101,7 +102,7 @@ class FittedSlowdown(FromCounts):
         arrays |= {
             "log_solo": np.asarray(self.solo.log_seconds, order="C"),
             "unit_seconds": np.asarray(self.solo.unit_seconds),
-            "design": np.asarray(self.ground.design, order="C"),
+            "design": np.asarray(self._design(), order="C"),
             "level": self.ground.level,
         }
         counts, counted = self.counts.to_arrays()
@@ -112,6 +113,13 @@ class FittedSlowdown(FromCounts):
             "notes": list(self.notes),
             "stack": listed,
         }
+
+    def _design(self) -> np.ndarray:
+        """What of the ground's design answering needs: all or nothing."""
+        processes = [part for _, part in self.stack.parts if isinstance(part, Process)]
+        if any(not process.settings.by_effects for process in processes):
+            return self.ground.design
+        return np.zeros((self.ground.cells, 0))
 
     @classmethod
     def from_arrays(

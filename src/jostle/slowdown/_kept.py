@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.slowdown._memory import Memory
+from jostle.slowdown._more import LargerSets
 from jostle.slowdown._stack import Addend, Stack
 from jostle.slowdown.members._bilinear import Bilinear
 from jostle.slowdown.members._effects import RandomEffects
@@ -31,6 +33,10 @@ def stack_to_arrays(stack: Stack) -> tuple[dict[str, np.ndarray], list[dict[str,
     for number, (weight, part) in enumerate(stack.parts):
         arrays |= _flat(part, f"part{number}.")
         listed.append({"kind": type(part).__name__.lower(), "weight": weight})
+    if stack.more is not None:
+        arrays |= _flat(stack.more, "more.")
+    if stack.memory is not None:
+        arrays |= _flat(stack.memory, "memory.")
     return arrays, listed
 
 
@@ -39,7 +45,9 @@ def stack_from_arrays(arrays: Mapping[str, np.ndarray], listed: list[dict[str, A
     for number, one in enumerate(listed):
         part: Addend = _whole(KINDS[one["kind"]], arrays, f"part{number}.")
         parts.append((float(one["weight"]), part))
-    return Stack(tuple(parts))
+    more = _whole(LargerSets, arrays, "more.") if "more.most" in arrays else None
+    memory = _whole(Memory, arrays, "memory.") if "memory.key" in arrays else None
+    return Stack(tuple(parts), more, memory)
 
 
 def _flat(record: Any, prefix: str) -> dict[str, np.ndarray]:

@@ -1,24 +1,26 @@
 """The stack: members weighed by how well they say sets of workloads that they have not seen.
 
-Weights come from greedy selection with replacement (Caruana et al., Ensemble Selection from Libraries of
-Models, ICML 2004) over four-fold cross-validation by set, averaged over bootstrap draws of sets. Under a
-dozen sets, on which little can be told apart, they are drawn towards a plain mixture.
+Weights come from greedy selection over four-fold cross-validation by set (`_weights`). Under a dozen sets, on
+which little can be told apart, they are drawn towards a plain mixture.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from jostle.slowdown._equation import Sizes
+from jostle.slowdown._memory import Memory, fit_memory
+from jostle.slowdown._more import Answer, LargerSets, fit_extrapolation
 from jostle.slowdown._rows import Ground, SlowdownRows
+from jostle.slowdown._weights import greedy_weights
 from jostle.slowdown.members._bilinear import Strength, fit_bilinear
 from jostle.slowdown.members._effects import RandomEffects, fit_effects
 from jostle.slowdown.members._encoded import fit_encoded
-from jostle.slowdown.members._form import fit_form
+from jostle.slowdown.members._form import SlowdownForm, fit_form
 from jostle.slowdown.members._level import fit_level, no_level
 from jostle.slowdown.members._process import (
     MOST_ROWS,
@@ -31,13 +33,13 @@ from jostle.slowdown.members._process import (
 
 FOLDS = 4
 FEWEST_TO_WEIGH = 4  # sets
+MANY_ROWS = 4_000  # past which one of the folds is enough
 SETS_TO_TRUST = 12  # from which weights are wholly those of cross-validation
 PENALTIES = (1e-4, 6e-4, 0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
 USUAL = (0.025, 0.15)  # of these, where there are too few sets to choose
 USUAL_RULES = ("level", "effects")  # beside them
 FREE = (Strength(2, 0.03), Strength(2, 0.15), Strength(3, 0.5))  # of the bilinear rest
 FEWEST_STARTS = 3  # of a form, where more than one is asked for
-PICKS, BOOTSTRAPS = 20, 20
 LEAST_WEIGHT = 0.02
 NONE = "none"
 EVIDENCE = 1.0  # standard errors by which members must be closer than no slowdown
@@ -69,13 +71,15 @@ class Recipe:
     process: bool = True
 
     def names(self, rows: SlowdownRows) -> list[str]:
+        from scipy.sparse import issparse
+
         forms = [f"form {penalty:g} {here:g}" for penalty in self.penalties for here in self.sizes]
         if not self.simple:
             return forms
         free = [f"effects and rest {number}" for number in range(len(FREE))]
         simple = [NONE, "level", "effects", *free, "boosting", "effects and boosting"]
         if self.process and len(rows) <= MOST_ROWS:
-            simple += list(PROCESSES)
+            simple += [BY_EFFECTS] if issparse(self.ground.design) else list(PROCESSES)
         return [*simple, *forms]
 
 
@@ -155,15 +159,42 @@ def fit_members(
 
 @dataclass(frozen=True)
 class Stack:
-    """parts: with the weight of each; they are added up."""
+    """parts: with the weight of each; they are added up. more: what answers about more co-runners than any
+    run had, None where the parts do. memory: of sets that were measured themselves, None for none."""
 
     parts: tuple[tuple[float, Addend], ...]
+    more: LargerSets | None = None
+    memory: Memory | None = None
 
     def log_slowdown(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        if self.more is None:
+            return self.known(rows, ground)
+        past = rows.degree > self.more.most
+        out = np.empty(len(rows))
+        out[~past] = self.known(rows.take(~past), ground)
+        if past.any():
+            asked, form = rows.take(past), self.form
+            out[past] = self.more.log_slowdown(
+                asked,
+                ground,
+                lambda part: self.known(part, ground),
+                None if form is None else lambda part: form.log_slowdown(part, ground),
+            )
+        return out
+
+    def known(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        """(n,) of rows with no more co-runners than some run had."""
         total = np.zeros(len(rows))
         for weight, part in self.parts:
             total += weight * part.value(rows, ground)
-        return rows.as_log(total)
+        log = rows.as_log(total)
+        return log if self.memory is None else log + self.memory.of(rows)
+
+    @property
+    def form(self) -> SlowdownForm | None:
+        """The form that has most weight."""
+        forms = [(w, part) for w, part in self.parts if isinstance(part, SlowdownForm)]
+        return max(forms, key=lambda each: each[0])[1] if forms else None
 
 
 @dataclass(frozen=True)
@@ -194,14 +225,45 @@ def fit_stack(
         mine = dict(kept)[name] / of_forms
         return max(FEWEST_STARTS, round(mine * recipe.starts)) if recipe.starts > 1 else 1
 
-    members = fit_members(rows, recipe, [n for n, _ in kept], shared, starts)
+    stack = _added(fit_members(rows, recipe, [n for n, _ in kept], shared, starts), kept)
+    tick()
+    if not recipe.simple or kept[0] == (NONE, 1.0):
+        return stack, weighed
+
+    def fewer(keep: np.ndarray) -> tuple[Answer, Answer | None]:
+        mine = {name: each.take(keep) for name, each in shared.items()}
+        names = [n for n, _ in kept]
+        some = _added(fit_members(rows.take(keep), recipe, names, mine, lambda _: 1), kept)
+        some = _remembering(some, rows.take(keep), ground, within[keep])
+        form = some.form
+        return (
+            lambda part: some.known(part, ground),
+            None if form is None else lambda part: form.log_slowdown(part, ground),
+        )
+
+    ground = recipe.ground
+    seen = weighed.log_slowdown
+    within = weighed.weight @ seen if seen.shape[1] else np.full(len(rows), np.nan)
+    stack = _remembering(stack, rows, ground, within)
+    more = fit_extrapolation(rows, ground, lambda part: stack.known(part, ground), within, fewer)
+    return replace(stack, more=more), weighed
+
+
+def _remembering(stack: Stack, rows: SlowdownRows, ground: Ground, within: np.ndarray) -> Stack:
+    """within: (n,) what was answered about rows not seen, NaN where none."""
+    y = rows.log_slowdown
+    memory = fit_memory(rows, y - stack.known(rows, ground), y - within)
+    return replace(stack, memory=memory)
+
+
+def _added(members: dict[str, Member], kept: list[tuple[str, float]]) -> Stack:
+    """The weighed sum; a part of several members has the weight of all."""
     parts: dict[int, tuple[float, Addend]] = {}
     for name, weight in kept:
         for part in members[name]:
             before = parts.get(id(part), (0.0, part))[0]
             parts[id(part)] = (before + weight, part)
-    tick()
-    return Stack(tuple(parts.values())), weighed
+    return Stack(tuple(parts.values()))
 
 
 def _cross_validate(
@@ -214,8 +276,8 @@ def _cross_validate(
     names = recipe.names(rows)
     number = int(sets.max()) + 1
     fold = np.random.default_rng(recipe.seed).permutation(number)[sets] % FOLDS
-    answers = np.zeros((len(names), len(rows)))
-    for part in range(FOLDS):
+    answers = np.full((len(names), len(rows)), np.nan)
+    for part in range(FOLDS if len(rows) <= MANY_ROWS else 1):
         kept, held = fold != part, rows.take(fold == part)
         mine = {name: each.take(kept) for name, each in shared.items()}
         members = fit_members(rows.take(kept), recipe, names, mine, lambda _: 1)
@@ -223,11 +285,13 @@ def _cross_validate(
             value = sum((p.value(held, recipe.ground) for p in members[name]), np.zeros(len(held)))
             answers[at, fold == part] = held.as_log(value)
         tick()
+    tried = np.isfinite(answers[0])
+    y, seen = rows.log_slowdown[tried], answers[:, tried]
     if not recipe.simple:  # one form, so that what holds for the form holds for the answer
-        error = np.abs(np.expm1(np.minimum(answers - rows.log_slowdown, 30.0))).mean(1)
+        error = np.abs(np.expm1(np.minimum(seen - y, 30.0))).mean(1)
         return Weighed(names, answers, np.eye(len(names))[int(np.argmin(error))])
-    weight, unseen = greedy_weights(answers, rows.log_slowdown, sets, recipe.seed)
-    if _nothing_but_noise(np.abs(np.expm1(-rows.log_slowdown)) - unseen, sets):
+    weight, unseen = greedy_weights(seen, y, sets[tried], recipe.seed)
+    if _nothing_but_noise(np.abs(np.expm1(-y)) - unseen, sets[tried]):
         return Weighed(names, answers, np.array([float(name == NONE) for name in names]))
     trust = min(1.0, number / SETS_TO_TRUST)
     weight = trust * weight + (1 - trust) * _usual(names, recipe)
@@ -257,36 +321,3 @@ def _usual(names: list[str], recipe: Recipe) -> np.ndarray:
     if not recipe.simple:
         mine = np.eye(len(names))[int(np.argmax(mine))]
     return mine / mine.sum()
-
-
-def greedy_weights(
-    answers: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """((k,) weights of sum 1 of what k members say (k, n), by the mean relative error; (n,) relative errors
-    with the weights of those draws that left the row out, NaN where none did)."""
-    random = np.random.default_rng([seed, 3])
-    number = int(sets.max()) + 1
-    away = answers - log_slowdown
-    total, unseen, left_out = np.zeros(len(answers)), np.zeros(len(sets)), np.zeros(len(sets))
-    for _ in range(BOOTSTRAPS):
-        times = np.bincount(random.integers(0, number, number), minlength=number)[sets]
-        if not times.any():
-            times = np.ones(len(sets))
-        rows = np.flatnonzero(times)
-        mine, share = away[:, rows], times[rows] / times[rows].sum()
-        running, counts = np.zeros(len(rows)), np.zeros(len(answers))
-        best, best_error = counts, np.inf
-        for pick in range(1, PICKS + 1):
-            error = np.abs(np.expm1(np.minimum((running + mine) / pick, 30.0))) @ share
-            chosen = int(np.argmin(error))
-            running = running + mine[chosen]
-            counts = counts.copy()
-            counts[chosen] += 1
-            if error[chosen] < best_error:
-                best, best_error = counts / pick, float(error[chosen])
-        total += best
-        out = np.flatnonzero(times == 0)
-        unseen[out] += np.abs(np.expm1(np.minimum(best @ away[:, out], 30.0)))
-        left_out[out] += 1
-    with np.errstate(invalid="ignore"):
-        return total / BOOTSTRAPS, unseen / left_out

@@ -73,7 +73,7 @@ def _loss_and_slope(
     """Mean pseudo-Huber loss and its gradient. data: rows, (n,) rest over its spread, (n,) weights, (m,)
     what share each co-runner has in its row's mean."""
     rows, y, weight, share = data
-    n, cells = len(rows), len(design)
+    n, cells = len(rows), design.shape[0]
     s, g = x.reshape(2, design.shape[1], rank)
     hit, press = (design @ s)[rows.target], (design @ g)[rows.corunner] * share[:, None]
     if len(press) == n:

@@ -1,0 +1,63 @@
+"""What was measured of a set itself: the residual of the stack there, shrunken by what noise makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.slowdown._rows import SlowdownRows
+
+
+@dataclass(frozen=True)
+class Memory:
+    """key: (k,) ascending, of targets with their co-runners; residual: (k,) log slowdown to add."""
+
+    key: np.ndarray
+    residual: np.ndarray
+
+    def of(self, rows: SlowdownRows) -> np.ndarray:
+        """(n,) what to add, 0 for sets never measured."""
+        if not len(self.key):
+            return np.zeros(len(rows))
+        asked = _keys(rows)
+        place = np.minimum(np.searchsorted(self.key, asked), len(self.key) - 1)
+        return np.where(self.key[place] == asked, self.residual[place], 0.0)
+
+
+def fit_memory(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarray) -> Memory:
+    """residual: (n,) of the fitted stack; unseen: (n,) of what it answered about rows it had not seen, NaN
+    where that was not tried.
+
+    The mean residual of a target beside the same co-runners counts by v / (v + noise / runs of it), v being
+    what the variance of unseen residuals is beyond the noise; the noise is that of repeated runs, and half of
+    the variance where nothing was repeated.
+    """
+    key, at, count = np.unique(_keys(rows), return_inverse=True, return_counts=True)
+    mean = np.bincount(at, residual) / count
+    tried = np.isfinite(unseen)
+    spread = float(np.median(np.abs(unseen[tried] if tried.any() else residual)) * 1.4826) ** 2
+    repeated = count[at] > 1
+    if repeated.any():
+        free = len(residual[repeated]) - int((count > 1).sum())
+        noise = float(((residual - mean[at])[repeated] ** 2).sum() / free)
+    else:
+        noise = spread / 2
+    beyond = max(spread - noise, 0.0)
+    share = beyond / np.maximum(beyond + noise / count, 1e-300)
+    return Memory(key, share * mean)
+
+
+def _keys(rows: SlowdownRows) -> np.ndarray:
+    """(n,) uint64, equal for the same target and co-runners in any order (sums of mixed bits: splitmix64,
+    Steele et al. 2014)."""
+    beside = np.zeros(len(rows), np.uint64)
+    np.add.at(beside, rows.row, _mixed(rows.corunner.astype(np.uint64)))
+    return _mixed(_mixed(rows.target.astype(np.uint64) + np.uint64(1 << 40)) ^ beside)
+
+
+def _mixed(value: np.ndarray) -> np.ndarray:
+    value = value + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

@@ -1,0 +1,208 @@
+"""More co-runners than any run has: what pairs, or the largest sets known, say of larger ones.
+
+Three kinds of rules, built on what the stack answers about sets no larger than those it has seen:
+
+    form:  the slowdown form, which adds pressures inside its logarithm
+    pool:  log1p(F + (sum_j (s_j - F)_+^q)^(1/q)), s_j the excess beside co-runner j alone
+    grow:  (d / b)^power times the mean over sets of b of the d co-runners
+
+`pool` pays what every co-runner costs alike once: F, the tenth part of a target's co-runners from below; only
+what goes beyond adds up. Gated, it is believed as far as the identity of the co-runner is seen to matter,
+rho: the cross-validated share of the variance within targets that the co-runner explains. On pairs alone
+that is the rule. With several numbers of co-runners known, all rules are weighed by how close they are on
+the highest, learned from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from jostle.slowdown._rows import Ground, SlowdownRows
+from jostle.slowdown._weights import greedy_weights
+
+QUANTILE = 0.1
+ASKED = 40  # co-runners by which F is found
+FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands
+POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+QS = (1.0, 1.5, 2.5, 8.0)
+FORM, POOL, GROW = 0, 1, 2
+
+Answer = Callable[[SlowdownRows], np.ndarray]  # (n,) log slowdown of rows no larger than seen
+
+
+class Rule(NamedTuple):
+    """kind; q or power; how many co-runners there are in the sets that grow, or whether a pool is gated."""
+
+    kind: int
+    strength: float
+    base: int
+
+
+USUAL = Rule(POOL, 1.5, 1)  # on pairs alone, which cannot tell q
+
+
+@dataclass(frozen=True)
+class LargerSets:
+    """most: () co-runners in any run. rule: (k, 3), see Rule; weight: (k,). low: (cells,) F. rho:
+    (platforms,)."""
+
+    most: np.ndarray
+    rule: np.ndarray
+    weight: np.ndarray
+    low: np.ndarray
+    rho: np.ndarray
+
+    def log_slowdown(
+        self, rows: SlowdownRows, ground: Ground, answer: Answer, form: Answer | None
+    ) -> np.ndarray:
+        """(n,) of rows with more co-runners than seen."""
+        total = np.zeros(len(rows))
+        for weight, (kind, strength, base) in zip(self.weight, self.rule, strict=True):
+            rule = Rule(int(kind), float(strength), int(base))
+            total += weight * self._by(rule, rows, ground, answer, form)
+        return total
+
+    def _by(
+        self, rule: Rule, rows: SlowdownRows, ground: Ground, answer: Answer, form: Answer | None
+    ) -> np.ndarray:
+        if rule.kind == FORM and form is not None:
+            return form(rows)
+        if rule.kind == GROW:
+            growth = (rows.degree / rule.base) ** rule.strength
+            return growth * _mean_of_sets(rows, rule.base, answer)
+        alone = answer(_pairs(rows))
+        mean, low = rows.mean(alone), self.low[rows.target]
+        more = np.maximum(np.expm1(alone) - low[rows.row], 0.0)
+        # Over the largest, so that a high power neither over- nor underflows.
+        top = np.zeros(len(rows))
+        np.maximum.at(top, rows.row, more)
+        share = (more / np.maximum(top, 1e-300)[rows.row]) ** rule.strength
+        beyond = top * np.bincount(rows.row, share, len(rows)) ** (1 / rule.strength)
+        pooled = np.log1p(np.maximum(low + beyond, -0.9))
+        rho = self.rho[rows.target // ground.workloads] if rule.base else 1.0
+        return mean + rho * np.maximum(pooled - mean, 0.0)
+
+
+def fit_extrapolation(
+    rows: SlowdownRows,
+    ground: Ground,
+    answer: Answer,
+    within: np.ndarray,
+    fewer: Callable[[np.ndarray], tuple[Answer, Answer | None]],
+) -> LargerSets:
+    """answer: of the stack. within: (n,) what the stack answers about rows it has not seen, NaN where
+    unknown. fewer: fits the members on some of the rows, (n,) bool, and gives the answers of the stack and of
+    its form, if it has one."""
+    most = int(rows.degree.max())
+    rho, low = explained(rows, ground, within), _low(rows, ground, answer)
+    highest = rows.degree == most
+    rules, weight = [USUAL], np.ones(1)
+    if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
+        known, held = rows.take(~highest), rows.take(highest)
+        smaller, form = fewer(~highest)
+        before = int(known.degree.max())
+        rules = _rules(before, form is not None)
+        trial = LargerSets(
+            np.array(before), np.array(rules), weight, _low(known, ground, smaller), rho
+        )
+        answers = np.stack([trial._by(rule, held, ground, smaller, form) for rule in rules])
+        weight, _ = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
+        # What grew from the largest sets then known grows from the largest known now.
+        rules = [r._replace(base=most) if r.kind == GROW and r.base > 1 else r for r in rules]
+        rules = [rule for rule, w in zip(rules, weight, strict=True) if w > 0]
+        weight = weight[weight > 0]
+    return LargerSets(np.array(most), np.array(rules, float), weight, low, rho)
+
+
+def _rules(before: int, form: bool) -> list[Rule]:
+    pools = [Rule(POOL, q, gated) for q in QS for gated in (0, 1)]
+    grows = [Rule(GROW, power, base) for power in POWERS for base in sorted({1, before})]
+    return [*([Rule(FORM, 0.0, 0)] if form else []), *pools, *grows]
+
+
+def explained(rows: SlowdownRows, ground: Ground, within: np.ndarray) -> np.ndarray:
+    """(platforms,) rho, drawn towards that of all platforms where rows are few; 1 where nothing was tried."""
+    tried = np.isfinite(within)
+    if not tried.any():
+        return np.ones(ground.platforms)
+    rows, within = rows.take(tried), within[tried]
+    key = rows.target * (int(rows.degree.max()) + 1) + rows.degree
+    _, at = np.unique(key, return_inverse=True)
+    count = np.bincount(at)
+    left, spread = (
+        values - (np.bincount(at, values) / count)[at]
+        for values in (rows.log_slowdown - within, rows.log_slowdown)
+    )
+    several = count[at] > 1
+    place = (rows.target // ground.workloads)[several]
+    wrong = np.bincount(place, left[several] ** 2, ground.platforms)
+    whole = np.bincount(place, spread[several] ** 2, ground.platforms)
+    if whole.sum() <= 0:
+        return np.ones(ground.platforms)
+    overall = float(np.clip(1 - wrong.sum() / whole.sum(), 0, 1))
+    weight = FEWEST * whole.sum() / max(len(place), 1)
+    share = np.clip(1 - wrong / np.maximum(whole, 1e-300), 0, 1)
+    return (whole * share + weight * overall) / (whole + weight)
+
+
+def _low(rows: SlowdownRows, ground: Ground, answer: Answer) -> np.ndarray:
+    """(cells,) low quantile of the excess over the co-runners of the platform; for targets without rows the
+    platform's median."""
+    w = ground.workloads
+    out = np.full(ground.cells, np.nan)
+    for place in np.unique(rows.target // w):
+        targets = np.unique(rows.target[rows.target // w == place])
+        beside = np.unique(rows.corunner[rows.corunner // w == place])
+        beside = beside[np.unique(np.linspace(0, len(beside) - 1, ASKED).astype(int))]
+        target, corunner = np.repeat(targets, len(beside)), np.tile(beside, len(targets))
+        n = len(target)
+        scale = np.ones(n)
+        if rows.timed:
+            by_cell = np.ones(ground.cells)
+            by_cell[rows.target] = rows.scale  # of one cell it is the same in every row
+            scale = by_cell[target]
+        asked = SlowdownRows(target, corunner, np.arange(n), np.zeros(n), scale, rows.timed)
+        excess = np.expm1(answer(asked)).reshape(len(targets), len(beside))
+        out[targets] = np.quantile(excess, QUANTILE, axis=1)
+        here = slice(place * w, (place + 1) * w)
+        out[here] = np.where(np.isnan(out[here]), np.nanmedian(out[targets]), out[here])
+    return np.where(np.isnan(out), np.nanmedian(out), out)
+
+
+def _pairs(rows: SlowdownRows) -> SlowdownRows:
+    """(m rows) each target beside each of its co-runners alone."""
+    m = len(rows.corunner)
+    return SlowdownRows(
+        rows.target[rows.row],
+        rows.corunner,
+        np.arange(m),
+        rows.log_slowdown[rows.row],
+        rows.scale[rows.row],
+        rows.timed,
+    )
+
+
+def _mean_of_sets(rows: SlowdownRows, most: int, answer: Answer) -> np.ndarray:
+    """(n,) means over sets of `most` co-runners that follow each other, in the order of their cells and round
+    about, so that every co-runner is in as many."""
+    order = np.lexsort((rows.corunner, rows.row))
+    corunner, row = rows.corunner[order], rows.row[order]
+    degree = rows.degree
+    start = np.cumsum(degree) - degree
+    m = len(corunner)
+    place = np.arange(m) - start[row]
+    shifts = (place[:, None] + np.arange(most)) % degree[row][:, None]
+    members = corunner[start[row][:, None] + shifts]
+    asked = SlowdownRows(
+        rows.target[row],
+        members.ravel(),
+        np.repeat(np.arange(m), most),
+        rows.log_slowdown[row],
+        rows.scale[row],
+        rows.timed,
+    )
+    return np.bincount(row, answer(asked), len(rows)) / degree

@@ -1,0 +1,86 @@
+"""More co-runners than any run has, and what was measured itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.evaluate import MadeCampaign, OwnPairs, SoloTime
+from jostle.methods import learn
+from jostle.slowdown import Slowdown
+from jostle.slowdown._memory import fit_memory
+from jostle.slowdown._more import GROW, POOL, LargerSets, _mean_of_sets
+from jostle.slowdown._rows import Ground, SlowdownRows
+
+QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60, "process": False}
+GROUND = Ground(1, 4, np.zeros((4, 1)), np.zeros(4))
+
+
+def rows_of(sets: list[tuple[int, list[int]]], log: list[float] | None = None) -> SlowdownRows:
+    beside = [other for _, others in sets for other in others]
+    row = np.repeat(np.arange(len(sets)), [len(others) for _, others in sets])
+    n = len(sets)
+    return SlowdownRows(
+        np.array([i for i, _ in sets]),
+        np.array(beside),
+        row,
+        np.array(log if log is not None else [0.0] * n),
+        np.ones(n),
+    )
+
+
+def sum_of_parts(rows: SlowdownRows) -> np.ndarray:
+    """An answer known in closed form: a tenth for each co-runner's number."""
+    return 0.1 * np.bincount(rows.row, rows.corunner, len(rows))
+
+
+@pytest.mark.parametrize(("gated", "rho"), [(0, 0.3), (1, 0.3), (1, 0.0)])
+def test_pools_pay_once_what_all_cost_alike(gated: int, rho: float) -> None:
+    rule = LargerSets(
+        np.array(1),
+        np.array([[POOL, 1.5, gated]]),
+        np.ones(1),
+        np.full(4, 0.05),
+        np.array([rho]),
+    )
+    asked = rows_of([(0, [1, 2, 3]), (1, [3, 3])])
+    found = rule.log_slowdown(asked, GROUND, sum_of_parts, None)
+    for at, logs in enumerate(([0.1, 0.2, 0.3], [0.3, 0.3])):
+        beyond = sum((np.expm1(x) - 0.05) ** 1.5 for x in logs) ** (1 / 1.5)
+        pooled, mean = np.log1p(0.05 + beyond), np.mean(logs)
+        share = rho if gated else 1.0
+        assert found[at] == pytest.approx(mean + share * (pooled - mean))
+
+
+def test_growth_is_from_the_mean_of_smaller_sets() -> None:
+    asked = rows_of([(0, [3, 1, 2]), (0, [1, 2, 3])])
+    assert _mean_of_sets(asked, 2, sum_of_parts) == pytest.approx([0.4, 0.4])
+    rule = LargerSets(np.array(2), np.array([[GROW, 0.5, 2]]), np.ones(1), np.zeros(4), np.ones(1))
+    expected = 0.4 * np.sqrt(3 / 2)
+    assert rule.log_slowdown(asked, GROUND, sum_of_parts, None) == pytest.approx([expected] * 2)
+
+
+def test_what_was_measured_is_remembered_as_far_as_it_repeats() -> None:
+    sets = [(0, [1, 2]), (0, [2, 1]), (1, [0]), (1, [0])]
+    rows, residual = rows_of(sets), np.array([0.30, 0.32, -0.2, -0.22])
+    memory = fit_memory(rows, residual, np.array([0.3, -0.3, 0.2, -0.2]))
+    found = memory.of(rows_of([(0, [2, 1]), (1, [0]), (1, [2])]))
+    assert found[:2] == pytest.approx([0.31, -0.21], rel=0.01)  # noise of a hundredth
+    assert found[2] == 0
+    wild = fit_memory(rows, np.array([0.5, -0.5, 0.5, -0.5]), np.full(4, 0.1))
+    assert wild.of(rows) == pytest.approx(np.zeros(4))
+
+
+def test_three_are_answered_from_one_and_two() -> None:
+    runs = MadeCampaign("saturating", workloads=6, platforms=1, corunners=3).runs(seed=0)
+    degree = runs.colocations.number_of_corunners
+    known, asked = runs.take(degree <= 2), runs.take(degree == 3)
+
+    def error(method: Any) -> float:
+        answers = learn(method, known).predict(asked.colocations)
+        return float(np.abs(answers / asked.runtime_seconds - 1).mean())
+
+    rules = [SoloTime("times"), OwnPairs("worst"), OwnPairs("sum"), OwnPairs("product")]
+    assert error(Slowdown(**QUICK)) < 1.05 * min(error(rule) for rule in rules)
