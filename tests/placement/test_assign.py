@@ -147,8 +147,8 @@ def test_the_search_is_near_the_optimum_and_safe(model: Model) -> None:
         for node, there in found.by_node.items():
             here = [by_name[one.request] for one in there]
             assert placed.safe(here, node, together=True).is_safe
+        assert seed or searched(model, asked, fleet).placed == found.placed
     assert lost / 4 < 0.04
-    assert searched(model, asked, fleet).placed == found.placed
 
 
 def test_rules_are_respected(model: Model) -> None:

@@ -60,6 +60,9 @@ from .pairs._evaluation import evaluate_pairs as evaluate_pairs
 from .pairs._evaluation import pair_methods as pair_methods
 from .pairs._laws import LAWS as LAWS
 from .pairs._laws import MadeCampaign as MadeCampaign
+from .placement._policies import AdditiveRule as AdditiveRule
+from .placement._simulate import held_out_sets as held_out_sets
+from .placement._study import PlacementStudy as PlacementStudy
 from .rivals._blind import Blind as Blind
 from .rivals._boosting import GradientBoosting as GradientBoosting
 from .rivals._effects import AdditiveEffects as AdditiveEffects

@@ -19,4 +19,12 @@ from .assign._answer import Assignment as Assignment
 from .assign._answer import Placed as Placed
 from .assign._answer import Unplaced as Unplaced
 from .assign._columns import GOALS as GOALS
+from .chosen._chosen import ChosenPromise as ChosenPromise
+from .chosen._chosen import accepted as accepted
+from .chosen._chosen import drawn_limits as drawn_limits
+from .chosen._chosen import pack_measured as pack_measured
+from .chosen._measured import MeasuredSets as MeasuredSets
+from .chosen._measured import calibration_runs as calibration_runs
+from .chosen._measured import measured_sets as measured_sets
+from .sets._bounds import SetBounds as SetBounds
 from .sets._fleet_bounds import REASONS as REASONS

@@ -7,15 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle.placement._promise import NO_BOUND, OPTIMISED, Standard
+from jostle.errors import UsageError
+from jostle.placement._promise import CHOSEN, NO_BOUND, OPTIMISED, Standard
+from jostle.placement.answers._among import rank_among, safe_among
 from jostle.placement.answers._rank import Ranking, rank_request
-from jostle.placement.answers._safe import SafeAnswers, safe_on, safe_together
+from jostle.placement.answers._safe import SafeAnswer, SafeAnswers, safe_on, safe_together
 from jostle.placement.answers._walltime import Walltimes, walltimes
 from jostle.placement.answers._whatif import Change, WhatIf, what_if
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Requests
 from jostle.placement.assign._answer import Assignment
 from jostle.placement.assign._assign import Effort, assign_requests
+from jostle.placement.chosen._chosen import ChosenPromise, ratios_of
 from jostle.placement.sets._bounds import SetBounds
 from jostle.placement.sets._fleet_bounds import FleetBounds
 from jostle.progress import Progress, no_progress
@@ -33,6 +36,8 @@ def place(
     joint: bool = False,
     accept: str = NO_BOUND,
     runs: Runs | None = None,
+    among_chosen: float | None = None,
+    data: Any = None,
 ) -> Placement:
     """Questions about where workloads can go.
 
@@ -40,18 +45,27 @@ def place(
     confidence: of every bound. joint: whether it is that all on a node keep their limits at once (union
     bound), or each by itself. accept: `predicted` answers by the prediction where no bound is valid, and
     says so; by default such ground is a no. runs: measured runs, whose medians alone count for
-    limits given as a slowdown; else the predicted time alone does.
-    Raises UsageError, and what reading the fleet raises.
+    limits given as a slowdown; else the predicted time alone does. among_chosen: instead of every bound by
+    itself, that at most this share of what is chosen is late, calibrated on the runs that the model was
+    calibrated on; data: what it was fitted to.
+    Raises UsageError, and what reading the fleet and the data raises.
     """
-    standard = Standard(confidence, joint, accept)
-    return Placement(Fleet.of(fleet), SetBounds(model, standard, runs))
+    sets = SetBounds(model, Standard(confidence, joint, accept), runs)
+    if among_chosen is None:
+        return Placement(Fleet.of(fleet), sets)
+    if data is None:
+        raise UsageError(
+            "the promise among chosen ones needs calibration runs",
+            fix="Say `data`, or on the command line `dataset`: what the model was fitted to.",
+        )
+    return Placement(Fleet.of(fleet), sets, ChosenPromise.of(sets, among_chosen, data))
 
 
 class Placement:
     """What `place` gives: a fleet as a model sees it, by one standard."""
 
-    def __init__(self, fleet: Fleet, sets: SetBounds) -> None:
-        self.fleet, self.sets = fleet, sets
+    def __init__(self, fleet: Fleet, sets: SetBounds, chosen: ChosenPromise | None = None) -> None:
+        self.fleet, self.sets, self.chosen = fleet, sets, chosen
         self.bounds = FleetBounds(fleet, sets)
 
     @property
@@ -73,7 +87,8 @@ class Placement:
         standard = replace(self.standard, **changed)
         if standard == self.standard:
             return self
-        return Placement(self.fleet, SetBounds.like(self.sets, standard))
+        sets = SetBounds.like(self.sets, standard)
+        return Placement(self.fleet, sets, self.chosen and self.chosen.like(sets))
 
     def safe(
         self, requests: Any, on: str | Sequence[str] | None = None, *, together: bool = False
@@ -84,14 +99,21 @@ class Placement:
         default. Raises UnknownName for a node that is not in the fleet.
         """
         asked = Requests.of(requests)
-        nodes = self._nodes(on)
-        found = []
-        for node in nodes:
+        found: list[SafeAnswer] = []
+        for node in self._nodes(on):
             if together:
                 found += safe_together(asked.good, node, self.fleet, self.sets)
             else:
                 found += [safe_on(request, node, self.fleet, self.sets) for request in asked.good]
-        return SafeAnswers(tuple(found), self.standard, _unread(asked))
+        if self.chosen is None:
+            return SafeAnswers(tuple(found), self.standard, _unread(asked))
+        if together:
+            raise UsageError(
+                "requests that come together are not chosen among", fix="Ask one by one."
+            )
+        found = safe_among(found, asked.good, self.fleet, self.chosen)
+        promise = CHOSEN.format(among=f"{100 * self.chosen.share:g}%")
+        return SafeAnswers(tuple(found), self.standard, _unread(asked), promise)
 
     def rank(self, requests: Any, *, by: str = "bound") -> list[Ranking]:
         """The nodes where each request may go, the best first.
@@ -100,7 +122,10 @@ class Placement:
         growth of any tenant's bound. Raises UsageError.
         """
         asked = Requests.of(requests)
-        return [rank_request(request, self.bounds, by, self.standard) for request in asked.good]
+        found = [rank_request(one, self.bounds, by, self.standard) for one in asked.good]
+        if self.chosen is None:
+            return found
+        return rank_among(found, self.bounds, self.chosen)
 
     def assign(
         self,
@@ -119,9 +144,14 @@ class Placement:
         numbers. seed: of the search. progress: called with (done, all, NaN). Raises UsageError, MissingExtra.
         """
         asked = Requests.of(requests)
-        effort = Effort(limit_seconds, seed)
-        found = assign_requests(asked.good, self.bounds, goal, effort, progress)
-        return replace(found, unread=_unread(asked), promise=OPTIMISED)
+        effort, bounds, promise = Effort(limit_seconds, seed), self.bounds, OPTIMISED
+        if self.chosen is not None:
+            level = self.chosen.level(ratios_of(asked.good, self.fleet, self.sets))
+            standard = replace(self.standard, confidence=level)
+            bounds = FleetBounds(self.fleet, SetBounds.like(self.sets, standard))
+            promise = CHOSEN.format(among=f"{100 * self.chosen.share:g}%")
+        found = assign_requests(asked.good, bounds, goal, effort, progress)
+        return replace(found, unread=_unread(asked), promise=promise)
 
     def walltime(
         self, requests: Any, on: str | Sequence[str] | None = None, *, step_seconds: float = 1.0

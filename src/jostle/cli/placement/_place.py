@@ -53,6 +53,11 @@ class AboutFleet:
     dataset: Annotated[
         Path | None, "Measured runs, whose times alone count for limits such as 1.5x."
     ] = None
+    among_chosen: Annotated[
+        float | None,
+        "Instead: at most this share of what is chosen is late, calibrated on the model's own "
+        "calibration runs, which are drawn from --dataset.",
+    ] = None
     json_: Json = False
 
     def placement(self) -> Placement:
@@ -69,6 +74,8 @@ class AboutFleet:
             joint=self.joint,
             accept=self.accept,
             runs=runs,
+            among_chosen=self.among_chosen,
+            data=self.dataset,
         )
 
     def _fleet(self) -> Fleet:

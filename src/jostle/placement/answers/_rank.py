@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from jostle.errors import UsageError
 from jostle.placement._promise import ON_PREDICTIONS, RANKED, Standard
 from jostle.placement.asked._fleet import Fleet
 from jostle.placement.asked._requests import Request
-from jostle.placement.sets._fleet_bounds import REASONS, Assessed, FleetBounds
+from jostle.placement.sets._fleet_bounds import CODES, REASONS, Assessed, FleetBounds
 
 WORDS = tuple(REASONS)
 BY = ("bound", "cost", "neighbours")
@@ -43,6 +43,18 @@ class Ranking:
     order: np.ndarray
     assessed: Assessed
     cost: np.ndarray
+    promise_given: str | None = None
+
+    def among(self, selected: np.ndarray, promise: str) -> Ranking:
+        """Only with the nodes that were selected, (nodes,) bool, under another promise."""
+        found = self.assessed
+        looked_at = np.isin(WORDS, ("ok", "newcomer_late", "tenant_late"))[found.reason]
+        reason = np.where(looked_at, CODES["not_chosen"], found.reason)
+        reason = np.where(selected, CODES["ok"], reason)
+        order = _ordered(replace(found, reason=reason), self.by, self.cost)
+        return replace(
+            self, order=order, assessed=replace(found, reason=reason), promise_given=promise
+        )
 
     def __len__(self) -> int:
         return len(self.order)
@@ -91,6 +103,8 @@ class Ranking:
 
     @property
     def promise(self) -> str:
+        if self.promise_given is not None:
+            return self.promise_given
         text = RANKED.format(count=len(self))
         return f"{text} {ON_PREDICTIONS}" if self.assessed.predicted[self.order].any() else text
 
@@ -113,10 +127,13 @@ def rank_request(request: Request, fleet: FleetBounds, by: str, standard: Standa
     found = fleet.assess(request)
     with np.errstate(invalid="ignore"):  # free and without a bound
         cost = fleet.prices * found.bound_seconds / SECONDS_PER_HOUR
+    return Ranking(request, fleet.fleet, by, standard, _ordered(found, by, cost), found, cost)
+
+
+def _ordered(found: Assessed, by: str, cost: np.ndarray) -> np.ndarray:
     key = {"bound": found.bound_seconds, "cost": cost, "neighbours": found.growth}[by]
     at = np.flatnonzero(found.is_safe)
-    order = at[np.lexsort((found.bound_seconds[at], np.nan_to_num(key[at], nan=np.inf)))]
-    return Ranking(request, fleet.fleet, by, standard, order, found, cost)
+    return at[np.lexsort((found.bound_seconds[at], np.nan_to_num(key[at], nan=np.inf)))]
 
 
 def _finite(value: float) -> float | None:

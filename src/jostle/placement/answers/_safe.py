@@ -92,6 +92,7 @@ class SafeAnswers:
     answers: tuple[SafeAnswer, ...]
     standard: Standard
     unread: tuple[tuple[int, str], ...] = ()
+    promise_given: str | None = None
 
     @property
     def is_safe(self) -> bool:
@@ -100,6 +101,8 @@ class SafeAnswers:
 
     @property
     def promise(self) -> str:
+        if self.promise_given is not None:
+            return self.promise_given
         used = any(answer.used_predictions for answer in self.answers)
         return self.standard.promise(used_predictions=used)
 

@@ -111,6 +111,27 @@ def packed(
     return Packed(np.round(found.x).astype(int), found.status == 0)
 
 
+def packed_once(matrix: Any, gain: np.ndarray, limit_seconds: float) -> np.ndarray:
+    """(n,) bool, the columns of most gain of which each row, (r, n) sparse, is in one at most; the largest
+    gains first where time runs out."""
+    optimize, n = solver(), len(gain)
+    found = optimize.milp(
+        -gain,
+        integrality=np.ones(n),
+        bounds=optimize.Bounds(0, 1),
+        constraints=optimize.LinearConstraint(matrix, -np.inf, 1.0),
+        options={"time_limit": limit_seconds, "mip_rel_gap": 0.005},
+    )
+    if found.x is not None:
+        return np.round(found.x).astype(bool)
+    chosen, taken, columns = np.zeros(n, bool), np.zeros(matrix.shape[0], bool), matrix.tocsc()
+    for at in np.argsort(-gain, kind="stable"):
+        rows = columns.indices[columns.indptr[at] : columns.indptr[at + 1]]
+        if not taken[rows].any():
+            chosen[at], taken[rows] = True, True
+    return chosen
+
+
 def least_cost(columns: Columns, worth: np.ndarray, cost: np.ndarray, reached: float) -> float:
     """A bound from below on the cost of so much worth, by the linear program; 0 where it gives none."""
     if not len(columns):

@@ -91,6 +91,11 @@ class SetBounds:
         seconds = np.where(valid | (self._takes_predictions & np.isfinite(floor)), floor, np.inf)
         return seconds[inverse], valid[inverse]
 
+    def predicted(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
+        """(n, k) seconds, NaN where there is no answer."""
+        found = self.model.predict(self._colocations(platform, members))
+        return np.asarray(found, np.float64).reshape(members.shape)
+
     def explained(
         self, platform: int, members: tuple[int, ...], confidence: float | None = None
     ) -> list[tuple[float, str]]:

@@ -32,6 +32,7 @@ REASONS = {
     "no_ground": "no bound is valid for this ground",
     "newcomer_late": "the request would not keep its own limit",
     "tenant_late": "a tenant would not keep its limit",
+    "not_chosen": "calibrated on chosen ones, it is not among those that may be placed",
     "crowded_out": "others have the places that it could have",
     "no_node": "the fleet has no node",
 }
@@ -107,6 +108,23 @@ class FleetBounds:
                 ratio = theirs / self._before(number)[open_] - 1
             growth[at] = ratio.max(axis=1) if tenants.shape[1] else 0.0
         return Assessed(reason, bound, limit, growth, predicted)
+
+    def sets_with(
+        self, request: Request, at: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """(places in the fleet (n,), platforms (n,), members (n, k), limits (n, k)) of the sets that the
+        request would make with the tenants of these nodes, which must be open to it."""
+        code, limit, found = self.sets.workload_code[request.workload], self.limits(request), []
+        for block in self._blocks:
+            rows = np.flatnonzero(np.isin(block.at, at))
+            if len(rows):
+                here = block.at[rows]
+                members = np.column_stack([block.tenants[rows], np.full(len(rows), code)])
+                limits = np.column_stack([block.limit[rows], limit[here]])
+                order = np.argsort(members, axis=1, kind="stable")
+                members, limits = (np.take_along_axis(x, order, 1) for x in (members, limits))
+                found.append((here, block.platform[rows], members, limits))
+        return found
 
     def _bounds(
         self, request: Request, code: int, block: _Block, rows: np.ndarray

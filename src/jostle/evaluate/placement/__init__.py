@@ -1,0 +1,1 @@
+"""Placement by several policies, with measured co-locations as the truth."""

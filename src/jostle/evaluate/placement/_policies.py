@@ -1,0 +1,164 @@
+"""Policies: whether a set of workloads may share a platform, given the limit of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.errors import NotEnoughRuns
+from jostle.models import Model
+from jostle.placement import (
+    ChosenPromise,
+    MeasuredSets,
+    SetBounds,
+    Standard,
+    calibration_runs,
+    measured_sets,
+)
+from jostle.placement import accepted as kept_by_bounds
+from jostle.runs import Runs
+
+FACTORS = np.exp(np.linspace(0.0, 2.5, 126))  # of the prediction, from which the tuned one is taken
+RIDGE = 1.0
+
+# Which of n sets are accepted, given limits (n, k).
+Policy = Callable[[MeasuredSets, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class NamedPolicy:
+    """note: why it accepts nothing, where it cannot answer."""
+
+    name: str
+    accepts: Policy
+    note: str = ""
+
+
+def policies(
+    model: Model, learned: Runs, ratios: np.ndarray, share: float, seed: int
+) -> list[NamedPolicy]:
+    """The policies side by side, simple ones first. learned: the runs that the model was fitted to. share:
+    of the late among the chosen, for those policies that aim at one."""
+    sets = {c: SetBounds(model, Standard(c), learned) for c in (0.9, 0.99)}
+    predicted = sets[0.9]
+    calibration = measured_sets(calibration_runs(model, learned), model, learned, fewest=2)
+    factor = _tuned(predicted, calibration, ratios, share, seed)
+    additive = AdditiveRule.of(learned, model)
+    return [
+        NamedPolicy("no sharing", lambda part, limit: np.zeros(len(part), bool)),
+        NamedPolicy("pack by slots", lambda part, limit: np.ones(len(part), bool)),
+        NamedPolicy(
+            "slowdown = number of tenants",
+            lambda part, limit: _kept(part, part.members.shape[1] * part.solo, limit),
+        ),
+        NamedPolicy("additive rule", lambda part, limit: _kept(part, additive(part), limit)),
+        NamedPolicy(
+            "mean",
+            lambda part, limit: _kept(
+                part, predicted.predicted(part.platform, part.members), limit
+            ),
+        ),
+        NamedPolicy(
+            "mean x tuned factor",
+            lambda part, limit: _kept(
+                part, factor * predicted.predicted(part.platform, part.members), limit
+            ),
+        ),
+        *(
+            NamedPolicy(f"bound {c:g}", lambda part, limit, s=s: kept_by_bounds(s, part, limit))
+            for c, s in sets.items()
+        ),
+        _chosen(model, learned, ratios, share, seed),
+        NamedPolicy("clairvoyant", lambda part, limit: ~part.late(limit)),
+    ]
+
+
+def _chosen(
+    model: Model, learned: Runs, ratios: np.ndarray, share: float, seed: int
+) -> NamedPolicy:
+    name = f"chosen {share:g}"
+    try:
+        base = SetBounds(model, Standard(0.9), learned)
+        level = ChosenPromise.of(base, share, learned, seed).level(ratios)
+    except NotEnoughRuns as error:
+        return NamedPolicy(name, lambda part, limit: np.zeros(len(part), bool), str(error))
+    bounds = SetBounds(model, Standard(level), learned)
+    return NamedPolicy(
+        name, lambda part, limit: kept_by_bounds(bounds, part, limit), f"by the bound {level:g}"
+    )
+
+
+def _kept(part: MeasuredSets, seconds: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    """(n,) whether everybody measured is expected to keep its limit; no answer is a no."""
+    measured = np.isfinite(part.seconds)
+    with np.errstate(invalid="ignore"):
+        fine = np.all((seconds <= limit) | ~measured, axis=1)
+    return np.logical_and(fine, np.any(measured, axis=1))
+
+
+def _tuned(
+    sets: SetBounds,
+    calibration: Sequence[MeasuredSets],
+    ratios: np.ndarray,
+    share: float,
+    seed: int,
+) -> float:
+    """The least factor with at most the share late among the calibration sets that it accepts."""
+    random = np.random.default_rng(seed)
+    needed, late = [np.zeros(0)], [np.zeros(0, bool)]
+    for part in calibration:
+        limit = np.where(
+            np.isfinite(part.seconds), random.choice(ratios, part.members.shape) * part.solo, np.inf
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # A set is accepted by every factor up to this one.
+            room = (limit / sets.predicted(part.platform, part.members)).min(axis=1)
+        needed.append(np.nan_to_num(room, nan=0.0))
+        late.append(part.late(limit))
+    room, is_late = np.concatenate(needed), np.concatenate(late)
+    for factor in FACTORS:
+        taken = room >= factor
+        if not taken.any() or is_late[taken].mean() <= share:
+            return float(factor)
+    return float(FACTORS[-1])
+
+
+@dataclass(frozen=True)
+class AdditiveRule:
+    """Slowdown - 1 as a sum over the co-runners: what each does to others, and what each workload suffers.
+
+    press, suffers: (workloads,), by ridge regression on the measured slowdowns.
+    """
+
+    press: np.ndarray
+    suffers: np.ndarray
+
+    @classmethod
+    def of(cls, runs: Runs, model: Model) -> AdditiveRule:
+        n = len(model.predictor.workload_names)
+        gram, right = RIDGE * np.eye(2 * n), np.zeros(2 * n)
+        for part in measured_sets(runs, model, fewest=2):
+            k = part.members.shape[1]
+            for member in range(k):
+                slow = part.seconds[:, member] / part.solo[:, member] - 1
+                good = np.isfinite(slow)
+                row = np.zeros((int(good.sum()), 2 * n))
+                every = np.arange(len(row))
+                row[every, n + part.members[good, member]] = k - 1
+                for other in range(k):
+                    if other != member:
+                        np.add.at(row, (every, part.members[good, other]), 1.0)
+                gram += row.T @ row
+                right += row.T @ slow[good]
+        found = np.linalg.solve(gram, right)
+        return cls(found[:n], found[n:])
+
+    def __call__(self, part: MeasuredSets) -> np.ndarray:
+        """(n, k) seconds."""
+        k = part.members.shape[1]
+        press = self.press[part.members]
+        others = press.sum(axis=1, keepdims=True) - press
+        slow = 1 + np.maximum(others + (k - 1) * self.suffers[part.members], 0.0)
+        return slow * part.solo

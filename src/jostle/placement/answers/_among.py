@@ -1,0 +1,65 @@
+"""Answers with a promise for what is chosen: yes for those that conformal selection takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from jostle.placement._promise import CHOSEN
+from jostle.placement.answers._rank import Ranking
+from jostle.placement.answers._safe import SafeAnswer
+from jostle.placement.asked._fleet import Fleet
+from jostle.placement.asked._requests import Request
+from jostle.placement.chosen._chosen import ChosenPromise, ratios_of
+from jostle.placement.sets._fleet_bounds import CODES, FleetBounds
+
+# What bounds answer, and selection answers anew; ground without a valid bound stays a no.
+_OPEN = ("ok", "newcomer_late", "tenant_late")
+
+
+def safe_among(
+    answers: Sequence[SafeAnswer], requests: Sequence[Request], fleet: Fleet, chosen: ChosenPromise
+) -> list[SafeAnswer]:
+    """Yes for those selected among all that were asked. Raises NotEnoughRuns."""
+    asked = {request.name: request for request in requests}
+    at = [n for n, one in enumerate(answers) if one.reason in _OPEN and not one.used_predictions]
+    groups = []
+    for number in at:
+        one = answers[number]
+        here = FleetBounds(Fleet((fleet.node(one.node),)), chosen.sets)
+        (found,) = here.sets_with(asked[one.request], np.array([0]))
+        groups.append(found[1:])
+    taken = chosen.select(groups, ratios_of(requests, fleet, chosen.sets))
+    found = [
+        replace(one, is_safe=False, reason=one.reason if one.reason not in _OPEN else "not_chosen")
+        for one in answers
+    ]
+    for number, take in zip(at, taken, strict=True):
+        if take[0]:
+            found[number] = replace(answers[number], is_safe=True, reason="ok", helps=())
+    return found
+
+
+def rank_among(
+    rankings: Sequence[Ranking], fleet: FleetBounds, chosen: ChosenPromise
+) -> list[Ranking]:
+    """Each with the nodes that are selected among all nodes of all requests. Raises NotEnoughRuns."""
+    groups, owner = [], []
+    for number, ranking in enumerate(rankings):
+        found = ranking.assessed
+        codes = [CODES[name] for name in _OPEN]
+        open_ = np.flatnonzero(np.isin(found.reason, codes) & ~found.predicted)
+        if not len(open_):
+            continue
+        for here, *group in fleet.sets_with(ranking.request, open_):
+            groups.append(tuple(group))
+            owner.append((number, here))
+    requests = [ranking.request for ranking in rankings]
+    taken = chosen.select(groups, ratios_of(requests, fleet.fleet, chosen.sets)) if groups else []
+    selected = [np.zeros(len(fleet.fleet), bool) for _ in rankings]
+    for (number, here), take in zip(owner, taken, strict=True):
+        selected[number][here[take]] = True
+    promise = CHOSEN.format(among=f"{100 * chosen.share:g}%")
+    return [ranking.among(some, promise) for ranking, some in zip(rankings, selected, strict=True)]
