@@ -210,6 +210,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--only", choices=[*KINDS], action="append", help="one kind of folder")
     parser.add_argument("--bits", type=int, default=2000, help="flipped in each file")
     parser.add_argument("--every-bit", action="store_true", help="instead of some")
     parser.add_argument("--seed", type=int, default=0)
@@ -224,7 +225,7 @@ def main() -> None:
     print(f"{'':<18}rounds  {columns}")
     with tempfile.TemporaryDirectory() as name:
         shared = Path(name)
-        for kind in KINDS:
+        for kind in given.only or KINDS:
             for words, how in (("killed", kills), ("in pairs", pairs)):
                 t = tried(kind, how, given.rounds, given.seed, shared)
                 bad += t.bad
@@ -236,7 +237,7 @@ def main() -> None:
                 for text in t.examples[:3]:
                     print(f"    {text}")
         print(f"\n{'bits flipped in a':<18}{'bits':>8}  refused  wrong in silence")
-        for kind in KINDS:
+        for kind in given.only or KINDS:
             most = None if given.every_bit else given.bits
             flipped, refused, silent = flips(kind, most, given.seed, shared)
             bad += silent + (flipped - refused if kind == "model" else 0)

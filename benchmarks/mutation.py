@@ -1,6 +1,6 @@
 """How many small changes to the code the tests notice.
 
-    python benchmarks/mutation.py [--modules storage|bounds|all] [--number 100] [--seed 0] [--workers 1]
+    python benchmarks/mutation.py [--modules storage|bounds|all] [--number 100] [--seed 0] [--near]
 
 Comparisons, arithmetic, constants, conditions, branches, statements, arguments and orders are changed, one
 at a time, in a copy of the tree in a temporary folder; mutants are drawn at random, equally many for each
@@ -30,7 +30,10 @@ from queue import SimpleQueue
 from _mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[1]
-STORAGE = ["tests/storage", "tests/runs/test_dataset_files.py", "tests/runs/test_dataset.py"]
+STORAGE = [
+    *("tests/storage/test_settling.py", "tests/storage/test_obstacles.py", "tests/storage"),
+    *("tests/runs/test_dataset_files.py", "tests/runs/test_dataset.py"),
+]
 # {module or folder: (tests that matter, tests of neighbours for what survives them)}; what is missing is left
 # out.
 TESTS: dict[str, dict[str, tuple[list[str], list[str]]]] = {
@@ -40,7 +43,7 @@ TESTS: dict[str, dict[str, tuple[list[str], list[str]]]] = {
             ["tests/test_documents.py", "tests/runs", "tests/traces/test_traces.py"],
         ),
         "src/jostle/_tensors.py": (
-            ["tests/test_documents.py", "tests/storage"],
+            ["tests/test_documents.py", "tests/storage/test_obstacles.py", "tests/storage"],
             ["tests/bridge/test_saved.py", "tests/methods"],
         ),
         "src/jostle/runs/store/_dataset.py": (
@@ -124,7 +127,8 @@ def tree(place: Path) -> Path:
 
 def tests_in(place: Path, paths: list[str], seconds: float) -> tuple[str, str]:
     """(passed, failed or timed out; the test that failed) of the tests at these paths."""
-    there = [path for path in paths if (place / path).exists()]
+    # Each once, the first first.
+    there = [path for path in dict.fromkeys(paths) if (place / path).exists()]
     if not there:
         return "passed", ""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *LEFT_OUT]
@@ -188,11 +192,14 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--near", action="store_true", help="not the tests of neighbours")
     parser.add_argument(
         "--limit", type=float, default=600.0, help="seconds for the tests of a mutant"
     )
     given = parser.parse_args()
     chosen = {n: t for n, t in modules(given.modules).items() if (given.only or "") in n}
+    if given.near:
+        chosen = {name: (tests[0], []) for name, tests in chosen.items()}
     with tempfile.TemporaryDirectory() as folder:
         trees: SimpleQueue[Path] = SimpleQueue()
         for number in range(given.workers):

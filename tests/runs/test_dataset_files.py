@@ -123,6 +123,13 @@ def test_runs_without_features_are_refused_where_others_have_them(tmp_path: Path
     dataset = Dataset(tmp_path)
     dataset.write(one(workload_features={"workload": ["a"], "f": [1]}))
     before = dataset.files()
+    several = Runs.from_columns(
+        workload=[f"b{number}" for number in range(9)],
+        platform=["p"] * 9,
+        runtime_seconds=[1.0] * 9,
+    )
+    with pytest.raises(BadData, match=r"9 workloads have no row .* first is 'b0'"):
+        dataset.write(several)
     with pytest.raises(BadData, match="first is 'b'"):
         dataset.write(one("b"))
     assert dataset.files() == before
