@@ -156,6 +156,19 @@ def test_together_is_each_beside_the_others(model: Model) -> None:
     assert place(model, node).safe(many).is_safe
 
 
+def test_many_at_once_say_the_same_without_explaining(model: Model) -> None:
+    nodes = [
+        Node(f"n{i}", PLATFORMS[i % 6], tenants=(Request("w01", slowdown=2.0),)) for i in range(9)
+    ]
+    asked = [Request(f"w{i:02d}", slowdown=2.0) for i in range(6)]
+    placed = place(model, nodes)
+    long = {(a.request, a.node): a.reason for a in placed.safe(asked).answers}
+    short = placed.safe(asked, explain=False).answers
+    assert {(a.request, a.node): a.reason for a in short} == long
+    assert {a.is_safe for a in short} == {True, False}
+    assert len(placed.safe(asked, on="n3", explain=False).answers) == 6
+
+
 def test_rank_orders_by_what_is_asked(model: Model) -> None:
     nodes = [Node(f"n{i}", PLATFORMS[i % 6], price_per_hour=float(7 - i)) for i in range(6)]
     nodes.append(Node("shared", "p0", price_per_hour=1.0, tenants=(Request("w01"),)))

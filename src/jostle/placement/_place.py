@@ -11,7 +11,13 @@ from jostle.errors import UsageError
 from jostle.placement._promise import CHOSEN, NO_BOUND, OPTIMISED, Standard
 from jostle.placement.answers._among import rank_among, safe_among
 from jostle.placement.answers._rank import Ranking, rank_request
-from jostle.placement.answers._safe import SafeAnswer, SafeAnswers, safe_on, safe_together
+from jostle.placement.answers._safe import (
+    SafeAnswer,
+    SafeAnswers,
+    safe_at_once,
+    safe_on,
+    safe_together,
+)
 from jostle.placement.answers._walltime import Walltimes, walltimes
 from jostle.placement.answers._whatif import Change, WhatIf, what_if
 from jostle.placement.asked._fleet import Fleet, Node
@@ -91,29 +97,44 @@ class Placement:
         return Placement(self.fleet, sets, self.chosen and self.chosen.like(sets))
 
     def safe(
-        self, requests: Any, on: str | Sequence[str] | None = None, *, together: bool = False
+        self,
+        requests: Any,
+        on: str | Sequence[str] | None = None,
+        *,
+        together: bool = False,
+        explain: bool = True,
     ) -> SafeAnswers:
         """May these go there? Every request by itself on every node, or all at once with `together`.
 
         requests: Requests, a Request or several, or a table (Requests.read). on: nodes by name; all by
-        default. Raises UnknownName for a node that is not in the fleet.
+        default. explain: who would be hurt and what would help; without it many are answered at once.
+        Raises UnknownName for a node that is not in the fleet.
         """
         asked = Requests.of(requests)
         found: list[SafeAnswer] = []
+        if not explain and not together:
+            fleet = Fleet(tuple(self._nodes(on)))
+            bounds = self.bounds if on is None else FleetBounds(fleet, self.sets)
+            for request in asked.good:
+                found += safe_at_once(request, bounds)
+            return self._safe(found, asked)
         for node in self._nodes(on):
             if together:
                 found += safe_together(asked.good, node, self.fleet, self.sets)
             else:
                 found += [safe_on(request, node, self.fleet, self.sets) for request in asked.good]
-        if self.chosen is None:
-            return SafeAnswers(tuple(found), self.standard, _unread(asked))
-        if together:
+        if self.chosen is not None and together:
             raise UsageError(
                 "requests that come together are not chosen among", fix="Ask one by one."
             )
-        found = safe_among(found, asked.good, self.fleet, self.chosen)
+        return self._safe(found, asked)
+
+    def _safe(self, found: list[SafeAnswer], asked: Requests) -> SafeAnswers:
+        if self.chosen is None:
+            return SafeAnswers(tuple(found), self.standard, _unread(asked))
+        chosen = safe_among(found, asked.good, self.fleet, self.chosen)
         promise = CHOSEN.format(among=f"{100 * self.chosen.share:g}%")
-        return SafeAnswers(tuple(found), self.standard, _unread(asked), promise)
+        return SafeAnswers(tuple(chosen), self.standard, _unread(asked), promise)
 
     def rank(self, requests: Any, *, by: str = "bound") -> list[Ranking]:
         """The nodes where each request may go, the best first.

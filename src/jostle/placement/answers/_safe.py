@@ -131,6 +131,25 @@ def safe_together(
     return found
 
 
+def safe_at_once(request: Request, fleet: FleetBounds) -> list[SafeAnswer]:
+    """One request on every node of a fleet, without who and what would help."""
+    found = fleet.assess(request)
+    return [
+        SafeAnswer(
+            request.name,
+            request.workload,
+            node.name,
+            node.platform,
+            bool(code == CODES["ok"]),
+            WORDS[int(code)],
+            bool(predicted and code == CODES["ok"]),
+        )
+        for node, code, predicted in zip(
+            fleet.fleet.nodes, found.reason, found.predicted, strict=True
+        )
+    ]
+
+
 def safe_on(request: Request, node: Node, fleet: Fleet, sets: SetBounds) -> SafeAnswer:
     """One request on one node, explained. fleet: where else it might go."""
     here = FleetBounds(Fleet((node,)), sets)
