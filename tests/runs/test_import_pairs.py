@@ -292,3 +292,21 @@ def test_published_magus() -> None:
     mix = [sum(v for k, v in row.items() if k.startswith("mix_")) for row in rows]
     assert mix == pytest.approx([1.0] * 13)
     assert all(row["gpu_seconds"] > 0 for row in rows)
+
+
+def test_relative_values_are_enough(tmp_path: Path) -> None:
+    def seconds(*lines: str) -> dict[tuple[str, ...], float]:
+        file = tmp_path / "relative.csv"
+        file.write_text("\n".join(lines) + "\n")
+        runs = PairsImport(file).read().runs
+        rows = runs.table.select(["workload", "corunners", "runtime_seconds"]).to_pylist()
+        return {(r["workload"], *r["corunners"]): r["runtime_seconds"] for r in rows}
+
+    head = "platform,target,corunner"
+    assert seconds(f"{head},slowdown", "p,a,b,1.5") == {("a",): 1.0, ("a", "b"): 1.5}
+    full = f"{head},metric,unit,solo,corun,slowdown"
+    assert seconds(full, "p,a,b,,steps/s,,4,") == {("a", "b"): 0.25}  # never alone
+    assert seconds(full, "p,a,b,,ratio,1,1.2,") == {("a",): 1.0, ("a", "b"): 1.2}
+    assert seconds(full, "p,a,b,throughput,,1,0.5,") == {("a",): 1.0, ("a", "b"): 2.0}
+    assert seconds(full, "p,a,b,,s,2,,1.5") == {("a",): 2.0, ("a", "b"): 3.0}
+    assert seconds(full, "p,a,b,,s,,3,1.5") == {("a",): 2.0, ("a", "b"): 3.0}

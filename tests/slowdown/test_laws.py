@@ -91,3 +91,18 @@ def test_rules_over_own_pairs_are_what_they_say() -> None:
     expected = {"worst": 5.0, "sum": 6.0, "product": 7.5, "mean": 2 * np.sqrt(1.5 * 2.5)}
     for rule, seconds in expected.items():
         assert learn(OwnPairs(rule), runs).predict(asked) == pytest.approx([seconds])
+
+
+def test_runs_beside_others_alone_are_learned_from() -> None:
+    """No workload ever ran alone: runtimes beside others are still answered, and no row is thrown away."""
+    train, test = campaign("additive")
+    beside = train.take(train.colocations.number_of_corunners > 0)
+    fitted = learn(Slowdown(process=False, **QUICK), beside)
+    answers = fitted.predict(test.colocations)
+    assert float(np.abs(answers / test.runtime_seconds - 1).mean()) < 0.05
+    assert any("ran beside others only" in note for note in fitted.notes)
+    # A few that never ran alone, among others that did.
+    names = np.array(train.colocations.workload_names)[train.colocations.workload]
+    known = (train.colocations.number_of_corunners > 0) | ~np.isin(names, ["w000", "w001"])
+    some = learn(Slowdown(process=False, **QUICK), train.take(known)).predict(test.colocations)
+    assert float(np.abs(some / test.runtime_seconds - 1).mean()) < 0.04

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jostle
-from jostle.errors import NotEnoughRuns, UnknownName, UsageError
+from jostle.errors import UnknownName, UsageError
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs, split_rows
 from jostle.slowdown import FittedSlowdown, Slowdown
@@ -209,9 +209,6 @@ def test_features_answer_for_a_workload_without_runs_beside() -> None:
 
 def test_what_it_refuses() -> None:
     runs = world()
-    beside = runs.take(runs.colocations.number_of_corunners > 0)
-    with pytest.raises(NotEnoughRuns, match="alone"):
-        learn(Slowdown(), beside)
     with pytest.raises(UsageError, match="target"):
         Slowdown(target="speed")
     with pytest.raises(UsageError, match="penalty"):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from jostle.errors import NotEnoughRuns
 from jostle.methods import RunCounts, encode_features, fit_baseline
 from jostle.progress import Progress
 from jostle.runs import Runs, all_names, solo_medians
@@ -31,6 +30,7 @@ HERE_IN_STACK = (0.6,)
 OWN, SOLO, CATEGORY, NUMBER = 0.3, 0.3, 1.0, 0.5  # weights of the other parts
 SHARE_TO_NOTE = 0.2  # of the form, under which its ridge matters little
 ALIKE = {"slowdown": 0.0, "extra": 0.9}  # how far S and G share their numbers
+SHRINKAGE, SWEEPS = 1.0, 20  # of the co-runners' effects where no time alone is known
 MANY_CELLS = 1_500  # pairs of workload and platform past which features are left out
 MOST_COLUMNS = 2_000  # of the design as it is made
 
@@ -131,11 +131,6 @@ def solo_runtimes(
     c = runs.colocations
     workload, platform, _ = c.recode(*names)
     alone = c.number_of_corunners == 0
-    if not alone.any():
-        raise NotEnoughRuns(
-            "there is no run without co-runners, against which a slowdown could be told",
-            fix="Measure every workload alone too.",
-        )
     log_runtime = np.log(runs.runtime_seconds)
     w, p = len(names[0]), len(names[1])
     base = fit_baseline(workload[alone], platform[alone], log_runtime[alone], w, p)
@@ -148,7 +143,44 @@ def solo_runtimes(
     solo = np.where(np.isnan(measured), solo, measured)
     guessed = int(joined.sum() - np.isfinite(measured).sum())
     note = f"{guessed} pairs of workload and platform never ran alone: their solo time is estimated"
-    return solo, ((note,) if guessed else ())
+    notes = (note,) if guessed else ()
+    unknown = ~alone & np.isnan(solo[platform, workload])
+    if unknown.any():
+        levels = _levels(runs, names, solo)
+        lost = int((np.isnan(solo) & np.isfinite(levels)).sum())
+        notes = (
+            *notes,
+            f"{lost} pairs of workload and platform ran beside others only: their time alone is that "
+            f"beside others over what is typical, and slowdowns there are relative to that",
+        )
+        solo = np.where(np.isnan(solo), levels, solo)
+    return solo, notes
+
+
+def _levels(
+    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], solo: np.ndarray
+) -> np.ndarray:
+    """(platforms, workloads) log seconds alone as runs beside others suggest them: less additive effects of
+    co-runners and what is typical where times alone are known; where none is, as if no slowdown were."""
+    c = runs.colocations
+    w, p = len(names[0]), len(names[1])
+    workload, platform, corunner = (codes.astype(np.int64) for codes in c.recode(*names))
+    beside = c.number_of_corunners > 0
+    log_runtime, cell = np.log(runs.runtime_seconds), platform * w + workload
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    at, share = platform[row] * w + corunner, 1 / c.number_of_corunners[row]
+    slow = (log_runtime - solo[platform, workload])[beside]
+    typical = float(np.median(slow[np.isfinite(slow)])) if np.isfinite(slow).any() else 0.0
+    count = np.bincount(cell[beside], minlength=p * w)
+    weight = np.bincount(at, share, p * w) + SHRINKAGE
+    effect, level = np.zeros(p * w), np.zeros(p * w)
+    for _ in range(SWEEPS):
+        pressed = np.bincount(row, share * effect[at], len(runs))
+        total = np.bincount(cell[beside], (log_runtime - pressed)[beside], p * w)
+        level = total / np.maximum(count, 1)
+        left = log_runtime - level[cell]
+        effect = np.bincount(at, share * left[row], p * w) / weight
+    return np.where(count > 0, level - typical, np.nan).reshape(p, w)
 
 
 def slowdown_rows(

@@ -34,7 +34,7 @@ class Slowdown(SlowdownSettings):
     ) -> FittedSlowdown:
         """Learn from the runs and those for its own choices together, of which some must be alone.
 
-        Raises NotEnoughRuns without runs alone, and MissingExtra where SciPy is not installed.
+        Raises MissingExtra where SciPy is not installed.
         """
         try:
             import scipy.optimize  # noqa: F401  (an extra)

@@ -1,10 +1,13 @@
 """Tables of co-location measurements, one row per workload and what ran beside it, as runs.
 
-The table has the columns `platform, target, corunner, unit, solo, corun`, and may have `dataset` (the
-campaign), `target_cfg` and `corunner_cfg` (what distinguishes two runs of one program), `metric` and
-`slowdown`. `solo` and `corun` are a time (s, ms, us, ns, min) or a throughput (`steps/s`, `1/s`: the
-runtime is then seconds per step). A value of zero, or none, says that nothing was measured: such a row is
-counted and passed over. Everything else that makes no sense is a bad row, named with its line.
+The table has the columns `platform, target, corunner`, then `unit, solo, corun` or `slowdown` or all of them,
+and may have `dataset` (the campaign), `target_cfg` and `corunner_cfg` (what distinguishes two runs of one
+program) and `metric`. `solo` and `corun` are a time (s, ms, us, ns, min), a throughput (`steps/s`, `1/s`: the
+runtime is then seconds per step), or plain numbers (`ratio`, `1` or no unit: relative times, or relative
+throughputs where `metric` says throughput). Of `solo`, `corun` and `slowdown` two give the third; a
+slowdown by itself is a runtime relative to one alone of 1; a `corun` by itself is a run beside others whose
+time alone is not known. A zero, or a row without a value, says that nothing was measured: it is counted and
+passed over. Everything else that makes no sense is a bad row, named with its line.
 """
 
 from __future__ import annotations
@@ -30,8 +33,10 @@ from jostle.runs.importers._foreign import ForeignTable, read_csv, source_bytes
 from jostle.runs.importers._imported import Imported, rejected_rows
 from jostle.runs.importers._table import UNITS
 
-REQUIRED = ("platform", "target", "corunner", "unit", "solo", "corun")
-OPTIONAL = ("dataset", "target_cfg", "corunner_cfg", "metric", "slowdown")
+REQUIRED = ("platform", "target", "corunner")
+VALUES = ("unit", "solo", "corun")
+OPTIONAL = (*VALUES, "dataset", "target_cfg", "corunner_cfg", "metric", "slowdown")
+PLAIN = ("", "1", "ratio")  # units of plain numbers
 _RATE = re.compile(r"(?:1|[A-Za-z]+)/s")
 _TOLERANCE = 0.02  # by how much a published slowdown may differ from that of its two values
 
@@ -51,9 +56,9 @@ class Measurement:
 
 @dataclass(frozen=True)
 class PairsImport:
-    """Import a CSV file with columns platform, target, corunner, unit, solo, corun.
+    """Import a CSV file with columns platform, target, corunner, and unit, solo, corun or slowdown.
 
-    Units are times (s, ms, us, ns, min) or throughputs (steps/s). Zeros are not measurements.
+    Units are times (s, ms, us, ns, min), throughputs (steps/s) or ratio. Zeros are not measurements.
     """
 
     name: ClassVar[str] = "pairs-csv"
@@ -83,6 +88,8 @@ class PairsImport:
         content, where = source_bytes(self.file)
         foreign = read_csv(content, where, [*REQUIRED, *OPTIONAL])
         foreign.require(REQUIRED)
+        if "slowdown" not in foreign.table.column_names:
+            foreign.require(["corun"])
         stem = hashlib.sha256(content).hexdigest()[:12]
         bad: list[tuple[int, str]] = list(foreign.ragged)
         solo: dict[tuple[str, str, str, float], Measurement] = {}
@@ -98,8 +105,9 @@ class PairsImport:
                 skipped += 1
                 continue
             alone, beside = found
-            key = (alone.campaign, alone.platform, alone.workload, alone.seconds)
-            solo.setdefault(key, alone)
+            if alone is not None:
+                key = (alone.campaign, alone.platform, alone.workload, alone.seconds)
+                solo.setdefault(key, alone)
             corun.append(beside)
         bad.sort()
         rejected = rejected_rows(foreign, bad, self.drop_bad and bool(corun))
@@ -163,8 +171,11 @@ def _chosen(foreign: ForeignTable, dataset: str | None) -> list[tuple[int, dict[
     return [(line, row) for line, row in rows if str(row["dataset"]).strip() == dataset]
 
 
-def _row(row: dict[str, Any], place: str, separator: str) -> tuple[Measurement, Measurement] | None:
-    """(alone, beside), or None where nothing was measured. Raises ValueError with the reason."""
+def _row(
+    row: dict[str, Any], place: str, separator: str
+) -> tuple[Measurement | None, Measurement] | None:
+    """(alone, where that is known, beside), or None where nothing was measured. Raises ValueError with the
+    reason."""
     text = {name: (row.get(name) or "").strip() for name in (*REQUIRED, *OPTIONAL)}
     names = [text["target"], *(name.strip() for name in text["corunner"].split(separator))]
     configurations = [text["target_cfg"], *_several(text["corunner_cfg"], separator, len(names))]
@@ -175,24 +186,48 @@ def _row(row: dict[str, Any], place: str, separator: str) -> tuple[Measurement, 
     workload, *beside = [
         f"{name}:{cfg}" if cfg else name for name, cfg in zip(names, configurations, strict=False)
     ]
-    solo, corun = _number(text["solo"], "solo"), _number(text["corun"], "corun")
-    rate = _is_rate(text["unit"])
-    if not solo or not corun:
+    rate = "throughput" in text["metric"].lower()
+    unit = "ratio" if text["unit"] in PLAIN else text["unit"]
+    rate = rate if unit == "ratio" else _is_rate(unit)
+    seconds = _seconds(text, unit, rate)
+    if seconds is None:
         return None
-    if text["slowdown"]:
-        given = _number(text["slowdown"], "slowdown")
-        found = solo / corun if rate else corun / solo
-        if not given or abs(found / given - 1) > _TOLERANCE:
-            raise ValueError(
-                f"slowdown is {given:g}, but solo and corun make it {found:.4g}: a wrong unit?"
-            )
-    seconds = [seconds_of(value, text["unit"]) for value in (solo, corun)]
     common = (text["dataset"], text["platform"], workload)
     metric = text["metric"] or ("throughput" if rate else "time")
+    alone, beside_others = seconds
     return (
-        Measurement(*common, (), seconds[0], metric, f"{place}:solo"),
-        Measurement(*common, tuple(beside), seconds[1], metric, place),
+        Measurement(*common, (), alone, metric, f"{place}:solo") if alone else None,
+        Measurement(*common, tuple(beside), beside_others, metric, place),
     )
+
+
+def _seconds(text: dict[str, str], unit: str, rate: bool) -> tuple[float, float] | None:
+    """(seconds alone, 0.0 where not known, seconds beside), or None where nothing was measured. Raises
+    ValueError."""
+    values = {name: _number(text[name], name) for name in ("solo", "corun", "slowdown")}
+    if any(text[name] and not values[name] for name in values):  # a zero
+        if text["slowdown"] and not values["slowdown"]:
+            raise ValueError("slowdown is 0: not a measurement")
+        return None
+    solo, corun, slowdown = values["solo"], values["corun"], values["slowdown"]
+    if not corun and not slowdown:
+        return None
+    alone, beside = (_of_unit(value, unit, rate) if value else 0.0 for value in (solo, corun))
+    if not slowdown:
+        return alone, beside
+    if alone and beside:
+        if abs(beside / alone / slowdown - 1) > _TOLERANCE:
+            raise ValueError(
+                f"slowdown is {slowdown:g}, but solo and corun make it {beside / alone:.4g}: a wrong unit?"
+            )
+        return alone, beside
+    if beside:
+        return beside / slowdown, beside
+    return (alone or 1.0), (alone or 1.0) * slowdown
+
+
+def _of_unit(value: float, unit: str, rate: bool) -> float:
+    return seconds_of(1.0 / value if rate and unit == "ratio" else value, unit)
 
 
 def _several(cell: str, separator: str, most: int) -> list[str]:

@@ -26,7 +26,14 @@ from jostle.runs.importers._foreign import ForeignTable, read_csv, read_parquet,
 from jostle.runs.importers._imported import Imported, rejected_rows
 
 # (multiplier, divisor): dividing by a power of ten rounds better than multiplying by its inverse.
-UNITS = {"s": (1, 1), "ms": (1, 1e3), "us": (1, 1e6), "ns": (1, 1e9), "min": (60, 1)}
+UNITS = {
+    "s": (1, 1),
+    "ms": (1, 1e3),
+    "us": (1, 1e6),
+    "ns": (1, 1e9),
+    "min": (60, 1),
+    "ratio": (1, 1),
+}
 _TEXTS = [name for name, (kind, _, _) in COLUMNS.items() if pa.types.is_string(kind)]
 
 
