@@ -77,6 +77,15 @@ def test_a_changed_document_is_refused(tmp_path: Path) -> None:
         read(tmp_path)
 
 
+def test_changed_tensors_are_named(tmp_path: Path) -> None:
+    save(tmp_path, 4)
+    (tensors,) = tmp_path.glob("*.safetensors")
+    tensors.write_bytes(tensors.read_bytes()[:-1] + b"x")
+    with pytest.raises(UnreadableFile, match="truncated or changed") as raised:
+        read(tmp_path)
+    assert tensors.name in str(raised.value)
+
+
 def test_writers_and_a_reader_at_the_same_time(tmp_path: Path) -> None:
     save(tmp_path, 0)
     writers = [writer(tmp_path, number, 40) for number in (1, 2)]

@@ -101,6 +101,7 @@ def test_the_version_changes_with_every_file(tmp_path: Path):
         dataset.write(one(name))
         versions.append(dataset.version())
     assert len(set(versions)) == 4
+    assert {len(version) for version in versions} == {16}
     dataset.write(one("a"))
     assert dataset.version() == versions[-1]
     assert dataset.exists
@@ -135,6 +136,9 @@ def test_runs_without_features_are_refused_where_others_have_them(tmp_path: Path
     assert dataset.files() == before
     dataset.write(one("b", workload_features={"workload": ["b"], "f": [2]}))
     assert len(dataset.read()) == 2
+    places = [(file.parent.name, file.name[:8]) for file in dataset.files()]
+    numbers = ["00000001", "00000002"]
+    assert places == [(name, n) for name in ("workload_features", "runs") for n in numbers]
 
 
 def test_first_features_must_cover_older_runs(tmp_path: Path):

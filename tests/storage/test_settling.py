@@ -175,6 +175,32 @@ def test_free_columns_of_two_types(tmp_path: Path, read: str) -> None:
     assert len(read_runs(tmp_path)) == 121
 
 
+def test_other_tools_may_write_the_named_columns_in_other_types(tmp_path: Path) -> None:
+    """They are read in the types of the schema: that is no contradiction."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names, two = [f"w{k}" for k in range(40)], {"platform": ["p"] * 40}
+    for place, seconds in (("first", 1.0), ("second", 2.0)):
+        part = Runs.from_columns(
+            workload=names, runtime_seconds=[seconds] * 40, run_id=[place + n for n in names], **two
+        )
+        table = part.table
+        if place == "second":
+            whole = pa.array([2] * 40, pa.int32())
+            table = table.set_column(3, "runtime_seconds", whole)
+            encoded = table.column("workload").dictionary_encode()
+            table = table.set_column(0, "workload", encoded)
+            table = table.replace_schema_metadata(part.table.schema.metadata)
+        (tmp_path / "runs").mkdir(exist_ok=True)
+        pq.write_table(table, tmp_path / "runs" / f"{place}.parquet")
+    found = read_runs(tmp_path)
+    assert (len(found), found.notes) == (80, ())
+    with StoredRuns(tmp_path) as stored:
+        assert stored.notes == ()
+        assert len(stored) + len(stored.validation) + len(stored.calibration) == 80
+
+
 def test_commands_say_what_was_settled(tmp_path: Path) -> None:
     many = {
         "workload": ["a", "b"] * 20,
