@@ -13,7 +13,7 @@ from jostle.alignment.learning._network import Network, TrainingOptions, train
 from jostle.methods import RunCounts
 from tests.alignment.conftest import a_solo
 
-NO_COUNTS = RunCounts((), (), *np.zeros((6, 0), np.int64))
+NO_COUNTS = RunCounts((), (), *np.zeros((7, 0), np.int64))
 
 
 def drawn(n: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -71,11 +71,8 @@ def test_runs_that_failed_are_never_learned_from(runs: Runs) -> None:
     assert len(Prepared.of(Data(some)).in_memory) == len(runs) - 1
 
 
-def test_calibration_runs_past_the_most_are_drawn_from_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calibration_runs_past_the_most_are_drawn_from_all() -> None:
     """Old quiet runs must not be all that bounds of a noisier mix are calibrated on."""
-    from jostle.methods import _prepared
-
-    monkeypatch.setattr(_prepared, "MOST_CALIBRATION", 40)
     n = 2000
     runs = Runs.from_columns(
         workload=["a", "b"] * (n // 2),
@@ -83,7 +80,7 @@ def test_calibration_runs_past_the_most_are_drawn_from_all(monkeypatch: pytest.M
         runtime_seconds=np.where(np.arange(n) < n // 2, 1.0, 2.0),
         window_id=[f"w{i // 2}" for i in range(n)],
     )
-    held = hold_out(Prepared.of(Data(runs)), 0, "window")
+    held = hold_out(Prepared.of(Data(runs)), 0, "window", most=40)
     assert 40 <= len(held.calibration) <= 41
     late = float((held.calibration.runtime_seconds == 2.0).mean())
     assert 0.25 < late < 0.75

@@ -9,12 +9,26 @@ import numpy as np
 from jostle.bounds._rank import conformal_rank
 
 OUTCOMES = {
-    "guaranteed": "holds with the stated confidence, over runs like those it was calibrated on",
-    "guaranteed_pooled": "holds on average over all runs with co-runners; too few of this number",
-    "too_few_runs": "too few calibration runs for this confidence: no finite bound is valid",
-    "unseen_group": "no calibration run had this number of co-runners",
+    "guaranteed": "holds with the stated confidence, over runs like those it was calibrated on: as many "
+    "co-runners, and as much measured of the names",
+    "guaranteed_pooled": "holds on average over a wider pool, as too few runs like this were calibrated "
+    "on: runs with less measured of their names, or with other numbers of co-runners",
+    "held_out_names": "calibrated on names that were left out of further fits: valid over new names as far "
+    "as those resemble them and the fits this one; no exact theorem",
+    "too_few_runs": "too few calibration runs for this confidence: no finite bound is valid. Ask for a "
+    "lower confidence, or measure more",
+    "unseen_group": "no calibration run had this number of co-runners: measure some that have",
+    "new_name": "no run of the workload or of the platform was learned from, and none such was calibrated "
+    "on: measure it some twenty times, or fit for new names",
+    "new_beside_others": "the workload was measured alone only, or nothing was measured beside others on "
+    "the platform, and none such was calibrated on: measure it beside others, or fit for new names",
+    "new_corunner": "a co-runner was never measured beside others, and none such was calibrated on: "
+    "measure it beside others, or fit for new names",
+    "little_evidence": "so few runs tell of the workload or of the platform as of no calibration run: "
+    "measure more of them, or fit for new names",
     "disconnected": "no chain of runs connects this workload with this platform",
 }
+GUARANTEED = ("guaranteed", "guaranteed_pooled")  # outcomes that a theorem stands behind
 
 
 @dataclass(frozen=True)
@@ -23,7 +37,8 @@ class Bounds:
 
     seconds: (n,) float64, +inf where none is valid. outcome: (n,) text, a key of OUTCOMES.
     pool: (n,) text, the calibration pool used. n, rank: (n,) int64, the pool's calibration runs and
-    the rank of the score used among them (above n: none).
+    the rank of the score used among them (above n: none). evidence: (n,) text, how much was measured of
+    the names.
     """
 
     seconds: np.ndarray
@@ -32,6 +47,7 @@ class Bounds:
     n: np.ndarray
     rank: np.ndarray
     confidence: float
+    evidence: np.ndarray
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -40,6 +56,11 @@ class Bounds:
     def is_valid(self) -> np.ndarray:
         """(n,) bool: whether the bound is finite."""
         return np.isfinite(self.seconds)
+
+    @property
+    def is_guaranteed(self) -> np.ndarray:
+        """(n,) bool: whether the bound is finite and a theorem stands behind it."""
+        return self.is_valid & np.isin(self.outcome, GUARANTEED)
 
 
 def margin(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Split conformal bounds, one-sided, in pools by number of co-runners.
+"""Split conformal bounds, one-sided, in pools by number of co-runners and evidence class.
 
 Source: Pitot (MLSys 2025), Sec. 3.4 with Mondrian pools (Vovk et al. 2003). Which of the predictor's
 candidates bounds a pool is chosen by the margin it gives on a *selection* part, and the chosen one
@@ -7,107 +7,188 @@ confidence, as the paper does, can swap a wide bound for a narrower one on the w
 may be staged, each for its range of confidences (see Candidates.until), and the bound is
 the largest of what its stages say up to the confidence: never lower than the stage that speaks, so it
 holds, and it never falls as confidence rises.
+
+A question is bounded by the calibration runs with as many co-runners and of its own evidence class. Where
+they are too few, runs of the next weaker classes join, step by step; then, beside others, runs with other
+numbers of co-runners; then runs of names that were left out of further fits, where there are any. A run of
+a stronger class never bounds a weaker one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle.bounds._bounds import Bounds, margin_of_errors
-from jostle.bounds._predictor import Candidates, candidates_of
-from jostle.bounds._rank import rank_by_weight, window_weights
+from jostle._confidence import exact_confidence
+from jostle.bounds._bounds import Bounds
+from jostle.bounds._evidence import (
+    HIGHEST,
+    PLATFORM,
+    WORKLOAD,
+    grades_of,
+    reason_without_runs,
+    text_of,
+)
+from jostle.bounds._groups import Groups
+from jostle.bounds._pool import Pool, Way, bound_of_chain
+from jostle.bounds._predictor import candidates_of
+from jostle.bounds._selection import Selection
 
-LEVELS = (0.9, 0.95, 0.99)  # confidences over which the margins of candidates are compared
-FEWEST_TO_CHOOSE = 50
 POOLED = "with co-runners"
+HELD_OUT = "names left out"
 
 
 @dataclass(frozen=True)
-class Pool:
-    """One calibration pool, with the way that bounds it, of r stages (mostly one).
+class CalibrationRuns:
+    """n runs that the predictor was not fitted on, as far as bounds need them.
 
-    scores: (r, n) ascending. cumulative: (r, n) running weight of windows. total: the whole weight, a new
-    window's included. choice: (r,) the candidates. until: (r,) up to which confidence each speaks.
+    scores: (h, n) of each candidate. degree: (n,) co-runners. grades: (n, 5) evidence classes. unit: (n,)
+    codes, equal for what was drawn as one. group: (n,) codes of Groups. held_out: (n,) bool, scored by a
+    further fit that had left out their names.
     """
 
     scores: np.ndarray
-    cumulative: np.ndarray
-    total: int
-    choice: tuple[int, ...]
-    until: tuple[float, ...]
+    degree: np.ndarray
+    grades: np.ndarray
+    unit: np.ndarray
+    group: np.ndarray
+    held_out: np.ndarray
 
-    @property
-    def n(self) -> int:
-        return self.scores.shape[1]
+    def __len__(self) -> int:
+        return len(self.degree)
 
-    @property
-    def stands_alone(self) -> bool:
-        """Whether it can answer the usual confidence by itself. One that cannot is bounded by the pooled
-        one at every confidence: bounds that changed from the one to the other would have to be as wide as
-        its largest score, or would fall."""
-        needed = rank_by_weight(self.cumulative[0], self.total, DEFAULT_CONFIDENCE)
-        return needed <= self.n
+    @classmethod
+    def of(
+        cls,
+        predictor: Any,
+        runs: Any,
+        unit: np.ndarray,
+        *,
+        groups: Groups | None = None,
+        held_out: bool = False,
+    ) -> CalibrationRuns:
+        """runs: all with status ok; unit: (n,) codes of what was drawn as one."""
+        scores = scores_of(predictor, runs)
+        degree = np.asarray(runs.colocations.number_of_corunners)
+        group = np.zeros(len(degree), np.int64)
+        if groups is not None:
+            group = groups.codes(runs.colocations)
+        return cls(
+            scores,
+            degree,
+            grades_of(predictor, runs.colocations),
+            np.asarray(unit, np.int64),
+            group,
+            np.full(len(degree), held_out),
+        )
 
-    def offsets(
-        self, confidence: float, *, largest: bool = False
-    ) -> tuple[list[tuple[int, float]], int]:
-        """([(candidate, offset)] of the stages up to this confidence, rank of the last); the bound is the
-        largest of theirs. An offset is +inf where the rank exceeds n, or, with `largest`, the largest
-        score there is."""
-        found: list[tuple[int, float]] = []
-        rank = 0
-        for stage, (place, until) in enumerate(zip(self.choice, self.until, strict=True)):
-            asked = min(confidence, until)
-            rank = rank_by_weight(self.cumulative[stage], self.total, asked)
-            at = min(rank, self.n) if largest else rank
-            found.append((place, float(self.scores[stage, at - 1]) if at <= self.n else np.inf))
-            if confidence <= until:
-                break
-        return found, rank
+    def joined(self, other: CalibrationRuns) -> CalibrationRuns:
+        """Both, the units of the other kept apart from those of this."""
+        start = int(self.unit.max(initial=-1)) + 1 - int(other.unit.min(initial=0))
+        moved = replace(other, unit=other.unit + start)
+        return CalibrationRuns.concatenate([self, moved])
+
+    @staticmethod
+    def concatenate(parts: Sequence[CalibrationRuns]) -> CalibrationRuns:
+        """All of them, in order; the same code is the same unit in all parts. At least one part."""
+        rest = [np.concatenate([vars(part)[name] for part in parts]) for name in _BY_RUN]
+        return CalibrationRuns(np.concatenate([part.scores for part in parts], axis=1), *rest)
+
+    def take(self, index: np.ndarray) -> CalibrationRuns:
+        return CalibrationRuns(
+            self.scores[:, index], *[vars(self)[name][index] for name in _BY_RUN]
+        )
+
+
+_BY_RUN = tuple(field.name for field in fields(CalibrationRuns))[1:]
+
+
+@dataclass(frozen=True)
+class PoolSummary:
+    """What one evidence class can be answered with. n: calibration runs of the class itself. highest: the
+    confidence above which it has no finite bound, whichever pools join. group: where bounds are by group."""
+
+    pool: str
+    evidence: str
+    group: str
+    n: int
+    highest: float
 
 
 class Calibration:
-    """Calibrated pools, one per number of co-runners, and one over all runs with co-runners."""
+    """Calibration runs in pools, and for each number of co-runners the way that bounds it."""
 
-    def __init__(self, names: tuple[str, ...], pools: dict[str, Pool]) -> None:
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        runs: CalibrationRuns,
+        ways: dict[str, Way],
+        groups: Groups | None = None,
+    ) -> None:
         self.names = names
-        self.pools = pools
+        self.runs = runs
+        self.ways = ways
+        self.groups = groups
+        self._chains: dict[tuple[int, ...], list[Pool]] = {}
 
     @classmethod
     def fit(
-        cls, predictor: Any, selection: Any, calibration: Any, *, by: str = "window"
+        cls,
+        predictor: Any,
+        selection: Any,
+        calibration: Any,
+        *,
+        by: str = "window",
+        groups: Groups | None = None,
     ) -> Calibration:
         """selection, calibration: disjoint runs that the predictor was not fitted on.
 
         by: `window` where whole windows were drawn (rows measured together), `row` where rows were,
             `together` where all runs of the same workloads on the same platform were drawn as one.
+        groups: names in groups, for a guarantee within each of them.
         The guarantee is for runs drawn like the calibration runs.
         """
-        chosen, calibrated = (
-            _Part.of(predictor, selection, by),
-            _Part.of(predictor, calibration, by),
-        )
-        names = calibrated.candidates.names
-        pools = {}
-        for name, degrees in _pools(calibrated.degree):
-            inside = np.isin(calibrated.degree, degrees)
-            inside_selection = np.isin(chosen.degree, degrees)
-            choice = chosen.choose(inside_selection)
-            weight, total = window_weights(calibrated.window[inside])
-            scores = calibrated.scores[list(choice)][:, inside]
-            order = np.argsort(scores, axis=1, kind="stable")
-            pools[name] = Pool(
-                np.take_along_axis(scores, order, 1),
-                np.cumsum(weight[order], axis=1),
-                total,
-                choice,
-                tuple(calibrated.candidates.ends_at(place) for place in choice),
-            )
-        return cls(names, pools)
+        calibration = calibration.ok()
+        runs = CalibrationRuns.of(predictor, calibration, calibration.units(by), groups=groups)
+        part = Selection.of(predictor, selection)
+        chosen = {name: part.way(np.isin(part.degree, d)) for name, d in _pools(runs.degree)}
+        return cls(part.candidates.names, runs, chosen, groups)
+
+    def with_held_out(self, runs: CalibrationRuns, part: Selection) -> Calibration:
+        """With n runs that further fits have scored, which had left out their names; part: the same runs,
+        to choose the way that bounds each kind of them."""
+        kind = np.array([held_out_kind(grades) for grades in runs.grades], dtype="<U40")
+        ways = {str(name): part.way(kind == name) for name in np.unique(kind)}
+        return Calibration(self.names, self.runs.joined(runs), self.ways | ways, self.groups)
+
+    @property
+    def pools(self) -> dict[str, Pool]:
+        """All calibration runs by number of co-runners, whatever was measured of their names."""
+        own = self.runs
+        found = {
+            name: self._pool(name, "guaranteed", name, np.isin(own.degree, d) & ~own.held_out)
+            for name, d in _pools(own.degree[~own.held_out])
+        }
+        if own.held_out.any():
+            way = next(name for name in self.ways if name.startswith(HELD_OUT))
+            found[HELD_OUT] = self._pool(HELD_OUT, "held_out_names", way, own.held_out)
+        return found
+
+    def summary(self) -> list[PoolSummary]:
+        """Every class that calibration runs have, those with the most runs first."""
+        r = self.runs
+        keys = np.column_stack([r.degree, r.grades, r.group])
+        found = []
+        for key in np.unique(keys, axis=0):
+            n = int((keys == key).all(1).sum())
+            chain = self._chain(int(key[0]), key[1:-1], int(key[-1]))
+            highest = max(pool.highest_confidence for pool in chain)
+            group = self.groups.label(int(key[-1])) if self.groups else ""
+            found.append(PoolSummary(pool_of(int(key[0])), text_of(key[1:-1]), group, n, highest))
+        return sorted(found, key=lambda one: (-one.n, one.pool, one.evidence, one.group))
 
     def bound(self, predictor: Any, colocations: Any, confidence: float) -> Bounds:
         """Upper bounds at `confidence`; never lower at a higher confidence."""
@@ -115,74 +196,103 @@ class Calibration:
         candidates = candidates_of(predictor, colocations)
         degree = np.asarray(colocations.number_of_corunners)
         n = len(degree)
+        keys = np.zeros((n, 2 + len(HIGHEST)), np.int64)
+        keys[:, 0], keys[:, 1:-1] = degree, grades_of(predictor, colocations)
+        if self.groups is not None:
+            keys[:, -1] = self.groups.codes(colocations)
         log_bound = np.full(n, np.inf)
-        outcome = np.full(n, "unseen_group", dtype="<U20")
-        pool_name = np.full(n, "", dtype="<U20")
+        outcome, pool_name = np.full(n, "", "<U20"), np.full(n, "", "<U20")
+        evidence = np.full(n, "", dtype="<U160")
         count, rank_used = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        for d in np.unique(degree):
-            at = np.flatnonzero(degree == d)
-            name = pool_of(int(d))
-            pool_name[at] = name
-            if name not in self.pools:
+        for key, at in _rows_by_key(keys):
+            d, grades = int(key[0]), key[1:-1]
+            evidence[at] = text_of(grades)
+            chain = self._chain(d, grades, int(key[-1]))
+            pool_name[at] = pool_of(d)
+            if not chain:
+                outcome[at] = self._reason(d, grades)
                 continue
-            outcome[at] = "guaranteed"
-            value, pool, rank = self._log_bound(name, candidates, at, level)
-            if d > 0 and POOLED in self.pools and (rank > pool.n or not pool.stands_alone):
-                wide, parent, parent_rank = self._log_bound(POOLED, candidates, at, level)
-                if pool.stands_alone:  # never under what it gave at a lower confidence
-                    most, *_ = self._log_bound(name, candidates, at, level, largest=True)
-                    wide = np.maximum(wide, most)
-                if parent_rank <= parent.n or not pool.stands_alone:
-                    value, pool, rank = wide, parent, parent_rank
-                    outcome[at], pool_name[at] = "guaranteed_pooled", POOLED
-            if rank > pool.n:
-                outcome[at] = "too_few_runs"
-            log_bound[at], count[at], rank_used[at] = value, pool.n, rank
+            log_bound[at], pool = bound_of_chain(chain, candidates, at, level)
+            told = chain[-1] if pool is None else pool
+            pool_name[at], count[at], rank_used[at] = told.name, told.n, told.rank(level)
+            outcome[at] = "too_few_runs" if pool is None else pool.outcome
+        outcome[np.isposinf(log_bound) & np.char.startswith(outcome, "guaranteed")] = "too_few_runs"
         unanswered = np.isnan(candidates.centre[0])
         outcome[unanswered] = "disconnected"
         log_bound[unanswered] = np.inf
-        return Bounds(np.exp(log_bound), outcome, pool_name, count, rank_used, level)
+        seconds = np.exp(log_bound)
+        return Bounds(seconds, outcome, pool_name, count, rank_used, level, evidence)
 
-    def _log_bound(
-        self,
-        name: str,
-        candidates: Candidates,
-        at: np.ndarray,
-        level: float,
-        *,
-        largest: bool = False,
-    ) -> tuple[np.ndarray, Pool, int]:
-        pool = self.pools[name]
-        offsets, rank = pool.offsets(level, largest=largest)
-        value = np.full(len(at), -np.inf)
-        for place, offset in offsets:
-            stage = candidates.centre[place, at] + candidates.scale[place, at] * offset
-            value = np.maximum(value, stage)
-        return value, pool, rank
+    def _reason(self, degree: int, grades: np.ndarray) -> str:
+        """Why no calibration run speaks for a class."""
+        if degree not in self.runs.degree:
+            return "unseen_group"
+        return reason_without_runs(grades)
+
+    def _chain(self, degree: int, grades: np.ndarray, group: int) -> list[Pool]:
+        """The pools that may bound a class, each wider than the one before."""
+        key = (degree, *map(int, grades), group)
+        if key not in self._chains:
+            self._chains[key] = self._make_chain(degree, grades, group)
+        return self._chains[key]
+
+    def _make_chain(self, degree: int, grades: np.ndarray, group: int) -> list[Pool]:
+        r = self.runs
+        if degree not in r.degree:
+            return []
+        usable = (r.grades <= grades).all(1) & (r.group == group)
+        steps = (grades - r.grades).sum(1)
+        own, mine = pool_of(degree), usable & (r.degree == degree) & ~r.held_out
+        chain = [
+            self._pool(
+                own, "guaranteed_pooled" if step else "guaranteed", own, mine & (steps <= step)
+            )
+            for step in np.unique(steps[mine])
+        ]
+        others = usable & (r.degree > 0) & ~r.held_out
+        if degree > 0 and POOLED in self.ways and others.sum() > mine.sum() > 0:
+            chain.append(self._pool(POOLED, "guaranteed_pooled", POOLED, others))
+        left = usable & r.held_out
+        way = held_out_kind(grades)
+        if way not in self.ways:  # runs of weaker classes alone
+            way = next((name for name in self.ways if name.startswith(HELD_OUT)), "")
+        return chain + [
+            self._pool(HELD_OUT, "held_out_names", way, left & (steps <= step))
+            for step in np.unique(steps[left])
+        ]
+
+    def _pool(self, name: str, outcome: str, way: str, inside: np.ndarray) -> Pool:
+        r = self.runs
+        return Pool.of(name, outcome, self.ways[way], r.scores[:, inside], r.unit[inside])
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        arrays, pools = {}, {}
-        for number, (name, pool) in enumerate(self.pools.items()):
-            document = {"choice": list(pool.choice), "until": list(pool.until)}
-            pools[name] = {"number": number, "total": pool.total, **document}
-            arrays[f"pool_{number}_scores"] = pool.scores
-            arrays[f"pool_{number}_cumulative"] = pool.cumulative
-        return arrays, {"candidates": list(self.names), "pools": pools}
+        arrays = {name: np.ascontiguousarray(value) for name, value in vars(self.runs).items()}
+        arrays["held_out"] = arrays["held_out"].astype(np.uint8)
+        ways = {
+            name: {"choice": list(way.stages), "until": list(way.until)}
+            for name, way in self.ways.items()
+        }
+        groups = None if self.groups is None else self.groups.to_document()
+        return arrays, {"candidates": list(self.names), "ways": ways, "groups": groups}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Calibration:
-        pools = {
-            name: Pool(
-                arrays[f"pool_{entry['number']}_scores"],
-                arrays[f"pool_{entry['number']}_cumulative"],
-                int(entry["total"]),
+        runs = CalibrationRuns(**{**arrays, "held_out": arrays["held_out"].astype(bool)})
+        ways = {
+            name: Way(
                 tuple(int(place) for place in entry["choice"]),
                 tuple(float(until) for until in entry["until"]),
             )
-            for name, entry in document["pools"].items()
+            for name, entry in document["ways"].items()
         }
-        return cls(tuple(document["candidates"]), pools)
+        groups = document["groups"]
+        return cls(
+            tuple(document["candidates"]),
+            runs,
+            ways,
+            None if groups is None else Groups.from_document(groups),
+        )
 
 
 def pool_of(number_of_corunners: int) -> str:
@@ -192,51 +302,35 @@ def pool_of(number_of_corunners: int) -> str:
     return f"{number_of_corunners} co-runner" + ("s" if number_of_corunners > 1 else "")
 
 
+def held_out_kind(grades: np.ndarray) -> str:
+    """Which runs of names left out a class is like, as far as the way to bound it goes."""
+    least = min(grades[WORKLOAD], grades[PLATFORM])
+    if least == 0:
+        return HELD_OUT
+    return f"{HELD_OUT} but for few runs" if least < 4 else f"{HELD_OUT}, beside others"
+
+
+def scores_of(predictor: Any, runs: Any) -> np.ndarray:
+    """(h, n) scores of runs with status ok under each candidate. No prediction is the worst score there
+    is, never one to leave out."""
+    candidates = candidates_of(predictor, runs.colocations)
+    scores = (np.log(runs.runtime_seconds) - candidates.centre) / candidates.scale
+    return np.where(np.isnan(scores), np.inf, scores)
+
+
+def _rows_by_key(keys: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(a key, the rows that have it) of every different row of (n, k) integers."""
+    if len(keys) == 1:
+        return [(keys[0], np.zeros(1, np.int64))]
+    found, inverse = np.unique(keys, axis=0, return_inverse=True)
+    order = np.argsort(inverse.reshape(-1), kind="stable")
+    ends = np.cumsum(np.bincount(inverse.reshape(-1), minlength=len(found)))
+    return list(zip(found, np.split(order, ends[:-1]), strict=True)) if len(found) else []
+
+
 def _pools(degree: np.ndarray) -> list[tuple[str, np.ndarray]]:
     """(name, numbers of co-runners) of every pool with a calibration run."""
     degrees = np.unique(degree)
     own = [(pool_of(int(d)), np.array([d])) for d in degrees]
     corun = degrees[degrees > 0]
     return own + ([(POOLED, corun)] if len(corun) > 1 else [])
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Runs with their candidates and scores; scores: (h, n)."""
-
-    candidates: Candidates
-    scores: np.ndarray
-    log_runtime: np.ndarray
-    degree: np.ndarray
-    window: np.ndarray
-
-    @classmethod
-    def of(cls, predictor: Any, runs: Any, by: str) -> _Part:
-        runs = runs.ok()
-        candidates = candidates_of(predictor, runs.colocations)
-        log_runtime = np.log(runs.runtime_seconds)
-        scores = (log_runtime - candidates.centre) / candidates.scale
-        # No prediction is the worst score there is, never one to leave out.
-        scores = np.where(np.isnan(scores), np.inf, scores)
-        degree = np.asarray(runs.colocations.number_of_corunners)
-        return cls(candidates, scores, log_runtime, degree, runs.units(by))
-
-    def choose(self, inside: np.ndarray) -> tuple[int, ...]:
-        """The way to bound with the least margin, in geometric mean over LEVELS; the first where there are
-        too few runs to tell."""
-        ways = self.candidates.staged()
-        if int(inside.sum()) < FEWEST_TO_CHOOSE or len(ways) == 1:
-            return ways[0]
-        cost = [
-            sum(self._log_margin(self._stage(way, level), level, inside) for level in LEVELS)
-            for way in ways
-        ]
-        return ways[int(np.argmin(np.nan_to_num(cost, nan=np.inf)))]
-
-    def _stage(self, way: tuple[int, ...], level: float) -> int:
-        return next(place for place in way if level <= self.candidates.ends_at(place))
-
-    def _log_margin(self, place: int, level: float, inside: np.ndarray) -> float:
-        error = self.log_runtime[inside] - self.candidates.centre[place, inside]
-        found = margin_of_errors(error, self.candidates.scale[place, inside], level)
-        return float(np.log(np.maximum(found, 1e-12)))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jostle.errors import NotEnoughRuns
+from jostle.factorization._baseline import baseline_of
 from jostle.factorization._embeddings import Embeddings, Form
 from jostle.factorization._fitted import Codes, FittedFactorization
 from jostle.factorization._settings import FactorizationSettings
@@ -23,12 +24,9 @@ from jostle.factorization.training._members import (
 )
 from jostle.factorization.training._rows import Rows, TrainingData
 from jostle.methods import (
-    Baseline,
     Features,
     RunCounts,
-    connected_components,
     encode_features,
-    fit_baseline,
 )
 from jostle.progress import Progress, share_of
 from jostle.runs import Colocations, Runs, StoredRuns
@@ -224,62 +222,6 @@ def features_of_names(
         encode_features(workload_names, "workload", workload),
         encode_features(platform_names, "platform", platform, weight=0.5),
     )
-
-
-def baseline_of(
-    workload: np.ndarray,
-    platform: np.ndarray,
-    alone: np.ndarray,
-    log_runtime: np.ndarray,
-    workload_features: Features,
-    platform_features: Features,
-) -> tuple[Baseline, tuple[str, ...]]:
-    """Fitted on runs alone (a mask); a name that never ran alone is placed by its runs with co-runners,
-    and one that never ran at all by its features."""
-    notes = []
-    n_workloads, n_platforms = len(workload_features.numeric), len(platform_features.numeric)
-    used = alone
-    if not used.any():
-        notes.append("no run is without co-runners: the baseline stands on runs with co-runners")
-    alone_w = np.bincount(workload[used], minlength=n_workloads)
-    alone_p = np.bincount(platform[used], minlength=n_platforms)
-    used = used | (alone_w[workload] == 0) | (alone_p[platform] == 0)
-    baseline = fit_baseline(
-        workload[used], platform[used], log_runtime[used], n_workloads, n_platforms
-    )
-    everything = connected_components(workload, platform, n_workloads, n_platforms)
-    sides = []
-    for values, component, features in zip(
-        (baseline.workload, baseline.platform),
-        everything,
-        (workload_features, platform_features),
-        strict=True,
-    ):
-        known = component >= 0
-        values, component = values.copy(), component.copy()
-        if not known.all() and features.numeric.shape[1] and known.any():
-            values[~known] = _ridge(
-                features.numeric[known], values[known], features.numeric[~known]
-            )
-            component[~known] = 0  # features stand in for runs
-        sides.append((values, component))
-    (base_w, component_w), (base_p, component_p) = sides
-    # Lone names without features stay apart from everything, their own kind of disconnected.
-    component_p = np.where(component_p < 0, -2, component_p)
-    baseline = Baseline(base_w, base_p, component_w, component_p)
-    if baseline.number_of_components > 1:
-        notes.append(
-            f"the runs fall into {baseline.number_of_components} parts that share no workload and no "
-            "platform; there is no answer across them"
-        )
-    return baseline, tuple(notes)
-
-
-def _ridge(x: np.ndarray, y: np.ndarray, ask: np.ndarray) -> np.ndarray:
-    """Ridge regression of y on x, answered at `ask`; the penalty grows with the columns."""
-    centre = y.mean()
-    gram = x.T @ x + max(1.0, 0.1 * len(x)) * np.eye(x.shape[1])
-    return centre + ask @ np.linalg.solve(gram, x.T @ (y - centre))
 
 
 def _alone(padded: np.ndarray) -> np.ndarray:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle.factorization._baseline import baseline_of
 from jostle.factorization._fit import (
     Errors,
-    baseline_of,
     drawn_of,
     errors_of,
     errors_of_codes,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
 
 SAME = "same everywhere"
+FAR = "wider far from known workloads"
 GRID_CELLS = 4_000_000
 CHUNK = 65_536
 
@@ -73,9 +74,24 @@ class FittedFactorization(FromCounts):
         heads = [self._log_runtime(codes, head) for head in range(len(self.quantiles))]
         names = [f"spread until {until:g}" for until in UNTIL]
         names += [SAME, *(f"quantile {quantile:g}" for quantile in self.quantiles)]
-        centre = np.stack([rows.log_runtime] * (len(spread) + 1) + heads)
-        until = (*UNTIL, *[1.0] * len(same))
-        return Candidates(tuple(names), centre, np.concatenate([spread, same]), until)
+        names.append(FAR)
+        centre = np.stack([rows.log_runtime] * (len(spread) + 1) + heads + [rows.log_runtime])
+        far = self._distance[codes.workload][None]
+        until = (*UNTIL, *[1.0] * (len(same) + 1))
+        return Candidates(tuple(names), centre, np.concatenate([spread, same, far]), until)
+
+    @cached_property
+    def _distance(self) -> np.ndarray:
+        """(workloads,) the square root of how far the embedding of one without a run lies from the three
+        nearest that have some, in units of how far those lie from each other; 1 for one with runs."""
+        met = np.isin(self.workload_names, self.counts.workload_names)
+        met[met] = (
+            self.counts.workload_runs[
+                np.searchsorted(self.counts.workload_names, np.array(self.workload_names)[met])
+            ]
+            > 0
+        )
+        return np.sqrt(far_of(self.embeddings.workload_main, met))
 
     def predict_in_jax(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds by the same equations in JAX, which is an extra."""
@@ -256,6 +272,27 @@ class FittedFactorization(FromCounts):
             tuple(document["notes"]),
             Form(document["form"], tuple(document["quantiles"]), float(document["leak"])),
         )
+
+
+def far_of(place: np.ndarray, met: np.ndarray, nearest: int = 3) -> np.ndarray:
+    """(n,) mean distance of each point that is not met to the nearest that are, over the median of what that
+    is for those; 1 for those, and where fewer than twice as many are met."""
+    far = np.ones(len(place))
+    if met.sum() < 2 * nearest or met.all():
+        return far
+    known = place[met].astype(np.float64)
+    squares = (known**2).sum(1)
+
+    def mean_distance(points: np.ndarray, skipped: int) -> np.ndarray:
+        gap = (points**2).sum(1)[:, None] + squares - 2 * points @ known.T
+        gap = np.partition(gap, nearest + skipped - 1, axis=1)[:, : nearest + skipped]
+        gap = np.sort(gap, axis=1)[:, skipped:]
+        return np.sqrt(np.maximum(gap, 0.0)).mean(1)
+
+    usual = float(np.median(mean_distance(known, 1)))
+    found = mean_distance(place[~met].astype(np.float64), 0)
+    far[~met] = np.maximum(found / usual, 0.1) if usual > 0 else 1.0
+    return far
 
 
 @dataclass(frozen=True)

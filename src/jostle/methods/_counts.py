@@ -21,14 +21,15 @@ class Evidence:
     """Of n co-locations, how many runs were learned from, each (n,) int64.
 
     workload: of the workload anywhere. beside: of the workload beside others. platform: on the platform.
-    corunner: in which a co-runner took part beside others, as target or co-runner, the fewest of any; -1
-    alone. same_set: of the same workloads on the same platform, whichever was measured; -1 where sets were
-    too many to count.
+    platform_beside: on the platform, of anything beside others. corunner: in which a co-runner took part
+    beside others, as target or co-runner, the fewest of any; -1 alone. same_set: of the same workloads on
+    the same platform, whichever was measured; -1 where sets were too many to count.
     """
 
     workload: np.ndarray
     beside: np.ndarray
     platform: np.ndarray
+    platform_beside: np.ndarray
     corunner: np.ndarray
     same_set: np.ndarray
 
@@ -41,7 +42,8 @@ class RunCounts:
     """Counts over the runs that were learned from, of w workloads and p platforms with at least one run.
 
     workload_runs, beside_runs, together_runs: (w,) as target, as target beside others, in any part beside
-    others. platform_runs: (p,). set_keys, set_runs: (s,) ascending keys of platform and workloads.
+    others. platform_runs, platform_beside_runs: (p,) all, and those beside others. set_keys, set_runs:
+    (s,) ascending keys of platform and workloads.
     """
 
     workload_names: tuple[str, ...]
@@ -50,6 +52,7 @@ class RunCounts:
     beside_runs: np.ndarray
     together_runs: np.ndarray
     platform_runs: np.ndarray
+    platform_beside_runs: np.ndarray
     set_keys: np.ndarray
     set_runs: np.ndarray
 
@@ -69,6 +72,7 @@ class RunCounts:
             c.platform_names,
             *_counted(len(c.workload_names), [(c.workload, c.corunner, c.number_of_corunners > 0)]),
             np.bincount(c.platform, minlength=len(c.platform_names)),
+            np.bincount(c.platform[c.number_of_corunners > 0], minlength=len(c.platform_names)),
             keys,
             times.astype(np.int64),
         )
@@ -76,13 +80,18 @@ class RunCounts:
     @classmethod
     def _of_stored(cls, runs: StoredRuns) -> RunCounts:
         w, p = len(runs.workload_names), len(runs.platform_names)
-        parts, platforms = [], np.zeros(p, np.int64)
+        parts, platforms = [], []
         for part, beside in ((runs.alone, False), (runs.beside, True)):
             parts.append((part.workload, part.corunner, np.full(len(part), beside)))
-            platforms += np.bincount(part.platform, minlength=p)
-        keys, times = _no_sets()
+            platforms.append(np.bincount(part.platform, minlength=p))
+        alone, beside = platforms
         return cls(
-            runs.workload_names, runs.platform_names, *_counted(w, parts), platforms, keys, times
+            runs.workload_names,
+            runs.platform_names,
+            *_counted(w, parts),
+            alone + beside,
+            beside,
+            *_no_sets(),
         )
 
     def evidence(self, asked: Colocations) -> Evidence:
@@ -103,6 +112,7 @@ class RunCounts:
             _at(self.workload_runs, workload)[asked.workload],
             _at(self.beside_runs, workload)[asked.workload],
             _at(self.platform_runs, platform)[asked.platform],
+            _at(self.platform_beside_runs, platform)[asked.platform],
             np.where(counts > 0, fewest, UNCOUNTED),
             same.astype(np.int64),
         )

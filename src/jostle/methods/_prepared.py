@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle.bounds import grades_of
 from jostle.errors import NotEnoughRuns
+from jostle.methods._counts import RunCounts
 
 if TYPE_CHECKING:
     from jostle.methods._data import Data
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 SHARES = (0.78, 0.1, 0.12)
 # Units (windows as a rule), alone and beside others: enough for a valid bound at 90%.
 FEWEST_CALIBRATION = 16
+# Units calibrated on that answer 99% with a few to spare, and of how many they may be taken.
+CALIBRATION_FOR_99 = 105
+FEWEST_FOR_99 = 500
 # Calibration runs past this many per number of co-runners would be better spent on training.
 MOST_CALIBRATION = 5_000
 
@@ -120,7 +125,7 @@ def first_solo_runs(runs: Runs) -> np.ndarray:
     return marked
 
 
-def hold_out(prepared: Prepared, seed: int, by: str) -> HeldOut:
+def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRATION) -> HeldOut:
     """Runs to fit, to validate, to calibrate, by window or another unit, drawn with the seed.
 
     Inputs are never held out, nor is what is required. A unit with the only appearance of a workload or
@@ -128,8 +133,6 @@ def hold_out(prepared: Prepared, seed: int, by: str) -> HeldOut:
     guarantee is then for co-locations of names that were met elsewhere, which are the only ones a finite
     bound is given for. Raises NotEnoughRuns.
     """
-    from jostle.runs import split_rows
-
     runs = prepared.in_memory
     if len(runs) < 3:
         raise NotEnoughRuns(
@@ -142,8 +145,8 @@ def hold_out(prepared: Prepared, seed: int, by: str) -> HeldOut:
     free = runs.take(~needed)
     if len(free) == 0:
         return HeldOut(prepared, free, free)
-    kept, validation, calibration = split_rows(free, _shares(free, by), seed, by)
-    surplus = _surplus(free, calibration, seed, by)
+    kept, validation, calibration = _split(free, RunCounts.of(runs), seed, by)
+    surplus = _surplus(free, calibration, seed, by, most)
     back = np.union1d(kept, surplus)
     fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
     return HeldOut(
@@ -153,8 +156,8 @@ def hold_out(prepared: Prepared, seed: int, by: str) -> HeldOut:
     )
 
 
-def _surplus(runs: Runs, calibration: np.ndarray, seed: int, by: str) -> np.ndarray:
-    """Those of the calibration runs that are past MOST_CALIBRATION for their number of co-runners, whole
+def _surplus(runs: Runs, calibration: np.ndarray, seed: int, by: str, most: int) -> np.ndarray:
+    """Those of the calibration runs that are past `most` for their number of co-runners, whole
     units drawn at random: the first ones in the order of the table would be the oldest."""
     degree = runs.colocations.number_of_corunners[calibration]
     unit = runs.units(by)[calibration]
@@ -162,10 +165,10 @@ def _surplus(runs: Runs, calibration: np.ndarray, seed: int, by: str) -> np.ndar
     kept = np.zeros(len(calibration), bool)
     for d in np.unique(degree):
         at = np.flatnonzero(degree == d)
-        if len(at) > MOST_CALIBRATION:
+        if len(at) > most:
             _, inverse = np.unique(unit[at], return_inverse=True)
             place = random.permutation(inverse.max() + 1)[inverse.reshape(-1)]
-            at = at[np.argsort(place, kind="stable")[:MOST_CALIBRATION]]
+            at = at[np.argsort(place, kind="stable")[:most]]
         kept[at] = True
     # Whole units only: one cut by the cap stays.
     return calibration[~np.isin(unit, unit[kept])]
@@ -193,15 +196,53 @@ def halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:
     return runs.take(first), runs.take(second)
 
 
-def _shares(runs: Runs, by: str) -> tuple[float, float, float]:
-    """SHARES, with more calibrated on where otherwise no bound would be valid: the model is then a little
-    worse, but it can say at most how long."""
-    degree = runs.colocations.number_of_corunners
-    units = [len(np.unique(runs.units(by)[group])) for group in (degree == 0, degree > 0)]
-    fewest = min((n for n in units if n), default=0)
-    _, validated, calibrated = SHARES
-    calibrated = float(np.clip(FEWEST_CALIBRATION / max(fewest, 1), calibrated, 0.4))
-    return 1 - validated - calibrated, validated, calibrated
+def _split(runs: Runs, counts: RunCounts, seed: int, by: str) -> list[np.ndarray]:
+    """(to fit, to validate, to calibrate), indices, apart for every number of co-runners."""
+    from jostle.runs import split_rows
+
+    unit = runs.units(by)
+    degree = _degree_of_units(runs, unit)
+    shares = {int(d): share for d, share in _calibration_shares(runs, counts, unit, degree).items()}
+    validated = SHARES[1]
+    if len(set(shares.values())) == 1:
+        share = next(iter(shares.values()))
+        return split_rows(runs, (1 - validated - share, validated, share), seed, by)
+    parts: list[list[np.ndarray]] = [[], [], []]
+    for d, share in shares.items():
+        at = np.flatnonzero(degree == d)
+        fractions = (1 - validated - share, validated, share)
+        for part, rows in zip(parts, split_rows(runs.take(at), fractions, seed, by), strict=True):
+            part.append(at[rows])
+    return [np.sort(np.concatenate(part)) for part in parts]
+
+
+def _degree_of_units(runs: Runs, unit: np.ndarray) -> np.ndarray:
+    """(n,) the number of co-runners in the first row of each row's unit, by which units are drawn."""
+    _, first, inverse = np.unique(unit, return_index=True, return_inverse=True)
+    return runs.colocations.number_of_corunners[first][inverse.reshape(-1)]
+
+
+def _calibration_shares(
+    runs: Runs, counts: RunCounts, unit: np.ndarray, degree: np.ndarray
+) -> dict[int, float]:
+    """The share of the units to calibrate on, by number of co-runners: more where otherwise no bound at the
+    usual confidence, or with some 500 units none at 99%, would be valid. The model is then a little worse,
+    but it can say at most how long. It is the same for all runs with as many co-runners, so that
+    those calibrated on are like the others."""
+    usual = SHARES[2]
+    numbers = [len(np.unique(unit[group])) for group in (degree == 0, degree > 0)]
+    fewest = min((n for n in numbers if n), default=0)
+    least = float(np.clip(FEWEST_CALIBRATION / max(fewest, 1), usual, 0.4))
+    grades = grades_of(counts, runs.colocations)
+    shares = {}
+    for d in np.unique(degree):
+        here = degree == d
+        _, inverse = np.unique(grades[here], axis=0, return_inverse=True)
+        of_class = np.unique(np.stack([inverse.reshape(-1), unit[here]]), axis=1)[0]
+        sizes = np.bincount(of_class)
+        needed = CALIBRATION_FOR_99 / sizes[sizes >= FEWEST_FOR_99]
+        shares[int(d)] = float(max(least, needed.max(initial=0.0)))
+    return shares
 
 
 def _only_units(runs: Runs, by: str) -> np.ndarray:

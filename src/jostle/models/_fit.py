@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jostle._version import VERSION
 from jostle.bounds import Calibration
 from jostle.errors import UsageError
 from jostle.methods import (
@@ -11,14 +12,15 @@ from jostle.methods import (
     HeldOut,
     Learner,
     LearnsFromDisk,
-    OffersChoice,
     Prepared,
-    TakesPrior,
-    halves,
     hold_out,
     without_inputs,
 )
+from jostle.models._groups import groups_of
+from jostle.models._learned import learned
 from jostle.models._model import Model
+from jostle.models._new_names import runs_of_names_left_out
+from jostle.progress import share_of
 from jostle.runs import Runs, StoredRuns
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ def fit(
     calibration: Runs | None = None,
     calibrate_by: str | None = None,
     prior: Runs | None = None,
+    new_names: bool = False,
+    by: str | None = None,
+    fitted_at: str | None = None,
     progress: Progress | None = None,
 ) -> Model:
     """Fit a method and calibrate it on runs that it holds out itself.
@@ -46,62 +51,82 @@ def fit(
     calibration runs were drawn row by row, or `together` for a guarantee over sets of workloads that were
     never measured together (both sides of a pair and its repeats are then drawn as one); by default what
     the method says. prior: runs measured elsewhere, which are learned from but never calibrated on, so
-    that bounds speak about the data's own runs alone. progress: called with (done, total, loss).
+    that bounds speak about the data's own runs alone. new_names: fit some five to thirty times more, each
+    time without some of the names, so that names that were never or hardly measured have finite bounds
+    (outcome `held_out_names`). by: `platform`, `workload` or a feature of either, for a guarantee within
+    each of its groups, which takes runs enough in each. fitted_at: the time, kept with the model as it is
+    given. progress: called with (done, total, loss).
     Runs on disk (StoredRuns) bring what they hold out, by window, and are learned from where they lie; not
     every method can.
     The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
     """
-    prepared = method.prepare(Data.of(data))
-    by = calibrate_by or prepared.calibrate_by
-    if by not in UNITS:
-        raise UsageError(f"calibrate by {by!r}", fix=f"Known: {', '.join(UNITS)}.")
+    source = Data.of(data)
+    prepared = method.prepare(source)
+    drawn = calibrate_by or prepared.calibrate_by
+    if drawn not in UNITS:
+        raise UsageError(f"calibrate by {drawn!r}", fix=f"Known: {', '.join(UNITS)}.")
     if isinstance(prepared.runs, StoredRuns):
-        _require_stored(method, by, prior)
-        held = HeldOut(prepared, prepared.runs.validation, prepared.runs.calibration)
-    elif validation is None or calibration is None:
-        held = hold_out(prepared, seed, "window" if by == "row" else by)
-    else:
-        held = HeldOut(
-            prepared,
-            without_inputs(method, prepared, validation),
-            without_inputs(method, prepared, calibration),
+        _require_stored(method, drawn, prior, new_names or by is not None)
+    held = _held(method, prepared, seed, drawn, (validation, calibration), by)
+    groups = None if by is None else groups_of(prepared.in_memory, by)
+    parts = (progress, None) if not new_names else [share_of(progress, k, 2) for k in range(2)]
+    fitted, selection = learned(method, held, by=drawn, seed=seed, prior=prior, progress=parts[0])
+    calibrated = Calibration.fit(fitted, selection, held.calibration, by=drawn, groups=groups)
+    if new_names:
+        left_out = runs_of_names_left_out(
+            method, prepared, by=drawn, seed=seed, prior=prior, groups=groups, progress=parts[1]
         )
-    watched, selection = held.validation, held.validation.take([])
-    if not isinstance(method, OffersChoice) or method.offers_choice:
-        # What bounds a pool is chosen on runs that the candidates were not learned from.
-        watched, selection = halves(held.validation, seed, by)
-    learn = held.learn.with_validation(watched)
-    if prior is None:
-        fitted = method.fit(learn, seed=seed, progress=progress)
-    elif isinstance(method, TakesPrior):
-        fitted = method.fit_with_prior(learn, prior.ok(), seed=seed, progress=progress)
-    else:
-        fitted = method.fit(_joined(method, learn, prior.ok()), seed=seed, progress=progress)
+        calibrated = calibrated.with_held_out(*left_out)
     metadata = {
         "method": method.name,
         "settings": dict(vars(method)),
         "seed": seed,
-        "calibrated_by": by,
+        "jostle_version": VERSION,
+        "data_version": source.version,
+        "fitted_at": fitted_at,
+        "calibrated_by": drawn,
+        "by": by,
+        "new_names": new_names,
         "runs": {
-            "fitted": len(learn.runs) + (0 if prior is None else len(prior.ok())),
+            "fitted": len(held.learn.runs) + (0 if prior is None else len(prior.ok())),
             "validation": len(held.validation),
             "calibration": len(held.calibration),
             "prior": 0 if prior is None else len(prior.ok()),
         },
     }
-    return Model(fitted, Calibration.fit(fitted, selection, held.calibration, by=by), metadata)
+    return Model(fitted, calibrated, metadata)
 
 
-def _joined(method: Learner[Any], learn: Prepared, prior: Runs) -> Prepared:
-    """Prepared anew from both: a method that does not tell them apart learns from them together."""
-    whole = method.prepare(learn.data.with_runs(Runs.concatenate([learn.in_memory, prior])))
-    return whole.with_validation(learn.validation)
+def _held(
+    method: Learner[Any],
+    prepared: Prepared,
+    seed: int,
+    drawn: str,
+    given: tuple[Runs | None, Runs | None],
+    by: str | None,
+) -> HeldOut:
+    """What is learned from, validated on and calibrated on."""
+    validation, calibration = given
+    if isinstance(prepared.runs, StoredRuns):
+        return HeldOut(prepared, prepared.runs.validation, prepared.runs.calibration)
+    if validation is None or calibration is None:
+        # Each group is calibrated by its own runs alone, so of many none are too many.
+        most = {} if by is None else {"most": len(prepared.runs)}
+        return hold_out(prepared, seed, "window" if drawn == "row" else drawn, **most)
+    return HeldOut(
+        prepared,
+        without_inputs(method, prepared, validation),
+        without_inputs(method, prepared, calibration),
+    )
 
 
-def _require_stored(method: Learner[Any], by: str, prior: Runs | None) -> None:
+def _require_stored(method: Learner[Any], by: str, prior: Runs | None, more: bool) -> None:
     if not isinstance(method, LearnsFromDisk):
         raise UsageError(
             f"the method {method.name} does not learn from runs on disk", fix="Use read_runs."
         )
-    if by != "window" or prior is not None:
-        raise UsageError("runs on disk are held out by window, and without a prior")
+    if by != "window" or prior is not None or more:
+        raise UsageError(
+            "runs on disk are held out by window, without a prior, groups or names left out",
+            fix="Use read_runs.",
+        )

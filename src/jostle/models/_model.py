@@ -16,17 +16,18 @@ from jostle.methods import Evidence, method_named
 if TYPE_CHECKING:
     from jostle.runs import Colocations
 
-# History: model/v4 (evidence counted, method found by its entry point), model/v3 (effects on the spread as
-# tables), model/v2 (a bound may be staged), model/v1, the first.
-SCHEMA = "model/v4"
+# History: model/v5 (calibration runs with their evidence classes, what made the model), model/v4 (evidence
+# counted, method found by its entry point), model/v3 (effects on the spread as tables), model/v2 (a bound
+# may be staged), model/v1, the first.
+SCHEMA = "model/v5"
 AGAIN = "Fit it again with jostle fit."
 
 
 class Model:
     """What `fit` and `load` return.
 
-    predictor: what the method learned (jostle.methods.Fitted). metadata: method, settings, seed and counts
-    of runs, kept with it.
+    predictor: what the method learned (jostle.methods.Fitted). metadata: method, settings, seed, version of
+    Jostle and of the data, time of fitting where it was given, and counts of runs, kept with it.
     """
 
     def __init__(self, predictor: Any, calibration: Calibration, metadata: dict[str, Any]) -> None:
@@ -80,7 +81,10 @@ def load(path: str | os.PathLike[str]) -> Model:
         calibration = Calibration.from_arrays(_under("bounds.", tensors), document["bounds"])
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableFile(f"not a readable model: {error}", where=str(path), fix=AGAIN) from None
-    kept = ("method", "settings", "seed", "calibrated_by", "runs")
+    kept = (
+        *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
+        *("calibrated_by", "by", "new_names", "runs"),
+    )
     return Model(predictor, calibration, {k: document[k] for k in kept if k in document})
 
 

@@ -69,6 +69,7 @@ def _of_bound(bounds: Bounds) -> dict[str, Any]:
         "pool": str(bounds.pool[0]),
         "calibration_runs": int(bounds.n[0]),
         "rank": int(bounds.rank[0]),
+        "evidence": str(bounds.evidence[0]),
     }
 
 
@@ -86,4 +87,5 @@ def _lines(bound: dict[str, Any]) -> list[str]:
     return [
         f"{at_most} with confidence {bound['confidence']:g} ({pool})",
         f"{bound['outcome']}: {OUTCOMES[bound['outcome']]}",
+        f"measured: {bound['evidence']}",
     ]

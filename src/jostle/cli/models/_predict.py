@@ -83,6 +83,7 @@ def _answers(questions: Colocations, seconds: Any, bounds: Bounds) -> list[dict[
             "outcome": str(bounds.outcome[i]),
             "pool": str(bounds.pool[i]),
             "calibration_runs": int(bounds.n[i]),
+            "evidence": str(bounds.evidence[i]),
         }
         for i in range(len(questions))
         for name, place, others in [questions.row(i)]
@@ -98,10 +99,11 @@ def _print_many(answers: list[dict[str, Any]]) -> None:
             duration(a["runtime_seconds"]),
             duration(a["bound_seconds"]),
             a["outcome"],
+            a["evidence"],
         ]
         for a in answers
     ]
-    columns = ["workload", "platform", "beside", "predicted", "bound", "outcome"]
+    columns = ["workload", "platform", "beside", "predicted", "bound", "outcome", "measured"]
     print_table(columns, rows, right=(3, 4))
 
 
@@ -127,6 +129,6 @@ def _sentence(answer: dict[str, Any], confidence: float) -> str:
     if answer["bound_seconds"] != float("inf"):
         text += f", at most {duration(answer['bound_seconds'])} with confidence {confidence:g}"
     reason = OUTCOMES[answer["outcome"]]
-    if answer["outcome"] == "guaranteed":
+    if answer["calibration_runs"]:
         reason += f" ({answer['calibration_runs']} in pool {answer['pool']!r})"
-    return f"{text}\n{answer['outcome']}: {reason}"
+    return f"{text}\n{answer['outcome']}: {reason}\nmeasured: {answer['evidence']}"

@@ -37,26 +37,36 @@ def fit_baseline(
     number_of_workloads: int,
     number_of_platforms: int,
     *,
-    shrinkage: float = 0.3,
+    shrinkage: float | tuple[np.ndarray, np.ndarray] = 0.3,
+    towards: tuple[np.ndarray, np.ndarray] | None = None,
     tolerance: float = 1e-9,
     max_iterations: int = 2000,
 ) -> Baseline:
     """Fit by alternating shrunken means.
 
-    workload, platform: (n,) integer codes; log_runtime: (n,) natural log of seconds.
+    workload, platform: (n,) integer codes; log_runtime: (n,) natural log of seconds. shrinkage: what is
+    added to every count, or one value for each workload and for each platform. towards: (log seconds of the
+    workloads, of the platforms), what effects are shrunken to, and what a name without a run has; by
+    default the overall mean.
     """
     workload_component, platform_component = connected_components(
         workload, platform, number_of_workloads, number_of_platforms
     )
     mean = float(log_runtime.mean()) if len(log_runtime) else 0.0
     centred = log_runtime - mean
-    count_w = np.bincount(workload, minlength=number_of_workloads) + shrinkage
-    count_p = np.bincount(platform, minlength=number_of_platforms) + shrinkage
+    to_w, to_p = np.zeros(number_of_workloads), np.zeros(number_of_platforms)
+    if towards is not None:
+        to_w, to_p = towards[0] - mean, towards[1]
+    pull_w, pull_p = shrinkage if isinstance(shrinkage, tuple) else (shrinkage, shrinkage)
+    count_w = np.bincount(workload, minlength=number_of_workloads) + pull_w
+    count_p = np.bincount(platform, minlength=number_of_platforms) + pull_p
     effect_w = np.zeros(number_of_workloads)
     effect_p = np.zeros(number_of_platforms)
     for _ in range(max_iterations):
-        new_w = np.bincount(workload, centred - effect_p[platform], number_of_workloads) / count_w
-        new_p = np.bincount(platform, centred - new_w[workload], number_of_platforms) / count_p
+        sum_w = np.bincount(workload, centred - effect_p[platform], number_of_workloads)
+        new_w = (sum_w + pull_w * to_w) / count_w
+        sum_p = np.bincount(platform, centred - new_w[workload], number_of_platforms)
+        new_p = (sum_p + pull_p * to_p) / count_p
         change = max(
             np.abs(new_w - effect_w).max(initial=0.0), np.abs(new_p - effect_p).max(initial=0.0)
         )

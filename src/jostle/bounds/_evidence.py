@@ -1,0 +1,69 @@
+"""Evidence classes: how much was measured of the names in a co-location, in a few grades.
+
+Runs are exchangeable with a question only where as much was known about its names. A class has five grades:
+runs of the workload, of the platform (each 0, 1, 2-4, 5-19, 20-99, 100 or more), and beside others of the
+co-runner with the fewest (up to 20 or more), and whether the workload and the platform were measured
+beside others at all. A class is weaker than another where no grade is higher, so a class can be bounded by
+runs of a weaker one, never by those of a stronger one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+FEWEST_RUNS = (1, 2, 5, 20, 100)  # at which the grade of a workload or platform rises by one
+RUNS_TEXT = ("0 runs", "1 run", "2-4 runs", "5-19 runs", "20-99 runs", "100+ runs")
+WORKLOAD, PLATFORM, BESIDE, PLATFORM_BESIDE, CORUNNER = range(5)
+HIGHEST = np.array([5, 5, 1, 1, 4], np.int8)
+
+
+@runtime_checkable
+class CountsRuns(Protocol):
+    """Anything that says how many runs it learned from tell of a co-location."""
+
+    def evidence(self, asked: Any, /) -> Any:
+        """Counts `workload`, `beside`, `platform`, `platform_beside` and `corunner`, each (n,) integers."""
+        ...
+
+
+def grades_of(predictor: Any, asked: Any) -> np.ndarray:
+    """(n, 5) int8, the evidence class of each co-location; the highest for a predictor that does not count.
+
+    Alone, whether a name was measured beside others does not matter and is graded as met."""
+    degree = np.asarray(asked.number_of_corunners)
+    grades = np.tile(HIGHEST, (len(degree), 1))
+    if not isinstance(predictor, CountsRuns) or not len(degree):
+        return grades
+    found = predictor.evidence(asked)
+    grades[:, WORKLOAD] = np.searchsorted(FEWEST_RUNS, found.workload, side="right")
+    grades[:, PLATFORM] = np.searchsorted(FEWEST_RUNS, found.platform, side="right")
+    alone = degree == 0
+    grades[:, BESIDE] = np.where(alone, found.workload > 0, found.beside > 0)
+    grades[:, PLATFORM_BESIDE] = np.where(alone, found.platform > 0, found.platform_beside > 0)
+    corunner = np.searchsorted(FEWEST_RUNS[:4], found.corunner, side="right")
+    grades[:, CORUNNER] = np.where(alone, HIGHEST[CORUNNER], corunner)
+    return grades
+
+
+def text_of(grades: np.ndarray) -> str:
+    """One evidence class (5,) in words."""
+    parts = [f"workload {RUNS_TEXT[grades[WORKLOAD]]}", f"platform {RUNS_TEXT[grades[PLATFORM]]}"]
+    if grades[WORKLOAD] and not grades[BESIDE]:
+        parts.append("workload measured alone only")
+    if grades[PLATFORM] and not grades[PLATFORM_BESIDE]:
+        parts.append("nothing measured beside others on the platform")
+    if grades[CORUNNER] < HIGHEST[CORUNNER]:
+        beside = "never measured" if not grades[CORUNNER] else RUNS_TEXT[grades[CORUNNER]]
+        parts.append(f"a co-runner {beside} beside others")
+    return ", ".join(parts)
+
+
+def reason_without_runs(grades: np.ndarray) -> str:
+    """The outcome where no calibration run has a class at or below this one: what was never measured."""
+    if not grades[WORKLOAD] or not grades[PLATFORM]:
+        return "new_name"
+    if not grades[BESIDE] or not grades[PLATFORM_BESIDE]:
+        return "new_beside_others"
+    return "little_evidence" if grades[CORUNNER] else "new_corunner"

@@ -1,0 +1,55 @@
+"""Names in groups, for a guarantee within each group rather than over all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+OTHER = "names without a group"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """of: `workload` or `platform`. feature: the column that names were grouped by; "" for each name its
+    own. labels: sorted. code: the number of each known name's label; a name that is not known has none."""
+
+    of: str
+    feature: str
+    labels: tuple[str, ...]
+    code: Mapping[str, int]
+
+    @classmethod
+    def by(cls, of: str, feature: str, label_of: Mapping[str, str]) -> Groups:
+        """label_of: the label of each name."""
+        labels = tuple(sorted(set(label_of.values())))
+        place = {label: number for number, label in enumerate(labels)}
+        return cls(of, feature, labels, {name: place[label] for name, label in label_of.items()})
+
+    def codes(self, asked: Any) -> np.ndarray:
+        """(n,) int64, the group of each co-location; -1 without one."""
+        names = asked.workload_names if self.of == "workload" else asked.platform_names
+        place = asked.workload if self.of == "workload" else asked.platform
+        return np.array([self.code.get(name, -1) for name in names], np.int64)[place]
+
+    def label(self, code: int) -> str:
+        return self.labels[code] if code >= 0 else OTHER
+
+    def to_document(self) -> dict[str, Any]:
+        return {
+            "of": self.of,
+            "feature": self.feature,
+            "labels": list(self.labels),
+            "code": dict(self.code),
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Groups:
+        return cls(
+            str(document["of"]),
+            str(document["feature"]),
+            tuple(document["labels"]),
+            {name: int(code) for name, code in document["code"].items()},
+        )

@@ -1,0 +1,79 @@
+"""Which of several ways to bound is taken: the one with the least margin, on runs that do not calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.bounds._bounds import margin_of_errors
+from jostle.bounds._pool import Way
+from jostle.bounds._predictor import Candidates, candidates_of
+
+LEVELS = (0.9, 0.95, 0.99)  # confidences over which the margins of candidates are compared
+FEWEST_TO_CHOOSE = 50
+
+
+@dataclass(frozen=True)
+class Selection:
+    """n runs that the ways to bound are compared on. log_runtime: (n,) measured; degree: (n,) co-runners."""
+
+    candidates: Candidates
+    log_runtime: np.ndarray
+    degree: np.ndarray
+
+    @classmethod
+    def of(cls, predictor: Any, runs: Any) -> Selection:
+        runs = runs.ok()
+        return cls(
+            candidates_of(predictor, runs.colocations),
+            np.log(runs.runtime_seconds),
+            np.asarray(runs.colocations.number_of_corunners),
+        )
+
+    @staticmethod
+    def concatenate(parts: Sequence[Selection]) -> Selection:
+        """All of them, in order, of predictors with the same candidates. At least one part."""
+        of = [part.candidates for part in parts]
+        candidates = Candidates(
+            of[0].names,
+            np.concatenate([one.centre for one in of], axis=1),
+            np.concatenate([one.scale for one in of], axis=1),
+            of[0].until,
+        )
+        return Selection(
+            candidates,
+            np.concatenate([part.log_runtime for part in parts]),
+            np.concatenate([part.degree for part in parts]),
+        )
+
+    def take(self, index: np.ndarray) -> Selection:
+        c = self.candidates
+        candidates = Candidates(c.names, c.centre[:, index], c.scale[:, index], c.until)
+        return Selection(candidates, self.log_runtime[index], self.degree[index])
+
+    def way(self, inside: np.ndarray) -> Way:
+        """The way to bound with the least margin over the runs inside (a mask), in geometric mean over
+        LEVELS; the first where there are too few to tell."""
+        stages = self._stages(inside)
+        return Way(stages, tuple(self.candidates.ends_at(place) for place in stages))
+
+    def _stages(self, inside: np.ndarray) -> tuple[int, ...]:
+        ways = self.candidates.staged()
+        if int(inside.sum()) < FEWEST_TO_CHOOSE or len(ways) == 1:
+            return ways[0]
+        cost = [
+            sum(self._log_margin(self._stage(way, level), level, inside) for level in LEVELS)
+            for way in ways
+        ]
+        return ways[int(np.argmin(np.nan_to_num(cost, nan=np.inf)))]
+
+    def _stage(self, way: tuple[int, ...], level: float) -> int:
+        return next(place for place in way if level <= self.candidates.ends_at(place))
+
+    def _log_margin(self, place: int, level: float, inside: np.ndarray) -> float:
+        error = self.log_runtime[inside] - self.candidates.centre[place, inside]
+        found = margin_of_errors(error, self.candidates.scale[place, inside], level)
+        return float(np.log(np.maximum(found, 1e-12)))

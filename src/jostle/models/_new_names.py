@@ -1,0 +1,204 @@
+"""Calibration for names that were never or hardly measured: further fits that leave names out whole.
+
+A fit knows nothing of how far off it is for a new name. So the method is fitted again on runs from which
+some of the names have been taken, as targets, platforms and co-runners: some entirely, some but for their
+runs alone, some but for a few runs. What it then predicts of the runs that were taken away tells how far off
+such predictions are. Each name weighs the same, however many runs it has, because the next new name is one
+name. These scores are those of other fits on fewer names, not of the model itself: there is no exact
+theorem, and bounds that rest on them have an outcome of their own, `held_out_names`.
+
+Related: leave-one-group-out and CV+ (Barber et al. 2021, Predictive inference with the jackknife+).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.bounds import CalibrationRuns, Selection
+from jostle.errors import NotEnoughRuns
+from jostle.methods import Prepared, hold_out
+from jostle.models._learned import learned
+from jostle.progress import share_of
+
+if TYPE_CHECKING:
+    from jostle.bounds import Groups
+    from jostle.methods import Learner
+    from jostle.progress import Progress
+    from jostle.runs import Runs
+
+FOLDS = 5
+NOTHING, ALONE = 0, -1  # kept of a name that is left out: nothing, or only its runs alone
+FEW_RUNS = (1, 3, 10, 30)  # or so many runs
+ENOUGH_NAMES = 32  # for each amount kept: not far from where more would hardly narrow the bounds
+MOST_ROUNDS = 3
+FEWEST_NAMES = 4
+RUNS_PER_NAME = 100  # scored of one name in one fit
+
+
+WHOLE = np.iinfo(np.int64).max  # of a name that is not left out
+
+
+def runs_of_names_left_out(
+    method: Learner[Any],
+    prepared: Prepared,
+    *,
+    by: str,
+    seed: int,
+    prior: Runs | None = None,
+    groups: Groups | None = None,
+    progress: Progress | None = None,
+) -> tuple[CalibrationRuns, Selection]:
+    """(scores of runs by fits that had left out their names, the same runs to choose a way to bound on).
+
+    by: the unit that each fit holds out for its own choices. Raises NotEnoughRuns where there are too few
+    names, or where no fit could be made.
+    """
+    c = prepared.in_memory.colocations
+    random = np.random.default_rng([seed, 7])
+    beside = bool((c.number_of_corunners > 0).any())
+    few = (ALONE, *FEW_RUNS) if beside else FEW_RUNS
+    workloads = _Plan.drawn(_met(c.workload_names, c.workload, c.corunner), few, random)
+    platforms = _Plan.drawn(_met(c.platform_names, c.platform), FEW_RUNS, random)
+    fits = FOLDS * max(workloads.rounds, platforms.rounds)
+    parts = []
+    for number in range(fits):
+        left = _LeftOut.of(prepared, workloads, platforms, number, random)
+        kept = prepared.take(np.flatnonzero(left.kept))
+        try:
+            held = hold_out(kept, seed + number, by)
+            step = share_of(progress, number, fits)
+            fitted, _ = learned(method, held, by=by, seed=seed + number, prior=prior, progress=step)
+        except NotEnoughRuns:
+            continue
+        parts.append(_scored(fitted, prepared, left, groups))
+    if not any(len(found) for found, _ in parts):
+        raise NotEnoughRuns(
+            f"{len(workloads.names)} workloads and {len(platforms.names)} platforms are too few to leave "
+            "names out and calibrate on what is left",
+            fix="Measure more names, or fit without bounds for new names.",
+        )
+    # A name is one unit in all fits.
+    found, selections = zip(*parts, strict=True)
+    return CalibrationRuns.concatenate(found), Selection.concatenate(selections)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What each round does to the names of one kind. kept: (rounds, names) what is left of each when it is
+    left out. fold: (rounds, names) by which fit of the round."""
+
+    names: tuple[str, ...]
+    kept: np.ndarray
+    fold: np.ndarray
+
+    @property
+    def rounds(self) -> int:
+        return len(self.kept)
+
+    @classmethod
+    def drawn(cls, names: tuple[str, ...], few: tuple[int, ...], random: Any) -> _Plan:
+        """Each name is left out once a round: in the first entirely, then but for one of the amounts
+        `few`, in as many rounds as each amount needs for enough names."""
+        n, m = len(names), len(few)
+        rounds = int(np.clip(-(-m * ENOUGH_NAMES // n), 1, MOST_ROUNDS)) if n else 0
+        turn = random.permutation(n)
+        kept = np.array(few)[(turn + np.arange(rounds)[:, None]) % m]
+        kept = np.concatenate([np.full((1, n), NOTHING), kept])
+        if n < FEWEST_NAMES:
+            kept = kept[:0]
+        fold = np.array([random.permutation(n) % FOLDS for _ in kept]).reshape(len(kept), n)
+        return cls(names, kept, fold)
+
+    def of(self, number: int) -> np.ndarray:
+        """(names,) what the fit of this number keeps of each."""
+        turn, fold = number // FOLDS, number % FOLDS
+        if turn >= self.rounds:
+            return np.full(len(self.names), WHOLE)
+        return np.where(self.fold[turn] == fold, self.kept[turn], WHOLE)
+
+
+def _met(names: tuple[str, ...], *codes: np.ndarray) -> tuple[str, ...]:
+    """The names with a run."""
+    return tuple(names[code] for code in np.unique(np.concatenate(codes)))
+
+
+@dataclass(frozen=True)
+class _LeftOut:
+    """What one fit sees. kept: (n,) bool, the runs it may learn from. asked: (n,) bool, those it is asked
+    about. unit: (n,) the name that such a run stands for."""
+
+    kept: np.ndarray
+    asked: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def of(
+        cls, prepared: Prepared, workloads: _Plan, platforms: _Plan, number: int, random: Any
+    ) -> _LeftOut:
+        c = prepared.in_memory.colocations
+        w, p, k = c.recode(workloads.names, platforms.names)
+        left_w, left_p = workloads.of(number), platforms.of(number)
+        workload, platform = left_w[w], left_p[p]
+        row = np.repeat(np.arange(len(w)), c.number_of_corunners)
+        missing = left_w[k] < WHOLE
+        beside_missing = np.zeros(len(w), bool)
+        beside_missing[row[missing]] = True
+        old_w, old_p = workload == WHOLE, platform == WHOLE
+        kept = old_w & old_p & ~beside_missing
+        place = random.permutation(len(w))
+        for codes, left, mine in ((w, workload, ~old_w & old_p), (p, platform, old_w & ~old_p)):
+            free = np.flatnonzero(mine & ~beside_missing & (left > 0))
+            order = free[np.argsort(place[free], kind="stable")]
+            kept[order[_number_within(codes[order]) < left[order]]] = True
+        kept |= (workload == ALONE) & (c.number_of_corunners == 0) & old_p
+        # Inputs of the method come with a name that is there at all.
+        needed = prepared.inputs | prepared.required
+        kept |= needed & ~beside_missing & (workload != NOTHING) & (platform != NOTHING)
+        unit = np.full(len(w), -1)
+        unit[row[missing][::-1]] = k[missing][::-1]
+        unit = np.where(old_w, unit, w)
+        # A run with both names new stands for the name of which there are fewer.
+        is_place = ~old_p & (old_w | (len(platforms.names) < len(workloads.names)))
+        unit = np.where(is_place, len(workloads.names) + p, unit)
+        asked = ~kept & ~prepared.inputs & (~old_w | ~old_p | beside_missing)
+        return cls(kept, _at_most(RUNS_PER_NAME, asked, unit, place), unit)
+
+
+def _number_within(codes: np.ndarray) -> np.ndarray:
+    """(n,) how many entries before each one have the same code."""
+    order = np.argsort(codes, kind="stable")
+    _, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
+    found = np.empty(len(codes), np.int64)
+    found[order] = np.arange(len(codes)) - np.repeat(first, counts)
+    return found
+
+
+def _at_most(most: int, asked: np.ndarray, unit: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """(n,) bool: of those asked, at most so many of each unit, drawn by place."""
+    free = np.flatnonzero(asked)
+    order = free[np.argsort(place[free], kind="stable")]
+    found = np.zeros(len(asked), bool)
+    found[order[_number_within(unit[order]) < most]] = True
+    return found
+
+
+def _scored(
+    fitted: Any, prepared: Prepared, left: _LeftOut, groups: Groups | None
+) -> tuple[CalibrationRuns, Selection]:
+    """The runs that the fit was asked about and has an answer for: one that it cannot answer has no bound
+    in the model, either."""
+    runs = prepared.in_memory
+    c = runs.colocations
+    known_w = np.isin(c.workload_names, fitted.workload_names)
+    known_p = np.isin(c.platform_names, fitted.platform_names)
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    known = known_w[c.workload] & known_p[c.platform]
+    known[row[~known_w[c.corunner]]] = False
+    at = np.flatnonzero(left.asked & known)
+    asked = runs.take(at)
+    found = CalibrationRuns.of(fitted, asked, left.unit[at], groups=groups, held_out=True)
+    answered = np.flatnonzero(np.isfinite(found.scores[0]))
+    return found.take(answered), Selection.of(fitted, asked).take(answered)
