@@ -114,7 +114,7 @@ def _print(model: Model, asked: FitCommand, notes: Sequence[str]) -> None:
                 "runs": counts,
                 "calibration_runs_by_pool": {n: p.n for n, p in model.calibration.pools.items()},
                 "calibration": [vars(one) for one in classes],
-                "notes": list(model.notes),
+                "notes": list(notes),
             }
         )
         return

@@ -14,6 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 
+TOLERANCE = 1e-9
+MOST_SWEEPS = 2000
+
+
 @dataclass(frozen=True)
 class Baseline:
     """workload: (number of workloads,), platform: (number of platforms,), in log seconds; a name
@@ -39,8 +43,6 @@ def fit_baseline(
     *,
     shrinkage: float | tuple[np.ndarray, np.ndarray] = 0.3,
     towards: tuple[np.ndarray, np.ndarray] | None = None,
-    tolerance: float = 1e-9,
-    max_iterations: int = 2000,
 ) -> Baseline:
     """Fit by alternating shrunken means.
 
@@ -62,7 +64,7 @@ def fit_baseline(
     count_p = np.bincount(platform, minlength=number_of_platforms) + pull_p
     effect_w = np.zeros(number_of_workloads)
     effect_p = np.zeros(number_of_platforms)
-    for _ in range(max_iterations):
+    for _ in range(MOST_SWEEPS):
         sum_w = np.bincount(workload, centred - effect_p[platform], number_of_workloads)
         new_w = (sum_w + pull_w * to_w) / count_w
         sum_p = np.bincount(platform, centred - new_w[workload], number_of_platforms)
@@ -71,7 +73,7 @@ def fit_baseline(
             np.abs(new_w - effect_w).max(initial=0.0), np.abs(new_p - effect_p).max(initial=0.0)
         )
         effect_w, effect_p = new_w, new_p
-        if change < tolerance:
+        if change < TOLERANCE:
             break
     return Baseline(effect_w + mean, effect_p, workload_component, platform_component)
 
