@@ -158,7 +158,8 @@ def test_together_is_each_beside_the_others(model: Model) -> None:
 
 def test_many_at_once_say_the_same_without_explaining(model: Model) -> None:
     nodes = [
-        Node(f"n{i}", PLATFORMS[i % 6], tenants=(Request("w01", slowdown=2.0),)) for i in range(9)
+        Node(f"n{i}", PLATFORMS[i % 6], tenants=(Request("w01", slowdown=1.0 + 0.2 * i),))
+        for i in range(9)
     ]
     asked = [Request(f"w{i:02d}", slowdown=2.0) for i in range(6)]
     placed = place(model, nodes)

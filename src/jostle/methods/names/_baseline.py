@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-
 TOLERANCE = 1e-9
 MOST_SWEEPS = 2000
 
