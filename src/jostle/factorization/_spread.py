@@ -13,7 +13,7 @@ level, so only the ratios between co-locations matter here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -27,7 +27,10 @@ from jostle.factorization._spread_effects import (
     SpreadRows,
     backfitted,
     columns_of,
+    finest,
 )
+from jostle.factorization._spread_even import FEWEST as FEWEST_TO_EVEN
+from jostle.factorization._spread_even import WEIGHT_SEEN, evened
 
 FOLDS = 5
 PENALTY = 30.0  # of the ridge regression, on standardised regressors
@@ -43,11 +46,14 @@ FEWEST_BEYOND = 20  # errors past a level, to choose for this level alone
 @dataclass(frozen=True)
 class Spread:
     """effects: of four kinds, for each of MOMENTS alone and beside others. shape (levels, 2, 3): for each
-    of LEVELS, alone and beside others, the share of each size times a power, and the cap of the sum."""
+    of LEVELS, alone and beside others, the share of each size times a power, and the cap of the sum.
+    even_platform (levels, p), even_runtime (levels, BINS): log of a further factor, see _spread_even."""
 
     effects: Effects
     keys: Keys
     shape: np.ndarray
+    even_platform: np.ndarray
+    even_runtime: np.ndarray
 
     @classmethod
     def none(cls, workloads: int, platforms: int) -> Spread:
@@ -55,14 +61,18 @@ class Spread:
         edges = np.full(BINS - 1, np.inf)
         keys = Keys(edges, edges, *(np.zeros((n, 0), np.int64) for n in (workloads, platforms)))
         kinds = 2 * len(MOMENTS)
-        return cls(Effects.none(keys, kinds), keys, np.zeros((len(LEVELS), 2, len(MOMENTS) + 1)))
+        shape = np.zeros((len(LEVELS), 2, len(MOMENTS) + 1))
+        even = (np.zeros((len(LEVELS), size)) for size in (platforms, BINS))
+        return cls(Effects.none(keys, kinds), keys, shape, *even)
 
     def log_scales(self, rows: SpreadRows) -> np.ndarray:
         """(levels, n) log of the width of a bound for each of LEVELS, relative to others of the same
         number of co-runners."""
         beside = (rows.degree > 0).astype(np.int64)
         sizes = self.log_sizes(rows)
-        return np.stack([_shaped(sizes, shape[beside]) for shape in self.shape])
+        bins = np.searchsorted(self.keys.runtime_edges, rows.log_runtime)
+        even = self.even_platform[:, rows.platform] + self.even_runtime[:, bins]
+        return np.stack([_shaped(sizes, shape[beside]) for shape in self.shape]) + even
 
     def log_sizes(self, rows: SpreadRows) -> np.ndarray:
         """(moments, n) log of the relative size of the error."""
@@ -72,14 +82,16 @@ class Spread:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """By name; from_arrays is the inverse."""
-        return {**vars(self.effects), **vars(self.keys), "shape": self.shape}
+        even = {"even_platform": self.even_platform, "even_runtime": self.even_runtime}
+        return {**vars(self.effects), **vars(self.keys), "shape": self.shape, **even}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Spread:
         effects, keys = (
             {field.name: arrays[field.name] for field in fields(kind)} for kind in (Effects, Keys)
         )
-        return cls(Effects(**effects), Keys(**keys), arrays["shape"])
+        rest = (arrays[name] for name in ("shape", "even_platform", "even_runtime"))
+        return cls(Effects(**effects), Keys(**keys), *rest)
 
 
 def fit_spread(
@@ -107,14 +119,60 @@ def fit_spread(
     regressors = np.vstack([regressors, *(x.of_one_kind(keys, rows)[None] for x in others)])
     beside = rows.degree > 0
     weights, shapes = [], []
+    widths = np.zeros((len(LEVELS), len(rows)))
     for at in (~beside, beside):
         weight, sizes = _stack(regressors[:, at].T, error[at], fold[at])
         weights.append(weight)
         shapes.append(_choose(sizes, error[at]))
+        widths[:, at] = [_shaped(sizes, shape) for shape in shapes[-1]]
     level, *slopes = np.stack(weights, axis=1).reshape(2 * len(MOMENTS), -1).T
     constant = Effects.only(keys, level=np.ones(()))
     parts = [(level, constant), *zip(slopes, columns, strict=True)]
-    return Spread(Effects.sum(parts), keys, np.stack(shapes, axis=1))
+    uneven = Spread.none(*map(len, categories))
+    spread = replace(uneven, effects=Effects.sum(parts), keys=keys, shape=np.stack(shapes, axis=1))
+    if len(rows) < FEWEST_TO_EVEN:
+        return spread
+    both = SpreadRows.concatenate([rows, training[0]])
+    log_width = np.concatenate([widths, spread.log_scales(training[0])], axis=1)
+    is_seen = np.arange(len(both)) >= len(rows)
+    return _evened(
+        spread, both, np.concatenate([error, training[1]]), log_width, is_seen, categories[1]
+    )
+
+
+def _evened(
+    spread: Spread,
+    rows: SpreadRows,
+    error: np.ndarray,
+    log_width: np.ndarray,
+    is_seen: np.ndarray,
+    platform_category: np.ndarray,
+) -> Spread:
+    """The spread with what platforms and lengths of run lack. log_width: (levels, n) of errors (n,), of which
+    is_seen (n,) were trained on."""
+    weight = np.where(is_seen, WEIGHT_SEEN, 1.0)
+    kind = 2 * is_seen + (rows.degree > 0)
+    alike = finest(platform_category)
+    bins = np.searchsorted(spread.keys.runtime_edges, rows.log_runtime)
+    platforms, runtimes = [], []
+    for level, width in zip(LEVELS, log_width, strict=True):
+        scaled = error / np.exp(width)
+        usable = np.ones(len(scaled), bool)
+        for k in np.unique(
+            kind
+        ):  # held-out and training errors differ in size, as do alone and beside
+            at = kind == k
+            usual = np.quantile(scaled[at], level)
+            usable[at] = usual > 0
+            scaled[at] /= usual if usual > 0 else 1.0
+        sizes = (len(alike), int(alike.max(initial=0)) + 1)
+        mine = evened(scaled[usable], weight[usable], (rows.platform[usable], alike), sizes, level)
+        scaled /= np.exp(mine[rows.platform])
+        one = np.zeros(BINS, np.int64)
+        long = evened(scaled[usable], weight[usable], (bins[usable], one), (BINS, 1), level)
+        platforms.append(mine)
+        runtimes.append(long)
+    return replace(spread, even_platform=np.stack(platforms), even_runtime=np.stack(runtimes))
 
 
 def _stack(x: np.ndarray, error: np.ndarray, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -223,7 +223,7 @@ def backfitted(
     towards none."""
     n_workloads, n_platforms = len(workload_category), len(platform_category)
     degree = rows.degree
-    workload_class = _finest(workload_category)
+    workload_class = finest(workload_category)
     # Of the platform's categories one that has a table, into which the effect of both classes goes.
     platform_class = keys.platform_level[:, :1].sum(1)
     pairs = (int(workload_class.max(initial=0)) + 1, max(_size(keys.platform_level), 1))
@@ -325,7 +325,7 @@ def _size(level: np.ndarray) -> int:
     return int(level.max(initial=-1)) + 1
 
 
-def _finest(category: np.ndarray) -> np.ndarray:
+def finest(category: np.ndarray) -> np.ndarray:
     """The categorical column with the most levels; one class where there is none."""
     if category.shape[1] == 0:
         return np.zeros(len(category), np.int64)
