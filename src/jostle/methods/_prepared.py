@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SHARES = (0.78, 0.1, 0.12)
 # Units (windows as a rule), alone and beside others: enough for a valid bound at 90%.
 FEWEST_CALIBRATION = 16
+# Units of one evidence class, and the most of all units that may be calibrated on for its sake.
+FEWEST_OF_CLASS = 12
+MOST_FOR_CLASS = 0.25
 # Units calibrated on that answer 99% with a few to spare, and of how many they may be taken.
 CALIBRATION_FOR_99 = 105
 FEWEST_FOR_99 = 500
@@ -241,7 +244,10 @@ def _calibration_shares(
         of_class = np.unique(np.stack([inverse.reshape(-1), unit[here]]), axis=1)[0]
         sizes = np.bincount(of_class)
         needed = CALIBRATION_FOR_99 / sizes[sizes >= FEWEST_FOR_99]
-        shares[int(d)] = float(max(least, needed.max(initial=0.0)))
+        # A class that a good part of the questions will have needs units of its own.
+        usual_ones = sizes[sizes >= 0.25 * len(np.unique(unit[here]))]
+        own = np.minimum(FEWEST_OF_CLASS / usual_ones, MOST_FOR_CLASS)
+        shares[int(d)] = float(max(least, needed.max(initial=0.0), own.max(initial=0.0)))
     return shares
 
 
