@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jostle
+from jostle.bounds import GUARANTEED
 from jostle.errors import UnknownName, UsageError
 from jostle.models import Model
-from jostle.placement import GUARANTEED, Fleet, Node, Request, place
+from jostle.placement import Fleet, Node, Request, place
 from jostle.runs import Colocations, Runs
 from tests.placement.conftest import PLATFORMS, WORKLOADS
 

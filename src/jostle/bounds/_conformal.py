@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from jostle._confidence import exact_confidence
-from jostle.bounds._bounds import Bounds
+from jostle.bounds._bounds import GUARANTEED, Bounds
 from jostle.bounds._evidence import (
     HIGHEST,
     PLATFORM,
@@ -69,15 +69,17 @@ class CalibrationRuns:
         *,
         groups: Groups | None = None,
         held_out: bool = False,
+        part: Selection | None = None,
     ) -> CalibrationRuns:
-        """runs: all with status ok; unit: (n,) codes of what was drawn as one."""
-        scores = scores_of(predictor, runs)
-        degree = np.asarray(runs.colocations.number_of_corunners)
+        """runs: all with status ok; unit: (n,) codes of what was drawn as one; part: the same runs as the
+        predictor answers them, where that is known already."""
+        part = Selection.of(predictor, runs) if part is None else part
+        degree = part.degree
         group = np.zeros(len(degree), np.int64)
         if groups is not None:
             group = groups.codes(runs.colocations)
         return cls(
-            scores,
+            part.scores,
             degree,
             grades_of(predictor, runs.colocations),
             np.asarray(unit, np.int64),
@@ -216,7 +218,8 @@ class Calibration:
             told = chain[-1] if pool is None else pool
             pool_name[at], count[at], rank_used[at] = told.name, told.n, told.rank(level)
             outcome[at] = "too_few_runs" if pool is None else pool.outcome
-        outcome[np.isposinf(log_bound) & np.char.startswith(outcome, "guaranteed")] = "too_few_runs"
+        finite = (*GUARANTEED, "held_out_names")
+        outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
         unanswered = np.isnan(candidates.centre[0])
         outcome[unanswered] = "disconnected"
         log_bound[unanswered] = np.inf
@@ -308,14 +311,6 @@ def held_out_kind(grades: np.ndarray) -> str:
     if least == 0:
         return HELD_OUT
     return f"{HELD_OUT} but for few runs" if least < 4 else f"{HELD_OUT}, beside others"
-
-
-def scores_of(predictor: Any, runs: Any) -> np.ndarray:
-    """(h, n) scores of runs with status ok under each candidate. No prediction is the worst score there
-    is, never one to leave out."""
-    candidates = candidates_of(predictor, runs.colocations)
-    scores = (np.log(runs.runtime_seconds) - candidates.centre) / candidates.scale
-    return np.where(np.isnan(scores), np.inf, scores)
 
 
 def _rows_by_key(keys: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -49,6 +49,12 @@ class Selection:
             np.concatenate([part.degree for part in parts]),
         )
 
+    @property
+    def scores(self) -> np.ndarray:
+        """(h, n) under each candidate. No prediction is the worst score there is, never one to leave out."""
+        scores = (self.log_runtime - self.candidates.centre) / self.candidates.scale
+        return np.where(np.isnan(scores), np.inf, scores)
+
     def take(self, index: np.ndarray) -> Selection:
         c = self.candidates
         candidates = Candidates(c.names, c.centre[:, index], c.scale[:, index], c.until)

@@ -84,13 +84,7 @@ class FittedFactorization(FromCounts):
     def _distance(self) -> np.ndarray:
         """(workloads,) the square root of how far the embedding of one without a run lies from the three
         nearest that have some, in units of how far those lie from each other; 1 for one with runs."""
-        met = np.isin(self.workload_names, self.counts.workload_names)
-        met[met] = (
-            self.counts.workload_runs[
-                np.searchsorted(self.counts.workload_names, np.array(self.workload_names)[met])
-            ]
-            > 0
-        )
+        met = self.counts.runs_of_workloads(self.workload_names) > 0
         return np.sqrt(far_of(self.embeddings.workload_main, met))
 
     def predict_in_jax(self, colocations: Colocations) -> np.ndarray:

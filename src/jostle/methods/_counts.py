@@ -117,6 +117,10 @@ class RunCounts:
             same.astype(np.int64),
         )
 
+    def runs_of_workloads(self, names: tuple[str, ...]) -> np.ndarray:
+        """(names,) runs of each as target, 0 for a name without a run."""
+        return _at(self.workload_runs, _looked_up(self.workload_names, names))
+
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
         arrays = {

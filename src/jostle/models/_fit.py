@@ -51,7 +51,7 @@ def fit(
     calibration runs were drawn row by row, or `together` for a guarantee over sets of workloads that were
     never measured together (both sides of a pair and its repeats are then drawn as one); by default what
     the method says. prior: runs measured elsewhere, which are learned from but never calibrated on, so
-    that bounds speak about the data's own runs alone. new_names: fit some five to thirty times more, each
+    that bounds speak about the data's own runs alone. new_names: fit some ten to twenty times more, each
     time without some of the names, so that names that were never or hardly measured have finite bounds
     (outcome `held_out_names`). by: `platform`, `workload` or a feature of either, for a guarantee within
     each of its groups, which takes runs enough in each. fitted_at: the time, kept with the model as it is

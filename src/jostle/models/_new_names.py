@@ -150,9 +150,7 @@ class _LeftOut:
         kept = old_w & old_p & ~beside_missing
         place = random.permutation(len(w))
         for codes, left, mine in ((w, workload, ~old_w & old_p), (p, platform, old_w & ~old_p)):
-            free = np.flatnonzero(mine & ~beside_missing & (left > 0))
-            order = free[np.argsort(place[free], kind="stable")]
-            kept[order[_number_within(codes[order]) < left[order]]] = True
+            kept |= _drawn(mine & ~beside_missing, codes, np.maximum(left, 0), place)
         kept |= (workload == ALONE) & (c.number_of_corunners == 0) & old_p
         # Inputs of the method come with a name that is there at all.
         needed = prepared.inputs | prepared.required
@@ -164,7 +162,8 @@ class _LeftOut:
         is_place = ~old_p & (old_w | (len(platforms.names) < len(workloads.names)))
         unit = np.where(is_place, len(workloads.names) + p, unit)
         asked = ~kept & ~prepared.inputs & (~old_w | ~old_p | beside_missing)
-        return cls(kept, _at_most(RUNS_PER_NAME, asked, unit, place), unit)
+        most = np.full(len(w), RUNS_PER_NAME)
+        return cls(kept, _drawn(asked, unit, most, place), unit)
 
 
 def _number_within(codes: np.ndarray) -> np.ndarray:
@@ -176,12 +175,12 @@ def _number_within(codes: np.ndarray) -> np.ndarray:
     return found
 
 
-def _at_most(most: int, asked: np.ndarray, unit: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """(n,) bool: of those asked, at most so many of each unit, drawn by place."""
-    free = np.flatnonzero(asked)
+def _drawn(among: np.ndarray, codes: np.ndarray, most: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """(n,) bool: of the runs `among` (a mask), of each code at most so many (n,), in the order of place."""
+    free = np.flatnonzero(among)
     order = free[np.argsort(place[free], kind="stable")]
-    found = np.zeros(len(asked), bool)
-    found[order[_number_within(unit[order]) < most]] = True
+    found = np.zeros(len(among), bool)
+    found[order[_number_within(codes[order]) < most[order]]] = True
     return found
 
 
@@ -199,6 +198,7 @@ def _scored(
     known[row[~known_w[c.corunner]]] = False
     at = np.flatnonzero(left.asked & known)
     asked = runs.take(at)
-    found = CalibrationRuns.of(fitted, asked, left.unit[at], groups=groups, held_out=True)
+    part, unit = Selection.of(fitted, asked), left.unit[at]
+    found = CalibrationRuns.of(fitted, asked, unit, groups=groups, held_out=True, part=part)
     answered = np.flatnonzero(np.isfinite(found.scores[0]))
-    return found.take(answered), Selection.of(fitted, asked).take(answered)
+    return found.take(answered), part.take(answered)

@@ -1,6 +1,5 @@
 from ._place import Placement as Placement
 from ._place import place as place
-from ._promise import GUARANTEED as GUARANTEED
 from ._promise import Standard as Standard
 from .answers._rank import BY as BY
 from .answers._rank import RankedNode as RankedNode

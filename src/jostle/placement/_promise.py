@@ -9,19 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nextafter
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from jostle._confidence import exact_confidence
-from jostle.bounds import OUTCOMES
 from jostle.errors import UsageError
 
-if TYPE_CHECKING:
-    from jostle.bounds import Bounds
-
-# The outcomes that promise something, as the bounds themselves say it.
-GUARANTEED = tuple(name for name in OUTCOMES if name.startswith("guaranteed"))
 NO_BOUND, PREDICTED = "none", "predicted"
 ACCEPT = (NO_BOUND, PREDICTED)
 
@@ -86,8 +77,3 @@ class Standard:
         miss = f"{float(100 * (1 - exact_confidence(self.confidence))):.3g}%"
         text = (ASKED if self.joint else ASKED_EACH).format(miss=miss)
         return f"{text} {ON_PREDICTIONS}" if used_predictions else text
-
-
-def is_guaranteed(bounds: Bounds) -> np.ndarray:
-    """(n,) bool: whether a bound is finite and its outcome promises something."""
-    return bounds.is_valid & np.isin(bounds.outcome, GUARANTEED)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.methods import HasInputPlatforms
-from jostle.placement._promise import PREDICTED, Standard, is_guaranteed
+from jostle.placement._promise import PREDICTED, Standard
 from jostle.runs import Colocations, solo_medians
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class SetBounds:
             part = slice(start, start + step)
             asked = self._colocations(platform[part], members[part])
             bounds = self.model.bound(asked, level)
-            good = is_guaranteed(bounds)
+            good = bounds.is_guaranteed
             found = np.where(good, bounds.seconds, np.nan)
             if self._takes_predictions and not good.all():
                 found = np.where(good, found, self.model.predict(asked))
