@@ -65,10 +65,13 @@ def writing(
 
 
 def reading(kind: str, shared: Path, folders: Path, told: Path, stop: Event) -> None:
-    """A reader: the newest folder over and over, once it can be read at all; tells how often it failed."""
+    """A reader: the newest folder over and over, once it can be read at all; tells how often it failed. However
+    late it begins, it reads once."""
     subject = KINDS[kind](shared)
     reads, failed, seen = 0, [], set()
-    while not stop.is_set():
+    last = False
+    while not last:
+        last = stop.is_set()
         folder = max(folders.iterdir(), key=lambda path: int(path.name), default=None)
         if folder is None:
             continue

@@ -205,7 +205,10 @@ def test_other_engines_are_measured(tmp_path: Path, quick, anything, engine: str
     (platform,) = Dataset(tmp_path).read().platform_features.to_pylist()  # pyright: ignore
     assert platform["platform"] == f"{engine}:here"
     assert platform["engine_version"]
-    for row in rows(tmp_path):
+    # A window that the machine disturbed was measured again, and stands there too.
+    usable = [row for row in rows(tmp_path) if row["status"] == "ok"]
+    assert len(usable) >= 4
+    for row in usable:
         assert 0 < row["runtime_seconds"] < 1
         assert 0 <= row["cpu_seconds"] < 0.2
 
@@ -272,7 +275,8 @@ def test_a_quota_halves_the_speed_and_leaves_no_group_behind(tmp_path: Path, qui
     assert summary.ok == 6
     times: dict[str, list[float]] = {}
     for row in rows(tmp_path):
-        times.setdefault(row["platform"], []).append(row["runtime_seconds"])
+        if row["status"] == "ok":
+            times.setdefault(row["platform"], []).append(row["runtime_seconds"])
     plain, limited = (np.min(times[f"wasmtime-speed{v}:here"]) for v in ("", "@quota=0.25"))
     assert limited > 2.5 * plain
     assert not list(Path("/sys/fs/cgroup").glob(f"**/jostle-{os.getpid()}*"))

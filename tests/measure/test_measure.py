@@ -31,10 +31,10 @@ def test_a_campaign_fills_a_dataset_once(tmp_path: Path, quick, anything) -> Non
     summary = measure(campaign, tmp_path, MeasureOptions(tolerance=anything), progress=seen.append)
     assert summary.finished
     assert (summary.planned, summary.ok, summary.remaining) == (10, 10, 0)
-    found = rows(tmp_path)
+    # On a busy machine a window in which a member did nothing is measured again, and stands there too.
+    found = [row for row in rows(tmp_path) if row["status"] == "ok"]
     assert len(found) == sum(len(planned.members) for planned in campaign.plan())
     assert len({row["run_id"] for row in found}) == len(found)
-    assert {row["status"] for row in found} == {"ok"}
     assert all(0 < row["runtime_seconds"] < 1 for row in found)
     assert all(0 <= row["cpu_seconds"] < 0.2 for row in found)
     assert any(row["cpu_seconds"] > 0 for row in found)
@@ -42,7 +42,7 @@ def test_a_campaign_fills_a_dataset_once(tmp_path: Path, quick, anything) -> Non
     windows = Counter(row["window_id"] for row in found)
     for row in found:
         assert len(row["corunners"]) == windows[row["window_id"]] - 1
-    assert [progress.done for progress in seen] == list(range(10))
+    assert sorted({progress.done for progress in seen}) == list(range(10))
     assert all(progress.total == 10 and progress.remaining_seconds >= 0 for progress in seen)
 
     before = Dataset(tmp_path).version()
@@ -197,7 +197,8 @@ def test_killed_in_the_middle_it_resumes_without_loss_or_double(
     found = rows(tmp_path)
     assert len({row["run_id"] for row in found}) == len(found)
     expected = {campaign.window_id(planned, 0) for planned in campaign.plan()}
-    assert {row["window_id"] for row in found} == expected
+    usable = [row for row in found if row["status"] == "ok"]
+    assert {row["window_id"].rsplit("-", 1)[0] + "-0" for row in usable} == expected
 
 
 def test_interrupted_it_writes_what_it_has_and_can_be_read_all_the_time(
