@@ -65,8 +65,8 @@ def writing(
 
 
 def reading(kind: str, shared: Path, folders: Path, told: Path, stop: Event) -> None:
-    """A reader: the newest folder over and over, once it can be read at all; tells how often it failed. However
-    late it begins, it reads once."""
+    """A reader: the newest folder over and over, once it can be read at all; tells how often it failed. It
+    reads at least once, however late it begins."""
     subject = KINDS[kind](shared)
     reads, failed, seen = 0, [], set()
     last = False
