@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import jostle
@@ -12,34 +13,31 @@ from jostle.methods import Data, Prepared
 from jostle.models import _new_names
 from jostle.models._new_names import ALONE, FOLDS, NOTHING, WHOLE, _LeftOut, _Plan
 from jostle.runs import Runs
+from tests.models.levels import Levels, campaign
 
 QUICK = jostle.Factorization(steps=40, hidden=16, rank=8)
 
 
-def campaign(workloads: int = 24, platforms: int = 12, seed: int = 0) -> Runs:
-    """Every workload on every platform, alone and beside another; features tell the levels but for noise."""
+def of_names(runs: Runs, new: set[str], what: str) -> np.ndarray:
+    """(n,) bool: runs of these workloads or platforms, which are not beside each other."""
+    names = np.array(runs.table.column(what).to_pylist())
+    return np.array([name in new for name in names])
+
+
+def beside(runs: Runs, new: set[str]) -> np.ndarray:
+    return np.array([bool(new & set(b)) for b in runs.table.column("corunners").to_pylist()])
+
+
+def few_of(runs: Runs, new: set[str], what: str, amount: int, seed: int) -> np.ndarray:
+    """(n,) bool: all runs without these names, and so many of each, alone or beside old names."""
+    of, near = of_names(runs, new, what), beside(runs, new)
+    kept = ~of & ~near
     random = np.random.default_rng(seed)
-    w, p = np.divmod(np.arange(workloads * platforms), platforms)
-    level_w, level_p = random.normal(size=workloads), random.normal(size=platforms)
-    noise = random.normal(size=(2, len(w))) * 0.05
-    beside = random.integers(0, workloads, len(w))
-    alone = level_w[w] + level_p[p] + noise[0]
-    together = level_w[w] + level_p[p] + 0.2 + noise[1]
-    return Runs.from_columns(
-        workload=[f"w{i:02}" for i in np.concatenate([w, w])],
-        platform=[f"p{i:02}" for i in np.concatenate([p, p])],
-        corunners=[[]] * len(w) + [[f"w{i:02}"] for i in beside],
-        runtime_seconds=np.exp(np.concatenate([alone, together])),
-        workload_features={
-            "workload": [f"w{i:02}" for i in range(workloads)],
-            "size": level_w + random.normal(size=workloads) * 0.3,
-        },
-        platform_features={
-            "platform": [f"p{i:02}" for i in range(platforms)],
-            "speed": level_p + random.normal(size=platforms) * 0.3,
-            "kind": ["old" if i % 2 else "new" for i in range(platforms)],
-        },
-    )
+    names = np.array(runs.table.column(what).to_pylist())
+    for name in sorted(new):
+        mine = np.flatnonzero((names == name) & ~near)
+        kept[random.permutation(mine)[:amount]] = True
+    return kept
 
 
 def test_what_one_fit_sees() -> None:
@@ -76,48 +74,120 @@ def test_what_one_fit_sees() -> None:
     assert (each.sum(0) == 1).all()  # in a round every name is left out once
 
 
-def test_new_names_have_finite_bounds_that_cover(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("FOLDS", 3), ("MOST_ROUNDS", 1), ("FEW_RUNS", (3,))):
-        monkeypatch.setattr(_new_names, name, value)  # six fits, not twenty
+def test_new_names_have_finite_bounds_that_cover() -> None:
+    """Mean coverage over names that never ran, as workload, platform or co-runner."""
+    rates: dict[str, list[float]] = {"workload": [], "platform": [], "co-runner": []}
+    for seed in range(6):
+        runs = campaign(30, 30, seed)
+        new = {"w03", "w11", "w17", "p03", "p11", "p17"}
+        new_w, new_p = of_names(runs, new, "workload"), of_names(runs, new, "platform")
+        near = beside(runs, new)
+        learned = runs.take(~new_w & ~new_p & ~near)
+        model = jostle.fit(learned, Levels(), seed=seed, new_names=True)
+        for what, rows in (
+            ("workload", new_w & ~new_p & ~near),
+            ("platform", ~new_w & new_p & ~near),
+            ("co-runner", ~new_w & ~new_p & near),
+        ):
+            asked = runs.take(rows)
+            bounds = model.bound(asked.colocations, 0.9)
+            assert set(bounds.outcome) == {"held_out_names"}
+            assert not bounds.is_guaranteed.any()
+            rates[what].append(float(np.mean(asked.runtime_seconds <= bounds.seconds)))
+    for what, found in rates.items():
+        error = np.std(found) / np.sqrt(len(found))
+        assert np.mean(found) >= 0.9 - 2 * error, what
+        assert np.mean(found) >= 0.85, what
+
+
+@pytest.mark.parametrize("what", ["workload", "platform"])
+@pytest.mark.parametrize("amount", [1, 10])
+def test_names_with_few_runs_are_covered(what: str, amount: int) -> None:
+    rates = []
+    for seed in range(4):
+        runs = campaign(30, 30, seed)
+        new = {what[0] + number for number in ("03", "11", "17")}
+        kept = few_of(runs, new, what, amount, seed)
+        model = jostle.fit(runs.take(kept), Levels(), seed=seed, new_names=True)
+        asked = runs.take(of_names(runs, new, what) & ~kept & ~beside(runs, new))
+        bounds = model.bound(asked.colocations, 0.9)
+        assert np.isfinite(bounds.seconds).all()
+        rates.append(float(np.mean(asked.runtime_seconds <= bounds.seconds)))
+    assert np.mean(rates) >= 0.87
+
+
+def test_by_default_new_names_have_no_bound_and_old_ones_are_as_before() -> None:
     runs = campaign(30, 14)
-    names = np.array(runs.table.column("workload").to_pylist())
-    beside = runs.table.column("corunners").to_pylist()
     new = {"w03", "w11", "w17", "w23", "w29"}
-    is_new = np.array([n in new for n in names])
-    touched = is_new | np.array([bool(new & set(b)) for b in beside])
-    asked = runs.take(is_new & ~np.array([bool(new & set(b)) for b in beside]))
-    plain = jostle.fit(runs.take(~touched), QUICK, seed=0)
+    learned = runs.take(~of_names(runs, new, "workload") & ~beside(runs, new))
+    asked = runs.take(of_names(runs, new, "workload") & ~beside(runs, new))
+    plain = jostle.fit(learned, Levels(), seed=0)
     bounds = plain.bound(asked.colocations, 0.9)
     assert set(bounds.outcome) == {"new_name"}
     assert np.isinf(bounds.seconds).all()
-    model = jostle.fit(runs.take(~touched), QUICK, seed=0, new_names=True)
-    bounds = model.bound(asked.colocations, 0.9)
-    assert set(bounds.outcome) == {"held_out_names"}
-    assert not bounds.is_guaranteed.any()
-    assert np.mean(asked.runtime_seconds <= bounds.seconds) >= 0.6  # five names: few for a rate
-    old = runs.take(~touched).colocations
-    assert set(model.bound(old, 0.8).outcome) <= {*GUARANTEED, "held_out_names"}
+    model = jostle.fit(learned, Levels(), seed=0, new_names=True)
+    old = learned.colocations
     np.testing.assert_array_equal(model.predict(old), plain.predict(old))
+    for confidence in (0.5, 0.8, 0.9):
+        valid = plain.bound(old, confidence).is_guaranteed
+        assert valid.any()
+        np.testing.assert_array_equal(
+            model.bound(old, confidence).seconds[valid], plain.bound(old, confidence).seconds[valid]
+        )
+
+
+def test_factorization_bounds_new_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("FOLDS", 2), ("MOST_ROUNDS", 1), ("FEW_RUNS", (3,)), ("FEWEST_NAMES", 2)):
+        monkeypatch.setattr(_new_names, name, value)  # four fits, not twenty
+    runs = campaign(16, 8)
+    new = {"w03", "w07", "w11", "w15"}
+    learned = runs.take(~of_names(runs, new, "workload") & ~beside(runs, new))
+    asked = runs.take(of_names(runs, new, "workload") & ~beside(runs, new))
+    done: list[float] = []
+    model = jostle.fit(
+        learned,
+        QUICK,
+        seed=0,
+        new_names=True,
+        progress=lambda now, total, _: done.append(now / total),
+    )
+    assert sorted(done) == done
+    assert done[-1] == pytest.approx(1.0)
+    bounds = model.bound(asked.colocations, 0.8)
+    assert set(bounds.outcome) == {"held_out_names"}
+    assert np.mean(asked.runtime_seconds <= bounds.seconds) >= 0.5  # four names: few for a rate
 
 
 def test_too_few_names_to_leave_out() -> None:
     runs = campaign(3, 3)
     with pytest.raises(NotEnoughRuns, match="too few to leave"):
-        jostle.fit(runs, QUICK, seed=0, new_names=True)
+        jostle.fit(runs, Levels(), seed=0, new_names=True)
 
 
 def test_bounds_within_groups() -> None:
     runs = campaign(30, 12)
-    model = jostle.fit(runs, QUICK, seed=0, by="kind")
+    model = jostle.fit(runs, Levels(), seed=0, by="kind")
     assert model.calibration.groups is not None
     assert model.calibration.groups.labels == ("new", "old")
     again = {one.group for one in model.calibration.summary()}
     assert again == {"new", "old"}
+    # Each group's bounds rest on its own runs: with only those of the other group wild, they stay narrow.
+    assert runs.platform_features is not None
+    old = {row["platform"] for row in runs.platform_features.to_pylist() if row["kind"] == "old"}
+    is_old = of_names(runs, old, "platform")
+    wild = np.exp(np.random.default_rng(0).normal(size=len(runs)) * 0.5 * is_old)
+    columns = runs.table.set_column(
+        runs.table.column_names.index("runtime_seconds"),
+        "runtime_seconds",
+        pa.array(runs.runtime_seconds * wild),
+    )
+    unlike = Runs(columns, runs.workload_features, runs.platform_features)
+    model = jostle.fit(unlike, Levels(), seed=0, by="kind")
     bounds = model.bound(runs.colocations, 0.8)
-    whole = jostle.fit(runs, QUICK, seed=0).bound(runs.colocations, 0.8)
-    assert (bounds.n < whole.n).all()
+    room = np.log(bounds.seconds / model.predict(runs.colocations))
+    assert np.median(room[is_old]) > 2 * np.median(room[~is_old])
     with pytest.raises(UsageError, match="neither workloads nor platforms have a feature 'colour'"):
-        jostle.fit(runs, QUICK, seed=0, by="colour")
+        jostle.fit(runs, Levels(), seed=0, by="colour")
 
 
 def test_a_model_says_what_made_it(tmp_path: object) -> None:
