@@ -24,7 +24,7 @@ class Levels:
 
     def fit(self, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> FittedLevels:
         runs = prepared.in_memory
-        names = all_names(prepared.data.runs)
+        names = all_names(prepared.in_memory)
         workload, platform, _ = runs.colocations.recode(*names)
         beside = runs.colocations.number_of_corunners > 0
         tables = (

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 import jostle
-from jostle.bounds import GUARANTEED
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.methods import Data, Prepared
 from jostle.models import _new_names
