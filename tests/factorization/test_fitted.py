@@ -16,6 +16,7 @@ from jostle.factorization import Factorization, FittedFactorization
 from jostle.factorization._embeddings import Form
 from jostle.factorization._equation import FORMS
 from jostle.factorization._fit import pad
+from jostle.factorization._fitted import far_of
 from jostle.factorization._spread import Spread
 from jostle.factorization.training import _train as jax_side
 from jostle.factorization.training._members import combine
@@ -318,3 +319,20 @@ def test_programs_of_many_shapes_are_forgotten(monkeypatch: pytest.MonkeyPatch) 
     for size in (60, 80, 60, 100, 60):
         learn(QUICK, make_world(size, 5), validation=make_world(20, 6))
     assert len(forgotten) == 1  # before the third shape; the first is then met anew
+
+
+@pytest.mark.parametrize("n", [4, 20, 1500])
+def test_how_far_a_name_without_runs_lies(n: int) -> None:
+    """Against every distance by brute force."""
+    random = np.random.default_rng(n)
+    place = random.normal(size=(n, 5))
+    met = random.random(n) < 0.8
+    found = far_of(place, met)
+    gap = np.sqrt(((place[:, None] - place[met]) ** 2).sum(-1))
+    near = np.sort(gap, axis=1)
+    if met.sum() < 6 or met.all():
+        assert (found == 1).all()
+        return
+    usual = np.median(near[met, 1:4].mean(1))  # the nearest of all is the point itself
+    np.testing.assert_allclose(found[~met], np.maximum(near[~met, :3].mean(1) / usual, 0.1))
+    assert (found[met] == 1).all()

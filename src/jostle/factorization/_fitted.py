@@ -30,6 +30,7 @@ SAME = "same everywhere"
 FAR = "wider far from known workloads"
 GRID_CELLS = 4_000_000
 CHUNK = 65_536
+FAR_AT_ONCE = 1024  # points whose distances to all others are held at once
 
 
 class FittedFactorization(FromCounts):
@@ -278,10 +279,14 @@ def far_of(place: np.ndarray, met: np.ndarray, nearest: int = 3) -> np.ndarray:
     squares = (known**2).sum(1)
 
     def mean_distance(points: np.ndarray, skipped: int) -> np.ndarray:
-        gap = (points**2).sum(1)[:, None] + squares - 2 * points @ known.T
-        gap = np.partition(gap, nearest + skipped - 1, axis=1)[:, : nearest + skipped]
-        gap = np.sort(gap, axis=1)[:, skipped:]
-        return np.sqrt(np.maximum(gap, 0.0)).mean(1)
+        found = np.empty(len(points))
+        for begin in range(0, len(points), FAR_AT_ONCE):
+            some = points[begin : begin + FAR_AT_ONCE]
+            gap = (some**2).sum(1)[:, None] + squares - 2 * some @ known.T
+            gap = np.partition(gap, nearest + skipped - 1, axis=1)[:, : nearest + skipped]
+            gap = np.sort(gap, axis=1)[:, skipped:]
+            found[begin : begin + FAR_AT_ONCE] = np.sqrt(np.maximum(gap, 0.0)).mean(1)
+        return found
 
     usual = float(np.median(mean_distance(known, 1)))
     found = mean_distance(place[~met].astype(np.float64), 0)
