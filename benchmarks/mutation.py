@@ -63,8 +63,12 @@ TESTS: dict[str, dict[str, tuple[list[str], list[str]]]] = {
         ),
     },
 }
-# Slow, and a repetition of the others with chance in it.
-LEFT_OUT = ["--deselect", "tests/storage/test_damage.py::test_the_script_of_kills_and_pairs"]
+# Slow, and a repetition of the others.
+SLOW = (
+    "tests/storage/test_damage.py::test_the_script_of_kills_and_pairs",
+    "tests/models/test_new_names.py::test_factorization_bounds_new_names",
+)
+LEFT_OUT = [word for test in SLOW for word in ("--deselect", test)]
 COPIED = ("src", "tests", "benchmarks", "docs", "pyproject.toml", "README.md", "CONTRIBUTING.md")
 
 
