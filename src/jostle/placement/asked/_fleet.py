@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from jostle._tables import RAGGED, cells, read_rows
 from jostle.errors import UnknownName, UsageError
-from jostle.placement.asked import _cells as cells
 from jostle.placement.asked._requests import OK, Request, Requests, request_of_row
-from jostle.placement.asked._tables import RAGGED, read_rows
 
 COLUMNS = (
     "name",

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle._confidence import exact_confidence
+from jostle._tables import RAGGED, cells, read_rows
 from jostle.errors import UsageError
-from jostle.placement.asked import _cells as cells
-from jostle.placement.asked._tables import RAGGED, read_rows
 
 OK = "ok"
 COLUMNS = (
