@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import jostle
@@ -110,9 +111,20 @@ def test_many_at_once_from_a_file(
     assert run(["predict", str(model), "-i", str(file), "-c", "0.8", "--json"]) == 0
     answers = json.loads(capsys.readouterr().out)["answers"]
     assert [a["corunners"] for a in answers] == [[], ["w02", "w02"]]
-    file.write_text("workload,platform\nw01,\n")
+    file.write_text("job,host,with\nw01,,\nw03,p1,w02|w02\n")
+    asked = ["predict", str(model), "-i", str(file), "--column", "workload=job"]
+    asked += ["--column", "platform=host", "--column", "corunners=with", "--separator", "|"]
+    written = tmp_path / "answers.parquet"
+    assert run([*asked, "-c", "0.8", "-o", str(written)]) == 4
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert (
+        "1 of 2 rows cannot be read as a question; the first, row 2: the row has no platform" in err
+    )
+    assert pq.read_table(written).column("status").to_pylist() == ["bad_row", "ok"]
     assert run(["predict", str(model), "-i", str(file)]) == 4
-    assert "line 2 has no platform" in capsys.readouterr().err
+    assert "the row has no workload" in capsys.readouterr().out
+    assert run([*asked[:-6], "--column", "platform"]) == 2
 
 
 def test_evaluate_prints_documented_metrics(

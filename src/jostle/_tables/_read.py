@@ -7,7 +7,7 @@ import difflib
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,19 @@ class TableRows:
     ignored: tuple[str, ...] = ()
 
 
-def read_rows(source: Any, known: Sequence[str], columns: Mapping[str, str] | None) -> TableRows:
+def read_rows(
+    source: Any,
+    known: Sequence[str],
+    columns: Mapping[str, str] | None = None,
+    *,
+    others: Callable[[str], str] | None = None,
+) -> TableRows:
     """The rows of a table.
 
     source: a path (by its ending or its first bytes CSV, Parquet, JSON, lines of JSON, or Arrow), `-` for
     standard input, an Arrow, pandas or polars table, a mapping of columns, or a list of mappings.
-    known: what columns may be called. columns: {known name: name in the table}.
+    known: what columns may be called. columns: {known name: name in the table}. others: what a column that
+    means nothing here is kept under; without it none is kept.
     Raises UnreadableFile, BadData, and UnknownName for a column that is missing, or so nearly called
     like one that is known that it must be meant.
     """
@@ -57,14 +64,10 @@ def read_rows(source: Any, known: Sequence[str], columns: Mapping[str, str] | No
         near = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
         if near and near[0] not in present and near[0] not in mapped:
             raise UnknownName("column", name, list(known), where=found.where)
-    rows = [
-        {
-            back.get(name, name): cell
-            for name, cell in row.items()
-            if name in back or name == RAGGED or (name in known and name not in mapped)
-        }
-        for row in found.rows
-    ]
+    kept = {name: back.get(name, name) for name in [*present, RAGGED] if name not in ignored}
+    if others is not None:
+        kept |= {name: others(name) for name in ignored}
+    rows = [{kept[name]: cell for name, cell in row.items() if name in kept} for row in found.rows]
     return TableRows(rows, found.numbers, found.where, tuple(ignored))
 
 

@@ -22,7 +22,7 @@ def is_empty(cell: Any) -> bool:
     """Whether a cell holds nothing: null, blank text, or the NaN that stands for null in some tables."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return True
-    return isinstance(cell, float) and math.isnan(cell)
+    return isinstance(cell, float) and math.isnan(cell)  # as pandas has null
 
 
 def text(cell: Any, what: str) -> str | None:
@@ -101,8 +101,8 @@ def names(cell: Any, what: str) -> tuple[str, ...]:
     return tuple(sorted(part for part in found if part))
 
 
-def entries(cell: Any, what: str) -> list[Any]:
-    """The entries of a list: as such, as JSON text, or in text parted by semicolons."""
+def entries(cell: Any, what: str, separator: str = SEPARATOR) -> list[Any]:
+    """The entries of a list: as such, as JSON text, or in text parted by semicolons or another separator."""
     if is_empty(cell):
         return []
     if isinstance(cell, str) and cell.lstrip().startswith("["):
@@ -111,7 +111,9 @@ def entries(cell: Any, what: str) -> list[Any]:
         except ValueError:
             raise ValueError(f"{what} is {cell!r}, which is not JSON") from None
     if isinstance(cell, str):
-        return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]
+        return [part.strip() for part in cell.split(separator) if part.strip()]
+    if hasattr(cell, "tolist"):  # NumPy, as pandas has lists of a Parquet file
+        cell = cell.tolist()
     if not isinstance(cell, (list, tuple)):
         raise ValueError(f"{what} is {cell!r}, not a list")
     return list(cell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from jostle.errors import BadData, UnreadableFile
 from jostle.methods import Evidence, method_named
 
 if TYPE_CHECKING:
+    from jostle.models._answers import Answers
     from jostle.runs import Colocations
 
 # History: model/v5 (calibration runs with their evidence classes, what made the model), model/v4 (evidence
@@ -45,6 +47,26 @@ class Model:
     def bound(self, colocations: Colocations, confidence: float = DEFAULT_CONFIDENCE) -> Bounds:
         """Seconds not exceeded with probability `confidence`, and what stands behind each."""
         return self.calibration.bound(self.predictor, colocations, confidence)
+
+    def answer(
+        self,
+        table: Any,
+        confidence: float = DEFAULT_CONFIDENCE,
+        *,
+        columns: Mapping[str, str] | None = None,
+        separator: str = ";",
+    ) -> Answers:
+        """Every row of a table answered, or with the reason why it is not: one bad row spoils no other.
+
+        table: a CSV, Parquet, JSON or Arrow file, a pandas, polars or Arrow table, a mapping of columns, or a
+        list of mappings; with the columns workload, platform (may be left out where the model knows one)
+        and corunners (a list, or names parted by `separator`; none: alone). columns: what they are called
+        there, such as {"workload": "job"}. Other columns are kept. Raises UnreadableFile, BadData and
+        UnknownName for what is wrong with the table as a whole, UsageError for the confidence.
+        """
+        from jostle.models._answers import answers
+
+        return answers(self, table, confidence, columns, separator)
 
     def evidence(self, colocations: Colocations) -> Evidence:
         """How many runs were learned from that tell of each co-location."""

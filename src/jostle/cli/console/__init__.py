@@ -2,6 +2,7 @@
 
 from jostle._report import duration as duration
 from jostle._report import percent as percent
+from jostle.cli.console._fields import named_values as named_values
 from jostle.cli.console._options import command_of as command_of
 from jostle.cli.console._output import note as note
 from jostle.cli.console._output import print_error as print_error

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from jostle._options import Positional, Short
+from jostle.errors import UsageError
 
 Json = Annotated[bool, "Print one JSON document."]
 Model = Annotated[Path, "The model: a folder written by jostle fit.", Positional()]
@@ -15,3 +16,14 @@ Device = Annotated[
     str | None, "What the platform is called after the engine.  [default: from the CPU]"
 ]
 Cores = Annotated[tuple[int, ...] | None, "A core to use; may be repeated.  [default: all allowed]"]
+
+
+def named_values(texts: tuple[str, ...]) -> dict[str, str]:
+    """{NAME: VALUE} of options such as --column workload=job. Raises UsageError."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise UsageError(f"{text!r} is not NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found

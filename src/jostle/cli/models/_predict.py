@@ -6,16 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from jostle._options import Short
-from jostle.cli.console import command_of, duration, print_json, print_table, say
+from jostle.cli.console import (
+    command_of,
+    duration,
+    named_values,
+    note,
+    print_json,
+    print_table,
+    say,
+)
 from jostle.cli.console._fields import Json
-from jostle.cli.models._questions import AboutOne, colocations_of, one_colocation
+from jostle.cli.models._questions import AboutOne, one_colocation
 
 if TYPE_CHECKING:
     from jostle.bounds import Bounds
-    from jostle.models import Model
+    from jostle.models import Answers, Model
     from jostle.runs import Colocations
 
 
@@ -23,15 +32,25 @@ if TYPE_CHECKING:
 class PredictCommand(AboutOne):
     """Predict the runtime of a co-location, with an upper bound.
 
-    Ends with 3 where not every bound could be given, saying why.
+    Ends with 3 where not every bound could be given, with 4 where a row of a table asks nothing that can be
+    answered, saying why.
     """
 
     workload: Annotated[str | None, "What runs.", Short("-w")] = None
     input_: Annotated[
         str | None,
-        "Many at once: a CSV file (- for stdin) with columns workload, platform and corunners, the "
-        "co-runners separated by ';'.",
+        "Many at once: a CSV, Parquet, JSON or Arrow table (- for standard input) with columns workload, "
+        "platform and corunners; its other columns are kept.",
         Short("-i"),
+    ] = None
+    column: Annotated[
+        tuple[str, ...], "What a column of the table is called, such as workload=job."
+    ] = ()
+    separator: Annotated[str, "What parts the co-runners in a cell of the table."] = ";"
+    output: Annotated[
+        Path | None,
+        "Write the answers to a table: .csv, .parquet, .arrow or .json.",
+        Short("-o"),
     ] = None
     traces: Annotated[
         Path | None,
@@ -53,22 +72,40 @@ def predict(asked: PredictCommand) -> None:
     model = load(asked.model)
     if (asked.workload is None) == (asked.input_ is None):
         raise UsageError("say either --workload or --input")
+    if asked.output is not None and asked.input_ is None:
+        raise UsageError("--output goes with --input")
     if asked.traces is not None:
         model = _knowing(model, asked.traces)
-    if asked.input_ is None:
-        workload = asked.workload or ""
-        questions = one_colocation(model.predictor, workload, asked.platform, asked.beside)
-    else:
-        questions = colocations_of(asked.input_)
+    if asked.input_ is not None:
+        _many(asked, model, asked.input_)
+        return
+    workload = asked.workload or ""
+    questions = one_colocation(model.predictor, workload, asked.platform, asked.beside)
     bounds = model.bound(questions, asked.confidence)
     answers = _answers(questions, model.predict(questions), bounds)
     if asked.json_:
         print_json({"schema": "predict/v1", "confidence": bounds.confidence, "answers": answers})
-    elif asked.input_ is None:
-        say(_sentence(answers[0], bounds.confidence))
     else:
-        _print_many(answers)
+        say(_sentence(answers[0], bounds.confidence))
     if not bounds.is_valid.all():
+        raise typer.Exit(3)
+
+
+def _many(asked: PredictCommand, model: Model, source: str) -> None:
+    columns = named_values(asked.column)
+    found = model.answer(source, asked.confidence, columns=columns, separator=asked.separator)
+    if asked.output is not None:
+        found.write(asked.output)
+    if asked.json_:
+        print_json(
+            {"schema": "predict/v1", "confidence": found.confidence, "answers": found.rows()}
+        )
+    elif asked.output is None:
+        _print_many(found)
+    _remarks(found)
+    if not found.is_answered.all():
+        raise typer.Exit(4)
+    if (found.status != "ok").any():
         raise typer.Exit(3)
 
 
@@ -90,21 +127,47 @@ def _answers(questions: Colocations, seconds: Any, bounds: Bounds) -> list[dict[
     ]
 
 
-def _print_many(answers: list[dict[str, Any]]) -> None:
+def _print_many(found: Answers) -> None:
+    def seconds(value: float | None) -> str:
+        return "" if value is None else "none" if value == float("inf") else duration(value)
+
+    columns = ["workload", "platform", "beside", "predicted", "bound", "outcome", "measured"]
+    with_reason = not found.is_answered.all()
     rows = [
         [
-            a["workload"],
-            a["platform"],
-            " + ".join(a["corunners"]) or "alone",
-            duration(a["runtime_seconds"]),
-            duration(a["bound_seconds"]),
-            a["outcome"],
-            a["evidence"],
+            str(row["workload"] or ""),
+            str(row["platform"] or ""),
+            " + ".join(row["corunners"]) or "alone" if row["corunners"] is not None else "",
+            seconds(row["runtime_seconds"]),
+            seconds(row["bound_seconds"]),
+            row["outcome"] or row["status"],
+            row["evidence"] or row["reason"],
         ]
-        for a in answers
+        for row in found.rows()
     ]
-    columns = ["workload", "platform", "beside", "predicted", "bound", "outcome", "measured"]
+    if with_reason:
+        columns[-1] = "measured, or why there is no answer"
     print_table(columns, rows, right=(3, 4))
+
+
+def _remarks(found: Answers) -> None:
+    """How many rows have no answer or no bound, and what of the table was not asked about."""
+    if not len(found):
+        note(f"{found.where}: no rows")
+    elif all(row == [] for row in found.corunners) and found.ignored:
+        note(
+            f"{found.where}: no co-runners in it, so all rows are asked about alone; if one of its columns "
+            f"({', '.join(found.ignored)}) holds them, say --column corunners=NAME"
+        )
+    for status, words in (
+        ("unknown_name", "name what the model does not know"),
+        ("bad_row", "cannot be read as a question"),
+        ("no_bound", "have no valid bound"),
+    ):
+        at = np.flatnonzero(found.status == status)
+        if len(at):
+            first = f"the first, row {found.numbers[at[0]]}: {found.reason[at[0]]}"
+            note(f"{found.where}: {len(at)} of {len(found)} rows {words}; {first}")
 
 
 def _knowing(model: Model, traces: Path) -> Model:

@@ -1,8 +1,7 @@
-"""What a model is asked about: one co-location by options, or many from a CSV file."""
+"""What a model is asked about: one co-location by options, or many in a table."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,31 +42,4 @@ def one_colocation(
         raise UsageError(f"say --platform: the model knows {len(known)} ({few})")
     return Colocations.from_columns(
         workload=[workload], platform=[platform or known[0]], corunners=[beside]
-    )
-
-
-def colocations_of(source: str) -> Colocations:
-    """The rows of a CSV file; `-` is standard input."""
-    import csv
-
-    from jostle.errors import BadRows, UnreadableFile
-    from jostle.runs import Colocations
-
-    where = "standard input" if source == "-" else source
-    try:
-        if source == "-":
-            rows = list(csv.DictReader(sys.stdin))
-        else:
-            with open(source, newline="", encoding="utf-8") as file:
-                rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UnreadableFile(f"not a readable CSV file: {error}", where=where) from None
-    for line, row in enumerate(rows, start=2):
-        for column in ("workload", "platform"):
-            if not row.get(column):
-                raise BadRows(f"line {line} has no {column}", where=where)
-    return Colocations.from_columns(
-        workload=[row["workload"] for row in rows],
-        platform=[row["platform"] for row in rows],
-        corunners=[[n for n in (row.get("corunners") or "").split(";") if n] for row in rows],
     )

@@ -11,7 +11,7 @@ import typer
 
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._options import Limits, Short
-from jostle.cli.console import command_of, fit_progress, show
+from jostle.cli.console import command_of, fit_progress, named_values, show
 from jostle.cli.console._fields import Confidence, Json, Model
 from jostle.cli.placement import _place_tables as tables
 
@@ -87,7 +87,7 @@ class AboutFleet:
         if self.platform is None:
             if self.beside:
                 raise UsageError("--beside goes with --platform", fix="Name tenants in the fleet.")
-            return Fleet.read(self.fleet, _pairs(self.fleet_column), self.tenants)
+            return Fleet.read(self.fleet, named_values(self.fleet_column), self.tenants)
         try:
             beside = [Request.of_text(text) for text in self.beside]
         except ValueError as error:
@@ -104,7 +104,7 @@ class AboutFleet:
         if self.requests is not None and self.workload:
             raise UsageError("say either --requests or --workload")
         if self.requests is not None:
-            return Requests.read(self.requests, _pairs(self.column))
+            return Requests.read(self.requests, named_values(self.column))
         if not self.workload and required:
             raise UsageError("say --requests or --workload")
         try:
@@ -235,10 +235,10 @@ def _what_if(asked: PlaceWhatIfCommand) -> None:
     from jostle.errors import UsageError
     from jostle.placement import Fleet, Node
 
-    moves = _pairs(asked.move)
-    added = [Node(name, platform) for name, platform in _pairs(asked.add).items()]
+    moves = named_values(asked.move)
+    added = [Node(name, platform) for name, platform in named_values(asked.add).items()]
     if asked.add_fleet is not None:
-        added += Fleet.read(asked.add_fleet, _pairs(asked.fleet_column)).nodes
+        added += Fleet.read(asked.add_fleet, named_values(asked.fleet_column)).nodes
     if not (moves or added or asked.remove):
         raise UsageError("nothing changes", fix="Say --add, --remove or --move.")
     found = asked.placement().whatif(
@@ -250,15 +250,3 @@ def _what_if(asked: PlaceWhatIfCommand) -> None:
 def _end(report: Report, asked: AboutFleet, is_yes: bool) -> None:
     show(report, asked.json_)
     raise typer.Exit(0 if is_yes else 1)
-
-
-def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    from jostle.errors import UsageError
-
-    found = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise UsageError(f"{text!r} is not NAME=VALUE")
-        found[name.strip()] = value.strip()
-    return found

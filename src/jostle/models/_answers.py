@@ -1,0 +1,235 @@
+"""Many questions in a table, each with an answer or with the reason why it has none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle._tables import RAGGED, cells, read_rows, write_table
+from jostle.bounds import OUTCOMES
+from jostle.errors import JostleError, UnknownName, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jostle.models._model import Model
+    from jostle.runs import Colocations
+
+ASKED = ("workload", "platform", "corunners")
+# Status of a row: answered with a valid bound; answered, but no bound is valid; a name that the model does
+# not know; a row that asks nothing.
+OK, NO_BOUND, UNKNOWN, BAD = "ok", "no_bound", "unknown_name", "bad_row"
+_TEXTS = ("outcome", "pool", "evidence", "status", "reason")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One answer for each of n rows, in their order.
+
+    asked: the rows as they came, with their other columns. where: the file. numbers: (n,) where each row
+    stands in it. ignored: the other columns. corunners: n lists, None for a bad row. seconds,
+    bound_seconds: (n,), NaN where there is no answer, infinite where no bound is valid. outcome: (n,) of
+    jostle.bounds.OUTCOMES, or empty. calibration_runs: (n,). status: (n,) `ok`, `no_bound`,
+    `unknown_name` or `bad_row`. reason: (n,) sentences, empty where all is well.
+    """
+
+    asked: list[dict[str, Any]]
+    where: str
+    numbers: list[int]
+    corunners: list[list[str] | None]
+    seconds: np.ndarray
+    bound_seconds: np.ndarray
+    outcome: np.ndarray
+    pool: np.ndarray
+    evidence: np.ndarray
+    calibration_runs: np.ndarray
+    status: np.ndarray
+    reason: np.ndarray
+    confidence: float
+    ignored: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    @property
+    def is_answered(self) -> np.ndarray:
+        """(n,) bool: whether there is a prediction."""
+        return np.isin(self.status, (OK, NO_BOUND))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The rows' own columns, then the answers. A column of the rows that is called as an answer is
+        keeps its values under its name and `_asked`."""
+        own = {name: [row.get(name) for row in self.asked] for name in _names(self.asked)}
+        own["corunners"] = list(self.corunners)
+        return own | {
+            "runtime_seconds": _numbers(self.seconds),
+            "bound_seconds": _numbers(self.bound_seconds),
+            "outcome": self.outcome.tolist(),
+            "pool": self.pool.tolist(),
+            "calibration_runs": self.calibration_runs.tolist(),
+            "evidence": self.evidence.tolist(),
+            "status": self.status.tolist(),
+            "reason": self.reason.tolist(),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What columns gives, row by row."""
+        columns = self.columns()
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def to_table(self) -> pa.Table:
+        """An Arrow table; `.to_pandas()` and `polars.from_arrow` make it one of theirs."""
+        import pyarrow as pa
+
+        columns = {}
+        for name, values in self.columns().items():
+            kind = pa.list_(pa.string()) if name == "corunners" else None
+            try:
+                columns[name] = pa.array(values, kind)
+            except (pa.ArrowException, TypeError):  # cells of many kinds
+                columns[name] = pa.array([None if v is None else str(v) for v in values])
+        return pa.table(columns)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """A CSV, Parquet, Arrow or JSON file, by its ending. Raises UsageError, NotPermitted."""
+        write_table(self.to_table(), path)
+
+
+def answers(
+    model: Model,
+    table: Any,
+    confidence: float,
+    columns: Mapping[str, str] | None = None,
+    separator: str = cells.SEPARATOR,
+) -> Answers:
+    """What Model.answer gives."""
+    found = read_rows(table, ASKED, columns, others=_kept_as)
+    known = _Known(model)
+    parsed = [known.parsed(row, separator) for row in found.rows]
+    n = len(parsed)
+    blank = {name: np.full(n, "", object) for name in ("outcome", "pool", "evidence")}
+    made = Answers(
+        asked=[{k: v for k, v in row.items() if k != RAGGED} for row in found.rows],
+        where=found.where,
+        numbers=found.numbers,
+        corunners=[None if one.row is None else list(one.row[2]) for one in parsed],
+        seconds=np.full(n, np.nan),
+        bound_seconds=np.full(n, np.nan),
+        calibration_runs=np.zeros(n, np.int64),
+        status=np.array([one.status for one in parsed], object),
+        reason=np.array([one.reason for one in parsed], object),
+        confidence=confidence,
+        ignored=found.ignored,
+        **blank,
+    )
+    asked = [i for i in range(n) if parsed[i].status == OK]
+    _fill(model, made, [parsed[i].row for i in asked], np.array(asked, np.int64))
+    return made
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """row: workload, platform, co-runners."""
+
+    row: tuple[str, str, tuple[str, ...]] | None
+    status: str = OK
+    reason: str = ""
+
+
+class _Known:
+    """The names of a model, and what is wrong with a row that has others."""
+
+    def __init__(self, model: Model) -> None:
+        predictor = model.predictor
+        self.lists = {
+            "workload": tuple(predictor.workload_names),
+            "platform": tuple(predictor.platform_names),
+        }
+        self.sets = {kind: frozenset(names) for kind, names in self.lists.items()}
+        only = self.lists["platform"]
+        self.only_platform = only[0] if len(only) == 1 else None
+        self.reasons: dict[tuple[str, str], str] = {}
+
+    def parsed(self, row: Mapping[str, Any], separator: str) -> _Parsed:
+        try:
+            if RAGGED in row:
+                raise ValueError(str(row[RAGGED]))
+            workload = cells.text(row.get("workload"), "workload")
+            platform = cells.text(row.get("platform"), "platform") or self.only_platform
+            for name, cell in (("workload", workload), ("platform", platform)):
+                if cell is None:
+                    raise ValueError(f"the row has no {name}")
+            others = cells.entries(row.get("corunners"), "corunners", separator)
+            if bad := [one for one in others if not isinstance(one, str) or not one.strip()]:
+                raise ValueError(f"corunners holds {bad[0]!r}, not a name")
+        except ValueError as error:
+            return _Parsed(None, BAD, str(error))
+        found = (str(workload), str(platform), tuple(sorted(others)))
+        for kind, name, column in (
+            ("workload", found[0], "workload"),
+            ("platform", found[1], "platform"),
+            *(("workload", name, "co-runner") for name in found[2]),
+        ):
+            if name not in self.sets[kind]:
+                return _Parsed(found, UNKNOWN, self._unknown(kind, name, column))
+        return _Parsed(found)
+
+    def _unknown(self, kind: str, name: str, column: str) -> str:
+        key = (column, name)
+        if key not in self.reasons:
+            self.reasons[key] = str(UnknownName(column, name, self.lists[kind]))
+        return self.reasons[key]
+
+
+def _fill(model: Model, made: Answers, rows: Sequence[Any], at: np.ndarray) -> None:
+    """Answers where the model has them; a co-location that it refuses does not stop the others."""
+    if not len(rows):
+        # A confidence that makes no sense is refused, whatever was asked.
+        model.bound(_colocations([]), made.confidence)
+        return
+    asked = _colocations(rows)
+    try:
+        seconds = model.predict(asked)
+        bounds = model.bound(asked, made.confidence)
+    except UsageError:
+        raise
+    except JostleError as error:
+        if len(rows) == 1:
+            made.status[at], made.reason[at] = BAD, str(error)
+            return
+        half = len(rows) // 2
+        _fill(model, made, rows[:half], at[:half])
+        _fill(model, made, rows[half:], at[half:])
+        return
+    made.seconds[at], made.bound_seconds[at] = seconds, bounds.seconds
+    made.outcome[at], made.pool[at] = bounds.outcome, bounds.pool
+    made.evidence[at], made.calibration_runs[at] = bounds.evidence, bounds.n
+    none = at[~bounds.is_valid]
+    made.status[none] = NO_BOUND
+    made.reason[none] = [OUTCOMES[outcome] for outcome in bounds.outcome[~bounds.is_valid]]
+
+
+def _colocations(rows: Sequence[Any]) -> Colocations:
+    from jostle.runs import Colocations
+
+    workload, platform, corunners = zip(*rows, strict=True) if rows else ([], [], [])
+    return Colocations.from_columns(workload=workload, platform=platform, corunners=corunners)
+
+
+def _kept_as(name: str) -> str:
+    answered = ("runtime_seconds", "bound_seconds", "calibration_runs", *_TEXTS)
+    return f"{name}_asked" if name in answered else name
+
+
+def _names(rows: list[dict[str, Any]]) -> list[str]:
+    """Columns in the order they come in, those that are asked about in any case."""
+    return list(dict.fromkeys([*ASKED, *(name for row in rows for name in row)]))
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    """Without NaN, which some readers of files take for text."""
+    return [None if np.isnan(value) else float(value) for value in values]

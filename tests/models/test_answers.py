@@ -1,0 +1,150 @@
+"""Tables of questions: every row gets its answer, or the reason why it has none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import jostle
+from jostle.errors import BadData, NotPermitted, UnknownName, UnreadableFile, UsageError
+from jostle.models import Model
+from tests.models.levels import Levels, campaign
+
+JOBS: dict[str, list[Any]] = {
+    "job": ["w01", "w99", "w02", None, "w03", "w04"],
+    "host": ["p01", "p01", "p99", "p01", "p02", "p02"],
+    "with": ["w02", "", "", "", "w98", "w05,w06"],
+    "owner": ["ann", "bob", "cy", "dee", "eve", "flo"],
+    "runtime_seconds": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+}
+COLUMNS = {"workload": "job", "platform": "host", "corunners": "with"}
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return jostle.fit(campaign(), Levels(), seed=0)
+
+
+def test_one_bad_row_spoils_no_other(model: Model) -> None:
+    found = model.answer(JOBS, 0.8, columns=COLUMNS)
+    assert found.status.tolist() == ["ok", *["unknown_name"] * 2, "bad_row", *["unknown_name"] * 2]
+    assert "unknown workload 'w99'" in found.reason[1]
+    assert "unknown platform 'p99'" in found.reason[2]
+    assert "has no workload" in found.reason[3]
+    assert "unknown co-runner 'w98'" in found.reason[4]
+    assert "unknown co-runner 'w05,w06'" in found.reason[5]  # parted by commas, not semicolons
+    asked = jostle.Colocations.from_columns(workload=["w01"], platform=["p01"], corunners=[["w02"]])
+    bounds = model.bound(asked, 0.8)
+    assert found.seconds[0] == model.predict(asked)[0]
+    assert found.bound_seconds[0] == bounds.seconds[0]
+    assert found.outcome[0] == bounds.outcome[0]
+    assert np.isnan(found.seconds[1:]).all()
+    table = found.to_table()
+    assert table.column("owner").to_pylist() == JOBS["owner"]
+    assert table.column("runtime_seconds_asked").to_pylist() == JOBS["runtime_seconds"]
+    assert table.column("runtime_seconds").to_pylist()[1] is None
+
+
+def test_the_separator_is_the_users(model: Model) -> None:
+    table = {"workload": ["w04"], "platform": ["p02"], "corunners": ["w05, w06"]}
+    found = model.answer(table, 0.5, separator=",")
+    assert found.corunners == [["w05", "w06"]]
+
+
+@pytest.mark.parametrize(
+    "kind", ["csv", "parquet", "arrow", "json", "pandas", "polars", "table", "rows"]
+)
+def test_every_kind_of_table_gives_the_same(model: Model, tmp_path: Path, kind: str) -> None:
+    columns = {
+        "workload": ["w01", "w02", "w03"],
+        "platform": ["p01", "p02", "p03"],
+        "corunners": [["w04", "w05"], [], ["w01"]],
+        "rank": [3, 2, 1],
+    }
+    arrow = pa.table(columns)
+    path = tmp_path / f"asked.{kind}"
+    if kind == "csv":
+        path.write_text(
+            "workload,platform,corunners,rank\nw01,p01,w04;w05,3\nw02,p02,,2\nw03,p03,w01,1\n"
+        )
+    elif kind == "parquet":
+        pq.write_table(arrow, path)
+    elif kind == "arrow":
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, arrow.schema) as writer:
+            writer.write_table(arrow)
+    elif kind == "json":
+        path.write_text(json.dumps(arrow.to_pylist()))
+    source = {
+        "pandas": pd.DataFrame(columns),
+        "polars": pl.DataFrame(columns),
+        "table": arrow,
+        "rows": arrow.to_pylist(),
+    }.get(kind, path)
+    found = model.answer(source, 0.8)
+    asked = jostle.Colocations.from_columns(**{k: columns[k] for k in list(columns)[:3]})
+    assert found.status.tolist() == [
+        "no_bound",
+        "ok",
+        "ok",
+    ]  # two co-runners at once were never measured
+    np.testing.assert_array_equal(found.bound_seconds, model.bound(asked, 0.8).seconds)
+    assert [int(row["rank"]) for row in found.asked] == columns["rank"]
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet", ".arrow", ".json"])
+def test_answers_are_written_whole(model: Model, tmp_path: Path, kind: str) -> None:
+    found = model.answer(JOBS, 0.8, columns=COLUMNS)
+    path = tmp_path / f"answers{kind}"
+    found.write(path)
+    if kind == ".json":
+        rows = json.loads(path.read_text())
+    elif kind == ".csv":
+        rows = pyarrow.csv.read_csv(path).to_pylist()
+    elif kind == ".parquet":
+        rows = pq.read_table(path).to_pylist()
+    else:
+        rows = pa.ipc.open_file(path).read_all().to_pylist()
+    assert [row["status"] for row in rows] == found.status.tolist()
+    assert rows[0]["bound_seconds"] == pytest.approx(found.bound_seconds[0])
+    assert rows[0]["corunners"] in (["w02"], "w02")
+    assert [path.name for path in tmp_path.iterdir()] == [path.name]
+
+
+def test_no_valid_bound_is_said(model: Model) -> None:
+    table = {"workload": ["w01"], "platform": ["p01"], "corunners": [["w02"] * 4]}
+    found = model.answer(table, 0.9)
+    assert found.status[0] == "no_bound"
+    assert np.isinf(found.bound_seconds[0])
+    assert "number of co-runners" in found.reason[0]
+    assert json.loads(json.dumps(found.rows()[0]["runtime_seconds"])) > 0
+
+
+def test_what_is_wrong_with_the_whole_table_is_an_error(model: Model, tmp_path: Path) -> None:
+    good = {"workload": ["w01"], "platform": ["p01"]}
+    with pytest.raises(UnknownName, match="unknown column 'jobs'"):
+        model.answer(JOBS, columns={"workload": "jobs"})
+    with pytest.raises(UnknownName, match="unknown column 'workloads'"):
+        model.answer({"workloads": ["w01"], "platform": ["p01"]})
+    with pytest.raises(UsageError, match="not between 0 and 1"):
+        model.answer(good, 1.5)
+    with pytest.raises(UsageError, match="not between 0 and 1"):
+        model.answer({"workload": ["nobody"], "platform": ["p01"]}, 1.5)
+    with pytest.raises(UnreadableFile):
+        model.answer(tmp_path / "none.csv")
+    with pytest.raises(BadData, match="differ in length"):
+        model.answer({"workload": ["w01"], "platform": []})
+    assert len(model.answer({"workload": [], "platform": []})) == 0
+    found = model.answer(good)
+    with pytest.raises(UsageError, match="ends in none of"):
+        found.write(tmp_path / "answers.xls")
+    with pytest.raises(NotPermitted):
+        found.write(tmp_path / "nowhere" / "answers.csv")
