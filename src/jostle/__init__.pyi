@@ -21,6 +21,7 @@ from .runs import Dataset as Dataset
 from .runs import Runs as Runs
 from .runs import StoredRuns as StoredRuns
 from .runs import read_runs as read_runs
+from .service import Client as Client
 from .slowdown import Slowdown as Slowdown
 
 __version__: str

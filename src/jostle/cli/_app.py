@@ -14,6 +14,7 @@ from jostle.cli.evaluate import _studies
 from jostle.cli.forecasting import _forecast
 from jostle.cli.models import _explain, _fit, _predict
 from jostle.cli.placement import _place, _safe
+from jostle.cli.service import _serve
 from jostle.cli.tour import _tour
 from jostle.errors import JostleError
 
@@ -53,6 +54,7 @@ def build() -> typer.Typer:
         _forecast,
         _safe,
         _place,
+        _serve,
     )
     for module in modules:
         module.register(app)

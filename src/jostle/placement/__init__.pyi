@@ -15,6 +15,7 @@ from .asked._fleet import Node as Node
 from .asked._requests import Request as Request
 from .asked._requests import Requests as Requests
 from .assign._answer import Assignment as Assignment
+from .assign._answer import Binding as Binding
 from .assign._answer import Placed as Placed
 from .assign._answer import Unplaced as Unplaced
 from .assign._columns import GOALS as GOALS
@@ -27,3 +28,4 @@ from .chosen._measured import calibration_runs as calibration_runs
 from .chosen._measured import measured_sets as measured_sets
 from .sets._bounds import SetBounds as SetBounds
 from .sets._fleet_bounds import REASONS as REASONS
+from .sets._fleet_bounds import Assessed as Assessed

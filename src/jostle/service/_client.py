@@ -1,0 +1,318 @@
+"""A service asked from Python: the library's verbs and types, answered elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import numpy as np
+
+from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle.bounds import Bounds
+from jostle.errors import BadRows, JostleError, MissingExtra, NotPermitted, UsageError
+from jostle.placement import Fleet, Node, Request, Requests, Standard
+from jostle.service._documents import (
+    assignment_of,
+    error_of,
+    fleet_rows,
+    rankings_of,
+    report_of,
+    request_row,
+    safe_answers_of,
+    walltimes_of,
+)
+
+if TYPE_CHECKING:
+    from jostle._report import Report
+    from jostle.placement import Assignment, Ranking, SafeAnswers, Walltimes
+    from jostle.runs import Colocations, Runs
+
+_AT_ONCE = 2000  # items in one request
+
+
+class Client:
+    """Answers of the service at `url`, such as http://127.0.0.1:8000.
+
+    api_key: where the service asks for one. timeout_seconds: for each request. transport: of httpx, for
+    tests. Questions about a fleet are about the service's own unless one is given. Every call raises what the
+    library raises, with its sentence, and NotPermitted where the service does not answer. model: version and
+    data version behind the last answer.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        timeout_seconds: float = 30.0,
+        transport: Any = None,
+    ) -> None:
+        try:
+            import httpx
+        except ModuleNotFoundError as error:
+            raise MissingExtra(str(error.name), "service") from None
+        headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        try:
+            self._http = httpx.Client(
+                base_url=url, headers=headers, timeout=timeout_seconds, transport=transport
+            )
+        except (httpx.InvalidURL, ValueError) as error:
+            raise UsageError(f"{url!r} is not an address: {error}") from None
+        self._failed: Any = (httpx.HTTPError, httpx.InvalidURL)
+        self.url, self.model = url, {}
+
+    model: dict[str, str]
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    # What a model says
+
+    def predict(self, colocations: Colocations) -> np.ndarray:
+        """(n,) seconds, NaN where there is no answer. Raises BadRows for names the model has never met."""
+        found = self._about(colocations, "predict", {})
+        return np.array([_number(one["runtime_seconds"], np.nan) for one in found], np.float64)
+
+    def bound(self, colocations: Colocations, confidence: float = DEFAULT_CONFIDENCE) -> Bounds:
+        """Upper bounds, each with its outcome. Raises BadRows for names that the model has never met."""
+        found = self._about(colocations, "bound", {"confidence": confidence})
+
+        def column(key: str, kind: Any) -> np.ndarray:
+            return np.array([one[key] for one in found], kind)
+
+        return Bounds(
+            np.array([_number(one["bound_seconds"], np.inf) for one in found], np.float64),
+            column("outcome", "<U20"),
+            column("pool", "<U20"),
+            column("calibration_runs", np.int64),
+            column("rank", np.int64),
+            float(confidence),
+            column("evidence", "<U160"),
+        )
+
+    def explain(
+        self, colocations: Colocations, confidence: float = DEFAULT_CONFIDENCE
+    ) -> list[Report]:
+        """Of each: what its prediction is made of, as tables and as a document."""
+        return [
+            report_of(one)
+            for one in self._about(colocations, "explain", {"confidence": confidence})
+        ]
+
+    # Where requests can go
+
+    def safe(
+        self,
+        requests: Any,
+        on: str | Sequence[str] | None = None,
+        *,
+        together: bool = False,
+        explain: bool | None = None,
+        fleet: Any = None,
+        standard: Standard | None = None,
+    ) -> SafeAnswers:
+        """May these go there? explain: by default where they are few."""
+        options = {"on": on if on is None or isinstance(on, str) else list(on), "explain": explain}
+        options["together"] = together or None
+        asked = Requests.of(requests)
+        return safe_answers_of(self._place("safe", asked, fleet, standard, options), asked)
+
+    def rank(
+        self,
+        requests: Any,
+        *,
+        by: str = "bound",
+        fleet: Any = None,
+        standard: Standard | None = None,
+    ) -> list[Ranking]:
+        """The nodes where each request may go, the best first."""
+        there = self.fleet() if fleet is None else Fleet.of(fleet)
+        asked = Requests.of(requests)
+        document = self._place("rank", asked, fleet, standard, {"by": by})
+        return rankings_of(document, asked, there, by)
+
+    def assign(
+        self,
+        requests: Any,
+        goal: str = "most_accepted",
+        *,
+        limit_seconds: float = 2.0,
+        seed: int = 0,
+        fleet: Any = None,
+        standard: Standard | None = None,
+    ) -> Assignment:
+        """Many at once: as much worth as finds a place, at the least of what the goal names."""
+        options = {"goal": goal, "limit_seconds": limit_seconds, "seed": seed}
+        asked = Requests.of(requests)
+        return assignment_of(self._place("assign", asked, fleet, standard, options), asked)
+
+    def walltime(
+        self,
+        requests: Any,
+        on: str | Sequence[str] | None = None,
+        *,
+        step_seconds: float = 1.0,
+        fleet: Any = None,
+        standard: Standard | None = None,
+    ) -> Walltimes:
+        """The time to ask a batch system for."""
+        options = {"on": on if on is None or isinstance(on, str) else list(on)}
+        asked = Requests.of(requests)
+        whole = {**options, "step_seconds": step_seconds}
+        return walltimes_of(self._place("walltime", asked, fleet, standard, whole), asked)
+
+    # What changes
+
+    def add_runs(self, runs: Runs) -> list[str]:
+        """Store observed runs under their run_ids; of each `stored`, `already_stored`, `conflict` or `error`.
+
+        On the disk of the service when this returns. Again does no harm.
+        """
+        statuses: list[str] = []
+        rows = runs.table.select(
+            [
+                "run_id",
+                "workload",
+                "platform",
+                "corunners",
+                "runtime_seconds",
+                "measured_at",
+                "window_id",
+            ]
+        ).to_pylist()
+        items = []
+        for row in rows:
+            row["id"] = row.pop("run_id")
+            when = row.pop("measured_at")
+            if when is not None:
+                row["measured_at"] = when.isoformat()
+            items.append({key: value for key, value in row.items() if value is not None})
+        for start in range(0, len(items), _AT_ONCE):
+            found = self._call("POST", "/v1/runs", {"items": items[start : start + _AT_ONCE]})
+            statuses += [one["status"] for one in found["items"]]
+        return statuses
+
+    def put_placement(
+        self,
+        id: str,
+        request: Request | str,
+        node: str,
+        *,
+        ttl_seconds: float | None = None,
+        require: str = "slot",
+    ) -> float:
+        """Say that it runs on the node, or move or renew it; until when, in seconds since 1970.
+
+        request: a Request, or text such as fft@1.5x. require: `slot`, `safe` or `nothing`. Raises UsageError
+        where the node does not take it.
+        """
+        try:
+            asked = Request.of_text(request) if isinstance(request, str) else request
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        body = {**request_row(asked), "node": node, "require": require}
+        body.pop("name", None)
+        if ttl_seconds is not None:
+            body["ttl_seconds"] = ttl_seconds
+        found = self._call("PUT", f"/v1/placements/{quote(id, safe='')}", body)
+        return float(found["expires_at"])
+
+    def delete_placement(self, id: str) -> bool:
+        """Say that it runs no more; whether it was there."""
+        found = self._call("DELETE", f"/v1/placements/{quote(id, safe='')}", None)
+        return found["status"] == "removed"
+
+    # What is there
+
+    def fleet(self) -> Fleet:
+        """The service's fleet as it is now, with its tenants."""
+        found = self._call("GET", "/v1/fleet", None)
+        nodes = []
+        for row in found["nodes"]:
+            tenants = tuple(Request(**one) for one in row["tenants"])
+            kept = ("name", "platform", "slots", "memory_bytes", "price_per_hour", "status")
+            labels = tuple(row["labels"])
+            nodes.append(Node(**{k: row[k] for k in kept}, labels=labels, tenants=tenants))
+        return Fleet(tuple(nodes))
+
+    def models(self) -> list[dict[str, Any]]:
+        """What is served: versions, names, and what bounds rest on."""
+        return self._call("GET", "/v1/models", None)["models"]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the service answers, with a calibrated model."""
+        try:
+            self._call("GET", "/readyz", None)
+        except JostleError:
+            return False
+        return True
+
+    def _about(self, colocations: Colocations, verb: str, given: dict[str, Any]) -> list[Any]:
+        found: list[Any] = []
+        step = _AT_ONCE if verb != "explain" else 64
+        columns = colocations.to_columns()
+        items = [
+            {"workload": w, "platform": p, "corunners": c}
+            for w, p, c in zip(
+                columns["workload"], columns["platform"], columns["corunners"], strict=True
+            )
+        ]
+        for start in range(0, max(len(items), 1), step):
+            body = {"items": items[start : start + step], **given}
+            found += self._call("POST", f"/v1/{verb}", body)["items"]
+        bad = [(row, one["error"]) for row, one in enumerate(found) if one["status"] != "ok"]
+        if bad:
+            text = f"{len(bad)} of {len(found)} rows have no answer, first row {bad[0][0]}: {bad[0][1]}"
+            raise BadRows(text, rows=bad[:20], where=self.url)
+        return found
+
+    def _place(
+        self,
+        verb: str,
+        asked: Requests,
+        fleet: Any,
+        standard: Standard | None,
+        options: dict[str, Any],
+    ) -> dict[str, Any]:
+        body: dict[str, Any] = {"items": [request_row(row) for row in asked.good]}
+        if standard is not None:
+            body |= vars(standard)
+        if fleet is not None:
+            body["fleet"] = fleet_rows(Fleet.of(fleet))
+        body |= {key: value for key, value in options.items() if value is not None}
+        return self._call("POST", f"/v1/{verb}", body)
+
+    def _call(self, method: str, path: str, body: Any) -> dict[str, Any]:
+        try:
+            found = self._http.request(method, path, **({} if body is None else {"json": body}))
+        except ValueError as error:  # NaN, which JSON does not know
+            raise UsageError(f"the question cannot be sent: {error}") from None
+        except self._failed as error:
+            why = str(error) or type(error).__name__
+            raise NotPermitted(
+                f"the service does not answer: {why}", where=self.url, fix="See that it runs."
+            ) from None
+        try:
+            document = found.json()
+        except ValueError:
+            raise NotPermitted(
+                f"not an answer of a service: {found.text[:80]!r}", where=self.url
+            ) from None
+        if found.status_code != 200:
+            raise error_of(document, found.status_code, self.url)
+        if label := document.get("model"):
+            self.model = dict(label)
+        return document
+
+
+def _number(value: float | None, missing: float) -> float:
+    return missing if value is None else value

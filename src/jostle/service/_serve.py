@@ -1,0 +1,72 @@
+"""Running the service until it is told to end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Callable
+
+from jostle.errors import MissingExtra, NotPermitted
+from jostle.service._settings import ServiceSettings
+
+_MOST_CONNECTIONS = 1000
+_STOP_SECONDS = 10
+
+
+def serve(settings: ServiceSettings, announce: Callable[[str], None] = print) -> None:
+    """Listen and answer until SIGTERM or SIGINT, then finish what is under way.
+
+    announce: told the address once requests are taken. Raises MissingExtra, UsageError, NotPermitted where
+    the address cannot be had, and what reading the fleet and opening the state raises.
+    """
+    try:
+        import uvicorn
+
+        from jostle.service.http._app import make_app
+        from jostle.service.http._protocol import PatientProtocol
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "service") from None
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    app = make_app(settings)
+    listening = _listening(settings)
+    host, port = listening.getsockname()[:2]
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    class Announcing(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            announce(address)
+
+    config = uvicorn.Config(
+        app,
+        http=PatientProtocol,
+        loop="uvloop",
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_keep_alive=60,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+        limit_concurrency=_MOST_CONNECTIONS,
+    )
+    # uvicorn raises the signal again once it has ended; by then everything is done.
+    before = {s: signal.signal(s, lambda *_: None) for s in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        Announcing(config).run([listening])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _listening(settings: ServiceSettings) -> socket.socket:
+    """Raises NotPermitted."""
+    try:
+        kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        return socket.create_server((settings.host, settings.port), family=kind, backlog=2048)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        reason = error.strerror or str(error)
+        raise NotPermitted(
+            f"cannot listen there: {reason}", where=where, fix="Choose another host or port."
+        ) from None

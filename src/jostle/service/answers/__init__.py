@@ -1,0 +1,1 @@
+"""What each operation answers, item by item."""

@@ -1,0 +1,113 @@
+"""Long searches in a process of their own: ended where it takes too long, it disturbs no other answer."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from jostle.errors import JostleError, NotPermitted
+from jostle.placement import Placement, SetBounds
+from jostle.service.state._served import Served
+
+TOO_LONG = "no answer within {seconds:g} s"
+_START_SECONDS = 20.0
+
+
+class Apart:
+    """One process, made when first needed; questions wait for each other."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._process: Any = None
+        self._pipe: Connection | None = None
+        self._knows: str | None = None
+
+    async def ask(
+        self, act: Callable[..., Any], given: tuple[Any, Any], served: Served, seconds: float
+    ) -> Any:
+        """act(question, placement, seconds) over there. given: (question, fleet).
+
+        Raises what `act` raises, NotPermitted where it takes longer than `seconds`.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise NotPermitted(TOO_LONG.format(seconds=seconds), fix="Others are asking.") from None
+        try:
+            return await asyncio.to_thread(self._ask, act, given, served, seconds)
+        finally:
+            self._lock.release()
+
+    def _ask(
+        self, act: Callable[..., Any], given: tuple[Any, Any], served: Served, seconds: float
+    ) -> Any:
+        pipe = self._ready()
+        try:
+            if self._knows != served.version:
+                pipe.send(("model", served.model))
+                self._knows = served.version
+            pipe.send(("ask", (act, *given, seconds)))
+            if not pipe.poll(seconds):
+                self.close()
+                raise NotPermitted(
+                    TOO_LONG.format(seconds=seconds), fix="Ask for fewer requests or nodes at once."
+                )
+            kind, found = pipe.recv()
+        except (EOFError, OSError):
+            self.close()
+            raise NotPermitted("the search ended before its answer", fix="Ask again.") from None
+        if kind == "raise":
+            raise found
+        return found
+
+    def _ready(self) -> Connection:
+        if self._process is None or not self._process.is_alive() or self._pipe is None:
+            self.close()
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(target=_work, args=(theirs,), daemon=True)
+            self._process.start()
+            theirs.close()
+            if not self._pipe.poll(_START_SECONDS):
+                self.close()
+                raise NotPermitted("the process that searches does not start")
+            self._pipe.recv()
+        assert self._pipe is not None
+        return self._pipe
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+        if self._pipe is not None:
+            self._pipe.close()
+        self._process = self._pipe = self._knows = None
+
+
+def _work(pipe: Connection) -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent ends it
+    pipe.send("ready")
+    model: Any = None
+    while True:
+        try:
+            kind, given = pipe.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        if kind == "model":
+            model = given
+            continue
+        act, asked, fleet, seconds = given
+        try:
+            found = ("ok", act(asked, Placement(fleet, SetBounds(model, asked.standard)), seconds))
+        except JostleError as error:
+            found = ("raise", error)
+        except Exception as error:  # the parent says what it may of it
+            found = ("raise", RuntimeError(f"{type(error).__name__}: {error}"))
+        pipe.send(found)

@@ -1,0 +1,1 @@
+"""HTTP itself: requests read under limits, problems, metrics, the application."""

@@ -1,0 +1,126 @@
+"""Requests read under limits: of size, of time, of what they may hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+
+from jostle._confidence import exact_confidence
+from jostle.errors import UsageError
+from jostle.placement import Standard
+from jostle.service._settings import ServiceSettings
+from jostle.service.http._problems import HttpProblem
+
+
+async def json_of(request: Request, settings: ServiceSettings) -> dict[str, Any]:
+    """The body, an object. Raises HttpProblem."""
+    body = await _body(request, settings)
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise HttpProblem(415, f"the body is {kind[:80]!r}, not application/json.")
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        text = str(error).partition(": line")[0]
+        raise HttpProblem(
+            400, f"not readable JSON: {text}. NaN and Infinity are not JSON."
+        ) from None
+    if not isinstance(found, dict):
+        raise HttpProblem(422, f"the body is {type(found).__name__}, not an object.")
+    return found
+
+
+async def _body(request: Request, settings: ServiceSettings) -> bytes:
+    most, seconds = settings.most_body_bytes, settings.most_seconds
+    too_large = HttpProblem(
+        413, f"the request is larger than {most} bytes. Send it in parts.", Connection="close"
+    )
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > most:
+        raise too_large
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise too_large
+                parts.append(part)
+    except TimeoutError:
+        raise HttpProblem(
+            408, f"the request did not arrive within {seconds:g} s.", Connection="close"
+        ) from None
+    except ClientDisconnect:
+        raise HttpProblem(400, "the caller went away.") from None
+    return b"".join(parts)
+
+
+def only(body: Mapping[str, Any], *known: str) -> None:
+    """Raises UsageError for a key that means nothing here: it must have been meant for something."""
+    if odd := sorted(body.keys() - set(known)):
+        raise UsageError(f"unknown key {odd[0][:100]!r}", fix=f"Known: {', '.join(sorted(known))}.")
+
+
+def items_of(body: Mapping[str, Any], settings: ServiceSettings) -> list[Any]:
+    """Raises UsageError, HttpProblem."""
+    items = body.get("items")
+    if not isinstance(items, list):
+        raise UsageError("`items` is not a list", fix="Send one object for each question.")
+    if len(items) > settings.most_items:
+        most = settings.most_items
+        raise HttpProblem(413, f"{len(items)} items; at most {most} are taken. Send them in parts.")
+    return items
+
+
+def confidence_of(body: Mapping[str, Any], settings: ServiceSettings) -> float:
+    """Raises UsageError."""
+    value = body.get("confidence")
+    if value is None:
+        return settings.confidence
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UsageError("`confidence` is not a number", fix="Give one between 0 and 1.")
+    return float(exact_confidence(value))
+
+
+def standard_of(body: Mapping[str, Any], settings: ServiceSettings) -> Standard:
+    """Raises UsageError."""
+    joint, accept = body.get("joint", False), body.get("accept", "none")
+    if not isinstance(joint, bool):
+        raise UsageError("`joint` is neither true nor false")
+    if not isinstance(accept, str):
+        raise UsageError("`accept` is not a text")
+    return Standard(confidence_of(body, settings), joint, accept)
+
+
+def rows_of(body: Mapping[str, Any], key: str, settings: ServiceSettings) -> list[Any] | None:
+    """A list of objects, if there is one. Raises UsageError."""
+    rows = body.get(key)
+    if rows is None:
+        return None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UsageError(f"`{key}` is not a list of objects")
+    if len(rows) > settings.most_items:
+        raise UsageError(f"{len(rows)} rows in `{key}`; at most {settings.most_items} are taken")
+    return rows
+
+
+def number_of(body: Mapping[str, Any], key: str, default: float) -> float:
+    """Raises UsageError."""
+    value = body.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UsageError(f"`{key}` is not a number")
+    return float(value)
+
+
+def names_of(body: Mapping[str, Any], key: str) -> str | list[str] | None:
+    """A name or several. Raises UsageError."""
+    value = body.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise UsageError(f"`{key}` is neither a name nor a list of names")
+    return value

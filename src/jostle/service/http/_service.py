@@ -1,0 +1,137 @@
+"""Everything that the operations of one running service share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TypeVar
+
+from jostle.errors import JostleError
+from jostle.service._settings import ServiceSettings
+from jostle.service.http._metrics import Metrics
+from jostle.service.http._problems import HttpProblem
+from jostle.service.state._fleet import LiveFleet
+from jostle.service.state._placing import LivePlaces
+from jostle.service.state._served import ModelFolder, Served
+from jostle.service.state._store import Store
+
+_LOG = logging.getLogger("jostle.service")
+_T = TypeVar("_T")
+MOST_WAITING = 64  # questions in the queue of a thread
+
+
+class Queue:
+    """One thread, whose questions are answered one after the other, and which refuses too many."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"jostle-{name}")
+        self.waiting = 0
+
+    async def ask(self, act: Callable[[], _T], seconds: float) -> _T:
+        """What `act` gives. Raises HttpProblem where it takes too long or too many wait."""
+        if self.waiting >= MOST_WAITING:
+            raise HttpProblem(
+                503, "too many questions wait. Try again in a moment.", Retry_After="1"
+            )
+        self.waiting += 1
+        running, loop = self._pool.submit(act), asyncio.get_running_loop()
+        running.add_done_callback(lambda _: loop.call_soon_threadsafe(self._done))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(running), seconds)
+        except TimeoutError:
+            raise HttpProblem(503, f"no answer within {seconds:g} s.", Retry_After="1") from None
+
+    def _done(self) -> None:
+        self.waiting -= 1
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Serving:
+    """folder: the model. store: what changes. places: the fleet. clock: seconds since 1970."""
+
+    def __init__(self, settings: ServiceSettings, clock: Callable[[], float] = time.time) -> None:
+        self.settings, self.clock = settings, clock
+        self.key = settings.api_key()
+        self.folder = ModelFolder(settings.model)
+        self.folder.look()
+        self.store = Store(settings.state, clock)
+        self.fleet = LiveFleet(settings.fleet, self.store)
+        self.places = LivePlaces(self.fleet, self.store)
+        self.metrics = Metrics()
+        self.answers = Queue("answers")
+        self.placing = Queue("placing")
+        self.writing = Queue("writing")
+        self.started_at = clock()
+
+    @property
+    def served(self) -> Served:
+        """The model that answers. Raises HttpProblem while there is none."""
+        if self.folder.served is None:
+            raise HttpProblem(503, f"no model is served: {self.folder.trouble}", Retry_After="5")
+        return self.folder.served
+
+    def why_not_ready(self) -> str | None:
+        """Why it should get no requests now; None where it should."""
+        served = self.folder.served
+        if served is None:
+            return f"no model is served: {self.folder.trouble}"
+        return None if served.is_calibrated else "the model has no calibration runs, so no bounds"
+
+    async def watch(self, seconds: float = 0.5) -> None:
+        """Take new models as they come, for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(seconds)
+            before = self.folder.trouble
+            if await loop.run_in_executor(None, self.folder.look):
+                _LOG.info("now serving model %s", self.served.version)
+            if self.folder.trouble and self.folder.trouble != before:
+                _LOG.warning("the model that lies there now is not served: %s", self.folder.trouble)
+
+    async def ask_places(self, act: Callable[[LivePlaces, Served], _T]) -> _T:
+        """About the fleet, in the thread that it belongs to."""
+        served = self.served
+        return await self.placing.ask(lambda: act(self.places, served), self.settings.most_seconds)
+
+    async def ask(self, act: Callable[[], _T], items: int) -> _T:
+        """About the model alone: few items at once, many in a thread, so that nobody else waits for them."""
+        if items <= 32:
+            return act()
+        return await self.answers.ask(act, self.settings.most_seconds)
+
+    async def write(self, act: Callable[[], _T]) -> _T:
+        """What has to be on the disk before the answer."""
+        return await self.writing.ask(act, self.settings.most_seconds)
+
+    def headers(self, served: Served | None = None) -> dict[str, str]:
+        """What every answer says of the model behind it."""
+        found = served or self.folder.served
+        if found is None:
+            return {}
+        return {"Jostle-Model-Version": found.version, "Jostle-Data-Version": found.data_version}
+
+    def close(self) -> None:
+        for queue in (self.answers, self.placing, self.writing):
+            queue.close()
+        self.store.close()
+
+    def refresh_metrics(self) -> None:
+        """Gauges that are looked up only when somebody asks."""
+        m, served = self.metrics, self.folder.served
+        m.model.clear()
+        if served is not None:
+            m.model.labels(served.version, served.data_version).set(1)
+        m.raise_to("swaps", self.folder.changes)
+        m.raise_to("failures", self.folder.failures)
+        m.placements.set(len(self.fleet.placed))
+        m.nodes.set(len(self.fleet.nodes))
+        with suppress(JostleError):  # the rest does without the database
+            _, bounded, inside = self.store.seen_coverage()
+            m.bounded.set(bounded)
+            m.coverage.set(inside / bounded if bounded else float("nan"))

@@ -1,0 +1,1 @@
+"""The scheduler extender of Kubernetes: filter, prioritize, bind."""

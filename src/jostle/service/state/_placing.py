@@ -1,0 +1,135 @@
+"""Placements made and let go, one after the other, so that nobody takes a slot that was just taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jostle.errors import JostleError, UnknownName, UsageError
+from jostle.placement import REASONS, Fleet, Node, Placement, Request, Requests, SetBounds, Standard
+from jostle.service.state._fleet import LiveFleet
+from jostle.service.state._served import Served
+from jostle.service.state._store import PlacementRow, Store
+
+REQUIRE = ("slot", "safe", "nothing")
+MOST_ROWS = 2_000_000  # answers that are kept for the next question
+LONGEST_STAY_SECONDS = 366 * 86_400.0
+
+
+class NoPlace(JostleError):
+    """The node does not take it: reason is a key of REASONS."""
+
+    exit_code = 1
+
+    def __init__(self, node: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(REASONS[reason], where=f"node {node}", fix="Nothing was placed.")
+
+
+@dataclass(frozen=True)
+class WantedPlacement:
+    """What is to be on a node. request: its row, as in a table of requests. require: `slot`, that one is free
+    there; `safe`, that everybody keeps the limit, too; `nothing`, for what runs there already."""
+
+    id: str
+    node: str
+    request: dict[str, Any]
+    stay_seconds: float
+    require: str = "slot"
+    held: bool = False
+
+
+class LivePlaces:
+    """The fleet as one model sees it, and changes of who is where. Used by one thread at a time."""
+
+    def __init__(self, fleet: LiveFleet, store: Store) -> None:
+        self.fleet, self.store = fleet, store
+        self._sets: dict[tuple[str, Standard], SetBounds] = {}
+        self._placement: tuple[Any, Placement] | None = None
+        self._kinds: tuple[Any, Placement] | None = None
+
+    def sets(self, served: Served, standard: Standard) -> SetBounds:
+        """What the model says of sets, kept between questions."""
+        key = served.version, standard
+        found = self._sets.get(key)
+        if found is None or found.rows > MOST_ROWS:
+            if len(self._sets) > 8:
+                self._sets.clear()
+            found = self._sets[key] = SetBounds(served.model, standard)
+        return found
+
+    def now(self, served: Served, standard: Standard) -> Placement:
+        """The fleet as it is now."""
+        self.fleet.sync(served.platform_code)
+        sets = self.sets(served, standard)
+        key = self.fleet.version, id(sets)
+        if self._placement is None or self._placement[0] != key:
+            self._placement = key, Placement(self.fleet.fleet(), sets)
+        return self._placement[1]
+
+    def by_kind(self, served: Served, standard: Standard) -> Placement:
+        """One node of every kind, in the order of their numbers; the fleet has been synced."""
+        sets = self.sets(served, standard)
+        examples = self.fleet.kinds.examples
+        key = len(examples), id(examples), id(sets)
+        if self._kinds is None or self._kinds[0] != key:
+            self._kinds = key, Placement(Fleet(tuple(examples)), sets)
+        return self._kinds[1]
+
+    def put(self, wanted: WantedPlacement, served: Served, standard: Standard) -> PlacementRow:
+        """Make, move or renew a placement; on the disk afterwards.
+
+        Raises NoPlace, UnknownName for a node, UsageError for a request that cannot be, NotPermitted.
+        """
+        request = checked_request(wanted)
+        with self.store.changing() as change:
+            self.fleet.sync(served.platform_code, change.connection)
+            if wanted.node not in self.fleet.nodes:
+                raise UnknownName("node", wanted.node, list(self.fleet.nodes))
+            if wanted.require != "nothing":
+                node = self.fleet.without(wanted.node, wanted.id)
+                reason = self.why_not(request, node, served, standard, wanted.require)
+                if reason != "ok":
+                    raise NoPlace(wanted.node, reason)
+            row = PlacementRow(
+                wanted.id,
+                wanted.node,
+                wanted.request,
+                wanted.held,
+                change.now + wanted.stay_seconds,
+                change.number,
+            )
+            change.put(row)
+        return row
+
+    def let_go(self, id: str) -> bool:
+        """Whether it was there. On the disk afterwards. Raises NotPermitted."""
+        with self.store.changing() as change:
+            return change.let_go(id)
+
+    def why_not(
+        self, request: Request, node: Node, served: Served, standard: Standard, require: str
+    ) -> str:
+        """A key of REASONS; `ok` where it may go to the node."""
+        if require == "slot":
+            full = node.free_slots < 1
+            if full or node.free_bytes < request.memory_bytes:
+                return "no_slot" if full else "no_memory"
+            return "ok" if node.status == "ok" else "bad_node"
+        here = Placement(Fleet((node,)), self.sets(served, standard))
+        return list(REASONS)[int(here.bounds.assess(request).reason[0])]
+
+
+def checked_request(wanted: WantedPlacement) -> Request:
+    """Raises UsageError."""
+    if wanted.require not in REQUIRE:
+        raise UsageError(f"require {wanted.require!r}", fix=f"Known: {', '.join(REQUIRE)}.")
+    if not 0 < wanted.stay_seconds <= LONGEST_STAY_SECONDS:
+        raise UsageError(
+            f"a placement of {wanted.stay_seconds} s is not a valid time",
+            fix=f"Give seconds above 0, at most {LONGEST_STAY_SECONDS:g}.",
+        )
+    (row,), (status,) = (lambda r: (r.rows, r.status))(Requests.read([wanted.request]))
+    if row is None:
+        raise UsageError(status)
+    return replace(row, name=wanted.id)

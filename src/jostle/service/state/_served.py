@@ -1,0 +1,133 @@
+"""The model that answers, and how a new one takes its place: one reference is exchanged, while serving."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import JostleError, UnknownName, UnreadableFile
+from jostle.methods import HasInputPlatforms
+from jostle.models import load
+
+if TYPE_CHECKING:
+    from jostle.models import Model
+
+_ATTEMPTS = 20
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model with the version of its files. An answer takes everything from one of these, never from two.
+
+    version: of the model, the checksum of its files. data_version: of what it was fitted to.
+    """
+
+    model: Model
+    version: str
+    data_version: str
+    workload_code: dict[str, int] = field(repr=False)
+    platform_code: dict[str, int] = field(repr=False)
+
+    @classmethod
+    def of(cls, model: Model, version: str) -> Served:
+        predictor = model.predictor
+        workloads, platforms = predictor.workload_names, predictor.platform_names
+        inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
+        return cls(
+            model,
+            version,
+            str(model.metadata.get("data_version") or "unknown"),
+            {name: code for code, name in enumerate(workloads)},
+            {n: code for code, n in enumerate(platforms) if n not in inputs},
+        )
+
+    @property
+    def is_calibrated(self) -> bool:
+        return len(self.model.calibration.runs) > 0
+
+    @property
+    def label(self) -> dict[str, str]:
+        """What every answer says of it."""
+        return {"version": self.version, "data_version": self.data_version}
+
+    def unknown(self, kind: str, name: str) -> str:
+        """The sentence for a name that the model has never met."""
+        return _unknown(kind, name[:_LONGEST_NAME], self.names(kind))
+
+    def knows(self, kind: str, name: str) -> bool:
+        return name in (self.platform_code if kind == "platform" else self.workload_code)
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        return tuple(self.platform_code if kind == "platform" else self.workload_code)
+
+
+@lru_cache(maxsize=1024)
+def _unknown(kind: str, name: str, known: tuple[str, ...]) -> str:
+    return str(UnknownName(kind, name, known))
+
+
+class ModelFolder:
+    """A folder, or a link to one, where a model is and newer ones will come.
+
+    served: the newest that could be read. trouble: why what lies there now is not served, if so. changes,
+    failures: how often a new model was taken, and could not be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.served = path, None
+        self.trouble: str | None = None
+        self.changes = self.failures = 0
+        self._seen: Any = None
+
+    served: Served | None
+
+    def look(self) -> bool:
+        """Take what lies there if it is new; says whether it was. Never raises for a model that is bad."""
+        signature = self._signature()
+        if signature == self._seen:
+            return False
+        try:
+            served = read_served(self.path)
+        except JostleError as error:
+            self.trouble, self._seen = str(error), signature
+            self.failures += 1
+            return False
+        self.trouble, self._seen = None, signature
+        if self.served is not None and self.served.version == served.version:
+            return False
+        self.changes += self.served is not None
+        self.served = served  # the one moment at which the new model takes over
+        return True
+
+    def _signature(self) -> Any:
+        try:
+            found = (self.path / "model.json").stat()
+        except OSError:
+            return "missing"
+        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def read_served(path: Path) -> Served:
+    """A model under the version that is its own: the files are the same before and after it was read.
+
+    Raises what jostle.load raises.
+    """
+    for _ in range(_ATTEMPTS):
+        before = _checksum(path)
+        model = load(path)
+        if before == _checksum(path):
+            return Served.of(model, before[:16])
+    raise UnreadableFile("the model changes faster than it can be read", where=str(path))
+
+
+def _checksum(path: Path) -> str:
+    try:
+        return str(json.loads((path / "model.json").read_bytes())["sha256"])
+    except FileNotFoundError:
+        raise UnreadableFile("no model here", where=str(path)) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UnreadableFile(f"not a readable model: {error}", where=str(path)) from None

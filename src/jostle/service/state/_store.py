@@ -1,0 +1,212 @@
+"""What changes while serving: placements and observed runs, on the disk before anybody is told so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from jostle.errors import NotPermitted
+from jostle.service.state import _tables as tables
+from jostle.service.state._tables import open_engine
+
+# How long it is kept that a placement was let go, for replicas to hear of it.
+FORGOTTEN_AFTER_SECONDS = 900.0
+_SWEEP_EVERY = 256  # changes
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True)
+class PlacementRow:
+    """What runs, or is about to run, on a node. node: None once it was let go. request: a row as in a table
+    of requests. held: not confirmed. expires_at: seconds since 1970. changed: the number of the change."""
+
+    id: str
+    node: str | None
+    request: dict[str, Any]
+    held: bool
+    expires_at: float
+    changed: int
+
+
+@dataclass(frozen=True)
+class ObservedRun:
+    """A run that was observed. run: as it was taken. bound_seconds: the one of the model of that moment, None
+    without a valid bound."""
+
+    id: str
+    run: dict[str, Any]
+    received_at: float
+    confidence: float
+    runtime_seconds: float
+    bound_seconds: float | None
+    model_version: str | None
+
+
+class Store:
+    """clock: seconds since 1970."""
+
+    def __init__(self, state: str, clock: Callable[[], float]) -> None:
+        self.engine = open_engine(state)
+        self.clock = clock
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Raises NotPermitted where the database does not answer."""
+        with _explained(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def changing(self) -> Iterator[PlacementChange]:
+        """A change of placements: nobody else makes one meanwhile; on the disk when this ends well."""
+        with _explained(), self.engine.execution_options(writes=True).begin() as connection:
+            t = tables.changes
+            connection.execute(t.update().values(changed=t.c.changed + 1))
+            (number,) = connection.execute(sa.select(t.c.changed)).one()
+            if number % _SWEEP_EVERY == 0:
+                old = self.clock() - FORGOTTEN_AFTER_SECONDS
+                connection.execute(
+                    tables.placements.delete().where(tables.placements.c.expires_at < old)
+                )
+            yield PlacementChange(connection, number, self.clock())
+
+    def placements_since(
+        self, changed: int, connection: sa.Connection | None = None
+    ) -> list[PlacementRow]:
+        """Those that changed after that change, in any order; those let go too."""
+        if connection is None:
+            with self.reading() as own:
+                return self.placements_since(changed, own)
+        t = tables.placements
+        columns = (t.c.id, t.c.node, t.c.request, t.c.held, t.c.expires_at, t.c.changed)
+        rows = connection.execute(sa.select(*columns).where(t.c.changed > changed))
+        return [PlacementRow(i, n, json.loads(r), h, float(e), c) for i, n, r, h, e, c in rows]
+
+    def add_runs(self, observed: Sequence[ObservedRun]) -> list[str]:
+        """`stored`, `already_stored`, or `conflict` for another run under the same id; on the disk after."""
+        t, found = tables.runs, []
+        with _explained(), self.engine.execution_options(writes=True).begin() as connection:
+            lock = tables.changes
+            connection.execute(lock.update().values(version=lock.c.version))
+            ids = list({one.id for one in observed})
+            there: dict[str, str] = {}
+            for start in range(0, len(ids), 500):
+                part = ids[start : start + 500]
+                there |= dict(
+                    connection.execute(sa.select(t.c.id, t.c.run).where(t.c.id.in_(part))).all()
+                )
+            new = []
+            for one in observed:
+                text = json.dumps(one.run, sort_keys=True)
+                if one.id in there:
+                    found.append("already_stored" if there[one.id] == text else "conflict")
+                    continue
+                there[one.id] = text
+                row = {**vars(one), "run": text, "in_dataset": False}
+                row["day"] = int(one.received_at // 86_400)
+                new.append(row)
+                found.append("stored")
+            if new:
+                connection.execute(t.insert(), new)
+        return found
+
+    def runs_after(
+        self, number: int, most: int, *, in_dataset: bool | None = None
+    ) -> list[dict[str, Any]]:
+        """Observed runs in the order in which they came. number: of the last one known, 0 for all."""
+        t = tables.runs
+        asked = sa.select(t).where(t.c.number > number).order_by(t.c.number).limit(most)
+        if in_dataset is not None:
+            asked = asked.where(t.c.in_dataset == in_dataset)
+        with self.reading() as connection:
+            rows = connection.execute(asked).mappings().all()
+        return [{**row, "run": json.loads(row["run"])} for row in rows]
+
+    def put_in_dataset(self, numbers: Sequence[int]) -> None:
+        """Remember that these are in the dataset."""
+        t = tables.runs
+        with _explained(), self.engine.execution_options(writes=True).begin() as connection:
+            for start in range(0, len(numbers), 500):
+                part = t.c.number.in_(numbers[start : start + 500])
+                connection.execute(t.update().where(part).values(in_dataset=True))
+
+    def seen_coverage(self) -> tuple[int, int, int]:
+        """(observed runs, those with a bound, those at or under it)."""
+        t = tables.runs
+        under = sa.case((t.c.runtime_seconds <= t.c.bound_seconds, 1), else_=0)
+        asked = sa.select(sa.func.count(), sa.func.count(t.c.bound_seconds), sa.func.sum(under))
+        with self.reading() as connection:
+            every, bounded, inside = connection.execute(asked.select_from(t)).one()
+        return int(every), int(bounded), int(inside or 0)
+
+    def coverage_by_day(self, most: int = 400) -> list[dict[str, Any]]:
+        """Of each day (UTC) with observed runs: how many, with a bound, at or under it; the last days."""
+        t = tables.runs
+        day = t.c.day
+        under = sa.func.sum(sa.case((t.c.runtime_seconds <= t.c.bound_seconds, 1), else_=0))
+        asked = (
+            sa.select(day, sa.func.count(), sa.func.count(t.c.bound_seconds), under)
+            .group_by(day)
+            .order_by(day.desc())
+            .limit(most)
+        )
+        with self.reading() as connection:
+            rows = connection.execute(asked).all()
+        return [
+            {
+                "day": date.fromordinal(_EPOCH + int(d)).isoformat(),
+                "runs": int(n),
+                "with_bound": int(bounded),
+                "within_bound": int(inside or 0),
+            }
+            for d, n, bounded, inside in reversed(rows)
+        ]
+
+
+class PlacementChange:
+    """One change of placements, under way. number: its number. now: seconds since 1970."""
+
+    def __init__(self, connection: sa.Connection, number: int, now: float) -> None:
+        self.connection, self.number, self.now = connection, number, now
+
+    def put(self, row: PlacementRow) -> None:
+        """Make or replace."""
+        t = tables.placements
+        values = {
+            "node": row.node,
+            "request": json.dumps(row.request),
+            "held": row.held,
+            "expires_at": row.expires_at,
+            "changed": self.number,
+        }
+        done = self.connection.execute(t.update().where(t.c.id == row.id).values(**values))
+        if done.rowcount == 0:
+            self.connection.execute(t.insert().values(id=row.id, **values))
+
+    def let_go(self, id: str) -> bool:
+        """Whether there was one that was alive."""
+        t = tables.placements
+        alive = sa.and_(t.c.id == id, t.c.node.is_not(None), t.c.expires_at > self.now)
+        gone = {"node": None, "expires_at": self.now, "changed": self.number}
+        return self.connection.execute(t.update().where(alive).values(**gone)).rowcount > 0
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except exc.SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise NotPermitted(
+            f"the database of the state does not answer: {reason}",
+            fix="Nothing was changed; try again.",
+        ) from error

@@ -1,0 +1,135 @@
+"""The tables of the state, and the engine that holds them: SQLite with a write-ahead log, or PostgreSQL.
+
+History: 1, the first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event, exc
+
+from jostle.errors import MissingExtra, NotPermitted, UsageError
+
+VERSION = 1
+_metadata = sa.MetaData()
+
+# One row, which every change of placements locks and counts: so changes come one after the other, in
+# either database and from any number of replicas, and a reader asks for those after the last it has seen.
+changes = sa.Table(
+    "jostle_changes",
+    _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("changed", sa.BigInteger, nullable=False),
+)
+
+placements = sa.Table(
+    "jostle_placements",
+    _metadata,
+    sa.Column("id", sa.String(253), primary_key=True),
+    sa.Column("node", sa.String(253)),  # null once it is let go
+    sa.Column("request", sa.Text, nullable=False),  # JSON, as a row of a table of requests
+    sa.Column("held", sa.Boolean, nullable=False),  # not yet confirmed
+    sa.Column("expires_at", sa.Float(53), nullable=False),  # seconds since 1970
+    sa.Column("changed", sa.BigInteger, nullable=False, index=True),
+)
+
+runs = sa.Table(
+    "jostle_runs",
+    _metadata,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("id", sa.String(253), nullable=False, unique=True),
+    sa.Column("run", sa.Text, nullable=False),  # JSON, as it was taken
+    sa.Column("received_at", sa.Float(53), nullable=False),
+    sa.Column("day", sa.Integer, nullable=False, index=True),  # since 1970, UTC
+    sa.Column("confidence", sa.Float(53), nullable=False),
+    sa.Column("runtime_seconds", sa.Float(53), nullable=False),
+    sa.Column("bound_seconds", sa.Float(53)),  # of the model of that moment
+    sa.Column("model_version", sa.String(64)),
+    sa.Column("in_dataset", sa.Boolean, nullable=False),
+)
+
+
+def open_engine(state: str) -> sa.Engine:
+    """The database, with its tables. state: a path of a SQLite file, or a postgresql:// address.
+
+    Raises MissingExtra, UsageError, NotPermitted where it cannot be opened.
+    """
+    engine = _postgresql(state) if "://" in state else _sqlite(state)
+    try:
+        _make(engine)
+    except exc.SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise NotPermitted(
+            f"the state cannot be opened: {reason}", where=_without_password(state)
+        ) from None
+    return engine
+
+
+def _sqlite(path: str) -> sa.Engine:
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=path),
+        # A write waits for other processes on this file at most so long.
+        connect_args={"timeout": 10.0, "check_same_thread": False},
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions are begun below, not by the driver
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")  # fsync before a commit returns
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _postgresql(address: str) -> sa.Engine:
+    kind, _, rest = address.partition("://")
+    if kind not in ("postgresql", "postgres"):
+        raise UsageError(
+            f"a state of the kind {kind!r}", fix="Give a SQLite file or postgresql://…"
+        )
+    try:
+        import psycopg  # noqa: F401
+    except ModuleNotFoundError:
+        raise MissingExtra("psycopg", "postgresql") from None
+    try:
+        return sa.create_engine(
+            f"postgresql+psycopg://{rest}",
+            pool_pre_ping=True,  # a connection that a restart of the server cut is made anew
+            pool_size=4,
+            connect_args={"connect_timeout": 5},
+        )
+    except (exc.SQLAlchemyError, ValueError) as error:
+        raise UsageError(f"not an address of a database: {error}", where=kind) from None
+
+
+def _make(engine: sa.Engine) -> None:
+    """The tables, made by whichever replica comes first."""
+    for attempt in range(5):
+        try:
+            with engine.execution_options(writes=True).begin() as connection:
+                _metadata.create_all(connection)
+                if connection.execute(sa.select(changes.c.id)).first() is None:
+                    connection.execute(changes.insert().values(id=1, version=VERSION, changed=0))
+            break
+        except (exc.IntegrityError, exc.ProgrammingError):  # another replica just did
+            if attempt == 4:
+                raise
+    with engine.connect() as connection:
+        (found,) = connection.execute(sa.select(changes.c.version)).one()
+    if found != VERSION:
+        raise UsageError(
+            f"the state is of version {found}, not {VERSION}", fix="Give another file or database."
+        )
+
+
+def _without_password(state: str) -> str:
+    head, at, tail = state.rpartition("@")
+    return f"{head.partition('://')[0]}://…@{tail}" if at and "://" in head else state

@@ -1,0 +1,272 @@
+"""What changes while serving: observed runs, placements, the model, the fleet's table."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.errors import UsageError
+from jostle.runs import Dataset
+from jostle.service.state._archive import add_to_dataset
+from tests.service.conftest import FLEET, Running, Start
+
+RUN = {"id": "r1", "workload": "w00", "platform": "p0", "corunners": [], "runtime_seconds": 2.5}
+
+
+def test_a_run_is_stored_once_whatever_is_sent(service: Running) -> None:
+    other = {**RUN, "runtime_seconds": 3.0}
+    found = service.post("/v1/runs", {"items": [RUN, RUN, {**RUN, "id": "r2"}, other]})["items"]
+    assert [one["status"] for one in found] == ["stored", "already_stored", "stored", "conflict"]
+    again = service.post("/v1/runs", {"items": [RUN, other]})["items"]
+    assert [one["status"] for one in again] == ["already_stored", "conflict"]
+    listed = service.http.get("/v1/runs").json()
+    assert [one["id"] for one in listed["items"]] == ["r1", "r2"]
+    assert listed["items"][0]["runtime_seconds"] == 2.5
+    rest = service.http.get("/v1/runs", params={"after": listed["items"][0]["number"]}).json()
+    assert [one["id"] for one in rest["items"]] == ["r2"]
+
+
+BAD_RUNS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"runtime_seconds": 0}, "not a finite number above 0"),
+    ({"runtime_seconds": True}, "not a finite number above 0"),
+    ({"runtime_seconds": "2"}, "not a finite number above 0"),
+    ({"runtime_seconds": None}, "not a finite number above 0"),
+    ({"id": ""}, "not a name"),
+    ({"id": "a\nb"}, "not a name"),
+    ({"id": "x" * 300}, "not a name"),
+    ({"id": 7}, "not a name"),
+    ({"workload": ""}, "not a name"),
+    ({"corunners": "w01"}, "not a list"),
+    ({"measured_at": "yesterday"}, "not a time with its zone"),
+    ({"measured_at": "2026-01-01T00:00:00"}, "not a time with its zone"),
+    ({"seconds": 2}, "unknown key"),
+)
+
+
+def test_a_bad_run_says_why_and_spoils_no_other(service: Running) -> None:
+    for number, (changed, sentence) in enumerate(BAD_RUNS):
+        good = {**RUN, "id": f"good{number}"}
+        found = service.post("/v1/runs", {"items": [{**RUN, **changed}, good]})
+        assert [one["status"] for one in found["items"]] == ["error", "stored"]
+        assert sentence in found["items"][0]["error"]
+
+
+def test_observed_runs_count_towards_coverage(service: Running) -> None:
+    asked = jostle.Colocations.from_columns(workload=["w00"], platform=["p0"])
+    bound = float(service.client.bound(asked, 0.9).seconds[0])
+    runs = [{**RUN, "id": f"in{n}", "runtime_seconds": bound * 0.9} for n in range(3)]
+    runs += [{**RUN, "id": "late", "runtime_seconds": bound * 1.1}]
+    runs += [{**RUN, "id": "new", "workload": "never-met"}]
+    found = service.post("/v1/runs", {"items": runs})["items"]
+    assert [one["within_bound"] for one in found] == [True, True, True, False, None]
+    (day,) = service.http.get("/v1/coverage").json()["days"]
+    assert (day["runs"], day["with_bound"], day["within_bound"]) == (5, 4, 3)
+    assert day["day"] == "2027-01-15"
+    metrics = service.http.get("/metrics").text
+    assert "jostle_observed_coverage_ratio 0.75" in metrics
+    assert "jostle_observed_runs_total 5.0" in metrics
+
+
+def test_observed_runs_reach_a_dataset_once(service: Running, tmp_path: Path) -> None:
+    when = {"measured_at": "2026-01-31T13:00:00+01:00", "corunners": ["w02", "w01"]}
+    service.post("/v1/runs", {"items": [RUN, {**RUN, "id": "r2", **when}]})
+    store, dataset = service.app.state.service.store, tmp_path / "observed"
+    assert add_to_dataset(store, dataset) == 2
+    assert add_to_dataset(store, dataset) == 0
+    service.post("/v1/runs", {"items": [{**RUN, "id": "r3"}]})
+    store.put_in_dataset = lambda numbers: None  # killed before it could remember
+    assert add_to_dataset(store, dataset) == 1
+    assert add_to_dataset(store, dataset) == 1
+    table = Dataset(dataset).read().table
+    assert sorted(table.column("run_id").to_pylist()) == ["r1", "r2", "r3"]
+    (row,) = [one for one in table.to_pylist() if one["run_id"] == "r2"]
+    assert row["measured_at"].isoformat() == "2026-01-31T12:00:00+00:00"
+    assert row["corunners"] == ["w01", "w02"]
+
+
+def test_the_client_sends_runs(service: Running) -> None:
+    runs = jostle.Runs.from_columns(
+        workload=["a", "b"],
+        platform=["x", "x"],
+        corunners=[["b"], ["a"]],
+        runtime_seconds=[1.0, 2.0],
+    )
+    assert service.client.add_runs(runs) == ["stored", "stored"]
+    assert service.client.add_runs(runs) == ["already_stored", "already_stored"]
+
+
+def test_a_placement_is_a_tenant_until_it_ends(service: Running) -> None:
+    client = service.client
+    until = client.put_placement("job/1", "w05@9x", "west", ttl_seconds=60)
+    assert until == service.clock.now + 60
+    tenant = client.fleet().node("west").tenants[0]
+    assert (tenant.name, tenant.workload, tenant.slowdown) == ("job/1", "w05", 9.0)
+    service.clock.now += 59
+    assert len(client.fleet().node("west").tenants) == 1
+    client.put_placement("job/1", "w05@9x", "west", ttl_seconds=60)  # renewed
+    service.clock.now += 59
+    assert len(client.fleet().node("west").tenants) == 1
+    client.put_placement("job/1", "w05@9x", "east", ttl_seconds=60)  # moved
+    assert not client.fleet().node("west").tenants
+    assert len(client.fleet().node("east").tenants) == 2
+    service.clock.now += 61
+    assert len(client.fleet().node("east").tenants) == 1
+    assert not client.delete_placement("job/1")
+    client.put_placement("job/2", "w05", "east")
+    assert client.delete_placement("job/2")
+    assert not client.delete_placement("job/2")
+    assert len(client.fleet().node("east").tenants) == 1
+
+
+def test_tenants_count_in_every_answer(service: Running) -> None:
+    before = service.client.safe(jostle.Request("w00", slowdown=9), "west").answers[0]
+    service.client.put_placement("a", "w05@9x", "west")
+    after = service.client.safe(jostle.Request("w00", slowdown=9), "west").answers[0]
+    assert [m.workload for m in before.members] == ["w00"]
+    assert [m.workload for m in after.members] == ["w00", "w05"]
+
+
+def test_a_slot_is_given_once(service: Running) -> None:
+    client = service.client
+    client.put_placement("a", "w00", "south")
+    with pytest.raises(UsageError, match="all slots are taken"):
+        client.put_placement("b", "w00", "south")
+    assert (
+        service.http.put("/v1/placements/b", json={"workload": "w00", "node": "south"}).status_code
+        == 409
+    )
+    client.put_placement("a", "w01", "south")  # its own slot
+    client.put_placement("b", "w00", "south", require="nothing")  # a fact is taken as it is
+    with pytest.raises(UsageError, match="too little memory"):
+        client.put_placement("c", jostle.Request("w00", memory_bytes=3e9), "west")
+    with pytest.raises(UsageError, match="would not keep its own limit"):
+        client.put_placement("c", "w00@1ns", "west", require="safe")
+    client.put_placement("c", "w00@99x", "west", require="safe")
+
+
+BAD_PLACEMENTS: tuple[tuple[Any, int, str], ...] = (
+    ({"workload": "w00"}, 422, "`node` is not a name"),
+    ({"workload": "w00", "node": "moon"}, 422, "unknown node 'moon'"),
+    ({"node": "east"}, 422, "workload is empty"),
+    ({"workload": "w00", "node": "east", "ttl_seconds": 0}, 422, "not a valid time"),
+    ({"workload": "w00", "node": "east", "ttl_seconds": 1e300}, 422, "not a valid time"),
+    ({"workload": "w00", "node": "east", "ttl": 5}, 422, "unknown key 'ttl'"),
+    ({"workload": "w00", "node": "east", "require": "all"}, 422, "Known: slot, safe, nothing"),
+    ([], 422, "not an object"),
+)
+
+
+def test_a_placement_that_cannot_be_says_why(service: Running) -> None:
+    for body, status, sentence in BAD_PLACEMENTS:
+        found = service.http.put("/v1/placements/a", json=body)
+        assert found.status_code == status
+        assert found.headers["content-type"] == "application/problem+json"
+        assert sentence in found.json()["detail"]
+        assert not service.http.get("/v1/placements").json()["items"]
+
+
+def test_two_replicas_on_one_state_see_the_same(start: Start) -> None:
+    one, other = start(), start()
+    one.client.put_placement("a", "w00", "south")
+    with pytest.raises(UsageError, match="all slots are taken"):
+        other.client.put_placement("b", "w00", "south")
+    assert len(other.client.fleet().node("south").tenants) == 1
+    assert other.client.delete_placement("a")
+    assert not one.client.fleet().node("south").tenants
+    one.clock.now += 1000  # long after: everything is read anew
+    other.client.put_placement("c", "w00", "south")
+    assert one.client.fleet().node("south").tenants[0].name == "c"
+
+
+def test_a_restart_forgets_nothing(start: Start) -> None:
+    one = start()
+    one.client.put_placement("a", "w00", "south")
+    one.post("/v1/runs", {"items": [RUN]})
+    other = start()
+    assert other.client.fleet().node("south").tenants[0].name == "a"
+    assert other.post("/v1/runs", {"items": [RUN]})["items"][0]["status"] == "already_stored"
+
+
+def test_a_new_model_is_taken_as_a_whole(
+    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    link = tmp_path / "current"
+    link.symlink_to(model_folders[0])
+    service = start(model=link)
+    folder = service.app.state.service.folder
+    asked = jostle.Colocations.from_columns(workload=["w00"], platform=["p0"])
+    models = [jostle.load(path) for path in model_folders]
+    seen = []
+    for turn in (0, 1, 0):
+        (tmp_path / "next").symlink_to(model_folders[turn])
+        (tmp_path / "next").rename(link)
+        assert folder.look() == (turn == 1 or len(seen) > 1)
+        np.testing.assert_array_equal(service.client.predict(asked), models[turn].predict(asked))
+        seen.append(service.client.model["version"])
+    assert seen[0] == seen[2] != seen[1]
+    assert "jostle_model_swaps_total 2.0" in service.http.get("/metrics").text
+
+
+def test_a_bad_new_model_is_not_taken(
+    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(model_folders[0], tmp_path / "model")
+    service = start(model=tmp_path / "model")
+    version = service.client.models()[0]["version"]
+    (tmp_path / "model" / "model.json").write_text("{")
+    assert not service.app.state.service.folder.look()
+    assert service.client.is_ready
+    found = service.http.get("/v1/models").json()
+    assert found["models"][0]["version"] == version
+    assert "not a readable model" in found["trouble"]
+    assert "jostle_model_load_failures_total 1.0" in service.http.get("/metrics").text
+    jostle.load(model_folders[1]).save(tmp_path / "model")
+    assert service.app.state.service.folder.look()
+    assert service.http.get("/v1/models").json()["trouble"] is None
+
+
+def test_without_a_model_it_is_alive_but_not_ready(start: Start, tmp_path: Path) -> None:
+    service = start(model=tmp_path / "nothing")
+    assert service.http.get("/healthz").status_code == 200
+    assert service.http.get("/readyz").status_code == 503
+    assert not service.client.is_ready
+    found = service.http.post("/v1/predict", json={"items": []})
+    assert found.status_code == 503
+    assert "no model is served" in found.json()["detail"]
+    assert service.post("/v1/runs", {"items": [RUN]})["items"][0]["status"] == "stored"
+    service.http.get("/metrics")
+
+
+def test_the_table_of_the_fleet_is_read_again(service: Running) -> None:
+    path = service.settings.fleet
+    assert path is not None
+    service.client.put_placement("a", "w00", "west")
+    path.write_text(FLEET + "north,p3,5,,,\n")
+    assert [node.name for node in service.client.fleet().nodes][-1] == "north"
+    assert len(service.client.fleet().node("west").tenants) == 1
+    path.write_text("nonsense\n\n\n")
+    assert len(service.client.fleet()) == 4
+    path.write_text(FLEET.replace("west", "vest"))
+    assert {node.name for node in service.client.fleet().nodes} == {"east", "vest", "south"}
+
+
+def test_watching_takes_a_new_model(service: Running) -> None:
+    running = service.app.state.service
+
+    async def watched() -> None:
+        running.folder._seen = None
+        task = asyncio.create_task(running.watch(0.001))
+        for _ in range(500):
+            await asyncio.sleep(0.002)
+            if running.folder._seen is not None:
+                break
+        task.cancel()
+
+    asyncio.run(watched())
+    assert running.folder._seen is not None

@@ -1,0 +1,158 @@
+"""What the verbs answer is what the library answers; a bad item spoils no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.errors import BadRows
+from jostle.placement import Standard
+from tests.service.conftest import Running, Start
+
+ITEMS = [
+    {"workload": "w00", "platform": "p0"},
+    {"workload": "w01", "platform": "p1", "corunners": ["w02"]},
+    {"workload": "w02", "platform": "p2", "corunners": ["w05", "w04"]},
+]
+ASKED = jostle.Colocations.from_columns(
+    workload=[one["workload"] for one in ITEMS],
+    platform=[one["platform"] for one in ITEMS],
+    corunners=[one.get("corunners", []) for one in ITEMS],
+)
+REQUESTS = [
+    jostle.Request("w00", slowdown=3.0),
+    jostle.Request("w01", "big", deadline_seconds=500.0, memory_bytes=3e9),
+    jostle.Request("w02", slowdown=1.5, confidence=0.8),
+]
+
+
+@pytest.fixture(scope="module")
+def model(model_folders: tuple[Path, Path]) -> Any:
+    return jostle.load(model_folders[0])
+
+
+def test_predict_and_bound_answer_as_the_library(service: Running, model: Any) -> None:
+    np.testing.assert_array_equal(service.client.predict(ASKED), model.predict(ASKED))
+    mine, theirs = service.client.bound(ASKED, 0.8), model.bound(ASKED, 0.8)
+    for name in ("seconds", "outcome", "pool", "n", "rank", "evidence"):
+        np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
+    assert mine.confidence == theirs.confidence
+
+
+def test_where_no_bound_is_valid_the_answer_is_null_with_a_reason(service: Running) -> None:
+    found = service.post("/v1/bound", {"items": ITEMS[:1], "confidence": 0.99999})
+    assert found["items"][0]["bound_seconds"] is None
+    assert found["items"][0]["outcome"] == "too_few_runs"
+
+
+BAD_ITEMS: tuple[tuple[Any, str], ...] = (
+    ({"workload": "w0", "platform": "p0"}, "unknown workload 'w0'. Did you mean"),
+    ({"workload": "w00", "platform": "moon"}, "unknown platform 'moon'"),
+    ({"workload": "w00", "platform": "p0", "corunners": ["x"]}, "unknown co-runner 'x'"),
+    ({"workload": "w00", "platform": "p0", "corunners": "w01"}, "not a list"),
+    ({"workload": "w00", "platform": "p0", "corunner": ["w01"]}, "unknown key 'corunner'"),
+    ({"workload": "w00", "platform": "p0", "corunners": ["w01"] * 65}, "65 co-runners"),
+    ({"workload": ["w00"], "platform": "p0"}, "not a name"),
+    ({"platform": "p0"}, "has no workload"),
+    ({"workload": "w00"}, "has no platform"),
+    (None, "not an object"),
+    (17, "not an object"),
+)
+
+
+@pytest.mark.parametrize("verb", ["predict", "bound", "explain"])
+def test_a_bad_item_says_why_and_spoils_no_other(service: Running, verb: str) -> None:
+    good = service.post(f"/v1/{verb}", {"items": [ITEMS[0]]})["items"][0]
+    for item, sentence in BAD_ITEMS:
+        found = service.post(f"/v1/{verb}", {"items": [ITEMS[0], item, ITEMS[1]]})["items"]
+        assert [one["status"] for one in found] == ["ok", "error", "ok"]
+        assert sentence in found[1]["error"]
+        assert found[0] == good
+
+
+def test_the_client_raises_what_has_no_answer(service: Running) -> None:
+    asked = jostle.Colocations.from_columns(workload=["w00", "nobody"], platform=["p0", "p0"])
+    with pytest.raises(BadRows, match="first row 1: unknown workload 'nobody'"):
+        service.client.predict(asked)
+
+
+def test_every_answer_names_model_and_data(service: Running, model: Any) -> None:
+    found = service.http.post("/v1/predict", json={"items": []})
+    label = found.json()["model"]
+    assert label["data_version"] == model.metadata["data_version"]
+    assert len(label["version"]) == 16
+    for verb in ("predict", "bound", "explain", "safe", "rank", "walltime"):
+        found = service.http.post(f"/v1/{verb}", json={"items": []})
+        assert found.json()["model"] == label
+        assert found.headers["Jostle-Model-Version"] == label["version"]
+        assert found.headers["Jostle-Data-Version"] == label["data_version"]
+
+
+def test_placement_verbs_answer_as_the_library(service: Running, model: Any) -> None:
+    standard = Standard(0.8)
+    fleet = jostle.Fleet.read(service.settings.fleet)
+    here = jostle.place(model, fleet, confidence=0.8)
+    client = service.client
+    for on, together in ((None, False), ("east", False), (["east"], True)):
+        mine = client.safe(REQUESTS, on, together=together, standard=standard)
+        theirs = here.safe(REQUESTS, on, together=together)
+        assert set(mine.answers) == set(theirs.answers)
+        assert (mine.is_safe, mine.promise) == (theirs.is_safe, theirs.promise)
+    assert client.walltime(REQUESTS, standard=standard) == here.walltime(REQUESTS)
+    mine, theirs = client.rank(REQUESTS, standard=standard), here.rank(REQUESTS)
+    for one, other in zip(mine, theirs, strict=True):
+        assert one.to_document() == other.to_document()
+    mine, theirs = client.assign(REQUESTS, standard=standard), here.assign(REQUESTS)
+    assert mine == theirs
+
+
+def test_a_fleet_of_ones_own_may_be_asked_about(service: Running, model: Any) -> None:
+    nodes = [
+        jostle.placement.Node("a", "p3", 2, labels=("big",), tenants=(jostle.Request("w07"),)),
+        jostle.placement.Node("b", "p4", 1, 1e9),
+    ]
+    mine = service.client.rank(REQUESTS, fleet=nodes)
+    theirs = jostle.place(model, nodes).rank(REQUESTS)
+    assert [one.to_document() for one in mine] == [one.to_document() for one in theirs]
+
+
+@pytest.mark.parametrize("verb", ["safe", "rank", "walltime", "assign"])
+def test_a_bad_request_says_why_and_spoils_no_other(service: Running, verb: str) -> None:
+    good = {"workload": "w00", "deadline": "9x"}
+    bad: list[Any] = [
+        {"workload": "w00", "deadline": "soon"},
+        {"workload": "w00", "deadlin": "9x"},
+        {"workload": ""},
+        {"workload": "w00", "slowdown": -1},
+        {"workload": "w00", "confidence": 2},
+        [],
+    ]
+    found = service.post(f"/v1/{verb}", {"items": [good, *bad, good]})["items"]
+    assert [one["status"] for one in found] == ["ok", *["error"] * len(bad), "ok"]
+    assert all(one["error"] for one in found[1:-1])
+
+
+def test_names_that_the_model_has_never_met_are_a_no_with_a_reason(service: Running) -> None:
+    found = service.post("/v1/safe", {"items": [{"workload": "nobody"}], "on": "east"})
+    assert found["safe"] is False
+    assert found["items"][0]["answers"][0]["reason"] == "unknown_workload"
+
+
+def test_without_a_fleet_every_platform_is_a_node(start: Start) -> None:
+    service = start(fleet=None)
+    assert [node.name for node in service.client.fleet().nodes] == [f"p{n}" for n in range(6)]
+    assert len(service.client.rank(REQUESTS[:1])) == 1
+
+
+def test_many_items_at_once(service: Running, model: Any) -> None:
+    random = np.random.default_rng(0)
+    asked = jostle.Colocations.from_columns(
+        workload=[f"w{n:02d}" for n in random.integers(0, 14, 3000)],
+        platform=[f"p{n}" for n in random.integers(0, 6, 3000)],
+        corunners=[[f"w{n:02d}" for n in random.integers(0, 14, k % 3)] for k in range(3000)],
+    )
+    np.testing.assert_array_equal(service.client.predict(asked), model.predict(asked))
