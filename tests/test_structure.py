@@ -17,6 +17,7 @@ MOST_PARAMETERS = 8
 LONG_BY_NATURE = {"jostle.accelerator.simulator._engine.run"}
 MANY_BY_NATURE = {
     "jostle.models._fit.fit",  # one keyword per way to hold out, and per promise
+    "jostle.placement.devices._place.place_devices",  # one per way to share, and per promise
     "jostle.accelerator.simulator._engine.run",  # arrays of a compiled function
     "jostle.runs._runs.from_columns",  # one keyword per column
     "jostle.runs._runs.Runs.from_columns",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from jostle.errors import NotEnoughRuns, UsageError
+from jostle.factorization import Factorization
+from jostle.methods import Data, held_out_again
 from jostle.models import Model
 from jostle.placement import (
     ChosenPromise,
@@ -58,6 +63,30 @@ def test_calibration_runs_are_drawn_again(model: Model, world: Runs) -> None:
     assert counts[0] == model.calibration.pools["alone"].n
     with pytest.raises(UsageError, match="fitted to"):
         calibration_runs(model, world.take(np.arange(500)))
+
+
+def test_calibration_runs_of_groups_are_drawn_again(
+    world: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that bounds within groups keeps calibration runs that others would rather learn from."""
+    monkeypatch.setattr("jostle.methods._prepared.MOST_CALIBRATION", 20)
+    prepared = Factorization().prepare(Data.of(world))
+    drawn = {
+        by: held_out_again(prepared, 0, prepared.calibrate_by, grouped=by is not None).calibration
+        for by in (None, "platform")
+    }
+    assert len(drawn[None]) < len(drawn["platform"])
+    for by, runs in drawn.items():
+        metadata = {
+            "method": "factorization",
+            "settings": {},
+            "seed": 0,
+            "calibrated_by": prepared.calibrate_by,
+            "by": by,
+            "runs": {"calibration": len(runs)},
+        }
+        known: Any = SimpleNamespace(metadata=metadata)
+        assert calibration_runs(known, world).colocations == runs.colocations
 
 
 def test_measured_sets_hold_what_was_measured(model: Model) -> None:

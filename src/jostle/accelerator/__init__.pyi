@@ -15,6 +15,11 @@ from ._safe import causes as causes
 from ._safe import how_many_fit as how_many_fit
 from ._safe import service_latency as service_latency
 from ._safe import what_fits as what_fits
+from ._together import SHARES as SHARES
+from ._together import Arrangement as Arrangement
+from ._together import DeviceTenant as DeviceTenant
+from ._together import arrangements as arrangements
+from ._together import check_mode as check_mode
 from .applications._application import Application as Application
 from .applications._profiles import applications_of as applications_of
 from .applications._tasks import Task as Task

@@ -11,7 +11,9 @@ import numpy as np
 from jostle.errors import BadData, UnreadableFile, UsageError
 
 
-def poisson_arrivals(rate_per_second: float, queries: int, seed: int) -> np.ndarray:
+def poisson_arrivals(
+    rate_per_second: float, queries: int, seed: int | tuple[int, ...]
+) -> np.ndarray:
     """(queries,) arrival times in seconds of a Poisson process. Raises UsageError."""
     if not (0 < rate_per_second < np.inf) or queries < 1:
         raise UsageError(f"{queries} queries at {rate_per_second} per second cannot arrive")

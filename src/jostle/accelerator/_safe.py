@@ -13,16 +13,14 @@ import numpy as np
 
 from jostle.accelerator._arrivals import Latency
 from jostle.accelerator._device import Device
+from jostle.accelerator._together import latencies_together, spread_out
 from jostle.accelerator.applications._application import Application
 from jostle.accelerator.applications._tasks import KERNEL, TO_DEVICE, TO_HOST
-from jostle.accelerator.simulator._simulate import simulate
 from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
 from jostle.errors import UsageError
 from jostle.progress import Progress, no_progress
 
 MOST_INSTANCES = 15
-# A service whose queries take so many times their solo time is starved: its latency is infinite.
-HOPELESS = 50
 # A query of seconds beside batch work of microseconds is as long as many.
 MOST_QUERIES, FEWEST_QUERIES, MOST_TASKS = 50, 3, 1_000_000
 STATISTICS = ("mean", "p95", "p99", "max")
@@ -133,25 +131,10 @@ def service_latency(
     tenants = [Tenant(service.application, runs, arrivals=arrivals)]
     others = max(1, len(device.partitions) - 1)
     for number, batch in enumerate(batches):
-        start = batch.solo_seconds * _spread(number)
+        start = batch.solo_seconds * spread_out(number)
         part = 1 + number % others if len(device.partitions) > 1 else 0
         tenants.append(Tenant(batch, None, start_seconds=start, partition=part, most_pes=batch_pes))
-    last = 0.0 if arrivals is None else float(arrivals[-1])
-    until = last + HOPELESS * runs * service.application.solo_seconds
-    until += sum(tenant.start_seconds for tenant in tenants)
-    found = simulate(tenants, device, options, until_seconds=until)
-    starved = np.full(runs - len(found.latencies[0]), np.inf)
-    return Latency.of(np.concatenate([found.latencies[0], starved]))
-
-
-def _spread(number: int) -> float:
-    """0, 1/2, 1/4, 3/4, 1/8, … (van der Corput): spread out for every number of instances."""
-    value, unit = 0.0, 0.5
-    while number:
-        value += unit * (number & 1)
-        number >>= 1
-        unit /= 2
-    return value
+    return Latency.of(latencies_together(tenants, device, options)[0])
 
 
 def how_many_fit(

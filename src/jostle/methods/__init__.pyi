@@ -23,6 +23,7 @@ from ._prepared import HeldOut as HeldOut
 from ._prepared import Prepared as Prepared
 from ._prepared import first_solo_runs as first_solo_runs
 from ._prepared import halves as halves
+from ._prepared import held_out_again as held_out_again
 from ._prepared import hold_out as hold_out
 from ._prepared import without_inputs as without_inputs
 from ._registry import method_named as method_named

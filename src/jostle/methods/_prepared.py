@@ -159,6 +159,21 @@ def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRA
     )
 
 
+def held_out_again(prepared: Prepared, seed: int, by: str, *, grouped: bool = False) -> HeldOut:
+    """What a fit with these settings holds out, unless its caller brings that.
+
+    by: `row` for calibration runs that were drawn row by row; then windows are. grouped: for a guarantee
+    within groups, each of which is calibrated by its own runs alone, so of many none are too many. Runs on
+    disk bring what they hold out. Raises NotEnoughRuns.
+    """
+    from jostle.runs import StoredRuns
+
+    if isinstance(prepared.runs, StoredRuns):
+        return HeldOut(prepared, prepared.runs.validation, prepared.runs.calibration)
+    most = len(prepared.runs) if grouped else MOST_CALIBRATION
+    return hold_out(prepared, seed, "window" if by == "row" else by, most=most)
+
+
 def _surplus(runs: Runs, calibration: np.ndarray, seed: int, by: str, most: int) -> np.ndarray:
     """Those of the calibration runs that are past `most` for their number of co-runners, whole
     units drawn at random: the first ones in the order of the table would be the oldest."""

@@ -13,7 +13,7 @@ from jostle.methods import (
     Learner,
     LearnsFromDisk,
     Prepared,
-    hold_out,
+    held_out_again,
     without_inputs,
 )
 from jostle.models._groups import groups_of
@@ -107,12 +107,8 @@ def _held(
 ) -> HeldOut:
     """What is learned from, validated on and calibrated on."""
     validation, calibration = given
-    if isinstance(prepared.runs, StoredRuns):
-        return HeldOut(prepared, prepared.runs.validation, prepared.runs.calibration)
-    if validation is None or calibration is None:
-        # Each group is calibrated by its own runs alone, so of many none are too many.
-        most = {} if by is None else {"most": len(prepared.runs)}
-        return hold_out(prepared, seed, "window" if drawn == "row" else drawn, **most)
+    if isinstance(prepared.runs, StoredRuns) or validation is None or calibration is None:
+        return held_out_again(prepared, seed, drawn, grouped=by is not None)
     return HeldOut(
         prepared,
         without_inputs(method, prepared, validation),

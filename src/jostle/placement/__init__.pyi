@@ -1,3 +1,5 @@
+from ._bulk import BulkScore as BulkScore
+from ._bulk import score_parquet as score_parquet
 from ._place import Placement as Placement
 from ._place import place as place
 from ._promise import Standard as Standard
@@ -9,6 +11,7 @@ from .answers._safe import SafeAnswers as SafeAnswers
 from .answers._safe import Sharer as Sharer
 from .answers._walltime import Walltime as Walltime
 from .answers._walltime import Walltimes as Walltimes
+from .answers._whatif import Reassigned as Reassigned
 from .answers._whatif import WhatIf as WhatIf
 from .asked._fleet import Fleet as Fleet
 from .asked._fleet import Node as Node
@@ -26,6 +29,8 @@ from .chosen._chosen import pack_measured as pack_measured
 from .chosen._measured import MeasuredSets as MeasuredSets
 from .chosen._measured import calibration_runs as calibration_runs
 from .chosen._measured import measured_sets as measured_sets
+from .devices._place import DevicePlacement as DevicePlacement
+from .devices._place import place_devices as place_devices
 from .sets._bounds import SetBounds as SetBounds
 from .sets._fleet_bounds import REASONS as REASONS
 from .sets._fleet_bounds import Assessed as Assessed

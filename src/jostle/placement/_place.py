@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle.errors import UsageError
+from jostle.placement._bulk import BulkScore, score_parquet
 from jostle.placement._promise import CHOSEN, NO_BOUND, OPTIMISED, Standard
 from jostle.placement.answers._among import rank_among, safe_among
+from jostle.placement.answers._change import Change
 from jostle.placement.answers._rank import Ranking, rank_request
 from jostle.placement.answers._safe import (
     SafeAnswer,
     SafeAnswers,
+    arrangement_of,
     safe_at_once,
     safe_on,
     safe_together,
 )
 from jostle.placement.answers._walltime import Walltimes, walltimes
-from jostle.placement.answers._whatif import Change, WhatIf, what_if
+from jostle.placement.answers._whatif import Reassigned, WhatIf, what_if
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Requests
 from jostle.placement.assign._answer import Assignment
@@ -32,6 +37,8 @@ from jostle.progress import Progress, no_progress
 if TYPE_CHECKING:
     from jostle.models import Model
     from jostle.runs import Runs
+
+T = TypeVar("T")
 
 
 def place(
@@ -93,7 +100,7 @@ class Placement:
         standard = replace(self.standard, **changed)
         if standard == self.standard:
             return self
-        sets = SetBounds.like(self.sets, standard)
+        sets = self.sets.like(self.sets, standard)
         return Placement(self.fleet, sets, self.chosen and self.chosen.like(sets))
 
     def safe(
@@ -103,30 +110,32 @@ class Placement:
         *,
         together: bool = False,
         explain: bool = True,
+        progress: Progress = no_progress,
     ) -> SafeAnswers:
         """May these go there? Every request by itself on every node, or all at once with `together`.
 
         requests: Requests, a Request or several, or a table (Requests.read). on: nodes by name; all by
         default. explain: who would be hurt and what would help; without it many are answered at once.
-        Raises UnknownName for a node that is not in the fleet.
+        progress: called with (done, all, NaN). Raises UnknownName for a node that is not in the fleet.
         """
         asked = Requests.of(requests)
         found: list[SafeAnswer] = []
-        if not explain and not together:
-            fleet = Fleet(tuple(self._nodes(on)))
-            bounds = self.bounds if on is None else FleetBounds(fleet, self.sets)
-            for request in asked.good:
-                found += safe_at_once(request, bounds)
-            return self._safe(found, asked)
-        for node in self._nodes(on):
-            if together:
-                found += safe_together(asked.good, node, self.fleet, self.sets)
-            else:
-                found += [safe_on(request, node, self.fleet, self.sets) for request in asked.good]
         if self.chosen is not None and together:
             raise UsageError(
                 "requests that come together are not chosen among", fix="Ask one by one."
             )
+        nodes = self._nodes(on)
+        if not explain and not together:
+            bounds = self.bounds if on is None else FleetBounds(Fleet(tuple(nodes)), self.sets)
+            for request in _counted(asked.good, progress):
+                found += safe_at_once(request, bounds)
+            return self._safe(found, asked)
+        if together:
+            for node in _counted(nodes, progress):
+                found += safe_together(asked.good, node, self.fleet, self.sets)
+            return self._safe(found, asked)
+        for node, request in _counted([(n, r) for n in nodes for r in asked.good], progress):
+            found.append(safe_on(request, node, self.fleet, self.sets))
         return self._safe(found, asked)
 
     def _safe(self, found: list[SafeAnswer], asked: Requests) -> SafeAnswers:
@@ -136,14 +145,16 @@ class Placement:
         promise = CHOSEN.format(among=f"{100 * self.chosen.share:g}%")
         return SafeAnswers(tuple(chosen), self.standard, _unread(asked), promise)
 
-    def rank(self, requests: Any, *, by: str = "bound") -> list[Ranking]:
+    def rank(
+        self, requests: Any, *, by: str = "bound", progress: Progress = no_progress
+    ) -> list[Ranking]:
         """The nodes where each request may go, the best first.
 
         by: `bound`, the least bound; `cost`, the least price over the bound; `neighbours`, the least
-        growth of any tenant's bound. Raises UsageError.
+        growth of any tenant's bound. progress: called with (done, all, NaN). Raises UsageError.
         """
-        asked = Requests.of(requests)
-        found = [rank_request(one, self.bounds, by, self.standard) for one in asked.good]
+        good = _counted(Requests.of(requests).good, progress)
+        found = [rank_request(one, self.bounds, by, self.standard) for one in good]
         if self.chosen is None:
             return found
         return rank_among(found, self.bounds, self.chosen)
@@ -169,22 +180,33 @@ class Placement:
         if self.chosen is not None:
             level = self.chosen.level(ratios_of(asked.good, self.fleet, self.sets))
             standard = replace(self.standard, confidence=level)
-            bounds = FleetBounds(self.fleet, SetBounds.like(self.sets, standard))
+            bounds = FleetBounds(self.fleet, self.sets.like(self.sets, standard))
             promise = CHOSEN.format(among=f"{100 * self.chosen.share:g}%")
         found = assign_requests(asked.good, bounds, goal, effort, progress)
-        return replace(found, unread=_unread(asked), promise=promise)
+        return replace(
+            found,
+            unread=_unread(asked),
+            promise=promise,
+            arrangements=self._arrangements(found, asked),
+        )
 
     def walltime(
-        self, requests: Any, on: str | Sequence[str] | None = None, *, step_seconds: float = 1.0
+        self,
+        requests: Any,
+        on: str | Sequence[str] | None = None,
+        *,
+        step_seconds: float = 1.0,
+        progress: Progress = no_progress,
     ) -> Walltimes:
         """The time to ask a batch system for: it holds on every node that the request may go to.
 
-        on: nodes by name; all by default. step_seconds: what it is rounded up to. Raises UnknownName,
-        UsageError.
+        on: nodes by name; all by default. step_seconds: what it is rounded up to. progress: called with
+        (done, all, NaN). Raises UnknownName, UsageError.
         """
+        self._only_asked("walltime")
         asked = Requests.of(requests)
         fleet = self.bounds if on is None else FleetBounds(Fleet(tuple(self._nodes(on))), self.sets)
-        rows = walltimes(asked.good, fleet, step_seconds)
+        rows = walltimes(_counted(asked.good, progress), fleet, step_seconds)
         return Walltimes(rows, self.standard, _unread(asked))
 
     def whatif(
@@ -194,22 +216,77 @@ class Placement:
         add: Any = (),
         remove: Sequence[str] = (),
         move: Mapping[str, str] | None = None,
+        goal: str | None = None,
+        progress: Progress = no_progress,
     ) -> WhatIf:
         """What changes for tenants and requests, each by itself, when the fleet changes.
 
-        add: nodes, or a table of them. remove: names of nodes, which go with their tenants. move: {tenant:
-        node}. Raises UnknownName, UsageError.
+        add: nodes, or a table of them. move: {tenant: node}. remove: names of nodes, which go with those
+        tenants that do not move. goal: the requests are also assigned all at once, before and after, for
+        this goal of `assign`. progress: called with (requests done, all, NaN). Raises UnknownName,
+        UsageError.
         """
+        self._only_asked("whatif")
         asked = Requests.of(requests)
-        change = Change(Fleet.of(add).nodes if len(add) else (), tuple(remove), move)
-        after = change.of(self.fleet)
-        tenants, options, late = what_if(self.fleet, after, asked.good, self.sets)
-        return WhatIf(tuple(tenants), tuple(options), late, self.standard, _unread(asked))
+        added = Fleet.of(add).nodes if isinstance(add, (Node, str, Path)) or len(add) else ()
+        change = Change(added, (remove,) if isinstance(remove, str) else tuple(remove), move)
+        before, after = change.of(self.fleet)
+        found = replace(
+            what_if(before, after, asked.good, self.sets, progress), unread=_unread(asked)
+        )
+        if goal is None:
+            return found
+        fleets = [FleetBounds(side.fleet, self.sets) for side in (before, after)]
+        ways = [assign_requests(asked.good, fleet, goal, Effort()) for fleet in fleets]
+        return replace(found, reassigned=Reassigned.of(*ways))
+
+    def score(
+        self,
+        source: str | os.PathLike[str],
+        output: str | os.PathLike[str],
+        *,
+        columns: Mapping[str, str] | None = None,
+        scheduler: Any = None,
+        progress: Progress = no_progress,
+    ) -> BulkScore:
+        """Is each co-location of a Parquet table safe? See `score_parquet`; the fleet does not matter."""
+        self._only_asked("score")
+        given = {"columns": columns, "scheduler": scheduler, "progress": progress}
+        return score_parquet(self.sets, source, output, **given)
+
+    def _arrangements(self, found: Assignment, asked: Requests) -> dict[str, str]:
+        """How nodes are shared with what was placed there."""
+        requests = {request.name: request for request in asked.good}
+        nodes = {node.name: node for node in self.fleet.nodes}
+        texts = {
+            name: arrangement_of(
+                (*nodes[name].tenants, *(requests[one.request] for one in there)),
+                nodes[name],
+                self.sets,
+            )
+            for name, there in found.by_node.items()
+        }
+        return {name: text for name, text in texts.items() if text}
+
+    def _only_asked(self, verb: str) -> None:
+        """Raises UsageError where a promise among chosen ones was asked for."""
+        if self.chosen is not None:
+            raise UsageError(
+                f"`{verb}` promises nothing among chosen ones", fix="Ask it without that."
+            )
 
     def _nodes(self, on: str | Sequence[str] | None) -> list[Node]:
         if on is None:
             return list(self.fleet.nodes)
         return [self.fleet.node(name) for name in ([on] if isinstance(on, str) else on)]
+
+
+def _counted(things: Sequence[T], progress: Progress) -> Iterator[T]:
+    """Each in turn, telling how far it is."""
+    for number, one in enumerate(things):
+        progress(number, len(things), float("nan"))
+        yield one
+    progress(len(things), len(things), float("nan"))
 
 
 def _unread(asked: Requests) -> tuple[tuple[int, str], ...]:

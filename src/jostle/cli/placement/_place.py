@@ -10,21 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle._options import Limits, Short
+from jostle._options import Limits, Positional, Short
 from jostle.cli.console import command_of, fit_progress, named_values, show
-from jostle.cli.console._fields import Confidence, Json, Model
+from jostle.cli.console._fields import Confidence, Json
 from jostle.cli.placement import _place_tables as tables
+from jostle.cli.placement._score import PlaceScoreCommand, score
 
 if TYPE_CHECKING:
     from jostle._report import Report
-    from jostle.placement import Fleet, Placement, Requests
+    from jostle.placement import DevicePlacement, Fleet, Placement, Requests
 
 
 @dataclass(frozen=True, kw_only=True)
 class AboutFleet:
     """What every question about a fleet takes."""
 
-    model: Model
+    model: Annotated[
+        Path,
+        "A fitted model; or a folder with solo profiles of accelerators, on which sharing is simulated.",
+        Positional(),
+    ]
     fleet: Annotated[
         str | None, "The fleet: a CSV, Parquet, JSON or Arrow table of nodes; - for standard input."
     ] = None
@@ -58,14 +63,34 @@ class AboutFleet:
         "Instead: at most this share of what is chosen is late, calibrated on the model's own "
         "calibration runs, which are drawn from --dataset.",
     ] = None
+    gpu: Annotated[str | None, "With profiles: their device."] = None
+    sharing: Annotated[
+        tuple[str, ...],
+        "With profiles: a way in which devices may be shared: concurrent, sequential, time-sliced, shares "
+        "(MPS), or slices such as 3g,4g (MIG); repeat for more, of which the best is chosen.",
+    ] = ()
+    queries: Annotated[
+        int, "With profiles: queries to simulate of the service with the fewest.", Limits(3)
+    ] = 50
+    bounds: Annotated[
+        Path | None, "With profiles: a fitted model of measured co-runs, whose bounds count."
+    ] = None
     json_: Json = False
 
-    def placement(self) -> Placement:
+    def placement(self) -> Placement | DevicePlacement:
         """Raises UsageError, and what reading raises."""
+        from jostle.errors import UsageError
         from jostle.models import load
         from jostle.placement import place
         from jostle.runs import read_runs
 
+        if _has_profiles(self.model):
+            return self._devices()
+        if self.gpu or self.sharing or self.bounds:
+            raise UsageError(
+                "--gpu, --sharing and --bounds go with a folder of solo profiles",
+                where=str(self.model),
+            )
         runs = None if self.dataset is None else read_runs(self.dataset)
         return place(
             load(self.model),
@@ -76,6 +101,25 @@ class AboutFleet:
             runs=runs,
             among_chosen=self.among_chosen,
             data=self.dataset,
+        )
+
+    def _devices(self) -> DevicePlacement:
+        from jostle.errors import UsageError
+        from jostle.models import load
+        from jostle.placement import place_devices
+
+        if self.among_chosen is not None or self.dataset is not None:
+            raise UsageError("--among-chosen and --dataset go with a fitted model")
+        return place_devices(
+            self.model,
+            self._fleet(),
+            gpu=self.gpu,
+            sharing=self.sharing or ("concurrent",),
+            confidence=self.confidence,
+            joint=self.joint,
+            accept=self.accept,
+            model=None if self.bounds is None else load(self.bounds),
+            queries=self.queries,
         )
 
     def _fleet(self) -> Fleet:
@@ -175,7 +219,8 @@ class PlaceWalltimeCommand(AboutFleet):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceWhatIfCommand(AboutFleet):
-    """What changes for whom when a node comes or goes, or a tenant moves.
+    """What changes for whom when a node comes or goes, or a tenant moves: who would no longer be sure to keep
+    a limit, who has no place, and where else it could go.
 
     Ends with 1 where somebody is worse off.
     """
@@ -183,7 +228,18 @@ class PlaceWhatIfCommand(AboutFleet):
     add: Annotated[tuple[str, ...], "A node that comes, NAME=PLATFORM."] = ()
     add_fleet: Annotated[str | None, "A table of nodes that come."] = None
     remove: Annotated[tuple[str, ...], "A node that goes, with its tenants."] = ()
-    move: Annotated[tuple[str, ...], "A tenant that moves, TENANT=NODE."] = ()
+    move: Annotated[tuple[str, ...], "A tenant that moves, TENANT=NODE, before any node goes."] = ()
+    goal: Annotated[
+        Literal[
+            "most_accepted",
+            "fewest_platforms",
+            "least_latest_finish",
+            "least_total_time",
+            "least_cost",
+        ]
+        | None,
+        "Assign all requests at once, too, before and after, for this.",
+    ] = None
 
 
 def register(app: typer.Typer) -> None:
@@ -201,17 +257,23 @@ def register(app: typer.Typer) -> None:
     )
     for name, settings, act in commands:
         group.command(name)(command_of(settings, act))
+    group.command("score")(command_of(PlaceScoreCommand, score))
     app.add_typer(group, name="place")
 
 
 def _safe(asked: PlaceSafeCommand) -> None:
-    found = asked.placement().safe(asked.asked(), asked.on or None, together=asked.together)
+    placement, requests = asked.placement(), asked.asked()
+    with fit_progress("asking") as progress:
+        found = placement.safe(
+            requests, asked.on or None, together=asked.together, progress=progress
+        )
     _end(tables.safe_report(found), asked, found.is_safe)
 
 
 def _rank(asked: PlaceRankCommand) -> None:
-    requests = asked.asked()
-    found = asked.placement().rank(requests, by=asked.by)
+    placement, requests = asked.placement(), asked.asked()
+    with fit_progress("ranking") as progress:
+        found = placement.rank(requests, by=asked.by, progress=progress)
     good = len(found) == len(requests) and all(len(one) for one in found)
     _end(tables.rank_report(found, requests, asked.by, asked.top), asked, good and bool(found))
 
@@ -226,8 +288,11 @@ def _assign(asked: PlaceAssignCommand) -> None:
 
 
 def _walltime(asked: PlaceWalltimeCommand) -> None:
-    placement = asked.placement()
-    found = placement.walltime(asked.asked(), asked.on or None, step_seconds=asked.step)
+    placement, requests = asked.placement(), asked.asked()
+    with fit_progress("asking") as progress:
+        found = placement.walltime(
+            requests, asked.on or None, step_seconds=asked.step, progress=progress
+        )
     _end(tables.walltime_report(found), asked, found.is_answered)
 
 
@@ -240,11 +305,25 @@ def _what_if(asked: PlaceWhatIfCommand) -> None:
     if asked.add_fleet is not None:
         added += Fleet.read(asked.add_fleet, named_values(asked.fleet_column)).nodes
     if not (moves or added or asked.remove):
-        raise UsageError("nothing changes", fix="Say --add, --remove or --move.")
-    found = asked.placement().whatif(
-        asked.asked(required=False), add=added, remove=asked.remove, move=moves
-    )
+        raise UsageError("nothing changes", fix="Say --add, --add-fleet, --remove or --move.")
+    placement, requests = asked.placement(), asked.asked(required=False)
+    with fit_progress("asking") as progress:
+        found = placement.whatif(
+            requests,
+            add=added,
+            remove=asked.remove,
+            move=moves,
+            goal=asked.goal,
+            progress=progress,
+        )
     _end(tables.what_if_report(found), asked, found.is_better_for_all)
+
+
+def _has_profiles(folder: Path) -> bool:
+    """Whether it is a dataset with solo profiles, and no model."""
+    from jostle.traces import has_profiles
+
+    return not (folder / "model.json").exists() and has_profiles(folder)
 
 
 def _end(report: Report, asked: AboutFleet, is_yes: bool) -> None:

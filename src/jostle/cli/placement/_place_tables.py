@@ -10,7 +10,9 @@ from jostle._report import Report, Table, duration, percent
 if TYPE_CHECKING:
     from jostle.placement import (
         Assignment,
+        BulkScore,
         Ranking,
+        Reassigned,
         Requests,
         SafeAnswer,
         SafeAnswers,
@@ -66,6 +68,8 @@ def _in_detail(answer: SafeAnswer) -> list[Table | str]:
     if rows:
         heads = ["workload", "", "predicted", "bound", "limit", "keeps it", "over by", "bound is"]
         parts.append(Table(heads, rows, (2, 3, 4, 6)))
+    if answer.arrangement:
+        parts.append(f"Shared: {answer.arrangement}.")
     parts += [f"What would help: {text}." for text in answer.helps]
     return parts
 
@@ -90,12 +94,13 @@ def rank_report(found: Sequence[Ranking], asked: Requests, by: str, top: int) ->
                 "–" if row.limit_seconds is None else duration(row.limit_seconds),
                 f"{row.cost:.4g}",
                 "–" if row.growth_ratio is None else percent(row.growth_ratio),
+                row.arrangement or "–",
             ]
             for row in ranking.rows(top)
         ]
         name = ranking.request.name
         if rows:
-            heads = ["node", "platform", "bound", "limit", "cost", "neighbours grow"]
+            heads = ["node", "platform", "bound", "limit", "cost", "neighbours grow", "shared"]
             title = f"{name}: {len(ranking)} of {len(ranking.fleet)} nodes, by {by}"
             parts.append(Table(heads, rows, (2, 3, 4, 5), title))
         else:
@@ -131,6 +136,7 @@ def assign_report(found: Assignment) -> Report:
         for node, there in found.by_node.items()
     ]
     parts: list[Table | str] = [Table(["node", "platform", "requests (bound of limit)"], rows)]
+    parts += [f"{node} is shared: {text}." for node, text in found.arrangements.items()]
     asked = len(found.placed) + len(found.unplaced)
     text = f"{len(found.placed)} of {asked} requests placed on {found.nodes_used} nodes"
     if found.is_optimal:
@@ -153,6 +159,18 @@ def assign_report(found: Assignment) -> Report:
         )
     parts.append(found.promise)
     return Report(found.to_document(), parts, notes=_unread(found.unread))
+
+
+def score_report(found: BulkScore) -> Report:
+    """How many rows are safe, and why others are not."""
+    rows = [[str(n), _because(why)] for why, n in found.reasons.items()]
+    parts: list[Table | str] = [
+        f"{found.safe} of {found.rows} rows are safe.",
+        Table(["rows", "why"], rows, (0,)),
+        str(found.output),
+        found.promise,
+    ]
+    return Report(found.to_document(), parts)
 
 
 def walltime_report(found: Walltimes) -> Report:
@@ -205,10 +223,37 @@ def what_if_report(found: WhatIf) -> Report:
     if requests:
         heads = ["request", "nodes", "best node", "bound before", "bound after"]
         parts.append(Table(heads, requests, (3, 4)))
+    parts += [
+        f"{name} has no node any more; "
+        + (
+            f"it may go to {where.best}, one of {where.nodes}."
+            if where.best
+            else "and it may go to none."
+        )
+        for name, where in found.homeless
+    ]
+    parts += [
+        f"{one.tenant} does not fit on {one.node}: {_because(one.reason)}."
+        for one in found.misplaced
+    ]
     before, after = found.tenants_late
     parts.append(f"Tenants not sure to keep their limit: {before} before, {after} after.")
-    parts.append(found.standard.promise())
+    if found.reassigned is not None:
+        parts.append(_reassigned(found.reassigned))
+    parts.append(found.promise)
     return Report(found.to_document(), parts, notes=_unread(found.unread))
+
+
+def _reassigned(found: Reassigned) -> str:
+    text = (
+        f"Assigned at once, for {found.goal}: {found.placed[0]} placed before, {found.placed[1]} after, "
+        f"at a cost of {found.cost[0]:.6g} and {found.cost[1]:.6g}"
+    )
+    for word, names in (("gained a place", found.gained), ("lost theirs", found.lost)):
+        if names:
+            more = ", …" if len(names) > MOST_UNREAD else ""
+            text += f"; {word}: {', '.join(names[:MOST_UNREAD])}{more}"
+    return f"{text}."
 
 
 def _because(reason: str) -> str:

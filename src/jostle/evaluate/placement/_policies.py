@@ -17,23 +17,28 @@ from jostle.placement import (
     calibration_runs,
     measured_sets,
 )
-from jostle.placement import accepted as kept_by_bounds
 from jostle.runs import Runs
 
 FACTORS = np.exp(np.linspace(0.0, 2.5, 126))  # of the prediction, from which the tuned one is taken
 RIDGE = 1.0
 
-# Which of n sets are accepted, given limits (n, k).
-Policy = Callable[[MeasuredSets, np.ndarray], np.ndarray]
+# (n, k) seconds that a policy expects each member of n measured sets to take; no answer is NaN.
+Expected = Callable[[MeasuredSets], np.ndarray]
+WORST_CASE = 2.0  # times alone, in the rule that takes nothing to be slower
 
 
 @dataclass(frozen=True)
 class NamedPolicy:
-    """note: why it accepts nothing, where it cannot answer."""
+    """A set is accepted where everybody measured is expected to keep its limit. expected: by which seconds.
+    note: why it accepts nothing, where it cannot answer, or by what it answers."""
 
     name: str
-    accepts: Policy
+    expected: Expected
     note: str = ""
+
+    def accepts(self, part: MeasuredSets, limit: np.ndarray) -> np.ndarray:
+        """(n,) bool, given limits (n, k)."""
+        return kept(part, self.expected(part), limit)
 
 
 def policies(
@@ -42,37 +47,28 @@ def policies(
     """The policies side by side, simple ones first. learned: the runs that the model was fitted to. share:
     of the late among the chosen, for those policies that aim at one."""
     sets = {c: SetBounds(model, Standard(c), learned) for c in (0.9, 0.99)}
-    predicted = sets[0.9]
     calibration = measured_sets(calibration_runs(model, learned), model, learned, fewest=2)
-    factor = _tuned(predicted, calibration, ratios, share, seed)
-    additive = AdditiveRule.of(learned, model)
+    factor = _tuned(sets[0.9], calibration, ratios, share, seed)
+
+    def predicted(part: MeasuredSets) -> np.ndarray:
+        return sets[0.9].predicted(part.platform, part.members)
+
     return [
-        NamedPolicy("no sharing", lambda part, limit: np.zeros(len(part), bool)),
-        NamedPolicy("pack by slots", lambda part, limit: np.ones(len(part), bool)),
-        NamedPolicy(
-            "slowdown = number of tenants",
-            lambda part, limit: _kept(part, part.members.shape[1] * part.solo, limit),
-        ),
-        NamedPolicy("additive rule", lambda part, limit: _kept(part, additive(part), limit)),
-        NamedPolicy(
-            "mean",
-            lambda part, limit: _kept(
-                part, predicted.predicted(part.platform, part.members), limit
-            ),
-        ),
-        NamedPolicy(
-            "mean x tuned factor",
-            lambda part, limit: _kept(
-                part, factor * predicted.predicted(part.platform, part.members), limit
-            ),
-        ),
-        *(
-            NamedPolicy(f"bound {c:g}", lambda part, limit, s=s: kept_by_bounds(s, part, limit))
-            for c, s in sets.items()
-        ),
+        NamedPolicy("no sharing", lambda part: np.full(part.members.shape, np.inf)),
+        NamedPolicy("pack by slots", lambda part: np.zeros(part.members.shape)),
+        NamedPolicy("worst case 2x", lambda part: WORST_CASE * part.solo),
+        NamedPolicy("slowdown = number of tenants", lambda part: part.members.shape[1] * part.solo),
+        NamedPolicy("additive rule", AdditiveRule.of(learned, model)),
+        NamedPolicy("mean", predicted),
+        NamedPolicy("mean x tuned factor", lambda part: factor * predicted(part)),
+        *(NamedPolicy(f"bound {c:g}", _bounds(s)) for c, s in sets.items()),
         _chosen(model, learned, ratios, share, seed),
-        NamedPolicy("clairvoyant", lambda part, limit: ~part.late(limit)),
+        NamedPolicy("clairvoyant", lambda part: part.seconds),
     ]
+
+
+def _bounds(sets: SetBounds) -> Expected:
+    return lambda part: sets.of(part.platform, part.members)[0]
 
 
 def _chosen(
@@ -83,14 +79,12 @@ def _chosen(
         base = SetBounds(model, Standard(0.9), learned)
         level = ChosenPromise.of(base, share, learned, seed).level(ratios)
     except NotEnoughRuns as error:
-        return NamedPolicy(name, lambda part, limit: np.zeros(len(part), bool), str(error))
+        return NamedPolicy(name, lambda part: np.full(part.members.shape, np.inf), str(error))
     bounds = SetBounds(model, Standard(level), learned)
-    return NamedPolicy(
-        name, lambda part, limit: kept_by_bounds(bounds, part, limit), f"by the bound {level:g}"
-    )
+    return NamedPolicy(name, _bounds(bounds), f"by the bound {level:g}")
 
 
-def _kept(part: MeasuredSets, seconds: np.ndarray, limit: np.ndarray) -> np.ndarray:
+def kept(part: MeasuredSets, seconds: np.ndarray, limit: np.ndarray) -> np.ndarray:
     """(n,) whether everybody measured is expected to keep its limit; no answer is a no."""
     measured = np.isfinite(part.seconds)
     with np.errstate(invalid="ignore"):

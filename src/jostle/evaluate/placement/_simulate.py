@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import NotEnoughRuns
-from jostle.evaluate.placement._policies import policies
+from jostle.evaluate.placement._cluster import Cluster, Played, Truth, drawn_jobs
+from jostle.evaluate.placement._policies import NamedPolicy, policies
 from jostle.models import fit
-from jostle.placement import drawn_limits, measured_sets, pack_measured
+from jostle.placement import MeasuredSets, drawn_limits, measured_sets, pack_measured
 
 if TYPE_CHECKING:
+    from jostle.evaluate.placement._arrivals import Arrivals
     from jostle.progress import Progress
     from jostle.runs import Runs
 
@@ -22,12 +24,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Draw:
     """How sets and limits are drawn. held_out: share of the sets. ratios: limits over times alone. among: the
-    share that may be late among the chosen. repeats: draws of limits for each fit."""
+    share that may be late among the chosen. repeats: draws of limits for each fit. arrivals: of the jobs
+    that come to the cluster with the seed, if any. nodes: of the cluster."""
 
     held_out: float
     ratios: np.ndarray
     among: float
     repeats: int
+    arrivals: Callable[[int], Arrivals] | None = None
+    nodes: int = 40
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,8 @@ def simulate_policies(
     seed: int,
     progress: Progress | None,
     clock: Callable[[], float] = time.perf_counter,
-) -> list[Tally]:
-    """Raises NotEnoughRuns, and what fitting raises."""
+) -> tuple[list[Tally], list[Played]]:
+    """(sets placed at once, jobs that come and go). Raises NotEnoughRuns, and what fitting raises."""
     learned, held = held_out_sets(runs, draw.held_out, seed)
     model = fit(learned, method, seed=seed, progress=progress)
     parts = measured_sets(held, model, runs, fewest=2)
@@ -110,7 +115,23 @@ def simulate_policies(
                     policy.note,
                 )
             )
-    return found
+    return found, _played(parts, every, draw, seed, clock)
+
+
+def _played(
+    parts: Sequence[MeasuredSets],
+    every: Sequence[NamedPolicy],
+    draw: Draw,
+    seed: int,
+    clock: Callable[[], float],
+) -> list[Played]:
+    """Every policy on the same jobs, drawn from sets that were held out."""
+    truth = Truth(parts)
+    if draw.arrivals is None or not truth.at:
+        return []
+    jobs = drawn_jobs(truth, draw.arrivals(seed), draw.ratios, np.random.default_rng((seed, 2)))
+    cluster = Cluster(truth, jobs, draw.nodes, clock)
+    return [cluster.play(policy) for policy in every]
 
 
 def summed(tallies: Sequence[Tally]) -> list[dict[str, Any]]:

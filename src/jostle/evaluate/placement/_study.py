@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from jostle._options import Flag, Limits, Positional, Short
-from jostle._report import Report, Table, percent
+from jostle._report import Report
 from jostle.evaluate.study._fields import FirstSeed, Seeds, listed
 from jostle.progress import Progress, no_progress, share_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jostle.evaluate.placement._arrivals import Arrivals
     from jostle.runs import Runs
 
 
@@ -20,7 +23,9 @@ class PlacementStudy:
     """Who may share a platform: limits violated against platforms saved, by policy.
 
     Sets of co-runners are held out whole. Every workload of them is a request with a limit drawn from the
-    ratios; a policy accepts sets, and those that save most platforms are placed, each request once.
+    ratios; a policy accepts sets, and those that save most platforms are placed, each request once. Then jobs
+    of these workloads come to a cluster, drawn or by the times of a public trace, share nodes as far as the
+    policy lets them, wait where it does not, and slow each other down as was measured.
     """
 
     dataset: Annotated[
@@ -36,6 +41,19 @@ class PlacementStudy:
         float, "Of the chosen, the share that may be late, for policies that aim at one."
     ] = 0.05
     repeats: Annotated[int, "Draws of limits for each fit.", Limits(1)] = 5
+    jobs: Annotated[int, "Jobs that come to the cluster for each fit; 0 for none.", Limits(0)] = (
+        1000
+    )
+    nodes: Annotated[int, "Nodes of the cluster.", Limits(1)] = 40
+    load: Annotated[float, "Of the nodes, what the jobs would keep busy alone.", Limits(0.01)] = 1.1
+    trace: Annotated[
+        Path | None, "A cluster trace for the times of the jobs.  [default: drawn]"
+    ] = None
+    layout: Annotated[
+        str,
+        "Of the trace: plain (arrival_seconds, stay_seconds), alibaba-2018, alibaba-gpu-2020, "
+        "alibaba-gpu-2023, azure-vm, azure-packing-2020, google-2011, google-2019, helios or philly.",
+    ] = "plain"
     seeds: Seeds = 5
     seed: FirstSeed = 0
     output: Annotated[Path | None, "Folder for the picture.", Short("-o")] = None
@@ -46,35 +64,54 @@ class PlacementStudy:
         """Raises UsageError, NotEnoughRuns, and what reading and fitting raise."""
         import numpy as np
 
+        from jostle.evaluate.placement._cluster import Played, summed_outcomes
         from jostle.evaluate.placement._simulate import Draw, Tally, simulate_policies, summed
+        from jostle.evaluate.placement._tables import cluster_table, policy_table
         from jostle.evaluate.study._contract import document
 
         runs, data = self._runs()
         ratios = np.array([self._ratio(text) for text in listed(self.limits) or ()])
-        draw = Draw(self.held_out, ratios, self.among, self.repeats)
+        arrivals = self._arrivals()
+        draw = Draw(self.held_out, ratios, self.among, self.repeats, arrivals, self.nodes)
         every: list[Tally] = []
+        played: list[Played] = []
         for number in range(self.seeds):
-            every += simulate_policies(
+            tallies, outcomes = simulate_policies(
                 runs,
                 self._method(),
                 draw,
                 self.seed + number,
                 share_of(progress, number, self.seeds),
             )
-        rows = summed(every)
-        tables: list[Any] = [_table(rows), *_plainly(rows)]
+            every, played = [*every, *tallies], [*played, *outcomes]
+        rows, cluster = summed(every), summed_outcomes(played)
+        tables: list[Any] = [policy_table(rows), *_plainly(rows)]
+        tables += [cluster_table(cluster)] if cluster else []
         figures = []
         if self.output is not None:
             from jostle.evaluate.placement._figures import draw_policies
 
-            figures = draw_policies(rows, self.output)
+            figures = draw_policies(rows, cluster, self.output)
         notes = sorted({f"{one.policy}, seed {one.seed}: {one.note}" for one in every if one.note})
         metrics = {
             f"{row['policy'].replace(' ', '_')}_{name}": row[name]
             for row in rows
             for name in ("violated_ratio", "saved_of_clairvoyant_ratio", "accepted_late_ratio")
         }
-        found = document(self, data, self.seed, limits=ratios.tolist(), rows=rows, metrics=metrics)
+        metrics |= {
+            f"cluster_{row['policy'].replace(' ', '_')}_{name}": row[name]
+            for row in cluster
+            for name in ("violated_ratio", "saved_of_clairvoyant_ratio", "wait_mean_seconds")
+        }
+        found = document(
+            self,
+            data,
+            self.seed,
+            limits=ratios.tolist(),
+            rows=rows,
+            cluster=cluster,
+            metrics=metrics,
+        )
         return Report(found, tables, figures=figures, notes=notes)
 
     def _runs(self) -> tuple[Runs, dict[str, Any]]:
@@ -85,6 +122,18 @@ class PlacementStudy:
             return sample().ok(), {"dataset": "sample"}
         version = Dataset(self.dataset).version()
         return read_runs(self.dataset).ok(), {"dataset": str(self.dataset), "version": version}
+
+    def _arrivals(self) -> Callable[[int], Arrivals] | None:
+        """By seed: the jobs that come to the cluster."""
+        from jostle.evaluate.placement._arrivals import drawn_arrivals, read_cluster_trace
+
+        if not self.jobs:
+            return None
+        busy = self.load * self.nodes
+        if self.trace is not None:
+            found = read_cluster_trace(self.trace, self.layout).take(self.jobs).at_load(busy)
+            return lambda seed: found
+        return lambda seed: drawn_arrivals(self.jobs, seed).at_load(busy)
 
     def _method(self) -> Any:
         from jostle.evaluate.method._study import made
@@ -103,31 +152,6 @@ class PlacementStudy:
         if not 1 <= value < float("inf"):
             raise UsageError(f"the limit {text!r} is not a ratio of at least 1", fix="Such as 1.5.")
         return value
-
-
-def _table(rows: list[dict[str, Any]]) -> Table:
-    lines = [
-        [
-            row["policy"],
-            f"{row['placed_sets']:.1f}",
-            percent(row["violated_ratio"]),
-            percent(row["saved_of_clairvoyant_ratio"], 0),
-            percent(row["accepted_late_ratio"], 2),
-            percent(row["accepted_late_error_ratio"], 2),
-            f"{row['decisions_per_second']:.3g}",
-        ]
-        for row in rows
-    ]
-    heads = [
-        "policy",
-        "sets placed",
-        "violated of them",
-        "saved of clairvoyant's",
-        "accepted and late of asked",
-        "error",
-        "decisions/s",
-    ]
-    return Table(heads, lines, range(1, len(heads)))
 
 
 def _plainly(rows: list[dict[str, Any]]) -> list[str]:

@@ -9,8 +9,10 @@ import numpy as np
 
 from jostle.errors import UsageError
 from jostle.placement._promise import ON_PREDICTIONS, RANKED, Standard
+from jostle.placement.answers._safe import arrangement_of
 from jostle.placement.asked._fleet import Fleet
 from jostle.placement.asked._requests import Request
+from jostle.placement.sets._bounds import SetBounds
 from jostle.placement.sets._fleet_bounds import CODES, REASONS, Assessed, FleetBounds
 
 WORDS = tuple(REASONS)
@@ -21,7 +23,7 @@ SECONDS_PER_HOUR = 3600.0
 @dataclass(frozen=True)
 class RankedNode:
     """One place. cost: the node's price over the bound. growth_ratio: by how much the bound of any tenant
-    grows at most, as a ratio minus 1."""
+    grows at most, as a ratio minus 1. arrangement: how an accelerator would be shared, empty elsewhere."""
 
     node: str
     platform: str
@@ -30,6 +32,7 @@ class RankedNode:
     cost: float
     growth_ratio: float | None
     used_prediction: bool
+    arrangement: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Ranking:
     order: np.ndarray
     assessed: Assessed
     cost: np.ndarray
+    sets: SetBounds
     promise_given: str | None = None
 
     def among(self, selected: np.ndarray, promise: str) -> Ranking:
@@ -74,6 +78,7 @@ class Ranking:
             float(self.cost[at]),
             _finite(found.growth[at]),
             bool(found.predicted[at]),
+            arrangement_of((*node.tenants, self.request), node, self.sets),
         )
 
     def rows(self, most: int | None = None) -> list[RankedNode]:
@@ -127,7 +132,8 @@ def rank_request(request: Request, fleet: FleetBounds, by: str, standard: Standa
     found = fleet.assess(request)
     with np.errstate(invalid="ignore"):  # free and without a bound
         cost = fleet.prices * found.bound_seconds / SECONDS_PER_HOUR
-    return Ranking(request, fleet.fleet, by, standard, _ordered(found, by, cost), found, cost)
+    order = _ordered(found, by, cost)
+    return Ranking(request, fleet.fleet, by, standard, order, found, cost, fleet.sets)
 
 
 def _ordered(found: Assessed, by: str, cost: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jostle._report import duration
-from jostle.placement._promise import Standard
+from jostle.placement._promise import PREDICTED, Standard
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Request
 from jostle.placement.sets._bounds import SetBounds
@@ -53,7 +53,8 @@ class Sharer:
 
 @dataclass(frozen=True)
 class SafeAnswer:
-    """Whether a request may go to a node. reason: a key of REASONS. helps: sentences, what would help."""
+    """Whether a request may go to a node. reason: a key of REASONS. helps: sentences, what would help.
+    arrangement: how they would share an accelerator, empty elsewhere."""
 
     request: str
     workload: str
@@ -64,6 +65,7 @@ class SafeAnswer:
     used_predictions: bool = False
     members: tuple[Sharer, ...] = ()
     helps: tuple[str, ...] = ()
+    arrangement: str = ""
 
     @property
     def hurt(self) -> tuple[Sharer, ...]:
@@ -82,6 +84,7 @@ class SafeAnswer:
             "members": [member.to_document() for member in self.members],
             "hurt": [member.name for member in self.hurt],
             "helps": list(self.helps),
+            "arrangement": self.arrangement or None,
         }
 
 
@@ -157,8 +160,10 @@ def safe_on(request: Request, node: Node, fleet: Fleet, sets: SetBounds) -> Safe
     reason, code = WORDS[int(found.reason[0])], sets.workload_code.get(request.workload)
     assessed = reason in ("ok", "no_ground", "newcomer_late", "tenant_late")
     members: tuple[Sharer, ...] = ()
+    arrangement = ""
     if assessed and code is not None:
         members = _members(request, float(found.limit_seconds[0]), node, here, sets)
+        arrangement = arrangement_of((*node.tenants, request), node, sets)
     answer = SafeAnswer(
         request.name,
         request.workload,
@@ -168,6 +173,7 @@ def safe_on(request: Request, node: Node, fleet: Fleet, sets: SetBounds) -> Safe
         reason,
         bool(found.predicted[0]) and reason == "ok",
         members,
+        arrangement=arrangement,
     )
     return (
         answer
@@ -204,6 +210,13 @@ def _members(
     return tuple(found)
 
 
+def arrangement_of(people: Sequence[Request], node: Node, sets: SetBounds) -> str:
+    """How they share a node, where that is a decision."""
+    codes = [sets.workload_code[one.workload] for one in people]
+    names = [one.name or one.workload for one in people]
+    return sets.arrangement(sets.platform_code[node.platform], codes, names)
+
+
 def _helps(
     request: Request, node: Node, fleet: Fleet, answer: SafeAnswer, sets: SetBounds
 ) -> tuple[str, ...]:
@@ -228,10 +241,14 @@ def _helps(
         for level in sorted((x for x in LEVELS if x < sets.standard.confidence), reverse=True):
             if own:
                 break
-            lower = SetBounds.like(sets, replace(sets.standard, confidence=level))
+            lower = sets.like(sets, replace(sets.standard, confidence=level))
             if _is_safe(request, node, lower):
                 found.append(f"a confidence of {level:g}")
                 break
+    if answer.reason == "no_ground" and sets.standard.accept != PREDICTED:
+        accepting = sets.like(sets, replace(sets.standard, accept=PREDICTED))
+        if _is_safe(request, node, accepting):
+            found.append("to accept predictions, for which nothing is promised")
     return tuple(found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,7 +76,7 @@ class Walltimes:
 
 
 def walltimes(
-    requests: Sequence[Request], fleet: FleetBounds, step_seconds: float
+    requests: Iterable[Request], fleet: FleetBounds, step_seconds: float
 ) -> tuple[Walltime, ...]:
     """step_seconds: what the time is rounded up to. Raises UsageError."""
     if not 1 <= step_seconds < math.inf or step_seconds != int(step_seconds):

@@ -20,6 +20,7 @@ COLUMNS = (
     "labels",
     "price_per_hour",
     "tenants",
+    "sharing",
 )
 
 
@@ -29,7 +30,8 @@ class Node:
 
     platform: what the model knows it by. slots: workloads at once, None without a limit.
     memory_bytes: None without a limit. price_per_hour: in any currency. tenants: who is there now.
-    status: `ok`, or why nothing can be placed there.
+    status: `ok`, or why nothing can be placed there. sharing: of an accelerator, the ways in which it may be
+    shared (see `place_devices`), those of the question if empty.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Node:
     price_per_hour: float = 0.0
     tenants: tuple[Request, ...] = ()
     status: str = OK
+    sharing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises UsageError for a node that cannot be."""
@@ -197,6 +200,7 @@ def _node_of(row: Mapping[str, Any]) -> Node:
         cells.names(row.get("labels"), "labels"),
         price or 0.0,
         _tenants(row.get("tenants")),
+        sharing=cells.names(row.get("sharing"), "sharing"),
     )
 
 

@@ -28,7 +28,12 @@ COLUMNS = (
     "stay_seconds",
     "worth",
     "node",
+    "rate_per_second",
+    "statistic",
+    "pes_ratio",
 )
+STATISTICS = ("mean", "p95", "p99", "max")
+LEVELS = {"p95": 0.95, "p99": 0.99}  # confidences of runs at most so long
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,9 @@ class Request:
     node. needs: labels that the node must have. allowed: nodes or platforms, all if empty. pin: the node it
     must be on. apart: names or workloads of requests that must not be on the same node. stay_seconds: how
     long it stays. worth: against others, where not all find a place. node: where a tenant is.
+    rate_per_second: of a service's queries, None where runs follow each other. statistic: what the limit is
+    about, `mean`, `p95`, `p99` or `max`; of a model of runs, p95 and p99 are a confidence where it has none
+    of its own. pes_ratio: of an accelerator's PEs, what it may use at most.
     """
 
     workload: str
@@ -57,6 +65,9 @@ class Request:
     stay_seconds: float | None = None
     worth: float = 1.0
     node: str | None = None
+    rate_per_second: float | None = None
+    statistic: str | None = None
+    pes_ratio: float | None = None
 
     def __post_init__(self) -> None:
         """Raises UsageError for what no request can ask."""
@@ -107,11 +118,25 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
     if confidence is not None and confidence >= 1:
         raise ValueError(f"confidence is {confidence:g}, not between 0 and 1")
     made["confidence"] = confidence and float(exact_confidence(confidence))
+    made["rate_per_second"] = cells.number(row.get("rate_per_second"), "rate_per_second")
+    made["statistic"] = _statistic(row.get("statistic"))
+    if confidence is None and made["rate_per_second"] is None:
+        made["confidence"] = LEVELS.get(made["statistic"] or "")
+    made["pes_ratio"] = cells.number(row.get("pes_ratio"), "pes_ratio")
+    if made["pes_ratio"] is not None and made["pes_ratio"] > 1:
+        raise ValueError(f"pes_ratio is {made['pes_ratio']:g}, not above 0 and at most 1")
     for name in ("needs", "allowed", "apart"):
         made[name] = cells.names(row.get(name), name)
     for name in ("pin", "node"):
         made[name] = cells.text(row.get(name), name)
     return made
+
+
+def _statistic(cell: Any) -> str | None:
+    found = cells.text(cell, "statistic")
+    if found is not None and found not in STATISTICS:
+        raise ValueError(f"statistic is {found!r}, none of {', '.join(STATISTICS)}")
+    return found
 
 
 def request_of_row(row: Mapping[str, Any]) -> Request:

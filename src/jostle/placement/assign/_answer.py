@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jostle.placement._promise import Standard
@@ -44,7 +44,8 @@ class Binding:
 class Assignment:
     """worth: of all that are placed; worth_at_most: of any assignment. cost: what the goal has least of
     (nodes that were empty, seconds, or price); cost_at_least: of any assignment of that worth, 0 where it is
-    not known. is_optimal: proven. binding: what one more node would bring, the most first."""
+    not known. is_optimal: proven. binding: what one more node would bring, the most first. arrangements:
+    {node: how it is shared}, of accelerators."""
 
     goal: str
     standard: Standard
@@ -59,6 +60,7 @@ class Assignment:
     binding: tuple[Binding, ...] = ()
     unread: tuple[tuple[int, str], ...] = ()
     promise: str = ""
+    arrangements: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:
@@ -104,6 +106,7 @@ class Assignment:
             "cost_at_least": self.cost_at_least,
             "optimal": self.is_optimal,
             "nodes_used": self.nodes_used,
+            "arrangements": self.arrangements,
             "placed": [vars(one) for one in self.placed],
             "unplaced": [vars(one) for one in self.unplaced],
             "binding": [vars(one) for one in self.binding],

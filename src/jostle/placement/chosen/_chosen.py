@@ -116,7 +116,7 @@ class ChosenPromise:
 
     def _replayed(self, confidence: float, ratios: np.ndarray) -> tuple[float, float]:
         """(sets of several placed, of which late) by the policy of `assign`, means over draws of limits."""
-        sets = SetBounds.like(self.sets, replace(self.sets.standard, confidence=confidence))
+        sets = self.sets.like(self.sets, replace(self.sets.standard, confidence=confidence))
         random = np.random.default_rng(self.seed)
         parts = [part for part in self.measured if part.members.shape[1] > 1]
         placed = late = 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle._options import options_of
 from jostle.errors import UsageError
-from jostle.methods import Data, hold_out, method_named
+from jostle.methods import Data, held_out_again, method_named
 from jostle.runs import solo_medians
 
 if TYPE_CHECKING:
@@ -102,9 +102,11 @@ def calibration_runs(model: Model, data: Any) -> Runs:
         name: tuple(value) if name in many and value is not None else value
         for name, value in metadata["settings"].items()
     }
-    by = metadata["calibrated_by"]
-    held = hold_out(
-        kind(**settings).prepare(Data.of(data)), metadata["seed"], "window" if by == "row" else by
+    held = held_out_again(
+        kind(**settings).prepare(Data.of(data)),
+        metadata["seed"],
+        metadata["calibrated_by"],
+        grouped=metadata.get("by") is not None,
     )
     if len(held.calibration) != metadata["runs"]["calibration"]:
         raise UsageError(

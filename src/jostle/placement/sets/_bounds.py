@@ -8,6 +8,7 @@ Equal sets and their subsets are bounded once, many in one call of the model, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -126,6 +127,12 @@ class SetBounds:
         if slowdown is not None:
             limit = np.minimum(limit, slowdown * self.solo(platform)[workload])
         return float(limit)
+
+    knows_services = False  # whether it says anything of queries at a rate, and of the longest run
+
+    def arrangement(self, platform: int, members: Sequence[int], names: Sequence[str]) -> str:
+        """How a set shares its platform, where that is a decision; empty where it is not."""
+        return ""
 
     @property
     def _takes_predictions(self) -> bool:

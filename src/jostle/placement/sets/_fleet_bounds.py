@@ -23,6 +23,7 @@ REASONS = {
     "unknown_workload": "the model has never met the workload",
     "unknown_platform": "the model does not answer on the platform",
     "unknown_tenant": "the model has never met a workload that is there",
+    "not_modelled": "a model of runs says nothing of queries at a rate, or of the longest run",
     "pinned_elsewhere": "the request is pinned to another node",
     "not_allowed": "neither the node nor its platform is among those allowed",
     "labels": "the node lacks a label that the request needs",
@@ -214,6 +215,8 @@ class FleetBounds:
             reason[out] = CODES["not_allowed"]
         if request.pin is not None:
             reason[[name != request.pin for name in names]] = CODES["pinned_elsewhere"]
+        if self._is_service(request):
+            reason[:] = CODES["not_modelled"]
         static = self.ruled_out_for_all
         reason[static != CODES["ok"]] = static[static != CODES["ok"]]
         if request.workload not in self.sets.workload_code:
@@ -232,7 +235,14 @@ class FleetBounds:
                 reason[place] = CODES["unknown_platform"]
             elif any(tenant.workload not in known for tenant in node.tenants):
                 reason[place] = CODES["unknown_tenant"]
+            elif any(self._is_service(tenant) for tenant in node.tenants):
+                reason[place] = CODES["not_modelled"]
         return reason
+
+    def _is_service(self, request: Request) -> bool:
+        """Whether it asks for what the model does not say."""
+        asks = request.rate_per_second is not None or request.statistic == "max"
+        return asks and not self.sets.knows_services
 
     @cached_property
     def _platform(self) -> np.ndarray:

@@ -1,0 +1,259 @@
+"""Several services and batch workloads on one device at once, and what each of them gets.
+
+Some tenants do a number of runs, which ends the simulation; the others repeat until then. How a service is
+kept apart from its neighbours is a decision: kernels side by side, one after the other or in time slices, a
+share of the PEs for each (MPS), or slices of the device (MIG).
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jostle.accelerator._arrivals import Latency, poisson_arrivals
+from jostle.accelerator._device import Device, split_device
+from jostle.accelerator.applications._application import Application
+from jostle.accelerator.simulator._sharing import KERNEL_MODELS, sharing_model_names
+from jostle.accelerator.simulator._simulate import simulate
+from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
+from jostle.errors import UsageError
+
+# A tenant whose runs take so many times their solo time is starved: its latency is infinite.
+HOPELESS = 50
+FEWEST_RUNS = 3
+MOST_TASKS = 1_000_000  # of one simulation, as far as can be told beforehand
+SHARES = "shares"  # the mode in which each tenant has a share of the PEs (MPS)
+MOST_WAYS = 64  # to put tenants into slices
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTenant:
+    """A service or batch workload as it is asked about. rate_per_second: of its queries, at random times;
+    None: its runs follow each other. pes_ratio: of the PEs, what it may use at most; None: as the mode says.
+    memory_bytes: of the device, that it takes."""
+
+    application: Application
+    rate_per_second: float | None = None
+    pes_ratio: float | None = None
+    memory_bytes: float = 0.0
+
+    def __post_init__(self) -> None:
+        rate, share = self.rate_per_second, self.pes_ratio
+        if rate is not None and not 0 < rate < np.inf:
+            raise UsageError(f"{self.application.name} has a rate of {rate} queries a second")
+        if share is not None and not 0 < share <= 1:
+            raise UsageError(f"{self.application.name} has a share of {share} of the PEs")
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How tenants share a device. mode: as it was asked for. slices: of each tenant its slice, empty where
+    the device is whole. latencies: of each tenant's queries or runs."""
+
+    mode: str
+    slices: tuple[str, ...]
+    latencies: tuple[Latency, ...]
+
+    def text(self, names: Sequence[str]) -> str:
+        """For people, given what the tenants are called."""
+        if not self.slices:
+            return self.mode
+        found: dict[str, list[str]] = {}
+        for name, part in zip(names, self.slices, strict=True):
+            found.setdefault(part, []).append(name)
+        return "; ".join(f"{part}: {', '.join(there)}" for part, there in sorted(found.items()))
+
+
+def latencies_together(
+    tenants: Sequence[Tenant], device: Device, options: SimulationOptions | None = None
+) -> list[np.ndarray]:
+    """Seconds of every run of every tenant, until those with a number of runs have done it; infinite for runs
+    that a starved tenant did not get to. Of a tenant that repeats and ended no run, what its first would take
+    at the speed so far."""
+    until = 0.0
+    for tenant in tenants:
+        if tenant.runs is not None:
+            last = 0.0 if tenant.arrivals is None else float(tenant.arrivals[-1])
+            until = max(until, last + HOPELESS * tenant.runs * tenant.application.solo_seconds)
+    until += sum(tenant.start_seconds for tenant in tenants)
+    found = simulate(tenants, device, options, until_seconds=until)
+    every = []
+    for number, tenant in enumerate(tenants):
+        seconds = found.latencies[number]
+        if tenant.runs is not None:
+            starved = np.full(tenant.runs - len(seconds), np.inf)
+            every.append(np.concatenate([seconds, starved]))
+        elif len(seconds):
+            every.append(seconds)
+        else:
+            every.append(np.array([_extrapolated(tenant, found.task_ends[number])]))
+    return every
+
+
+def _extrapolated(tenant: Tenant, ends: np.ndarray) -> float:
+    columns = tenant.application.columns
+    done = np.flatnonzero(np.isfinite(ends))
+    if not len(done):
+        return float("inf")
+    alone = float((columns.gap_seconds + columns.seconds)[: done[-1] + 1].sum())
+    return tenant.application.solo_seconds * (float(ends[done[-1]]) - tenant.start_seconds) / alone
+
+
+def spread_out(number: int) -> float:
+    """0, 1/2, 1/4, 3/4, 1/8, … (van der Corput): spread out for every number of instances."""
+    value, unit = 0.0, 0.5
+    while number:
+        value += unit * (number & 1)
+        number >>= 1
+        unit /= 2
+    return value
+
+
+def check_mode(device: Device, mode: str) -> None:
+    """Raises UsageError for a mode that is neither a sharing model, `shares`, nor slices of the device."""
+    if mode != SHARES and mode not in sharing_model_names(KERNEL_MODELS):
+        split_device(device, mode)
+
+
+def arrangements(
+    tenants: Sequence[DeviceTenant],
+    device: Device,
+    mode: str,
+    *,
+    memory_bytes: float | None = None,
+    queries: int = 50,
+    seed: int = 0,
+) -> Iterator[Arrangement]:
+    """The ways for tenants to share a device in one mode: one, or each way to put them into its slices.
+
+    mode: a sharing model, such as concurrent, sequential and time-sliced; `shares`, of the PEs, even unless
+    the tenants have their own; or slices, such as `3g,4g` (see split_device). memory_bytes: of the device,
+    None without a limit; what does not fit is left out. queries: of the service with the fewest; the others
+    go on as long. seed: of the arrivals. Raises UsageError.
+    """
+    check_mode(device, mode)
+    needed = sum(tenant.memory_bytes for tenant in tenants)
+    if memory_bytes is not None and needed > memory_bytes:
+        return
+    if mode in sharing_model_names(KERNEL_MODELS):
+        options = SimulationOptions(sharing=mode)
+        yield Arrangement(mode, (), _latencies(tenants, device, options, queries, seed))
+        return
+    if mode == SHARES:
+        even = 1 / max(1, len(tenants))
+        shared = [replace(t, pes_ratio=t.pes_ratio or even) for t in tenants]
+        yield Arrangement(mode, (), _latencies(shared, device, None, queries, seed))
+        return
+    sliced, names = split_device(device, mode), _slice_names(device, mode)
+    for way in _ways(len(tenants), len(names), names):
+        if memory_bytes is not None and not _fits(tenants, way, sliced, memory_bytes):
+            continue
+        found = _latencies(tenants, sliced, None, queries, seed, way)
+        yield Arrangement(mode, tuple(names[part] for part in way), found)
+
+
+def _slice_names(device: Device, mode: str) -> list[str]:
+    parts = split_device(device, mode).partitions
+    texts = [text.strip() for text in mode.split(",")]
+    texts += ["rest"] * (len(parts) - len(texts))
+    return [f"{text} ({number})" for number, text in enumerate(texts, start=1)]
+
+
+def _ways(tenants: int, slices: int, names: Sequence[str]) -> Iterator[tuple[int, ...]]:
+    """Each tenant's slice; of ways that differ only between slices of a size the first, MOST_WAYS at most."""
+    sizes = [name.rpartition(" (")[0] for name in names]
+    seen: set[tuple[tuple[str, tuple[int, ...]], ...]] = set()
+    for way in itertools.product(range(slices), repeat=tenants):
+        groups = [
+            (sizes[part], tuple(n for n, at in enumerate(way) if at == part))
+            for part in range(slices)
+        ]
+        key = tuple(sorted(groups))
+        if key in seen:
+            continue
+        seen.add(key)
+        yield way
+        if len(seen) >= MOST_WAYS:
+            return
+
+
+def _fits(
+    tenants: Sequence[DeviceTenant], way: Sequence[int], device: Device, memory_bytes: float
+) -> bool:
+    for number, part in enumerate(device.partitions):
+        needed = sum(t.memory_bytes for t, at in zip(tenants, way, strict=True) if at == number)
+        if needed > part.resource_ratio * memory_bytes:
+            return False
+    return True
+
+
+def _latencies(
+    asked: Sequence[DeviceTenant],
+    device: Device,
+    options: SimulationOptions | None,
+    queries: int,
+    seed: int,
+    way: Sequence[int] = (),
+) -> tuple[Latency, ...]:
+    """Services with a rate get queries all through a time that is long enough for each of them; without any,
+    the longest application runs a few times and the others repeat beside it."""
+    arrivals = _arrivals(asked, queries, seed)
+    longest = max(range(len(asked)), key=lambda n: asked[n].application.solo_seconds)
+    is_open = any(times is not None for times in arrivals)
+    tenants, repeating = [], 0
+    for number, one in enumerate(asked):
+        runs, start, times = None, 0.0, arrivals[number]
+        if times is not None:
+            runs = len(times)
+        elif number == longest and not is_open:
+            runs = _affordable(asked, queries)
+        elif one.rate_per_second is None:
+            repeating += 1
+            start = one.application.solo_seconds * spread_out(repeating)
+        tenants.append(
+            Tenant(
+                one.application,
+                runs,
+                start_seconds=start,
+                arrivals=times,
+                partition=way[number] if way else 0,
+                most_pes=None
+                if one.pes_ratio is None
+                else max(1, round(one.pes_ratio * device.pes)),
+            )
+        )
+    return tuple(Latency.of(seconds) for seconds in latencies_together(tenants, device, options))
+
+
+def _affordable(asked: Sequence[DeviceTenant], queries: int) -> int:
+    longest = max(one.application.solo_seconds for one in asked)
+    tasks = sum(len(one.application) * longest / one.application.solo_seconds for one in asked)
+    return max(FEWEST_RUNS, min(queries, int(MOST_TASKS / tasks)))
+
+
+def _arrivals(asked: Sequence[DeviceTenant], queries: int, seed: int) -> list[np.ndarray | None]:
+    rates = [one.rate_per_second for one in asked if one.rate_per_second is not None]
+    if not rates:
+        return [None] * len(asked)
+    repeated = [one.application.solo_seconds for one in asked if one.rate_per_second is None]
+    horizon = max(queries / min(rates), FEWEST_RUNS * max(repeated, default=0.0))
+    per_second = sum(
+        len(one.application) * (one.rate_per_second or 1 / one.application.solo_seconds)
+        for one in asked
+    )
+    horizon = max(min(horizon, MOST_TASKS / per_second), FEWEST_RUNS / min(rates))
+    found: list[np.ndarray | None] = []
+    for number, one in enumerate(asked):
+        if one.rate_per_second is None:
+            found.append(None)
+            continue
+        count = max(FEWEST_RUNS, round(horizon * one.rate_per_second))
+        # Alike ones have queries of their own, and each keeps its own whoever else is there.
+        name = one.application.name
+        own = zlib.crc32(name.encode()) + sum(o.application.name == name for o in asked[:number])
+        found.append(poisson_arrivals(one.rate_per_second, count, (seed, own)))
+    return found

@@ -1,0 +1,386 @@
+"""A table of co-locations too large for this machine: whether each is safe, batch by batch, here or on Dask
+workers.
+
+A row is a workload on a platform beside its co-runners, with its own limit and, where they are known, those
+of the co-runners. It is answered as `safe` answers, and only one batch is ever in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle._cluster import connected
+from jostle.errors import BadData, NotPermitted, UnknownName, UnreadableFile, UsageError
+from jostle.placement._promise import Standard
+from jostle.placement.sets._bounds import SetBounds
+from jostle.placement.sets._fleet_bounds import CODES, REASONS
+from jostle.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WORDS = tuple(REASONS)
+COLUMNS = (
+    "workload",
+    "platform",
+    "corunners",
+    "deadline_seconds",
+    "slowdown",
+    "corunner_limits_seconds",
+)
+ADDED = ("bound_seconds", "limit_seconds", "safe", "reason", "used_prediction")
+ROWS_AT_ONCE = 100_000
+IN_FLIGHT = 2  # batches for each worker
+UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class BulkScore:
+    """rows: of the table. reasons: {key of REASONS: rows}; `ok` are safe. output: the file."""
+
+    rows: int
+    reasons: dict[str, int]
+    output: Path
+    standard: Standard
+    used_predictions: int = 0
+
+    @property
+    def safe(self) -> int:
+        return self.reasons.get("ok", 0)
+
+    @property
+    def promise(self) -> str:
+        return self.standard.promise(used_predictions=self.used_predictions > 0)
+
+    def to_document(self) -> dict[str, Any]:
+        return {
+            "schema": "place_score/v1",
+            "rows": self.rows,
+            "safe": self.safe,
+            "reasons": self.reasons,
+            "used_predictions": self.used_predictions,
+            "confidence": self.standard.confidence,
+            "joint": self.standard.joint,
+            "accept": self.standard.accept,
+            "promise": self.promise,
+            "output": str(self.output),
+        }
+
+
+def score_parquet(
+    sets: SetBounds,
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    scheduler: Any = None,
+    rows_at_once: int = ROWS_AT_ONCE,
+    progress: Progress = no_progress,
+) -> BulkScore:
+    """Score a Parquet table into another with the columns ADDED, in the same order.
+
+    source: a row with `workload`, `platform`, `corunners` (a list, or names parted by semicolons), its
+    limit as `deadline_seconds`, `slowdown` or both, and perhaps `corunner_limits_seconds`, a list as long
+    as the co-runners'. columns: {name here: name in the table}. scheduler: the address of a Dask scheduler,
+    or a client, whose workers see the same file. A row that cannot be read has the reason `bad_request`.
+    progress: called with (rows done, all, NaN). Raises UnreadableFile, UnknownName, UsageError,
+    NotPermitted, MissingExtra.
+    """
+    path, target, names = Path(source), Path(output), dict(columns or {})
+    total, groups = _looked_at(path, names)
+    if target.exists() and target.samefile(path):
+        raise UsageError("the output would overwrite the table", where=str(target))
+    counts = np.zeros(len(WORDS), np.int64)
+    done = guessed = 0
+    writer = None
+    partial = target.with_name(f".{target.name}.part")
+    try:
+        if scheduler is None:
+            parts = _here(sets, path, names, groups, rows_at_once)
+        else:
+            parts = _on_workers(scheduler, sets, path, names, groups, rows_at_once)
+        import pyarrow.parquet as pq
+
+        for table in parts:
+            if writer is None:
+                writer = pq.ParquetWriter(partial, table.schema)
+            writer.write_table(table)
+            reason = table.column("reason").combine_chunks().dictionary_encode()
+            words = [CODES[word] for word in reason.dictionary.to_pylist()]
+            found = np.bincount(reason.indices.to_numpy(), minlength=len(words))
+            np.add.at(counts, words, found)
+            guessed += int(np.sum(table.column("used_prediction").to_numpy()))
+            done += len(table)
+            progress(done, total, float("nan"))
+        if writer is None:
+            pq.write_table(_scored(sets, pq.read_table(path), names), partial)
+        else:
+            writer.close()
+        partial.replace(target)
+    except OSError as error:
+        raise NotPermitted(f"cannot be written: {error.strerror}", where=str(target)) from None
+    finally:
+        partial.unlink(missing_ok=True)
+    reasons = {WORDS[code]: int(n) for code, n in enumerate(counts) if n}
+    return BulkScore(done, reasons, target, sets.standard, guessed)
+
+
+def _looked_at(path: Path, names: Mapping[str, str]) -> tuple[int, int]:
+    """(rows, row groups) of the table, whose columns must be there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+    except (OSError, pa.ArrowException) as error:
+        raise UnreadableFile(f"not a readable Parquet file: {error}", where=str(path)) from None
+    present = file.schema_arrow.names
+    for name in names:
+        if name not in COLUMNS:
+            raise UnknownName("column", name, list(COLUMNS))
+    for name in ("workload", "platform"):
+        if names.get(name, name) not in present:
+            raise UnknownName("column", names.get(name, name), present, where=str(path))
+    for theirs in names.values():
+        if theirs not in present:
+            raise UnknownName("column", theirs, present, where=str(path))
+    if clash := sorted(set(ADDED) & set(present)):
+        raise BadData(
+            f"the table has a column {clash[0]!r}, which is what is added", where=str(path)
+        )
+    return file.metadata.num_rows, file.num_row_groups
+
+
+def _here(
+    sets: SetBounds, path: Path, names: Mapping[str, str], groups: int, rows: int
+) -> Iterator[pa.Table]:
+    for group in range(groups):
+        yield from _group(sets, path, names, group, rows)
+
+
+def _group(
+    sets: SetBounds, path: Path, names: Mapping[str, str], group: int, rows: int
+) -> Iterator[pa.Table]:
+    """The scored batches of one row group. Each has bounds of its own: nothing grows with the table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        for batch in pq.ParquetFile(path).iter_batches(rows, row_groups=[group]):
+            yield _scored(sets.like(sets, sets.standard), pa.Table.from_batches([batch]), names)
+    except (OSError, pa.ArrowException) as error:
+        raise UnreadableFile(f"not a readable Parquet file: {error}", where=str(path)) from None
+
+
+def _on_workers(
+    scheduler: Any,
+    sets: SetBounds,
+    path: Path,
+    names: Mapping[str, str],
+    groups: int,
+    rows: int,
+) -> Iterator[pa.Table]:
+    """The tables of all row groups in their order, a few for each worker under way at once."""
+    with connected(scheduler) as client:
+        sent = client.scatter(sets.like(sets, sets.standard), broadcast=True, hash=False)
+        most = max(2, IN_FLIGHT * len(client.scheduler_info()["workers"]))
+        waiting: deque[Any] = deque()
+        left = iter(range(groups))
+        try:
+            while True:
+                while len(waiting) < most and (group := next(left, None)) is not None:
+                    waiting.append(
+                        client.submit(
+                            _whole_group, sent, str(path.absolute()), names, group, rows, pure=False
+                        )
+                    )
+                if not waiting:
+                    return
+                future = waiting.popleft()
+                yield future.result()
+                future.release()
+        except BaseException:
+            client.cancel(list(waiting))
+            raise
+
+
+def _whole_group(
+    sets: SetBounds, path: str, names: Mapping[str, str], group: int, rows: int
+) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables(list(_group(sets, Path(path), names, group, rows)))
+
+
+def _scored(sets: SetBounds, table: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The table with what was added."""
+    import pyarrow as pa
+
+    n = len(table)
+    rows = _Rows(sets, table, names)
+    reason = np.full(n, CODES["ok"])
+    bound, used = np.full(n, np.inf), np.zeros(n, bool)
+    limit = rows.limits(sets)
+    for k in np.unique(rows.count):
+        at = np.flatnonzero((rows.count == k) & rows.is_known)
+        if not len(at):
+            continue
+        mine, theirs_late, guessed = rows.assessed(sets, at, int(k))
+        bound[at], used[at] = mine, guessed
+        reason[at[theirs_late]] = CODES["tenant_late"]
+        reason[at[mine > limit[at]]] = CODES["newcomer_late"]
+        reason[at[~np.isfinite(mine) | np.isnan(limit[at])]] = CODES["no_ground"]
+    reason = np.where(rows.reason != CODES["ok"], rows.reason, reason)
+    is_safe = reason == CODES["ok"]
+
+    def numbers(values: np.ndarray) -> pa.Array:
+        return pa.array(values, mask=~np.isfinite(values))
+
+    words = pa.DictionaryArray.from_arrays(pa.array(reason, pa.int32()), list(WORDS))
+    added = (
+        numbers(bound),
+        numbers(np.where(rows.is_known, limit, np.nan)),
+        pa.array(is_safe),
+        words.cast(pa.string()),
+        pa.array(used & is_safe),
+    )
+    for name, column in zip(ADDED, added, strict=True):
+        table = table.append_column(name, column)
+    return table
+
+
+class _Rows:
+    """A batch as codes. reason: (n,) of what cannot be answered. count: (n,) co-runners."""
+
+    def __init__(self, sets: SetBounds, table: pa.Table, names: Mapping[str, str]) -> None:
+        def column(name: str) -> Any:
+            theirs = names.get(name, name)
+            if theirs not in table.column_names:
+                return None
+            return table.column(theirs).combine_chunks()
+
+        self.workload = _codes(column("workload"), sets.workload_code)
+        self.platform = _codes(column("platform"), sets.platform_code)
+        n = len(table)
+        self.offsets, beside, bad = _lists(column("corunners"), n)
+        self.corunner = _codes(beside, sets.workload_code)
+        self.count = np.diff(self.offsets)
+        self.deadline, odd = _numbers(column("deadline_seconds"), n, 0.0)
+        self.slowdown, odd_too = _numbers(column("slowdown"), n, 1.0)
+        self.theirs, odd_limits = self._corunner_limits(column("corunner_limits_seconds"), n)
+        row = np.repeat(np.arange(n), self.count)
+        unmet = np.zeros(n, bool)
+        unmet[row[self.corunner == UNKNOWN]] = True
+        empty = _is_empty(column("workload")) | _is_empty(column("platform"))
+        self.reason = np.full(n, CODES["ok"])
+        self.reason[unmet] = CODES["unknown_tenant"]
+        self.reason[self.platform == UNKNOWN] = CODES["unknown_platform"]
+        self.reason[self.workload == UNKNOWN] = CODES["unknown_workload"]
+        self.reason[bad | odd | odd_too | odd_limits | empty] = CODES["bad_request"]
+        self.is_known = self.reason == CODES["ok"]
+
+    def _corunner_limits(self, column: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """(the flat limits of co-runners, rows whose list is of another length or has odd numbers)."""
+        none = np.full(len(self.corunner), np.inf)
+        if column is None:
+            return none, np.zeros(n, bool)
+        offsets, flat, bad = _lists(column, n)
+        given = np.diff(offsets)
+        bad = bad | ((given > 0) & (given != self.count))
+        found, odd = _numbers(flat, len(flat), 0.0)
+        row = np.repeat(np.arange(n), given)
+        bad[row[odd]] = True
+        use = (given > 0) & ~bad
+        mine = np.repeat(use, self.count)
+        none[mine] = found[np.repeat(use, given)]
+        return none, bad
+
+    def limits(self, sets: SetBounds) -> np.ndarray:
+        """(n,) seconds; infinite without an objective."""
+        limit = self.deadline.copy()
+        asked = self.is_known & np.isfinite(self.slowdown)
+        for p in np.unique(self.platform[asked]):
+            here = asked & (self.platform == p)
+            limit[here] = np.minimum(
+                limit[here], self.slowdown[here] * sets.solo(int(p))[self.workload[here]]
+            )
+        return limit
+
+    def assessed(
+        self, sets: SetBounds, at: np.ndarray, k: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(own bounds, whether a co-runner is over its limit, whether a prediction stood in), of rows with k
+        co-runners."""
+        flat = self.offsets[at][:, None] + np.arange(k)[None]
+        members = np.column_stack([self.corunner[flat], self.workload[at]])
+        limit = np.column_stack([self.theirs[flat], np.full(len(at), np.inf)])
+        order = np.argsort(members, axis=1, kind="stable")
+        seconds, valid = sets.of(self.platform[at], np.take_along_axis(members, order, 1))
+        late = seconds > np.take_along_axis(limit, order, 1)
+        mine = (np.arange(len(at)), np.argmax(order == k, axis=1))
+        held = np.isfinite(np.take_along_axis(limit, order, 1))
+        guessed = ~valid & np.isfinite(seconds)
+        is_late = np.asarray(late.any(axis=1))
+        return seconds[mine], is_late, guessed[mine] | (guessed & held).any(axis=1)
+
+
+def _codes(column: Any, known: Mapping[str, int]) -> np.ndarray:
+    """(n,) UNKNOWN for names that the model has not met."""
+    import pyarrow as pa
+
+    if not len(column):
+        return np.zeros(0, int)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    words = [known.get(str(word), UNKNOWN) for word in column.dictionary.to_pylist()]
+    codes = column.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+    return np.array([*words, UNKNOWN], int)[codes]
+
+
+def _is_empty(column: Any) -> np.ndarray:
+
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
+
+
+def _lists(column: Any, n: int) -> tuple[np.ndarray, Any, np.ndarray]:
+    """(offsets (n + 1,), the flat entries, rows that are neither a list nor text)."""
+    import pyarrow as pa
+
+    if column is None or pa.types.is_null(column.type):
+        return np.zeros(n + 1, int), pa.array([], pa.string()), np.zeros(n, bool)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        parts = [
+            [part.strip() for part in (row or "").split(";") if part.strip()]
+            for row in column.to_pylist()
+        ]
+        column = pa.array(parts, pa.list_(pa.string()))
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        return np.zeros(n + 1, int), pa.array([], pa.string()), np.ones(n, bool)
+    lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(int)
+    return offsets, column.flatten(), np.zeros(n, bool)
+
+
+def _numbers(column: Any, n: int, least: float) -> tuple[np.ndarray, np.ndarray]:
+    """((n,) infinite where there is none, rows without a finite number above 0, at least `least`)."""
+    import pyarrow as pa
+
+    if column is None or pa.types.is_null(column.type):
+        return np.full(n, np.inf), np.zeros(n, bool)
+    try:
+        values = column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return np.full(n, np.inf), ~_is_empty(column)
+    given = ~_is_empty(values)
+    found = values.fill_null(1.0).to_numpy(zero_copy_only=False)
+    odd = given & ~(np.isfinite(found) & (found > 0) & (found >= least))
+    return np.where(given & ~odd, found, np.inf), odd

@@ -1,0 +1,1 @@
+"""Accelerators as nodes: services with rates and tails, batch work, memory, and how a device is shared."""

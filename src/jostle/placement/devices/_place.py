@@ -1,0 +1,155 @@
+"""The questions of placement about accelerators: how a device is shared is part of every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle.errors import UsageError
+from jostle.placement._place import Placement
+from jostle.placement._promise import NO_BOUND, Standard
+from jostle.placement.answers._rank import Ranking
+from jostle.placement.answers._safe import SafeAnswers
+from jostle.placement.answers._walltime import Walltimes
+from jostle.placement.answers._whatif import WhatIf
+from jostle.placement.asked._fleet import Fleet, Node
+from jostle.placement.asked._requests import Request, Requests
+from jostle.placement.assign._answer import Assignment
+from jostle.placement.devices._sets import DEFAULT_MODES, Config, Hardware, SimulatedSets
+
+
+def place_devices(
+    data: Any,
+    fleet: Any,
+    *,
+    gpu: str | None = None,
+    sharing: Sequence[str] = DEFAULT_MODES,
+    confidence: float = DEFAULT_CONFIDENCE,
+    joint: bool = False,
+    accept: str = NO_BOUND,
+    model: Any = None,
+    queries: int = 50,
+) -> DevicePlacement:
+    """Questions about where workloads can go on accelerators, from their solo profiles.
+
+    data: solo profiles, or a folder of them (what jostle.read gives). fleet: as for `place`; the platform of
+    a node is a device by name (A100, V100, ...), or that of the profiles where only its name is given;
+    `memory` is the device's; `sharing` its own ways to be shared.
+    sharing: how devices that do not say may be shared, of which the best is chosen: concurrent, sequential,
+    time-sliced, a plug-in, `shares` of the PEs (MPS), or slices such as `3g,4g` (MIG). gpu: the device of
+    the profiles. A request with a rate is a service whose queries come at random times, any other runs
+    again and again; its statistic is mean, p95, p99 or max. model: a model of measured co-runs (one
+    platform), whose bounds count where they are valid; everything else is simulated, and is a yes only with
+    accept `predicted`. queries: to simulate, of the service with the lowest rate. Raises UsageError,
+    BadData, UnknownName.
+    """
+    from jostle.accelerator import applications_of
+    from jostle.methods import Data
+
+    applications, device = applications_of(Data.of(data).profiles, gpu)
+    hardware = Hardware(
+        applications,
+        device,
+        tuple(sharing) or DEFAULT_MODES,
+        queries,
+        0,
+        model,
+        _measured_on(model),
+    )
+    return DevicePlacement(Fleet.of(fleet), hardware, Standard(confidence, joint, accept))
+
+
+class DevicePlacement:
+    """What `place_devices` gives: the verbs of Placement, with the workloads and platforms of every answer
+    spelled out, and how each device is shared."""
+
+    def __init__(self, fleet: Fleet, hardware: Hardware, standard: Standard) -> None:
+        self.fleet, self.hardware, self.standard = fleet, hardware, standard
+
+    def safe(self, requests: Any, on: Any = None, **options: Any) -> SafeAnswers:
+        """See Placement.safe."""
+        placement, asked = self._spelled(requests)
+        return placement.safe(asked, on, **options)
+
+    def rank(self, requests: Any, **options: Any) -> list[Ranking]:
+        """See Placement.rank."""
+        placement, asked = self._spelled(requests)
+        return placement.rank(asked, **options)
+
+    def assign(self, requests: Any, goal: str = "most_accepted", **options: Any) -> Assignment:
+        """See Placement.assign."""
+        placement, asked = self._spelled(requests)
+        return placement.assign(asked, goal, **options)
+
+    def walltime(self, requests: Any, on: Any = None, **options: Any) -> Walltimes:
+        """See Placement.walltime."""
+        placement, asked = self._spelled(requests)
+        return placement.walltime(asked, on, **options)
+
+    def whatif(self, requests: Any = (), *, add: Any = (), **options: Any) -> WhatIf:
+        """See Placement.whatif."""
+        added = Fleet.of(add) if isinstance(add, (Node, str)) or len(add) else Fleet(())
+        placement, asked = self._spelled(requests, added.nodes)
+        spelled = _Spelling(self.fleet, Requests.of(requests), added.nodes)
+        return placement.whatif(asked, add=[spelled.node(n) for n in added.nodes], **options)
+
+    def _spelled(self, requests: Any, added: Sequence[Node] = ()) -> tuple[Placement, Requests]:
+        asked = Requests.of(requests)
+        spelled = _Spelling(self.fleet, asked, added)
+        configs = list(spelled.configs.values())
+        platforms = list(spelled.platforms.items())
+        sets = SimulatedSets(self.hardware, configs, platforms, self.standard)
+        fleet = replace(self.fleet, nodes=tuple(spelled.node(n) for n in self.fleet.nodes))
+        rows = tuple(None if row is None else spelled.request(row) for row in asked.rows)
+        return Placement(fleet, sets), replace(asked, rows=rows)
+
+
+class _Spelling:
+    """Names that say all of what makes a latency, so that different ones are different workloads and
+    platforms. configs, platforms: what they stand for."""
+
+    def __init__(self, fleet: Fleet, asked: Requests, added: Sequence[Node]) -> None:
+        nodes = [*fleet.nodes, *added]
+        every = [*asked.good, *(tenant for node in nodes for tenant in node.tenants)]
+        found = {Config.of(one).text: Config.of(one) for one in every}
+        self.configs = dict(sorted(found.items()))
+        self.platforms = {_platform(node): node for node in nodes}
+        self._of_workload: dict[str, list[str]] = {}
+        for text, config in self.configs.items():
+            self._of_workload.setdefault(config.workload, []).append(text)
+        self._of_platform: dict[str, list[str]] = {}
+        for text, node in self.platforms.items():
+            self._of_platform.setdefault(node.platform, []).append(text)
+
+    def request(self, one: Request) -> Request:
+        apart = [text for name in one.apart for text in (name, *self._of_workload.get(name, ()))]
+        allowed = [
+            text for name in one.allowed for text in (name, *self._of_platform.get(name, ()))
+        ]
+        text = Config.of(one).text
+        return replace(one, workload=text, apart=tuple(apart), allowed=tuple(allowed))
+
+    def node(self, one: Node) -> Node:
+        tenants = tuple(self.request(tenant) for tenant in one.tenants)
+        return replace(one, platform=_platform(one), tenants=tenants)
+
+
+def _platform(node: Node) -> str:
+    kind = "device" if node.platform == node.name else node.platform
+    found = f"{kind} of {node.memory_bytes:g} bytes" if node.memory_bytes is not None else kind
+    return f"{found} ({'; '.join(node.sharing)})" if node.sharing else found
+
+
+def _measured_on(model: Any) -> str | None:
+    """The one platform of a model. Raises UsageError where it has several."""
+    if model is None:
+        return None
+    names = tuple(model.predictor.platform_names)
+    if len(names) != 1:
+        raise UsageError(
+            f"the model of measured co-runs has {len(names)} platforms",
+            fix="Fit one to the runs of one device.",
+        )
+    return names[0]

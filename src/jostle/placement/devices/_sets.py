@@ -1,0 +1,264 @@
+"""Sets of workloads that share an accelerator, simulated from solo profiles, in the best way to share it.
+
+A simulation is a prediction: where there is no model of measured co-runs, no bound is valid, and answers rest
+on it only where the caller accepts predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.accelerator import (
+    Arrangement,
+    Device,
+    DeviceTenant,
+    arrangements,
+    check_mode,
+)
+from jostle.errors import UnknownName, UsageError
+from jostle.placement._promise import PREDICTED, Standard
+from jostle.placement.asked._fleet import Node
+from jostle.placement.asked._requests import Request
+from jostle.placement.sets._bounds import SetBounds
+from jostle.runs import Colocations
+from jostle.traces import gpu_named
+
+if TYPE_CHECKING:
+    from jostle.accelerator import Application
+    from jostle.models import Model
+
+DEFAULT_MODES = ("concurrent",)
+MOST_WORKLOADS = 512  # different ones in one question, so that sets of six have keys
+SIMULATED = "simulated"
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What questions about accelerators rest on. applications: of solo profiles. device: theirs. modes: how
+    nodes that do not say may be shared. queries, seed: see `arrangements`. model: of measured
+    co-runs on the platform `measured_on`, for bounds of workloads that run one after the other beside each
+    other (mode concurrent)."""
+
+    applications: Mapping[str, Application]
+    device: Device
+    modes: tuple[str, ...] = DEFAULT_MODES
+    queries: int = 50
+    seed: int = 0
+    model: Model | None = None
+    measured_on: str | None = None
+    known: dict[Any, Arrangement | None] = field(default_factory=dict, compare=False)
+
+    def device_of(self, node: Node) -> Device | None:
+        """By the platform's name; that of the profiles where a node has no platform of its own; None for a
+        name that is not known."""
+        if node.platform == node.name:
+            return self.device
+        try:
+            return Device.of(
+                gpu_named(node.platform), bus=self.device.bus, placement=self.device.placement
+            )
+        except UnknownName:
+            return None
+
+
+@dataclass(frozen=True)
+class Config:
+    """A workload as it is asked about: what makes its latency, and the limit it has."""
+
+    workload: str
+    rate: float | None
+    statistic: str
+    share: float | None
+    memory: float
+    deadline: float | None
+    slowdown: float | None
+    solo: float | None
+
+    @classmethod
+    def of(cls, one: Request) -> Config:
+        return cls(
+            one.workload,
+            one.rate_per_second,
+            one.statistic or "mean",
+            one.pes_ratio,
+            one.memory_bytes,
+            one.deadline_seconds,
+            one.slowdown,
+            one.solo_seconds,
+        )
+
+    @property
+    def text(self) -> str:
+        found = self.workload
+        found += f" at {self.rate:g}/s" if self.rate is not None else ""
+        found += f", {self.statistic}" if self.statistic != "mean" else ""
+        found += f", {100 * self.share:g}% of the PEs" if self.share is not None else ""
+        found += f", {self.memory:g} bytes" if self.memory else ""
+        found += f", {self.deadline:g} s" if self.deadline is not None else ""
+        found += f", {self.slowdown:g}x" if self.slowdown is not None else ""
+        return found + (f" of {self.solo:g} s" if self.solo is not None else "")
+
+
+class SimulatedSets(SetBounds):
+    """As SetBounds: workloads are those of the questions, each with its rate, statistic and limit; platforms
+    are devices with the ways in which they may be shared."""
+
+    knows_services = True
+
+    def __init__(
+        self,
+        hardware: Hardware,
+        configs: Sequence[Config],
+        nodes: Sequence[tuple[str, Node]],
+        standard: Standard,
+    ) -> None:
+        """nodes: (platform's name here, such a node). Raises UsageError."""
+        if len(configs) > MOST_WORKLOADS:
+            raise UsageError(
+                f"{len(configs)} different workloads in one question are too many",
+                fix=f"Ask about {MOST_WORKLOADS} at once, or give alike ones the same limit.",
+            )
+        self.hardware, self.configs, self.nodes, self.standard = hardware, configs, nodes, standard
+        self.model = hardware.model
+        self.workload_names = tuple(one.text for one in configs)
+        self.platform_names = tuple(name for name, _ in nodes)
+        known = hardware.applications
+        self.workload_code = {
+            one.text: code for code, one in enumerate(configs) if one.workload in known
+        }
+        self.devices = [hardware.device_of(node) for _, node in nodes]
+        self.platform_code = {
+            name: code
+            for code, name in enumerate(self.platform_names)
+            if self.devices[code] is not None
+        }
+        for code in self.platform_code.values():
+            for mode in self._modes(code):
+                device = self.devices[code]
+                assert device is not None
+                check_mode(device, mode)
+        self.rows = 0
+        self._known, self._refused, self._solo, self._measured = {}, {}, {}, None
+
+    @classmethod
+    def like(cls, other: SetBounds, standard: Standard) -> SimulatedSets:
+        assert isinstance(other, SimulatedSets)
+        return cls(other.hardware, other.configs, other.nodes, standard)
+
+    def predicted(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
+        return np.array(
+            [
+                self._simulated(int(p), tuple(row))
+                for p, row in zip(platform, members.tolist(), strict=True)
+            ]
+        ).reshape(members.shape)
+
+    def explained(
+        self, platform: int, members: tuple[int, ...], confidence: float | None = None
+    ) -> list[tuple[float, str]]:
+        level = self.standard.of_each(confidence, len(members))
+        _, outcomes = self._bounds(members, level)
+        simulated = self._simulated(platform, members)
+        return list(zip(simulated, outcomes, strict=True))
+
+    def solo(self, platform: int) -> np.ndarray:
+        if platform not in self._solo:
+            known = self.hardware.applications
+            self._solo[platform] = np.array(
+                [
+                    known[c.workload].solo_seconds if c.workload in known else np.nan
+                    for c in self.configs
+                ]
+            )
+        return self._solo[platform]
+
+    def arrangement(self, platform: int, members: Sequence[int], names: Sequence[str]) -> str:
+        """members: codes; names: what they are called."""
+        order = sorted(range(len(members)), key=lambda n: members[n])
+        found = self._best(platform, tuple(members[n] for n in order))
+        return "" if found is None else found.text([names[n] for n in order])
+
+    def _own(
+        self, platform: np.ndarray, members: np.ndarray, level: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        n, k = members.shape
+        seconds, valid = np.full((n, k), np.nan), np.zeros((n, k), bool)
+        for row, (p, codes) in enumerate(zip(platform, members.tolist(), strict=True)):
+            codes = tuple(codes)
+            bounds, _ = self._bounds(codes, level)
+            fits = self._best(int(p), codes) is not None
+            valid[row] = np.isfinite(bounds) & fits
+            seconds[row] = np.where(valid[row], bounds, np.nan)
+            if self.standard.accept == PREDICTED:
+                seconds[row] = np.where(valid[row], bounds, self._simulated(int(p), codes))
+            self.rows += k
+        return seconds, valid
+
+    def _bounds(self, codes: tuple[int, ...], level: float) -> tuple[np.ndarray, list[str]]:
+        """(k,) bounds from measured co-runs, infinite without one, and their outcomes."""
+        model, configs = self.model, [self.configs[code] for code in codes]
+        if model is None or any(one.rate is not None or one.share for one in configs):
+            return np.full(len(codes), np.inf), [SIMULATED] * len(codes)
+        names = [one.workload for one in configs]
+        asked = Colocations.from_columns(
+            workload=names,
+            platform=[self.hardware.measured_on or ""] * len(names),
+            corunners=[[*names[:n], *names[n + 1 :]] for n in range(len(names))],
+        )
+        found = model.bound(asked, level)
+        good = found.is_guaranteed & np.array([one.statistic == "mean" for one in configs])
+        outcomes = [str(o) if g else SIMULATED for o, g in zip(found.outcome, good, strict=True)]
+        return np.where(good, found.seconds, np.inf), outcomes
+
+    def _simulated(self, platform: int, codes: tuple[int, ...]) -> np.ndarray:
+        """(k,) seconds of each one's statistic, infinite where there is no room for all."""
+        found = self._best(platform, codes)
+        if found is None:
+            return np.full(len(codes), np.inf)
+        return np.array(
+            [
+                float(getattr(latency, f"{self.configs[code].statistic}_seconds"))
+                for code, latency in zip(codes, found.latencies, strict=True)
+            ]
+        )
+
+    def _best(self, platform: int, codes: tuple[int, ...]) -> Arrangement | None:
+        """The way to share that keeps all limits, or is over one by the least; of those the fastest."""
+        device, node = self.devices[platform], self.nodes[platform][1]
+        configs = [self.configs[code] for code in codes]
+        key = (device, node.memory_bytes, self._modes(platform), tuple(configs))
+        key = (repr(key[0]), *key[1:])
+        known = self.hardware.known
+        if key not in known:
+            assert device is not None
+            tenants = [self._tenant(one) for one in configs]
+            given = {"queries": self.hardware.queries, "seed": self.hardware.seed}
+            ways = [
+                way
+                for mode in self._modes(platform)
+                for way in arrangements(
+                    tenants, device, mode, memory_bytes=node.memory_bytes, **given
+                )
+            ]
+            known[key] = min(ways, key=lambda way: self._badness(way, configs), default=None)
+        return known[key]
+
+    def _badness(self, way: Arrangement, configs: Sequence[Config]) -> tuple[float, float]:
+        over, slow = 1.0, 0.0
+        for latency, one in zip(way.latencies, configs, strict=True):
+            alone = self.hardware.applications[one.workload].solo_seconds
+            value = float(getattr(latency, f"{one.statistic}_seconds"))
+            limit = min(one.deadline or np.inf, (one.slowdown or np.inf) * (one.solo or alone))
+            over, slow = max(over, value / limit), slow + value / alone
+        return over, slow
+
+    def _tenant(self, one: Config) -> DeviceTenant:
+        application = self.hardware.applications[one.workload]
+        return DeviceTenant(application, one.rate, one.share, one.memory)
+
+    def _modes(self, platform: int) -> tuple[str, ...]:
+        return self.nodes[platform][1].sharing or self.hardware.modes
