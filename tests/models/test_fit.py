@@ -1,0 +1,367 @@
+"""What `fit` hands to a method, what it keeps of it, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle._version import VERSION
+from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
+from jostle.methods import Data, Prepared, hold_out
+from jostle.models import _new_names
+from jostle.models._groups import groups_of
+from jostle.models._new_names import (
+    ALONE,
+    FEW_RUNS,
+    NOTHING,
+    WHOLE,
+    _drawn,
+    _Plan,
+    runs_of_names_left_out,
+)
+from jostle.runs import Dataset, Runs, StoredRuns
+from tests.models.levels import FittedLevels, Levels, campaign
+
+
+@dataclass(frozen=True)
+class Recorded(Levels):
+    """Levels, and a list of what each fit was given."""
+
+    seen: Any = None
+
+    def fit(self, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> FittedLevels:
+        self.seen.append((ids(prepared.in_memory), ids(prepared.validation), seed))
+        if progress is not None:
+            progress(1, 1, 0.5)
+        return super().fit(prepared, seed=seed)
+
+
+@dataclass(frozen=True)
+class Choosing(Recorded):
+    """With several ways to bound, or with one."""
+
+    offers_choice: bool = True
+
+
+@dataclass(frozen=True)
+class KnowsPrior(Recorded):
+    def fit_with_prior(
+        self, prepared: Prepared, prior: Runs, *, seed: int = 0, progress: Any = None
+    ) -> FittedLevels:
+        self.seen.append(("prior", ids(prior), ids(prepared.in_memory)))
+        return self.fit(prepared, seed=seed, progress=progress)
+
+
+def ids(runs: Runs) -> set[str]:
+    return set(runs.table.column("run_id").to_pylist())
+
+
+def test_what_is_learned_validated_and_calibrated_is_apart() -> None:
+    runs, seen = campaign(12, 6), []
+    model = jostle.fit(runs, Recorded(seen), seed=4, fitted_at="noon")
+    ((learned, watched, seed),) = seen
+    held = hold_out(Prepared.of(Data(runs)), 4, "window")
+    assert seed == 4
+    assert learned == ids(held.learn.in_memory)
+    # Half of what validates is kept from the method: the way to bound is chosen on it.
+    assert watched < ids(held.validation)
+    assert 0 < len(watched) < len(held.validation)
+    c = model.calibration.runs
+    assert len(c) == len(held.calibration)
+    order = np.log(held.calibration.runtime_seconds / model.predict(held.calibration.colocations))
+    np.testing.assert_allclose(c.scores[0], order)
+    assert model.metadata["runs"] == {
+        "fitted": len(learned),
+        "validation": len(held.validation),
+        "calibration": len(held.calibration),
+        "prior": 0,
+    }
+    kept = {key: model.metadata[key] for key in ("method", "seed", "fitted_at", "by", "new_names")}
+    assert kept == {
+        "method": "levels",
+        "seed": 4,
+        "fitted_at": "noon",
+        "by": None,
+        "new_names": False,
+    }
+    assert model.metadata["calibrated_by"] == "window"
+    assert model.metadata["jostle_version"] == VERSION
+    assert model.metadata["settings"] == {"seen": seen}
+    assert model.metadata["data_version"] is None
+
+
+@pytest.mark.parametrize("offers", [True, False])
+def test_without_a_choice_all_that_validates_is_the_methods(offers: bool) -> None:
+    runs, seen = campaign(12, 6), []
+    jostle.fit(runs, Choosing(seen, offers), seed=4)
+    held = hold_out(Prepared.of(Data(runs)), 4, "window")
+    watched = seen[0][1]
+    assert (watched == ids(held.validation)) is not offers
+    assert watched
+
+
+def test_runs_held_out_by_the_caller_are_taken() -> None:
+    runs, seen = campaign(12, 6), []
+    validation, calibration = runs.take(np.arange(20)), runs.take(np.arange(20, 60))
+    rest = runs.take(np.arange(60, len(runs)))
+    model = jostle.fit(rest, Recorded(seen), validation=validation, calibration=calibration)
+    assert seen[0][0] == ids(rest)
+    assert seen[0][1] < ids(validation)
+    assert len(model.calibration.runs) == 40
+    # One of the two alone does not do: both are then drawn.
+    drawn = jostle.fit(rest, Recorded(seen), validation=validation)
+    assert len(drawn.calibration.runs) == drawn.metadata["runs"]["calibration"] != 40
+    drawn = jostle.fit(rest, Recorded(seen), calibration=calibration)
+    assert len(drawn.calibration.runs) != 40
+
+
+def test_rows_can_be_the_unit() -> None:
+    runs = campaign(12, 6)
+    pairs = [f"window {i // 2}" for i in range(len(runs))]
+    columns = {
+        n: runs.table.column(n) for n in ("workload", "platform", "corunners", "runtime_seconds")
+    }
+    runs = Runs.from_columns(**columns, window_id=pairs)
+    by_row = jostle.fit(runs, Levels(), calibrate_by="row")
+    assert len(np.unique(by_row.calibration.runs.unit)) == len(by_row.calibration.runs)
+    by_window = jostle.fit(runs, Levels())
+    assert len(np.unique(by_window.calibration.runs.unit)) < len(by_window.calibration.runs)
+    assert by_row.metadata["calibrated_by"] == "row"
+    with pytest.raises(UsageError, match="calibrate by 'day'"):
+        jostle.fit(runs, Levels(), calibrate_by="day")
+
+
+def test_runs_measured_elsewhere_are_learned_from_and_never_calibrated_on() -> None:
+    runs, prior, seen = Runs(campaign(12, 6).table), _elsewhere(), []
+    model = jostle.fit(runs, Recorded(seen), prior=prior)
+    held = hold_out(Prepared.of(Data(runs)), 0, "window")
+    assert seen[0][0] == ids(held.learn.in_memory) | ids(prior)
+    assert len(model.calibration.runs) == len(held.calibration)
+    assert model.metadata["runs"]["prior"] == len(prior)
+    assert model.metadata["runs"]["fitted"] == len(held.learn.in_memory) + len(prior)
+    apart: list[Any] = []
+    jostle.fit(runs, KnowsPrior(apart), prior=prior)
+    assert apart[0] == ("prior", ids(prior), ids(held.learn.in_memory))
+
+
+def _elsewhere() -> Runs:
+    found = campaign(12, 3, seed=9)
+    place = [f"far{name}" for name in found.table.column("platform").to_pylist()]
+    columns = {n: found.table.column(n) for n in ("workload", "corunners", "runtime_seconds")}
+    return Runs.from_columns(platform=place, **columns)
+
+
+def test_runs_on_disk_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    Dataset(tmp_path).write(campaign(12, 6))
+    with StoredRuns(tmp_path) as stored:
+        with pytest.raises(
+            UsageError, match=r"levels does not learn from runs on disk. Use read_runs"
+        ):
+            jostle.fit(stored, Levels())
+        method = jostle.Factorization(steps=5)
+        every: tuple[dict[str, Any], ...] = (
+            {"calibrate_by": "row"},
+            {"prior": campaign(4, 3)},
+            {"new_names": True},
+            {"by": "platform"},
+        )
+        for more in every:
+            with pytest.raises(
+                UsageError, match="held out by window, without a prior, groups or names"
+            ):
+                jostle.fit(stored, method, **more)
+
+
+def test_progress_of_leaving_names_out_is_half_of_the_whole() -> None:
+    told: list[float] = []
+    seen: list[Any] = []
+    jostle.fit(
+        campaign(8, 8),
+        Recorded(seen),
+        new_names=True,
+        progress=lambda d, n, loss: told.append(d / n),
+    )
+    assert told[0] == 0.5
+    assert told[-1] == 1.0
+    steps = np.diff(told[1:])
+    assert len(told) == len(seen)
+    np.testing.assert_allclose(steps, steps[0])
+
+
+def test_groups_of_names_and_features() -> None:
+    runs = campaign(4, 4)
+    of_names = groups_of(runs, "platform")
+    assert (of_names.of, of_names.labels) == ("platform", ("p00", "p01", "p02", "p03"))
+    assert groups_of(runs, "workload").of == "workload"
+    kind = groups_of(runs, "kind")
+    assert (kind.of, kind.feature, kind.labels) == ("platform", "kind", ("new", "old"))
+    assert kind.code == {"p00": 0, "p01": 1, "p02": 0, "p03": 1}
+    size = groups_of(runs, "size")
+    assert (size.of, len(size.labels)) == ("workload", 4)
+    with pytest.raises(UsageError, match=r"neither .* 'colour' .* features: kind, size, speed"):
+        groups_of(runs, "colour")
+    assert runs.workload_features is not None
+    both = Runs(
+        runs.table,
+        runs.workload_features.append_column("kind", runs.workload_features.column("workload")),
+        runs.platform_features,
+    )
+    with pytest.raises(UsageError, match="both kinds of names have a feature 'kind'"):
+        groups_of(both, "kind")
+    bare = Runs(runs.table)
+    with pytest.raises(UsageError, match=r"Known: platform, workload[.]"):
+        groups_of(bare, "kind")
+    some = Runs.from_columns(
+        workload=["a"],
+        platform=["p"],
+        runtime_seconds=[1.0],
+        platform_features={"platform": ["p", "q"], "kind": [None, "x"]},
+    )
+    assert groups_of(some, "kind").code == {"q": 0}
+
+
+@pytest.mark.parametrize("n", [3, 4, 20, 40, 400])
+def test_the_plan_of_what_is_left_out(n: int) -> None:
+    few = (ALONE, *FEW_RUNS)
+    plan = _Plan.drawn(tuple(f"n{i}" for i in range(n)), few, np.random.default_rng(0))
+    if n < 4:
+        assert plan.rounds == 0
+        assert (plan.of(0) == WHOLE).all()
+        return
+    expected = min(max(-(-len(few) * 32 // n), 1), 3)
+    assert plan.rounds == 1 + expected
+    assert (plan.kept[0] == NOTHING).all()
+    for amounts in plan.kept[1:]:
+        times = [int((amounts == amount).sum()) for amount in few]
+        assert sum(times) == n
+        assert max(times) - min(times) <= 1  # each amount for as many names
+    if plan.rounds > 2:
+        assert (plan.kept[1] != plan.kept[2]).all()  # another amount in another round
+    for turn in range(plan.rounds):
+        left = np.stack([plan.of(turn * 5 + fold) for fold in range(5)])
+        assert ((left < WHOLE).sum(0) == 1).all()
+        sizes = (left < WHOLE).sum(1)
+        assert sizes.max() - sizes.min() <= 1
+        np.testing.assert_array_equal(left.min(0), plan.kept[turn])
+    assert (plan.of(plan.rounds * 5) == WHOLE).all()
+
+
+def test_at_most_so_many_of_each() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(50):
+        n = int(random.integers(0, 30))
+        among, codes = random.random(n) < 0.7, random.integers(0, 4, n)
+        limit = random.integers(0, 5, 4)
+        place = random.permutation(n)
+        found = _drawn(among, codes, limit[codes], place)
+        for code in range(4):
+            mine = sorted(np.flatnonzero(among & (codes == code)), key=lambda i: place[i])
+            assert set(np.flatnonzero(found & (codes == code))) == set(mine[: limit[code]])
+
+
+def test_what_further_fits_score() -> None:
+    """Each score is of a run that its fit had not seen, under a name left out, by that very fit."""
+    runs, seen = campaign(10, 5), []
+    method = Recorded(seen)
+    prepared = Prepared.of(Data(runs))
+    found, part = runs_of_names_left_out(method, prepared, by="window", seed=3)
+    assert found.held_out.all()
+    assert np.isfinite(found.scores).all()
+    assert len(found) == len(part.degree) == len(part.log_runtime)
+    assert [seed for _, _, seed in seen] == list(range(3, 3 + len(seen)))
+    again, _ = runs_of_names_left_out(Recorded([]), prepared, by="window", seed=3)
+    np.testing.assert_array_equal(again.scores, found.scores)
+    np.testing.assert_array_equal(again.unit, found.unit)
+    other, _ = runs_of_names_left_out(Recorded([]), prepared, by="window", seed=4)
+    assert other.scores.shape != found.scores.shape or (other.scores != found.scores).any()
+    c = runs.colocations
+    names = {*range(len(c.workload_names) + len(c.platform_names))}
+    assert set(found.unit.tolist()) == names  # every workload and every platform, each one unit
+    # By brute force: which measured times are asked of each unit.
+    for code in names:
+        kind = "workload" if code < len(c.workload_names) else "platform"
+        name = (c.workload_names + c.platform_names)[code]
+        of = np.array(
+            [
+                name in (row[0], *row[2]) if kind == "workload" else name == row[1]
+                for row in map(c.row, range(len(runs)))
+            ]
+        )
+        times = np.log(runs.runtime_seconds[of])
+        assert np.isin(
+            np.round(part.log_runtime[found.unit == code], 12), np.round(times, 12)
+        ).all()
+
+
+def test_a_name_is_asked_about_at_most_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_new_names, "RUNS_PER_NAME", 3)
+    runs = campaign(10, 5)
+    found, _ = runs_of_names_left_out(Levels(), Prepared.of(Data(runs)), by="window", seed=0)
+    fits = 5 * 4
+    assert np.bincount(found.unit).max() <= 3 * fits
+    monkeypatch.setattr(_new_names, "RUNS_PER_NAME", 100)
+    more, _ = runs_of_names_left_out(Levels(), Prepared.of(Data(runs)), by="window", seed=0)
+    assert len(more) > 1.5 * len(found)
+
+
+def test_alone_only_where_there_are_runs_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[tuple[int, ...]] = []
+    original = _Plan.drawn.__func__  # pyright: ignore[reportFunctionMemberAccess]
+
+    def recorded(cls: Any, names: Any, few: Any, random: Any) -> Any:
+        drawn.append(few)
+        return original(cls, names, few, random)
+
+    monkeypatch.setattr(_Plan, "drawn", classmethod(recorded))
+    runs = campaign(10, 5)
+    alone = runs.take(runs.colocations.number_of_corunners == 0)
+    runs_of_names_left_out(Levels(), Prepared.of(Data(alone)), by="window", seed=0)
+    runs_of_names_left_out(Levels(), Prepared.of(Data(runs)), by="window", seed=0)
+    assert drawn == [FEW_RUNS, FEW_RUNS, (ALONE, *FEW_RUNS), FEW_RUNS]
+
+
+def test_names_with_features_alone_are_not_left_out() -> None:
+    runs = campaign(10, 5)
+    met = np.array([name < "w06" for name in runs.table.column("workload").to_pylist()])
+    near = np.array(
+        [all(n < "w06" for n in row) for row in runs.table.column("corunners").to_pylist()]
+    )
+    some = runs.take(met & near)
+    found, _ = runs_of_names_left_out(Levels(), Prepared.of(Data(some)), by="window", seed=0)
+    assert len(np.unique(found.unit)) == 6 + 5
+
+
+def test_inputs_are_kept_with_names_that_are_there_at_all() -> None:
+    runs = campaign(10, 5)
+    on = np.array([name == "p00" for name in runs.table.column("platform").to_pylist()])
+    seen: list[Any] = []
+    prepared = replace(Prepared.of(Data(runs)), inputs=on)
+    runs_of_names_left_out(Recorded(seen), prepared, by="window", seed=0)
+    kept = ids(runs.take(on))
+    assert any(kept & learned and not kept <= learned for learned, _, _ in seen)
+    few = [learned for learned, _, _ in seen[5:]]
+    alone = ids(runs.take(on & (runs.colocations.number_of_corunners == 0)))
+    assert sum(alone <= learned for learned in few) >= 0.7 * len(few)
+
+
+def test_too_few_names_are_an_error_with_what_to_do() -> None:
+    with pytest.raises(
+        NotEnoughRuns, match=r"3 workloads and 3 platforms are too few .* Measure more names"
+    ):
+        runs_of_names_left_out(Levels(), Prepared.of(Data(campaign(3, 3))), by="window", seed=0)
+
+
+def test_what_is_no_model_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match=r"no model here. Fit it again with jostle fit"):
+        jostle.load(tmp_path / "none")
+    model = jostle.fit(campaign(12, 6), jostle.Factorization(steps=10, hidden=8, rank=4))
+    model.save(tmp_path / "m")
+    kept = jostle.load(tmp_path / "m").metadata
+    assert kept == json.loads(json.dumps(model.metadata))
+    assert jostle.load(tmp_path / "m").notes == model.notes
