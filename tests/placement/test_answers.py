@@ -94,6 +94,26 @@ def test_never_yes_without_calibration_unless_predictions_are_accepted(model: Mo
     assert not place(model, crowd, accept="predicted").safe(tight).is_safe
 
 
+def test_a_model_of_runs_says_nothing_of_queries_at_a_rate(model: Model) -> None:
+    fleet = [
+        Node("a", "p0", tenants=(Request("w01", "web", rate_per_second=3.0),)),
+        Node("b", "p0"),
+    ]
+    found = place(model, fleet, accept="predicted")
+    assert {one.reason for one in found.safe(Request("w02")).answers} == {"not_modelled", "ok"}
+    assert found.safe(Request("w02", statistic="max"), on="b").answers[0].reason == "not_modelled"
+
+
+def test_assigned_by_predictions_is_said(model: Model) -> None:
+    crowd = tuple(Request(f"w0{n}", f"t{n}") for n in range(3))
+    request = Request("w04", slowdown=50.0)
+    found = place(model, Node("a", "p0", tenants=crowd), accept="predicted").assign([request])
+    assert found.is_complete
+    assert "rests on the prediction" in found.promise
+    valid = place(model, Node("a", "p0"), accept="predicted").assign([request])
+    assert "rests on the prediction" not in valid.promise
+
+
 def test_unknown_names_are_a_no_with_a_reason(model: Model) -> None:
     fleet = Fleet(
         (

@@ -120,6 +120,40 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
     assert len(Requests.read(tmp_path / "head.csv")) == 0
 
 
+def test_tables_as_others_write_them(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("workload;deadline;needs\nw1;20ms;\nw2;2x;\n")
+    assert [r.deadline_seconds for r in Requests.read(path).good] == [0.02, None]
+    stream = tmp_path / "r.anything"
+    table = pa.Table.from_pylist(ROWS)
+    with pa.OSFile(str(stream), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert Requests.read(stream).status == ("ok", "ok")
+    one = {"name": "a", "platform": "p0", "tenants": [{"workload": "w1"}]}
+    many = {"version": 1, "notes": ["x"], "nodes": [one, {"name": "b", "platform": "p1"}]}
+    for content, names in ((one, ["a"]), (many, ["a", "b"])):
+        (tmp_path / "f.json").write_text(json.dumps(content))
+        assert [node.name for node in Fleet.read(tmp_path / "f.json").nodes] == names
+    with pytest.raises(BadData, match=r"workload.*prog"):
+        Requests.read([{"prog": "w1"}])
+    with pytest.raises(BadData, match="platform"):
+        Fleet.read([{"box": "w1"}])
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"rate_per_second": -1}, "above 0"),
+        ({"statistic": "p42"}, "none of"),
+        ({"pes_ratio": 1.5}, "at most 1"),
+    ],
+)
+def test_what_services_ask_is_checked(row: dict[str, Any], reason: str) -> None:
+    assert reason in Requests.read([{"workload": "w", **row}]).status[0]
+    assert Request("w", statistic="p95").confidence == 0.95
+    assert Request("w", statistic="p95", confidence=0.8).confidence == 0.8
+
+
 def test_a_fleet_with_tenants_in_a_column_and_in_a_table() -> None:
     fleet = Fleet.read(
         {

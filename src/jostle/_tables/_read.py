@@ -15,6 +15,9 @@ from typing import Any
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 
 RAGGED = "(cells and headings differ)"  # a column of rows that cannot be read, with the reason
+_ROW_KEYS = {"workload", "platform", "name"}  # an object with one of them is a row itself
+_ARROW = (".arrow", ".arrows", ".feather", ".ipc")
+_STREAM = b"\xff\xff\xff\xff"  # how a stream of Arrow begins
 _ALIKE = 0.8  # how alike a column's name must be to one that is known to be taken for a slip
 
 
@@ -108,7 +111,7 @@ def _content(source: str | Path) -> tuple[bytes, str]:
 def _parsed(content: bytes, where: str) -> TableRows:
     if content[:4] == b"PAR1" or where.endswith((".parquet", ".pq")):
         return _numbered(_parquet(content, where), where)
-    if content[:6] == b"ARROW1" or where.endswith((".arrow", ".feather", ".ipc")):
+    if content[:4] == _STREAM or content[:6] == b"ARROW1" or where.endswith(_ARROW):
         return _numbered(_arrow(content, where), where)
     try:
         decoded = content.decode("utf-8-sig")
@@ -150,18 +153,29 @@ def _json(decoded: str, where: str) -> TableRows:
     except ValueError as error:
         raise UnreadableFile(f"not readable JSON: {error}", where=where) from None
     if isinstance(found, dict):
-        lists = [value for value in found.values() if isinstance(value, list)]
-        found = lists[0] if len(lists) == 1 and "workload" not in found else [found]
+        lists = [
+            value
+            for value in found.values()
+            if isinstance(value, list) and all(isinstance(row, dict) for row in value)
+        ]
+        is_row = _ROW_KEYS & set(found)
+        found = lists[0] if len(lists) == 1 and not is_row else [found]
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise BadData("not a list of objects", where=where)
     return _numbered(found, where)
+
+
+def _delimiter(decoded: str) -> str:
+    """Commas, unless the headings have none: some spreadsheets write semicolons or tabs instead."""
+    head = next(line for line in decoded.splitlines() if line.strip())
+    return next((mark for mark in (",", ";", "\t") if mark in head), ",")
 
 
 def _csv(decoded: str, where: str) -> TableRows:
     """Lines by their number; one with more or fewer cells than the header says so in the column RAGGED."""
     if not decoded.strip():
         raise UnreadableFile("the file is empty", where=where, fix="Its first line names columns.")
-    delimiter = "\t" if where.endswith(".tsv") else ","
+    delimiter = "\t" if where.endswith(".tsv") else _delimiter(decoded)
     try:
         reader = csv.reader(io.StringIO(decoded, newline=""), delimiter=delimiter, strict=True)
         head = [name.strip() for name in next(reader)]

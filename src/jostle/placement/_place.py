@@ -8,10 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle.errors import UsageError
 from jostle.placement._bulk import BulkScore, score_parquet
-from jostle.placement._promise import CHOSEN, NO_BOUND, OPTIMISED, Standard
+from jostle.placement._promise import (
+    CHOSEN,
+    NO_BOUND,
+    ON_PREDICTIONS,
+    OPTIMISED,
+    PREDICTED,
+    Standard,
+)
 from jostle.placement.answers._among import rank_among, safe_among
 from jostle.placement.answers._change import Change
 from jostle.placement.answers._rank import Ranking, rank_request
@@ -183,6 +192,8 @@ class Placement:
             bounds = FleetBounds(self.fleet, self.sets.like(self.sets, standard))
             promise = CHOSEN.format(among=f"{100 * self.chosen.share:g}%")
         found = assign_requests(asked.good, bounds, goal, effort, progress)
+        if self._rests_on_predictions(found, asked):
+            promise = f"{promise} {ON_PREDICTIONS}"
         return replace(
             found,
             unread=_unread(asked),
@@ -253,6 +264,20 @@ class Placement:
         self._only_asked("score")
         given = {"columns": columns, "scheduler": scheduler, "progress": progress}
         return score_parquet(self.sets, source, output, **given)
+
+    def _rests_on_predictions(self, found: Assignment, asked: Requests) -> bool:
+        """Whether anybody who was placed, or is beside them, has no valid bound there."""
+        if self.standard.accept != PREDICTED:
+            return False
+        requests = {request.name: request for request in asked.good}
+        for name, there in found.by_node.items():
+            node = self.fleet.node(name)
+            everybody = (*node.tenants, *(requests[one.request] for one in there))
+            codes = np.sort([self.sets.workload_code[one.workload] for one in everybody])[None]
+            p = np.array([self.sets.platform_code[node.platform]])
+            if any(not self.sets.of(p, codes, one.confidence)[1].all() for one in everybody):
+                return True
+        return False
 
     def _arrangements(self, found: Assignment, asked: Requests) -> dict[str, str]:
         """How nodes are shared with what was placed there."""

@@ -34,6 +34,7 @@ RANKED = (
     "Each bound holds over what was asked about. For the best of {count}, chosen because its bound is small, "
     "nothing is promised: the least of many bounds is exceeded more often than each by itself."
 )
+NOTHING_CHOSEN = "No node is safe, so there is nothing to promise."
 OPTIMISED = (
     "Each bound holds over what was asked about. For sets that were chosen out of many because their bounds "
     "are small nothing is promised: those are exceeded more often than each by itself."

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._options import Limits, Positional, Short
-from jostle.cli.console import command_of, fit_progress, named_values, show
+from jostle.cli.console import command_of, fit_progress, named_values, note, show
 from jostle.cli.console._fields import Confidence, Json
 from jostle.cli.placement import _place_tables as tables
 from jostle.cli.placement._score import PlaceScoreCommand, score
@@ -19,6 +19,8 @@ from jostle.cli.placement._score import PlaceScoreCommand, score
 if TYPE_CHECKING:
     from jostle._report import Report
     from jostle.placement import DevicePlacement, Fleet, Placement, Requests
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +133,9 @@ class AboutFleet:
         if self.platform is None:
             if self.beside:
                 raise UsageError("--beside goes with --platform", fix="Name tenants in the fleet.")
-            return Fleet.read(self.fleet, named_values(self.fleet_column), self.tenants)
+            return _told(
+                Fleet.read(self.fleet, named_values(self.fleet_column), self.tenants), self.fleet
+            )
         try:
             beside = [Request.of_text(text) for text in self.beside]
         except ValueError as error:
@@ -148,7 +152,7 @@ class AboutFleet:
         if self.requests is not None and self.workload:
             raise UsageError("say either --requests or --workload")
         if self.requests is not None:
-            return Requests.read(self.requests, named_values(self.column))
+            return _told(Requests.read(self.requests, named_values(self.column)), self.requests)
         if not self.workload and required:
             raise UsageError("say --requests or --workload")
         try:
@@ -317,6 +321,14 @@ def _what_if(asked: PlaceWhatIfCommand) -> None:
             progress=progress,
         )
     _end(tables.what_if_report(found), asked, found.is_better_for_all)
+
+
+def _told(table: T, where: str | None) -> T:
+    """Say which columns of a table are not used."""
+    ignored: tuple[str, ...] = getattr(table, "ignored", ())
+    if ignored:
+        note(f"{where}: not used: {', '.join(ignored)}")
+    return table
 
 
 def _has_profiles(folder: Path) -> bool:

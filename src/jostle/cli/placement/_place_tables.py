@@ -236,6 +236,7 @@ def what_if_report(found: WhatIf) -> Report:
         f"{one.tenant} does not fit on {one.node}: {_because(one.reason)}."
         for one in found.misplaced
     ]
+    parts += [f"{node} takes nobody: {_because(why)}." for node, why in found.unusable]
     before, after = found.tenants_late
     parts.append(f"Tenants not sure to keep their limit: {before} before, {after} after.")
     if found.reassigned is not None:

@@ -257,6 +257,7 @@ def summed_outcomes(outcomes: Sequence[Played]) -> list[dict[str, Any]]:
         jobs = sum(one.jobs for one in mine)
         waits = np.concatenate([one.waits for one in mine])
         saved = sum(one.alone_seconds - one.node_seconds for one in mine)
+        saved = 0.0 if abs(saved) < 1e-9 * alone else saved
         each = [one.violated / max(1, one.jobs) for one in mine]
         error = np.std(each, ddof=1) / np.sqrt(len(each)) if len(each) > 1 else float("nan")
         rows.append(

@@ -36,6 +36,7 @@ def draw_policies(
         axes.set_xlabel(across)
         axes.set_ylabel(up)
         axes.set_yscale("symlog", linthresh=1.0)
-        axes.set_ylim(bottom=-0.2)
+        axes.set_ylim(-0.2, 140)
+        axes.set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
     every[0][-1].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
     return save(figure, folder, "placement-policies")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jostle.errors import UsageError
-from jostle.placement._promise import ON_PREDICTIONS, RANKED, Standard
+from jostle.placement._promise import NOTHING_CHOSEN, ON_PREDICTIONS, RANKED, Standard
 from jostle.placement.answers._safe import arrangement_of
 from jostle.placement.asked._fleet import Fleet
 from jostle.placement.asked._requests import Request
@@ -110,6 +110,8 @@ class Ranking:
     def promise(self) -> str:
         if self.promise_given is not None:
             return self.promise_given
+        if not len(self):
+            return NOTHING_CHOSEN
         text = RANKED.format(count=len(self))
         return f"{text} {ON_PREDICTIONS}" if self.assessed.predicted[self.order].any() else text
 

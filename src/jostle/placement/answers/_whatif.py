@@ -78,8 +78,9 @@ class Reassigned:
 class WhatIf:
     """tenants: (name, before, after) of those for whom something changes. requests: (name, before, after).
     homeless: {tenant whose node went: where it may go}. misplaced: tenants that do not fit where they are
-    after, and did before. tenants_late: how many would not be sure to keep their limit, before and after.
-    reassigned: where all requests were placed at once, too."""
+    after, and did before. unusable: (node, reason) of nodes that came and take nobody. tenants_late: how
+    many would not be sure to keep their limit, before and after. reassigned: where all requests were placed
+    at once, too."""
 
     tenants: tuple[tuple[str, Tenancy, Tenancy], ...]
     requests: tuple[tuple[str, Places, Places], ...]
@@ -88,6 +89,7 @@ class WhatIf:
     unread: tuple[tuple[int, str], ...] = ()
     homeless: tuple[tuple[str, Places], ...] = ()
     misplaced: tuple[Misplaced, ...] = ()
+    unusable: tuple[tuple[str, str], ...] = ()
     reassigned: Reassigned | None = None
 
     @property
@@ -122,6 +124,7 @@ class WhatIf:
             "requests": [pair(*row) for row in self.requests],
             "homeless": [{"name": name, **vars(places)} for name, places in self.homeless],
             "misplaced": [vars(one) for one in self.misplaced],
+            "unusable": [{"node": node, "reason": why} for node, why in self.unusable],
             "reassigned": None if self.reassigned is None else vars(self.reassigned),
             "unread": [{"row": row, "status": why} for row, why in self.unread],
         }
@@ -160,6 +163,7 @@ def what_if(
         sets.standard,
         homeless=homeless,
         misplaced=tuple(bad),
+        unusable=_unusable(before.fleet, views[1]),
     )
 
 
@@ -180,6 +184,16 @@ def _tenancies(population: Population, sets: SetBounds) -> dict[tuple[str, int],
             guessed = bool(np.isfinite(bound)) and not valid
             found[one.key] = Tenancy(node.name, _finite(bound), _finite(limit), keeps, guessed)
     return found
+
+
+def _unusable(before: Fleet, after: FleetBounds) -> tuple[tuple[str, str], ...]:
+    """New nodes that take nobody, and why."""
+    known = set(before.nodes)
+    return tuple(
+        (node.name, WORDS[int(code)])
+        for node, code in zip(after.fleet.nodes, after.ruled_out_for_all, strict=True)
+        if code != CODES["ok"] and node not in known
+    )
 
 
 def _misplaced(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from jostle._tables import RAGGED, cells, read_rows
-from jostle.errors import UnknownName, UsageError
+from jostle.errors import BadData, UnknownName, UsageError
 from jostle.placement.asked._requests import OK, Request, Requests, request_of_row
 
 COLUMNS = (
@@ -108,6 +108,12 @@ class Fleet:
         its status. Raises UnreadableFile, BadData, UnknownName (also for a tenant on no node of the fleet).
         """
         table = read_rows(source, COLUMNS, columns)
+        if table.rows and not any({"name", "platform"} & set(row) for row in table.rows):
+            raise BadData(
+                "no column is called 'name' or 'platform'",
+                where=table.where,
+                fix=f"Map one of: {', '.join(map(str, table.ignored)) or 'none'}.",
+            )
         nodes: list[Node] = []
         taken: set[str] = set()
         for number, row in zip(table.numbers, table.rows, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 from jostle._confidence import exact_confidence
 from jostle._tables import RAGGED, cells, read_rows
-from jostle.errors import UsageError
+from jostle.errors import BadData, UsageError
 
 OK = "ok"
 COLUMNS = (
@@ -190,6 +190,12 @@ class Requests:
         columns: {name here: name in the table}. Raises UnreadableFile, BadData, UnknownName.
         """
         table = read_rows(source, COLUMNS, columns)
+        if table.rows and not any("workload" in row for row in table.rows):
+            raise BadData(
+                "no column is called 'workload'",
+                where=table.where,
+                fix=f"Map one of: {', '.join(map(str, table.ignored)) or 'none'}.",
+            )
         rows: list[Request | None] = []
         status = []
         for row in table.rows:
