@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -16,6 +17,7 @@ from jostle.models import Model
 from jostle.placement import GOALS, Assignment, Fleet, Node, Placement, Request, place
 from jostle.placement.assign._assign import Effort, assign_requests
 from jostle.placement.assign._columns import Columns, list_columns
+from jostle.placement.assign._limit import worth_at_most
 from jostle.placement.assign._packing import relaxed
 from jostle.placement.assign._problem import Problem
 from jostle.placement.assign._smoothed import smoothed
@@ -149,6 +151,29 @@ def test_the_search_is_near_the_optimum_and_safe(model: Model) -> None:
             assert placed.safe(here, node, together=True).is_safe
         assert seed or searched(model, asked, fleet).placed == found.placed
     assert lost / 4 < 0.04
+
+
+@pytest.mark.parametrize("own", [None, 0.8])
+def test_the_limit_where_sets_are_not_listed_holds_and_is_near(
+    model: Model, own: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the linear program of all sets, by pairs beside the tenants and by pairs of workloads alone."""
+    gaps = []
+    for seed in range(3):
+        asked, fleet = drawn(seed, 24, 9)
+        asked = [replace(r, confidence=own) if n % 3 == 0 else r for n, r in enumerate(asked)]
+        problem = Problem(asked, place(model, fleet).bounds)
+        columns, complete = list_columns(problem)
+        assert complete
+        prices = relaxed(columns, columns.worth)
+        for most in (300_000, 700):
+            monkeypatch.setattr("jostle.placement.assign._limit.MOST_PAIRS", most)
+            found = worth_at_most(problem, prices.item_price, prices.value - 1)
+            assert found >= prices.value - 1e-6
+            assert found <= problem.most_worth()
+            if most == 300_000:
+                gaps.append(found / prices.value - 1)
+    assert max(gaps) < 0.1
 
 
 def test_rules_are_respected(model: Model) -> None:

@@ -11,6 +11,7 @@ from jostle.placement.asked._requests import Request
 from jostle.placement.assign._answer import Assignment, Binding, Placed, Unplaced
 from jostle.placement.assign._columns import MOST_COLUMNS, Columns, list_columns
 from jostle.placement.assign._improve import improve
+from jostle.placement.assign._limit import worth_at_most
 from jostle.placement.assign._packing import (
     TOLERANCE,
     Relaxed,
@@ -213,8 +214,11 @@ def _searched(columns: Columns, goal: str, effort: Effort, progress: Progress) -
     x = improve(columns, x, worth, prices, random, rounds=effort.rounds, enough=prices.value)
     if goal != "most_accepted":  # there, whose nodes they are does not matter
         x = _cheapest(columns, x, prices, goal, effort, proven=False).x
-    # The linear program over a part of all sets bounds nothing; what there is room for does.
-    return _Found(x, most, 0.0, False, prices)
+    # The linear program over a part of all sets bounds nothing; its prices do, over all sets that there are.
+    reached = float(x @ columns.worth)
+    if reached < most - TOLERANCE:
+        most = _reachable(columns, worth_at_most(problem, prices.item_price, reached))
+    return _Found(x, most, 0.0, reached >= most - TOLERANCE and goal == "most_accepted", prices)
 
 
 def _filled(columns: Columns, x: np.ndarray, random: np.random.Generator) -> np.ndarray:

@@ -33,7 +33,9 @@ class Checked:
 
 class Problem:
     """kinds: a Request for each of I kinds; names: the requests of each, sorted. places: a Node for each of T
-    kinds; nodes: the nodes' names of each, sorted. counts (I,), copies (T,): how many of each there are."""
+    kinds; nodes: the nodes' names of each, sorted. counts (I,), copies (T,): how many of each there are.
+    codes (I,) of workloads, platform (T,), levels: the confidences of their own that occur, level (I,)
+    which of them. limit (T, I) seconds. permitted (T, I)."""
 
     def __init__(self, requests: Sequence[Request], fleet: FleetBounds) -> None:
         self.sets = fleet.sets
@@ -61,8 +63,8 @@ class Problem:
 
     def _arrays(self, fleet: FleetBounds) -> None:
         sets = self.sets
-        self._code = np.array([sets.workload_code[k.workload] for k in self.kinds], int)
-        self._platform = np.array([sets.platform_code[n.platform] for n in self.places], int)
+        self.codes = np.array([sets.workload_code[k.workload] for k in self.kinds], int)
+        self.platform = np.array([sets.platform_code[n.platform] for n in self.places], int)
         self.permitted = np.ones((len(self.places), len(self.kinds)), bool)
         self.limit = np.full((len(self.places), len(self.kinds)), np.inf)
         view = FleetBounds(_numbered(self.places), sets)
@@ -86,8 +88,8 @@ class Problem:
             for node in self.places
         ]
         own = [kind.confidence for kind in kinds] + [c for *_, row in self._tenants for c in row]
-        self._levels = list(dict.fromkeys(own))
-        self._level = np.array([self._levels.index(kind.confidence) for kind in kinds], int)
+        self.levels = list(dict.fromkeys(own))
+        self.level = np.array([self.levels.index(kind.confidence) for kind in kinds], int)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -135,21 +137,21 @@ class Problem:
         """((n, m + k) bounds of tenants and requests, their limits, which are requests)."""
         n, k = items.shape
         codes, limit, level = (np.zeros((n, m + k), t) for t in (int, float, int))
-        codes[:, m:], limit[:, m:] = self._code[items], self.limit[place[:, None], items]
-        level[:, m:] = self._level[items]
+        codes[:, m:], limit[:, m:] = self.codes[items], self.limit[place[:, None], items]
+        level[:, m:] = self.level[items]
         if m:
             for t in np.unique(place):
                 here, (tenant, tenant_limit, confidence) = place == t, self._tenants[t]
                 codes[here, :m], limit[here, :m] = tenant, tenant_limit
-                level[here, :m] = [self._levels.index(c) for c in confidence]
+                level[here, :m] = [self.levels.index(c) for c in confidence]
         order = np.argsort(codes, axis=1, kind="stable")
         members = np.take_along_axis(codes, order, 1)
         found = np.full((n, m + k), np.inf)
-        for number, confidence in enumerate(self._levels):
+        for number, confidence in enumerate(self.levels):
             wanted = level == number
             rows = wanted.any(axis=1)
             if rows.any():
-                sorted_, _ = self.sets.of(self._platform[place[rows]], members[rows], confidence)
+                sorted_, _ = self.sets.of(self.platform[place[rows]], members[rows], confidence)
                 back = np.empty_like(sorted_)
                 np.put_along_axis(back, order[rows], sorted_, 1)
                 found[rows] = np.where(wanted[rows], back, found[rows])
