@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,27 @@ class Report:
     tables: Sequence[Table | str] = ()
     figures: Sequence[Path] = ()
     notes: Sequence[str] = ()
+
+
+class Told:
+    """Shows itself in a line, and in a notebook as a small table, by what `told` says of it."""
+
+    def told(self) -> list[tuple[str, str]]:
+        """(what, how much) of what one wants to know at a glance."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({', '.join(f'{name}: {text}' for name, text in self.told())})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for name, text in self.told()
+        )
+        return f"<table><caption>{escape(type(self).__name__)}</caption>{rows}</table>"
 
 
 def duration(seconds: float) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from jostle._report import Told, duration
 from jostle.bounds._rank import conformal_rank
 
 OUTCOMES = {
@@ -31,8 +33,8 @@ OUTCOMES = {
 GUARANTEED = ("guaranteed", "guaranteed_pooled")  # outcomes that a theorem stands behind
 
 
-@dataclass(frozen=True)
-class Bounds:
+@dataclass(frozen=True, repr=False)
+class Bounds(Told):
     """Upper bounds for n co-locations.
 
     seconds: (n,) float64, +inf where none is valid. outcome: (n,) text, a key of OUTCOMES.
@@ -51,6 +53,31 @@ class Bounds:
 
     def __len__(self) -> int:
         return len(self.seconds)
+
+    def told(self) -> list[tuple[str, str]]:
+        """How many there are, how they came out, and how long they are."""
+        found = [("bounds", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
+        outcomes, times = np.unique(self.outcome, return_counts=True)
+        order = np.argsort(-times, kind="stable")
+        found += [(str(outcomes[i]), f"{times[i]}") for i in order]
+        valid = self.seconds[self.is_valid]
+        if len(valid):
+            found.append(("median", duration(float(np.median(valid)))))
+        return found
+
+    def to_table(self) -> Any:
+        """An Arrow table with a row for each co-location."""
+        import pyarrow as pa
+
+        columns = {
+            "bound_seconds": self.seconds,
+            "outcome": self.outcome.tolist(),
+            "pool": self.pool.tolist(),
+            "calibration_runs": self.n,
+            "rank": self.rank,
+            "evidence": self.evidence.tolist(),
+        }
+        return pa.table(columns)
 
     @property
     def is_valid(self) -> np.ndarray:

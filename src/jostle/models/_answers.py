@@ -16,7 +16,6 @@ from jostle.errors import JostleError, UnknownName, UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jostle.models._model import Model
     from jostle.runs import Colocations
 
 ASKED = ("workload", "platform", "corunners")
@@ -27,7 +26,7 @@ _TEXTS = ("outcome", "pool", "evidence", "status", "reason")
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnsweredTable:
     """One answer for each of n rows, in their order.
 
     asked: the rows as they came, with their other columns. where: the file. numbers: (n,) where each row
@@ -100,19 +99,19 @@ class Answers:
 
 
 def answers(
-    model: Model,
+    model: Any,
     table: Any,
     confidence: float,
     columns: Mapping[str, str] | None = None,
     separator: str = cells.SEPARATOR,
-) -> Answers:
+) -> AnsweredTable:
     """What Model.answer gives."""
     found = read_rows(table, ASKED, columns, others=_kept_as)
     known = _Known(model)
     parsed = [known.parsed(row, separator) for row in found.rows]
     n = len(parsed)
     blank = {name: np.full(n, "", object) for name in ("outcome", "pool", "evidence")}
-    made = Answers(
+    made = AnsweredTable(
         asked=[{k: v for k, v in row.items() if k != RAGGED} for row in found.rows],
         where=found.where,
         numbers=found.numbers,
@@ -143,7 +142,7 @@ class _Parsed:
 class _Known:
     """The names of a model, and what is wrong with a row that has others."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Any) -> None:
         predictor = model.predictor
         self.lists = {
             "workload": tuple(predictor.workload_names),
@@ -185,8 +184,8 @@ class _Known:
         return self.reasons[key]
 
 
-def _fill(model: Model, made: Answers, rows: Sequence[Any], at: np.ndarray) -> None:
-    """Answers where the model has them; a co-location that it refuses does not stop the others."""
+def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray) -> None:
+    """AnsweredTable where the model has them; a co-location that it refuses does not stop the others."""
     if not len(rows):
         # A confidence that makes no sense is refused, whatever was asked.
         model.bound(_colocations([]), made.confidence)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle._report import Told
 from jostle._tensors import read_document, write_document
 from jostle.bounds import Bounds, Calibration
 from jostle.errors import BadData, UnreadableFile
 from jostle.methods import Evidence, method_named
 
 if TYPE_CHECKING:
-    from jostle.models._answers import Answers
+    from jostle.models._answers import AnsweredTable
     from jostle.runs import Colocations
 
 # History: model/v5 (calibration runs with their evidence classes, what made the model), model/v4 (evidence
@@ -25,7 +26,7 @@ SCHEMA = "model/v5"
 AGAIN = "Fit it again with jostle fit."
 
 
-class Model:
+class Model(Told):
     """What `fit` and `load` return.
 
     predictor: what the method learned (jostle.methods.Fitted). metadata: method, settings, seed, version of
@@ -36,6 +37,24 @@ class Model:
         self.predictor = predictor
         self.calibration = calibration
         self.metadata = metadata
+
+    def told(self) -> list[tuple[str, str]]:
+        """The method, the names it knows, what it was made of, and how sure it can be."""
+        runs = self.metadata.get("runs", {})
+        found = [
+            ("method", str(self.metadata.get("method"))),
+            ("workloads", f"{len(self.predictor.workload_names)}"),
+            ("platforms", f"{len(self.predictor.platform_names)}"),
+            ("learned from", f"{runs.get('fitted')} runs"),
+            ("calibrated on", f"{runs.get('calibration')} runs"),
+        ]
+        for name, pool in self.calibration.pools.items():
+            if pool.n:
+                found.append((f"{name}, bounds up to", f"{pool.highest_confidence:.4g}"))
+        for key, name in (("data_version", "data version"), ("fitted_at", "fitted at")):
+            if self.metadata.get(key):
+                found.append((name, str(self.metadata[key])))
+        return found
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds, aligned with the input; NaN where there is no answer.
@@ -55,7 +74,7 @@ class Model:
         *,
         columns: Mapping[str, str] | None = None,
         separator: str = ";",
-    ) -> Answers:
+    ) -> AnsweredTable:
         """Every row of a table answered, or with the reason why it is not: one bad row spoils no other.
 
         table: a CSV, Parquet, JSON or Arrow file, a pandas, polars or Arrow table, a mapping of columns, or a

@@ -9,6 +9,7 @@ from ._solo import solo_medians as solo_medians
 from ._splits import leave_out_platform as leave_out_platform
 from ._splits import leave_out_workload as leave_out_workload
 from ._splits import split_rows as split_rows
+from .importers._frame import from_table as from_table
 from .importers._gavel import GavelImport as GavelImport
 from .importers._imported import Imported as Imported
 from .importers._importer import Importer as Importer

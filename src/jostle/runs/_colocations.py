@@ -86,6 +86,19 @@ class Colocations:
             sort_inside_rows(_encode(flat, workload_names), offsets),
         )
 
+    def to_table(self) -> Any:
+        """An Arrow table with the columns workload, platform and corunners."""
+        import pyarrow as pa
+
+        rows = [self.row(i) for i in range(len(self))]
+        return pa.table(
+            {
+                "workload": pa.array([row[0] for row in rows], pa.string()),
+                "platform": pa.array([row[1] for row in rows], pa.string()),
+                "corunners": pa.array([list(row[2]) for row in rows], pa.list_(pa.string())),
+            }
+        )
+
     def __len__(self) -> int:
         return len(self.workload)
 

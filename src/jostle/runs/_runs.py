@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from jostle._report import Told, duration
 from jostle.errors import BadData, BadRows, UsageError
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import Colocations
@@ -23,7 +24,7 @@ from jostle.runs._schema import ARROW_ERRORS, COLUMNS, conform, conform_features
 pc: Any = pyarrow.compute
 
 
-class Runs:
+class Runs(Told):
     """n measured runtimes, immutable.
 
     table: `runs/v1` with any free columns. workload_features, platform_features: tables keyed by
@@ -99,17 +100,35 @@ class Runs:
         )
         return cls(table, features_table(workload_features), features_table(platform_features))
 
+    def to_table(self) -> pa.Table:
+        """All columns as an Arrow table; `.to_pandas()` and `polars.from_arrow` make it one of theirs."""
+        return self.table
+
     def __len__(self) -> int:
         return self.table.num_rows
 
-    def __repr__(self) -> str:
-        def size(features: pa.Table | None) -> str:
-            return "none" if features is None else f"{features.num_rows} x {features.num_columns}"
-
-        return (
-            f"Runs(n={len(self)}, workload_features={size(self.workload_features)}, "
-            f"platform_features={size(self.platform_features)})"
-        )
+    def told(self) -> list[tuple[str, str]]:
+        """How many runs of how many names, how many beside others, and how long they take."""
+        c, times = self.colocations, self.runtime_seconds[self.is_ok]
+        degree = c.number_of_corunners
+        found = [
+            ("runs", f"{len(self)}"),
+            ("workloads", f"{len(c.workload_names)}"),
+            ("platforms", f"{len(c.platform_names)}"),
+            ("alone", f"{int((degree == 0).sum())}"),
+            ("beside others", f"{int((degree > 0).sum())}, up to {int(degree.max(initial=0))}"),
+        ]
+        if len(times):
+            low, middle, high = np.quantile(times, (0, 0.5, 1))
+            spread = f"{duration(low)} to {duration(high)}, median {duration(middle)}"
+            found.append(("runtime", spread))
+        if len(times) < len(self):
+            found.append(("without a runtime", f"{len(self) - len(times)}"))
+        for key in ("workload", "platform"):
+            table = getattr(self, f"{key}_features")
+            if table is not None:
+                found.append((f"{key} features", f"{table.num_columns - 1}"))
+        return found
 
     def __eq__(self, other: object) -> bool:
         """Whether tables and features hold the same values in the same order."""

@@ -1,4 +1,4 @@
-"""`jostle predict`: how long, and at most how long. Answers with NumPy alone, so it starts fast."""
+"""`jostle predict`: how long, and at most how long. AnsweredTable with NumPy alone, so it starts fast."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jostle.cli.models._questions import AboutOne, one_colocation
 
 if TYPE_CHECKING:
     from jostle.bounds import Bounds
-    from jostle.models import Answers, Model
+    from jostle.models import AnsweredTable, Model
     from jostle.runs import Colocations
 
 
@@ -127,7 +127,7 @@ def _answers(questions: Colocations, seconds: Any, bounds: Bounds) -> list[dict[
     ]
 
 
-def _print_many(found: Answers) -> None:
+def _print_many(found: AnsweredTable) -> None:
     def seconds(value: float | None) -> str:
         return "" if value is None else "none" if value == float("inf") else duration(value)
 
@@ -150,7 +150,7 @@ def _print_many(found: Answers) -> None:
     print_table(columns, rows, right=(3, 4))
 
 
-def _remarks(found: Answers) -> None:
+def _remarks(found: AnsweredTable) -> None:
     """How many rows have no answer or no bound, and what of the table was not asked about."""
     if not len(found):
         note(f"{found.where}: no rows")
