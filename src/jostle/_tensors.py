@@ -88,6 +88,9 @@ def read_document(
         return document, from_bytes(content)
     except FileNotFoundError as error:
         raise UnreadableFile(f"no {stem} here", where=str(error.filename), fix=fix) from None
+    except RecursionError:
+        text = f"not a readable {stem}: nested too deep"
+        raise UnreadableFile(text, where=str(folder), fix=fix) from None
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise UnreadableFile(
             f"not a readable {stem}: {error}", where=str(folder), fix=fix
@@ -114,6 +117,10 @@ def _read_head(path: Path, schema: str, fix: str) -> dict[str, Any]:
     digest = str(document["sha256"])
     if hashlib.sha256(text.replace(digest.encode(), _BLANK.encode(), 1)).hexdigest() != digest:
         raise _changed(path, fix)
+    # Whoever can write a document can make its checksum, too: no other folder is read for it.
+    name = document["tensors"]
+    if not isinstance(name, str) or "/" in name or "\0" in name or name in ("", ".", ".."):
+        raise UnreadableFile(f"{name!r:.80} names no file of this folder", where=str(path), fix=fix)
     return document
 
 

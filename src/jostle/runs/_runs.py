@@ -271,6 +271,8 @@ def columns_table(**columns: Any) -> pa.Table:
     if isinstance(given.get("campaign"), str):
         given["campaign"] = pa.repeat(pa.scalar(given["campaign"]), n)
     for name, values in given.items():
+        if not name.isprintable():
+            raise BadRows(f"{name!r:.80} cannot name a column", fix="Use letters and digits.")
         if isinstance(values, (str, bytes)):
             raise BadRows(f"column {name!r} is one text", fix="Give one entry per row.")
     lengths = {name: len(values) for name, values in given.items()}

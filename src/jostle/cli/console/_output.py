@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import category
 
 import typer
 
@@ -13,17 +14,19 @@ from jostle._report import Report, Table
 
 def say(text: object = "") -> None:
     """A line of the result, on stdout."""
-    typer.echo(text)
+    typer.echo(_harmless(str(text)))
 
 
 def note(text: object) -> None:
     """A line beside the result, on stderr."""
-    typer.echo(text, err=True)
+    typer.echo(_harmless(str(text)), err=True)
 
 
 def print_json(document: dict[str, Any]) -> None:
     """One document on stdout. JSON has no infinity and no NaN: both become null."""
-    typer.echo(json.dumps(_finite(document), ensure_ascii=False))
+    text = json.dumps(_finite(document), ensure_ascii=False)
+    # What a terminal would obey, and halves of characters, which cannot be printed, are spelled out.
+    typer.echo(text if _harmless(text) == text else json.dumps(_finite(document)))
 
 
 def print_error(text: str, kind: str, code: int, as_json: bool) -> None:
@@ -77,10 +80,19 @@ def print_table(
         side = "right" if number in right else "left"
         grid.add_column(name, justify=side, no_wrap=number not in wrapped)
     for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))
+        grid.add_row(*(Text(_harmless(cell)) for cell in row))
     # Through a pipe there is no width to fit: columns keep their own.
     console = Console(highlight=False)
     Console(highlight=False, width=None if console.is_terminal else 200).print(grid)
+
+
+def _harmless(text: str) -> str:
+    """Names come from files: what a terminal would obey is spelled out, lines and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else repr(c)[1:-1] for c in text
+    )
 
 
 def _finite(value: Any) -> Any:

@@ -29,6 +29,8 @@ _SHORTEST_WAIT_SECONDS = 30.0
 _LONGEST_WAIT_SECONDS = 60.0
 _WAIT_RATIO = 0.02
 
+_REMOVE = "Restore it from a copy, or remove the line and measure its window again."
+
 Row = dict[str, Any]
 
 
@@ -72,10 +74,14 @@ class Journal:
         self._began = clock()
         self._oldest: float | None = None
         self.pending: list[Row] = []
-        if self._path.stat().st_size:
-            there = known()
-            self.pending = [row for row in _rows(self._path) if row["window_id"] not in there]
-            self.flush()
+        try:
+            if self._path.stat().st_size:
+                there = known()
+                self.pending = [row for row in _rows(self._path) if row["window_id"] not in there]
+                self.flush()
+        except BaseException:
+            os.close(self._file)  # and with it the lock: nobody else would look at it otherwise
+            raise
 
     def append(self, rows: Iterable[Row]) -> None:
         """Put a window's rows on disk, and into the dataset when it is time."""
@@ -137,14 +143,29 @@ def _rows(path: Path) -> list[Row]:
     for number, line in enumerate(lines, start=1):
         if not _is_whole(line):
             raise UnreadableFile(
-                f"line {number} is not the one that was written",
-                where=str(path),
-                fix="Restore it from a copy, or remove the line and measure its window again.",
+                f"line {number} is not the one that was written", where=str(path), fix=_REMOVE
             )
-        for row in json.loads(line[line.index(b"{") :])["rows"]:
-            row["measured_at"] = datetime.fromisoformat(row["measured_at"])
-            rows.append(row)
+        try:
+            rows += _window(line.partition(b" ")[2])
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise UnreadableFile(
+                f"line {number} is no window: {error or type(error).__name__}",
+                where=str(path),
+                fix=_REMOVE,
+            ) from None
     return rows
+
+
+def _window(text: bytes) -> list[Row]:
+    """The rows of a window's line. Raises ValueError, TypeError, KeyError, AttributeError, RecursionError
+    for what is none."""
+    found = []
+    for row in json.loads(text)["rows"]:
+        row["measured_at"] = datetime.fromisoformat(row["measured_at"])
+        if not isinstance(row["window_id"], str):
+            raise TypeError("its window_id is no text")
+        found.append(row)
+    return found
 
 
 def _is_whole(line: bytes) -> bool:

@@ -269,17 +269,20 @@ def _write(
     from jostle.runs import Dataset, Runs
 
     def column(table: list[Row], name: str) -> Any:
-        values = [row[name] for row in table]
-        # Where all are null the type cannot be seen, yet every file must have the same.
-        return pa.array(values, getattr(pa, _TYPES[name])()) if name in _TYPES else values
+        values = [row.get(name) for row in table]
+        try:
+            # Where all are null the type cannot be seen, yet every file must have the same.
+            return pa.array(values, getattr(pa, _TYPES[name])() if name in _TYPES else None)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            raise BadData(f"{name} of a window cannot be kept: {error}", where=str(path)) from None
 
     def features(table: list[Row] | None) -> dict[str, Any] | None:
         return {name: column(table, name) for name in table[0]} if table else None
 
-    required = ["workload", "platform", "corunners", "runtime_seconds"]
-    columns: dict[str, Any] = {
-        name: column(rows, name) for name in (list(rows[0]) if rows else required)
-    }
+    names = {"workload": None, "platform": None, "corunners": None, "runtime_seconds": None}
+    for row in rows:
+        names |= dict.fromkeys(row)
+    columns: dict[str, Any] = {name: column(rows, name) for name in names}
     runs = Runs.from_columns(
         **columns, workload_features=features(workloads), platform_features=features(platforms)
     )

@@ -22,6 +22,7 @@ from typing import Annotated, Any, ClassVar
 import pyarrow as pa
 
 from jostle._options import Positional
+from jostle._untrusted import understands
 from jostle.errors import BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs._origins import Origin
 from jostle.runs.importers._foreign import require_text
@@ -50,6 +51,7 @@ class GavelImport:
     ]
     campaign: Annotated[str | None, "Which of the two: oracle or simulation."] = None
 
+    @understands("path")
     def read(self) -> Imported:
         """The runs of one campaign, as seconds per step; the campaign's name is `gavel-oracle` or
         `gavel-simulation`.

@@ -17,6 +17,7 @@ from typing import Annotated, ClassVar
 import pyarrow as pa
 
 from jostle._options import Positional
+from jostle._untrusted import understands
 from jostle.errors import BadRows, UnreadableFile
 from jostle.runs._runs import Runs
 from jostle.runs.importers._foreign import require_text
@@ -57,6 +58,7 @@ class MagusImport:
     name: ClassVar[str] = "magus"
     folder: Annotated[Path, "Where pairs.csv, metrics/ and traces/ are.", Positional()]
 
+    @understands("folder")
     def read(self) -> Imported:
         """The runs in the folder, both campaigns, with features of every profiled workload.
 

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from jostle._options import Positional
+from jostle._untrusted import understands
 from jostle.errors import BadData, UnknownName, UsageError
 from jostle.runs._origins import Origin, with_origins
 from jostle.runs._runs import Runs, columns_table
@@ -79,6 +80,7 @@ class PairsImport:
         if not self.separator:
             raise UsageError("the separator of co-runners is empty")
 
+    @understands("file")
     def read(self) -> Imported:
         """Each distinct solo value of a workload becomes a run alone; both sides of a pair get one window.
 

@@ -9,7 +9,6 @@ for each: those rows get one window.
 from __future__ import annotations
 
 import re
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -18,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from jostle._options import Positional
+from jostle._untrusted import understands
 from jostle.errors import BadData, BadRows, UnreadableFile
 from jostle.runs._runs import Runs
 from jostle.runs._windows import windows_of
 from jostle.runs.importers._imported import Imported
+from jostle.runs.importers._npz import read_npz
 
 _SIZE = re.compile(r"_(?:l|m|s|sm)$")  # toast_sm is how the 2023 files spell toast_s
 _SIZE_FOLDER = re.compile(r"/(?:mini|small|medium|large|extralarge)/")
@@ -41,6 +42,7 @@ class PitotImport:
         Path, "Where data.npz and if2.npz are, or the 2023 two_way.npz.", Positional()
     ]
 
+    @understands("folder")
     def read(self) -> Imported:
         """The runs in a folder of published files: `data.npz`, `if2.npz` ... (2024, campaign
         `pitot-2024`) or `two_way.npz`, `three_way.npz` (2023, campaign `pitot-2023`).
@@ -72,25 +74,28 @@ class PitotImport:
 
 
 def _read_2024(path: Path) -> Runs:
-    main = _load(path / "data.npz")
-    names = _texts(main["n_workload"]), _texts(main["n_platform"])
+    main = read_npz(path / "data.npz")
+    names = main.texts("n_workload"), main.texts("n_platform")
+    opcodes, titles = main.texts("f_workload"), main.texts("f_platform")
     # Published as log1p of counts in single precision, which is exact enough to round back.
-    counts = np.rint(np.expm1(main["d_workload"].astype(np.float64)))
-    workload_features = _workload_table(names[0], _texts(main["f_workload"]), counts)
-    platform_features = _platform_table(names[1], _texts(main["f_platform"]), main["d_platform"])
+    with np.errstate(over="ignore"):
+        counts = np.rint(np.expm1(main.numbers("d_workload", len(names[0]), len(opcodes))))
+    workload_features = _workload_table(names[0], opcodes, counts)
+    values = main.numbers("d_platform", len(names[1]), len(titles))
+    platform_features = _platform_table(names[1], titles, values)
     parts = []
     for file in [path / "data.npz", *(path / name for name in _FILES_2024)]:
         if not file.exists():
             continue
-        arrays = main if file.name == "data.npz" else _load(file)
+        arrays = main if file.name == "data.npz" else read_npz(file)
         beside = sorted(key for key in arrays if key.startswith("i_interference"))
         published = _Published(
             file,
             *names,
-            arrays["i_workload"],
-            arrays["i_platform"],
-            arrays["t"],
-            np.stack([arrays[key] for key in beside], axis=1) if beside else None,
+            arrays.codes("i_workload"),
+            arrays.codes("i_platform"),
+            arrays.numbers("t", None),
+            _stacked([arrays.codes(key) for key in beside], str(file)),
         )
         table = published.table(file.name, "pitot-2024")
         parts.append(Runs(table, workload_features, platform_features, where=str(file)))
@@ -100,19 +105,19 @@ def _read_2024(path: Path) -> Runs:
 def _read_2023(files: list[Path]) -> Runs:
     parts: list[Runs] = []
     for file in files:
-        arrays = _load(file)
-        names = workloads, platforms = _texts(arrays["module"]), _texts(arrays["platform"])
-        opcodes = [f"x{int(number):02X}" for number in arrays["module_features"].reshape(-1)]
-        workload_features = _workload_table(workloads, opcodes, arrays["module_data"])
-        named = [f"uarch={name}" for name in _texts(arrays["platform_features"])] + [_CPUFREQ]
-        width = arrays["platform_data"].shape[1]
+        arrays = read_npz(file)
+        names = workloads, platforms = arrays.texts("module"), arrays.texts("platform")
+        opcodes = [f"x{number:02X}" for number in arrays.codes("module_features", None).reshape(-1)]
+        counts = arrays.numbers("module_data", len(workloads), len(opcodes))
+        workload_features = _workload_table(workloads, opcodes, counts)
+        named = [f"uarch={name}" for name in arrays.texts("platform_features")] + [_CPUFREQ]
+        values = arrays.numbers("platform_data", len(platforms), None)
+        width = values.shape[1]
         named += [f"unnamed_{column}" for column in range(len(named), width)]
-        platform_features = _platform_table(platforms, named[:width], arrays["platform_data"])
+        platform_features = _platform_table(platforms, named[:width], values)
         tables = []
         if not parts:  # both files repeat the same runs alone
-            alone = arrays["data"]
-            if alone.shape != (len(platforms), len(workloads)):
-                raise BadData(f"data has shape {alone.shape}", where=str(file))
+            alone = arrays.numbers("data", len(platforms), len(workloads))
             row, column = np.nonzero(np.nan_to_num(alone) > 0)  # the others were not measured
             at = row * len(workloads) + column
             published = _Published(file, *names, column, row, alone[row, column], row_number=at)
@@ -120,10 +125,10 @@ def _read_2023(files: list[Path]) -> Runs:
         published = _Published(
             file,
             *names,
-            arrays["if_module"],
-            arrays["if_platform"],
-            arrays["if_data"],
-            arrays["if_interferer"],
+            arrays.codes("if_module"),
+            arrays.codes("if_platform"),
+            arrays.numbers("if_data", None),
+            arrays.codes("if_interferer", None),
         )
         tables.append(published.table(file.name, "pitot-2023"))
         parts += [Runs(t, workload_features, platform_features, where=str(file)) for t in tables]
@@ -144,31 +149,11 @@ def _joined(parts: list[Runs]) -> Runs:
     return Runs(table, first.workload_features, first.platform_features)
 
 
-class _Arrays(dict[str, np.ndarray]):
-    """The arrays of an npz file; a missing one is an error that names the file."""
-
-    def __init__(self, file: Path, arrays: dict[str, np.ndarray]) -> None:
-        super().__init__(arrays)
-        self.file = file
-
-    def __missing__(self, key: str) -> np.ndarray:
-        raise BadData(f"the file has no array {key!r}", where=str(self.file))
-
-
-def _load(file: Path) -> _Arrays:
-    try:
-        with np.load(file, allow_pickle=False) as opened:
-            return _Arrays(file, {key: opened[key] for key in opened.files})
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, AttributeError) as error:
-        raise UnreadableFile(
-            f"not a readable npz file: {str(error).splitlines()[0] if str(error) else error!r}",
-            where=str(file),
-            fix="Fetch the file again.",
-        ) from None
-
-
-def _texts(array: np.ndarray) -> list[str]:
-    return [str(value) for value in array.reshape(-1)]
+def _stacked(columns: list[np.ndarray], where: str) -> np.ndarray | None:
+    """(n, k) from k columns of n; None without any. Raises BadData for columns of different lengths."""
+    if len({len(column) for column in columns}) > 1:
+        raise BadData("the columns of co-runners have different lengths", where=where)
+    return np.stack(columns, axis=1) if columns else None
 
 
 @dataclass(frozen=True)
@@ -241,7 +226,10 @@ def _workload_table(names: list[str], opcodes: list[str], counts: Any) -> pa.Tab
         "suite": [re.split(r"[/:]", name, maxsplit=1)[0] for name in names],
         "program": [_SIZE.sub("", _SIZE_FOLDER.sub("/", name, count=1)) for name in names],
     }
-    whole = np.asarray(counts).astype(np.int64)
+    # What no count can be is none: the largest that fits says so as well as any.
+    whole = np.clip(np.nan_to_num(np.asarray(counts, np.float64)), -(2.0**62), 2.0**62).astype(
+        np.int64
+    )
     columns |= {f"opcode_{code}": whole[:, column] for column, code in enumerate(opcodes)}
     return pa.table(columns)
 

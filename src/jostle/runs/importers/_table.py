@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from jostle._options import Positional
+from jostle._untrusted import understands
 from jostle.errors import BadData, UsageError
 from jostle.runs._check import find_bad_rows
 from jostle.runs._runs import Runs, columns_table
@@ -93,6 +94,7 @@ class _Table(ABC):
         one = [self.workload, self.platform, self.runtime, self.window, self.run_id]
         return [*(name for name in one if name is not None), *self.corunners]
 
+    @understands("file")
     def read(self) -> Imported:
         """Raises UnreadableFile, UnknownName for a missing column, and BadRows with the bad rows unless
         drop_bad sets them aside."""

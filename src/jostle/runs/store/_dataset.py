@@ -32,6 +32,7 @@ from jostle._files import (
     read_parquet,
     staged,
 )
+from jostle._untrusted import understood
 from jostle.errors import BadData, BadRows, UnreadableFile
 from jostle.runs._check import find_bad_rows
 from jostle.runs._columns import flags
@@ -138,7 +139,9 @@ class Dataset:
         and `notes` of what this gives has a sentence. Raises UnreadableFile naming a file that is
         missing, truncated, changed or foreign, BadRows naming the file and row of every bad row.
         """
-        if not self.path.is_dir():
+        with understood(self.path, "Check the name."):
+            is_there = self.path.is_dir()
+        if not is_there:
             raise UnreadableFile(
                 "there is no such dataset folder",
                 where=str(self.path),

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jostle._untrusted import printable
 from jostle.errors import BadData, BadRows
 from jostle.traces._format import TableFormat
 from jostle.traces.profiles._gpus import Gpu
@@ -159,6 +160,8 @@ class TaskBuilder:
             )
         columns = self._columns
         columns["kind"].append(kind)
+        if name is not None:
+            name = printable(name)
         columns["name"].append(
             None if name is None else self._names.setdefault(name, len(self._names))
         )

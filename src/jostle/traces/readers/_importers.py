@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from jostle._options import Positional, Short
+from jostle._untrusted import understands
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._tasks import Profile
 from jostle.traces.readers._perf_stat import read as read_counters
@@ -28,6 +29,7 @@ class PerfImport:
     runtime: Annotated[float | None, "Seconds of the whole run, where it had ended."] = None
     separator: Annotated[str, "What perf was given with -x."] = ","
 
+    @understands("file")
     def read(self) -> Traces:
         """Raises UnreadableFile, BadData naming the line that cannot be read."""
         recorded = RecordedRun(

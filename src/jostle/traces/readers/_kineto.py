@@ -9,14 +9,14 @@ and is not used for it.
 from __future__ import annotations
 
 import codecs
-import gzip
 import json
+import os
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from jostle._untrusted import Unpacked
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import GPUS, Gpu, known_gpu, register_rules
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
@@ -45,9 +45,9 @@ def read(path: Path, recording: RecordedRun) -> Profile:
             raw.seek(0)
             if not zipped:
                 return _read(_Json(raw, where), where, recording)
-            with gzip.open(raw) as stream:
-                return _read(_Json(stream, where), where, recording)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+            stream = Unpacked(raw, os.fstat(raw.fileno()).st_size, where)
+            return _read(_Json(stream, where), where, recording)
+    except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(
             f"cannot be read to its end: {error}", where=where, fix="Copy or record it again."
         ) from None
@@ -60,8 +60,9 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
     is_trace = False
     for key, value in text.items():
         if key == "deviceProperties" and isinstance(value, list):
-            for entry in value:
-                gpus[int(entry.get("id", len(gpus)))] = _hardware(entry)
+            for entry in filter(_is_object, value):
+                number = _whole(entry.get("id"))
+                gpus[len(gpus) if number is None else number] = _hardware(entry, where)
         if key != "traceEvents":
             continue
         is_trace = True
@@ -72,7 +73,7 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
             continue
         taken = _event(builder, category, value, where)
         left_out += not taken
-        unshaped += taken and category == "kernel" and "grid" not in (value.get("args") or {})
+        unshaped += taken and category == "kernel" and "grid" not in _arguments(value)
     if not is_trace:
         raise UnreadableFile(
             "JSON, but no trace: it has no traceEvents",
@@ -96,11 +97,11 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
 
 def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: str) -> bool:
     """Adds the event; False where it is a copy that does not touch this device's link or memory."""
-    args = event.get("args") or {}
+    args = _arguments(event)
     label = str(event.get("name", ""))
     try:
         start, duration = float(event["ts"]) * 1e-6, float(event.get("dur", 0.0)) * 1e-6
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise BadData(f"event {label!r} has no readable ts and dur", where=where) from None
     more: dict[str, Any] = {"stream": _whole(args.get("stream"))}
     device = _whole(args.get("device"))
@@ -128,10 +129,20 @@ def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: st
     return True
 
 
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _arguments(event: dict[str, Any]) -> dict[str, Any]:
+    """What an event says of itself; nothing where that is no object."""
+    args = event.get("args")
+    return args if isinstance(args, dict) else {}
+
+
 def _whole(value: Any) -> int | None:
     try:
         return None if value is None else int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -139,32 +150,40 @@ def _volume(sides: Any) -> int | None:
     return volume([_whole(side) for side in sides]) if isinstance(sides, list) and sides else None
 
 
-def _hardware(entry: dict[str, Any]) -> Gpu | None:
+def _hardware(entry: dict[str, Any], where: str) -> Gpu | None:
+    """The device; None where neither the entry nor the table of devices says. Raises BadData for numbers
+    that no device has."""
     named = known_gpu(str(entry.get("name", "")))
-    threads, pes = entry.get("maxThreadsPerMultiprocessor"), entry.get("numSms")
-    warp = int(entry.get("warpSize") or 32)
+
+    def number(*names: str) -> int:
+        """The first of these that is there; 0 where none is a number."""
+        return next((n for name in names if (n := _whole(entry.get(name)))), 0)
+
+    threads, pes = number("maxThreadsPerMultiprocessor"), number("numSms")
+    warp = number("warpSize") or 32
     if warp == 64:  # AMD: its register and LDS rules are in the table, under the chip's name
         return named or next((g for g in GPUS.values() if g.simds and g.pes == pes), None)
     if not (threads and pes):
         return named
-    major, minor = int(entry.get("computeMajor") or 0), int(entry.get("computeMinor") or 0)
-    shared = entry.get("sharedMemPerMultiprocessor") or entry.get(
-        "maxSharedMemoryPerMultiProcessor"
-    )
-    return Gpu(
-        name=str(entry.get("name") or "unnamed"),
-        pes=int(pes),
-        warps_per_pe=int(threads) // warp,
-        blocks_per_pe=named.blocks_per_pe if named else 32,
-        registers_per_pe=int(entry.get("regsPerMultiprocessor") or 65536),
-        shared_bytes_per_pe=int(shared or (named.shared_bytes_per_pe if named else 49152)),
-        memory_bandwidth_bytes_per_second=(
-            named.memory_bandwidth_bytes_per_second if named else None
-        ),
-        l2_bytes=named.l2_bytes if named else None,
-        compute_capability=f"{major}.{minor}",
-        **register_rules(major, minor),
-    )
+    major, minor = number("computeMajor"), number("computeMinor")
+    shared = number("sharedMemPerMultiprocessor", "maxSharedMemoryPerMultiProcessor")
+    try:
+        return Gpu(
+            name=str(entry.get("name") or "unnamed"),
+            pes=pes,
+            warps_per_pe=threads // warp,
+            blocks_per_pe=named.blocks_per_pe if named else 32,
+            registers_per_pe=number("regsPerMultiprocessor") or 65536,
+            shared_bytes_per_pe=shared or (named.shared_bytes_per_pe if named else 49152),
+            memory_bandwidth_bytes_per_second=(
+                named.memory_bandwidth_bytes_per_second if named else None
+            ),
+            l2_bytes=named.l2_bytes if named else None,
+            compute_capability=f"{major}.{minor}",
+            **register_rules(major, minor),
+        )
+    except BadData as error:
+        raise BadData(f"deviceProperties: {error.what}", where=where) from None
 
 
 class _Json:
@@ -236,6 +255,9 @@ class _Json:
                     raise self._cut() from None
             except RecursionError:
                 raise UnreadableFile("nested too deep for a trace", where=self.where) from None
+            except ValueError as error:  # a number of thousands of digits
+                text = f"a value cannot be read: {error}"
+                raise UnreadableFile(text, where=self.where, fix="Record it again.") from None
 
     def _more(self) -> bool:
         if self.ended:

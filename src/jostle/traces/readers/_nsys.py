@@ -7,6 +7,7 @@ whole graph is one event without launch shape.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,6 +20,7 @@ from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
 from jostle.traces.readers._recorded import RecordedRun
 
 name = "nsys"
+_AGAIN = "Export the report again: nsys export --type sqlite REPORT.nsys-rep"
 _MAGIC = b"SQLite format 3\x00"
 _Tables = dict[str, set[str]]  # columns by table
 _COPY_KINDS = {1: "htod", 2: "dtoh", 8: "dtod", 10: "dtod"}
@@ -40,13 +42,32 @@ def read(path: Path, recording: RecordedRun) -> Profile:
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
             base.text_factory = lambda raw: raw.decode(errors="replace")
+            _limit(base, path.stat().st_size)
             return _read(base, where, recording)
     except sqlite3.Error as error:
         raise UnreadableFile(
             f"not a readable SQLite database: {error}",
             where=where,
-            fix="Export the report again: nsys export --type sqlite REPORT.nsys-rep",
+            fix=_AGAIN,
         ) from None
+    except BadData as error:
+        if error.where:
+            raise
+        raise BadData(error.what, where=where, fix=error.fix or _AGAIN) from None
+
+
+def _limit(base: sqlite3.Connection, size: int) -> None:
+    """A schema may compute what it shows: no longer values, and no more work, than so large a file needs."""
+    base.execute("pragma trusted_schema = off")
+    base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(1 << 20, size))
+    left = 20 + size // 1000  # a row takes some ten bytes and some fifty steps
+
+    def tick() -> bool:
+        nonlocal left
+        left -= 1
+        return left < 0
+
+    base.set_progress_handler(tick, 100_000)
 
 
 def _whole(path: Path) -> None:
@@ -82,7 +103,8 @@ def _read(base: sqlite3.Connection, where: str, recording: RecordedRun) -> Profi
         )
     gpus: dict[int, Gpu | None] = {}
     for row in _rows(base, tables, "TARGET_INFO_GPU", _GPU):
-        gpus[row["id"]] = recording.gpu or _hardware(row)
+        if row["id"] is not None:
+            gpus[row["id"]] = recording.gpu or _hardware(row)
     builder = TaskBuilder(recording.run_id, where)
     _add_kernels(builder, base, tables)
     skipped = _add_copies(builder, base, tables)
@@ -104,7 +126,10 @@ def _read(base: sqlite3.Connection, where: str, recording: RecordedRun) -> Profi
 
 
 def _add_kernels(builder: TaskBuilder, base: sqlite3.Connection, tables: _Tables) -> None:
-    names = dict(base.execute("select id, value from StringIds")) if "StringIds" in tables else {}
+    names: dict[Any, str] = {}
+    if tables.get("StringIds", set()) >= {"id", "value"}:
+        every = base.execute("select id, value from StringIds")
+        names = {number: text for number, text in every if isinstance(text, str)}
     for row in _rows(base, tables, _KERNEL, _SHAPE):
         builder.add(
             "kernel",
@@ -142,6 +167,8 @@ _SHAPE = (
     *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread"),
     *("staticSharedMemory", "dynamicSharedMemory", "demangledName", "shortName"),
 )
+_TEXTS = ("name",)
+_FRACTIONS = ("start", "end", "memoryBandwidth")
 _GPU = (
     *("id", "name", "smCount", "maxWarpsPerSm", "maxBlocksPerSm", "maxRegistersPerSm"),
     *("maxShmemPerSm", "memoryBandwidth", "threadsPerWarp", "l2CacheSize"),
@@ -160,8 +187,23 @@ def _rows(
     there = [column for column in wanted if column in tables[table]]
     missing = {column: None for column in wanted if column not in tables[table]}
     chosen = ", ".join(f'"{column}"' for column in there)
-    for values in base.execute(f'select {chosen} from "{table}"'):
-        yield {**missing, **dict(zip(there, values, strict=True))}
+    for values in base.execute(f'select {chosen} from "{table}"') if there else ():
+        row = dict(zip(there, values, strict=True))
+        for column, value in row.items():
+            if value is not None and isinstance(value, str) != (column in _TEXTS):
+                raise BadData(f"{column} in {table} holds {value!r:.60}", fix=_AGAIN)
+            if isinstance(value, (bytes, float)) and not _is_whole(value, column):
+                raise BadData(f"{column} in {table} holds {value!r:.60}", fix=_AGAIN)
+            if isinstance(value, float) and column not in _FRACTIONS:
+                row[column] = int(value)
+        yield {**missing, **row}
+
+
+def _is_whole(value: bytes | float, column: str) -> bool:
+    """Whether it is a number as this column has them: bandwidths and times may have fractions."""
+    if isinstance(value, bytes) or not math.isfinite(value):
+        return False
+    return column in _FRACTIONS or float(value).is_integer()
 
 
 def _time(row: dict[str, Any]) -> tuple[float, float]:
@@ -192,6 +234,13 @@ def _hardware(row: dict[str, Any]) -> Gpu | None:
         if row["computeMajor"] is not None
         else {}
     )
+    try:
+        return _gpu_of(row, named, rules)
+    except BadData as error:
+        raise BadData(f"TARGET_INFO_GPU: {error.what}") from None
+
+
+def _gpu_of(row: dict[str, Any], named: Gpu | None, rules: dict[str, int]) -> Gpu:
     return Gpu(
         name=row["name"] or "unnamed",
         pes=row["smCount"],

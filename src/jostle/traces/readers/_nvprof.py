@@ -6,6 +6,7 @@ column) and the rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +94,10 @@ class _NvprofRow:
             return None
         unit = self.unit.get(column)
         try:
-            return float(text) * (scale[unit or ""] if scale else 1)
+            value = float(text) * (scale[unit or ""] if scale else 1)
+            if not math.isfinite(value):
+                raise ValueError
+            return value
         except (ValueError, KeyError):
             problem = f": {column} is {text!r} in unit {unit!r}"
             raise bad_line(self.number, problem, self.where, _AGAIN) from None

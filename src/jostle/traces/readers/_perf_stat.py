@@ -46,7 +46,7 @@ def sniff(head: bytes, path: Path) -> bool:
     first = next((s for s in map(str.strip, text_of(head).splitlines()) if s and s[0] != "#"), "")
     try:
         _line(first, ",")
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, OverflowError):
         return False
     return True
 
@@ -60,6 +60,8 @@ def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:
     where = str(path)
     if not recording.platform:
         raise BadData("it does not say where it was counted", where=where, fix="Name the platform.")
+    if not separator:
+        raise BadData("the separator is empty", where=where, fix="Give what perf had after -x.")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -121,7 +123,7 @@ def _lines(text: str, where: str, separator: str) -> Iterator[_Line]:
         place = f"{where} line {number}"
         try:
             one = _line(line, separator)
-        except ValueError:
+        except (ValueError, RecursionError, OverflowError):
             raise BadData(
                 f"not a line of perf stat -I: {line[:80]!r}",
                 where=place,
@@ -142,6 +144,8 @@ def _line(text: str, separator: str) -> _Line:
 
 def _of_json(line: str) -> _Line:
     event = json.loads(line)
+    if not all(isinstance(event[key], str) for key in ("unit", "event")):
+        raise ValueError
     core = next((str(event[k]) for k in ("cpu", "core", "die", "socket", "node") if k in event), "")
     return _made(
         event["interval"],
@@ -187,4 +191,5 @@ def _plain(name: str) -> str:
 
 
 def _natural(core: str) -> list[int]:
-    return [int(digits) for digits in re.findall(r"\d+", core)]
+    # At most so many digits: Python reads no more than some thousands, and no machine has such cores.
+    return [int(digits) for digits in re.findall(r"[0-9]{1,18}", core)]

@@ -6,15 +6,14 @@ A reader is what an entry point of the group `jostle.trace_readers` names: a mod
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from jostle._registry import is_own, load, names_of
+from jostle._untrusted import Unpacked, understood
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._gpus import Gpu, gpu_named
@@ -64,7 +63,8 @@ def read_any(
     reader = _sniffed(path) if format is None else load(GROUP, format)
     workload = recording.workload or path.name.split(".")[0]
     run_id = recording.run_id or workload
-    return reader.read(path, replace(recording, workload=workload, run_id=run_id))
+    with understood(path):
+        return reader.read(path, replace(recording, workload=workload, run_id=run_id))
 
 
 def read_profile(
@@ -92,8 +92,9 @@ def read_profile(
 def _sniffed(path: Path) -> TraceReader:
     head = _head(path)
     for reader in _readers():
-        if reader.sniff(head, path):
-            return reader
+        with understood(path):
+            if reader.sniff(head, path):
+                return reader
     fix = f"Known formats: {', '.join(reader_names())}."
     if path.suffix in (".nsys-rep", ".qdrep"):
         fix = "Export it first: nsys export --type sqlite REPORT.nsys-rep"
@@ -107,18 +108,11 @@ def _readers() -> Iterator[TraceReader]:
 
 
 def _head(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except OSError as error:
-        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None
+    with understood(path, "Check the name."), path.open("rb") as file:
+        head = file.read(_HEAD)
     if not head:
         raise UnreadableFile("the file is empty", where=str(path), fix="Record the profile again.")
     if not head.startswith(_GZIP):
         return head
-    try:
-        with gzip.open(path) as file:
-            return file.read(_HEAD)
-    except (OSError, EOFError, zlib.error) as error:
-        fix = "Copy or record it again."
-        raise UnreadableFile(f"damaged gzip: {error}", where=str(path), fix=fix) from None
+    with path.open("rb") as file:
+        return Unpacked(file, len(head), str(path)).read(_HEAD)

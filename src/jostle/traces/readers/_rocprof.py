@@ -9,7 +9,7 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-from jostle.errors import UnreadableFile
+from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, amd_gpu, known_gpu
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
 from jostle.traces.readers._lines import bad_line, csv_lines, require_width
@@ -48,6 +48,7 @@ def read(path: Path, recording: RecordedRun) -> Profile:
     return builder.profile(recording.workload, hardware, (), name)
 
 
+_LATEST_NANOSECONDS = 10**20
 _STARTS = {"starttimestamp", "beginns"}
 _ENDS = {"endtimestamp", "endns"}
 
@@ -72,7 +73,7 @@ class _RocprofRow:
             return None
         try:
             return int(float(cell)) if "." in cell else int(cell)
-        except ValueError:
+        except (ValueError, OverflowError):
             raise bad_line(self.number, f": {cell!r} is not a number", self.where) from None
 
 
@@ -81,6 +82,8 @@ def _add(builder: TaskBuilder, row: _RocprofRow) -> None:
     start, end = row.whole("starttimestamp", "beginns"), row.whole("endtimestamp", "endns")
     if start is None or end is None:
         raise bad_line(row.number, " has no times", row.where)
+    if max(abs(start), abs(end)) > _LATEST_NANOSECONDS:
+        raise bad_line(row.number, " has an impossible time", row.where)
     blocks, threads = _shape(row)
     vector = [row.whole(column) for column in ("archvgpr", "accumvgpr")]
     direction = row.text("direction")
@@ -117,20 +120,30 @@ def _shape(row: _RocprofRow) -> tuple[int | None, int | None]:
 
 
 def _sysinfo(path: Path) -> Gpu | None:
-    """The hardware row of a rocprof folder; what it lacks comes from the table of devices."""
+    """The hardware row of a rocprof folder; what it lacks comes from the table of devices.
+
+    Raises BadData for a device that cannot be.
+    """
     if not path.is_file():
         return None
-    with path.open(newline="", encoding="utf-8", errors="replace") as file:
-        row = next(csv.DictReader(file), None) or {}
+    try:
+        with path.open(newline="", encoding="utf-8", errors="replace") as file:
+            row = next(csv.DictReader(file), None) or {}
+    except (OSError, csv.Error) as error:
+        text = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise UnreadableFile(text, where=str(path), fix="Remove it, or name the GPU.") from None
     named = known_gpu(row.get("gpu_model") or "") or known_gpu(row.get("gpu_arch") or "")
     try:
         units, bandwidth = int(row.get("cu_per_gpu") or 0), float(row.get("hbm_bw") or 0)
-    except ValueError:
+    except (ValueError, OverflowError):
         return named
     if not units:
         return named
     rest = named.l2_bytes if named else None
-    return amd_gpu(row.get("gpu_model") or "AMD", units, bandwidth or 1.0, (rest or 0) / 2**20)
+    try:
+        return amd_gpu(row.get("gpu_model") or "AMD", units, bandwidth or 1.0, (rest or 0) / 2**20)
+    except BadData as error:
+        raise BadData(error.what, where=str(path), fix="Remove it, or name the GPU.") from None
 
 
 def _plain(name: str) -> str:

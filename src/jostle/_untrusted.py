@@ -1,0 +1,98 @@
+"""What came from elsewhere is not trusted: foreign errors become sentences, what unpacks without end stops.
+
+Readers check what they know to check. For what nobody thought of there is `understood`: whatever a file
+makes a reader or a library raise is an UnreadableFile that names the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from os import PathLike, fspath
+from typing import IO, Any, TypeVar
+
+from jostle.errors import JostleError, UnreadableFile
+
+# Traces shrink to a tenth or a thirtieth; what shrinks to less than a five-hundredth holds nothing.
+_MOST_TIMES_LARGER = 500
+_ALWAYS_ALLOWED_BYTES = 1 << 28
+T = TypeVar("T")
+_AGAIN = "Copy or record it again."
+
+
+@contextmanager
+def understood(where: object, fix: str = _AGAIN) -> Iterator[None]:
+    """Raises UnreadableFile for every error that is not Jostle's own. where: the file, or a stream."""
+    name = fspath(where) if isinstance(where, (str, PathLike)) else getattr(where, "name", None)
+    place = str(name if name is not None else "<stream>")
+    try:
+        yield
+    except JostleError:
+        raise
+    except OSError as error:
+        raise UnreadableFile(
+            f"cannot be read: {error.strerror or error}", where=place, fix=fix
+        ) from error
+    except RecursionError as error:
+        raise UnreadableFile("nested too deep to be read", where=place, fix=fix) from error
+    except MemoryError as error:
+        raise UnreadableFile(
+            "needs more memory than there is", where=place, fix="Read a part of it."
+        ) from error
+    except Exception as error:
+        line = (str(error).strip() or "no reason given").splitlines()[0][:200]
+        raise UnreadableFile(
+            f"cannot be understood ({type(error).__name__}: {line})", where=place, fix=fix
+        ) from error
+
+
+def understands(field: str) -> Callable[[Callable[[Any], T]], Callable[[Any], T]]:
+    """For an importer's `read`: what `understood` does, of the file that this field names."""
+
+    def decorate(read: Callable[[Any], T]) -> Callable[[Any], T]:
+        @wraps(read)
+        def reading(self: Any) -> T:
+            with understood(getattr(self, field)):
+                return read(self)
+
+        return reading
+
+    return decorate
+
+
+class Unpacked:
+    """A gzip file as a stream of bytes that ends with an error where it unpacks beyond reason.
+
+    Raises UnreadableFile for a damaged file, and for one that unpacks to more than 500 times its size
+    and more than 256 MiB.
+    """
+
+    def __init__(self, packed: IO[bytes], size: int, where: str) -> None:
+        self._file, self._where = gzip.GzipFile(fileobj=packed), where
+        self._left = max(_ALWAYS_ALLOWED_BYTES, _MOST_TIMES_LARGER * size)
+
+    def read(self, count: int) -> bytes:
+        """Up to so many bytes; none at the end."""
+        try:
+            part = self._file.read(count)
+        except (OSError, EOFError, zlib.error) as error:
+            raise UnreadableFile(f"damaged gzip: {error}", where=self._where, fix=_AGAIN) from None
+        self._left -= len(part)
+        if self._left < 0:
+            raise UnreadableFile(
+                f"unpacks to more than {_MOST_TIMES_LARGER} times its size, which no recording does",
+                where=self._where,
+                fix="Unpack it yourself if you trust it, and give the unpacked file.",
+            )
+        return part
+
+
+def printable(text: str) -> str:
+    """Text as it can be stored and shown: no half of a character, and control characters spelled out."""
+    if text.isprintable():
+        return text
+    whole = text.encode("utf-8", "replace").decode()
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in whole)

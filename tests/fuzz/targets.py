@@ -1,0 +1,402 @@
+"""What reads files from elsewhere, each with a way to make files that are nearly good."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jostle.errors import BadData, JostleError
+from jostle.traces import RecordedRun
+from tests.fuzz import samples
+from tests.fuzz.mutation import ODD, bytes_changed, cells_changed, json_changed, json_text
+
+Make = Callable[[random.Random, Path], bytes]
+
+
+@dataclass(frozen=True)
+class Target:
+    """file: the name under which a reader meets what `make` made. prepare: what else must lie there."""
+
+    file: str
+    make: Make
+    read: Callable[[Path], object]
+    prepare: Callable[[Path], None] = lambda _: None
+
+    def tried(self, content: bytes, folder: Path) -> JostleError | None:
+        """Read it; the error where it is refused. Raises what a reader should not; what only the net of
+        `jostle._untrusted` has caught has that as its cause."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.prepare(folder)
+        path = folder / self.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        try:
+            self.read(path)
+        except JostleError as error:
+            if not isinstance(error, BadData) or not error.what:
+                raise AssertionError(f"refused with {type(error).__name__}: {error}") from error
+            return error
+        return None
+
+
+def _bytes(sample: bytes) -> Make:
+    return lambda rng, _: bytes_changed(rng, sample)
+
+
+def _text(sample: bytes) -> Make:
+    return lambda rng, _: rng.choice((bytes_changed, cells_changed))(rng, sample)
+
+
+def _json(document: Any, packed: bool = False) -> Make:
+    def make(rng: random.Random, _: Path) -> bytes:
+        text = json_text(json_changed(rng, document))
+        if rng.randrange(3) == 0:
+            text = bytes_changed(rng, text)
+        if not packed:
+            return text
+        return bytes_changed(rng, gzip.compress(text)) if rng.randrange(2) else gzip.compress(text)
+
+    return make
+
+
+def _profile(format: str) -> Callable[[Path], object]:
+    """By the reader itself: in `read_any` a net is under it."""
+
+    def read(path: Path) -> object:
+        reader = import_module(f"jostle.traces.readers._{format}")
+        reader.sniff(path.read_bytes()[:65536], path)
+        return reader.read(path, RecordedRun("w", "r"))
+
+    return read
+
+
+def _perf(path: Path) -> object:
+    reader = import_module("jostle.traces.readers._perf_stat")
+    reader.sniff(path.read_bytes()[:65536], path)
+    return reader.read(path, RecordedRun("w", "r", platform="p"))
+
+
+def _perf_made(rng: random.Random, _: Path) -> bytes:
+    if rng.randrange(2):
+        return rng.choice((bytes_changed, cells_changed))(rng, samples.PERF_LINES)
+    lines = [json_text(json_changed(rng, samples.PERF_JSON)) for _ in range(2)]
+    return b"\n".join(lines)
+
+
+_TABLES = (
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "TARGET_INFO_GPU",
+    "StringIds",
+)
+_COLUMNS = (
+    *(
+        "start",
+        "end",
+        "deviceId",
+        "streamId",
+        "gridX",
+        "blockX",
+        "registersPerThread",
+        "bytes",
+        "copyKind",
+    ),
+    *(
+        "srcKind",
+        "id",
+        "value",
+        "name",
+        "smCount",
+        "maxWarpsPerSm",
+        "memoryBandwidth",
+        "computeMajor",
+    ),
+    *(
+        "l2CacheSize",
+        "graphNodeId",
+        "threadsPerWarp",
+        "demangledName",
+        "maxShmemPerSm",
+        "staticSharedMemory",
+    ),
+)
+_VALUES = (
+    *(
+        "null",
+        "''",
+        "'x'",
+        "x'00ff'",
+        "-1",
+        "0",
+        "9223372036854775807",
+        "1e308",
+        "-1e400",
+        "1e400",
+        "0.5",
+    ),
+    *("'\u0663'", "randomblob(9)", "zeroblob(100000)", "cast('nan' as real)", "'\u0000'", "x'ed'"),
+)
+
+
+def _nsys(rng: random.Random, folder: Path) -> bytes:
+    if rng.randrange(3) == 0:
+        return bytes_changed(rng, samples.nsys_bytes(folder))
+    table, column = rng.choice(_TABLES), rng.choice(_COLUMNS)
+    statements = [
+        f'update {table} set "{column}" = {rng.choice(_VALUES)}',
+        f'alter table {table} drop column "{column}"',
+        f"drop table {table}",
+        f'alter table {table} rename column "{column}" to "a""b"',
+        f"insert into {table} select * from {table}",
+        f"alter table {table} rename to t; ",
+        f"create view t as select 1; drop table {table}",
+    ]
+    return samples.nsys_with(
+        folder, rng.choices(statements, weights=(8, 2, 1, 2, 1, 1, 1), k=rng.choice((1, 2, 3)))
+    )
+
+
+def _npz(rng: random.Random, _: Path) -> bytes:
+    arrays: dict[str, Any] = dict(samples.PITOT)
+    if rng.randrange(3) == 0:
+        return bytes_changed(rng, samples.npz(arrays))
+    name = rng.choice(list(arrays))
+    odd = [np.array(value) for value in (None, "x", 0, 1e308, float("nan"), [], -1, 2**62)]
+    odd += [arrays[name].T, arrays[name].reshape(-1), arrays[name][:1], arrays[name].astype(str)]
+    odd += [arrays[name].astype("O"), arrays[name].astype("S"), np.stack([arrays[name]] * 2)]
+    odd += [
+        np.zeros((0, 3)),
+        np.zeros(2, "M8[s]"),
+        np.zeros(2, [("a", int)]),
+        np.zeros((2, 2, 2)) + 1j,
+    ]
+    return samples.npz({**arrays, name: rng.choice(odd)})
+
+
+def _pitot(path: Path) -> object:
+    from jostle.runs import PitotImport
+
+    return PitotImport(path.parent).read()
+
+
+def _csv(path: Path) -> object:
+    from jostle.runs import CsvImport
+
+    return CsvImport(path, "job", "wall", "ms", "host", corunners=("beside",), drop_bad=True).read()
+
+
+def _features(path: Path) -> object:
+    from jostle.runs import CsvImport
+
+    (path.parent / "runs.csv").write_bytes(samples.CSV)
+    return CsvImport(
+        path.parent / "runs.csv", "job", "wall", "ms", "host", workload_features=path
+    ).read()
+
+
+def _parquet(path: Path) -> object:
+    from jostle.runs import ParquetImport
+
+    return ParquetImport(
+        path, "job", "wall", "ms", "host", corunners=("beside",), drop_bad=True
+    ).read()
+
+
+def _arrow(value: Any) -> pa.Array:
+    try:
+        return pa.array([value] * 3)
+    except (pa.ArrowException, OverflowError, ValueError):
+        return pa.nulls(3)
+
+
+def _odd_table(rng: random.Random) -> pa.Table:
+    table = samples.foreign_table()
+    at = rng.randrange(table.num_columns)
+    odd = [
+        *(_arrow(value) for value in ODD),
+        *(pa.nulls(3), pa.array([b"\xff", b"", None]), pa.array([[[1]], None, []])),
+        pa.array([{"a": 1}, None, {}], pa.struct([("a", pa.int64())])),
+        pa.array([0, 1, None], pa.timestamp("ns")),
+        pa.array(["a", "b", None]).dictionary_encode(),
+        pa.array([1, 2, 3], pa.decimal128(38, 2)),
+    ]
+    name = rng.choice(
+        (table.column_names[at], table.column_names[at], "", "runtime_seconds", "window_id")
+    )
+    return table.set_column(at, name, rng.choice(odd))
+
+
+def _parquet_made(rng: random.Random, _: Path) -> bytes:
+    if rng.randrange(3) == 0:
+        return bytes_changed(rng, samples.parquet(samples.foreign_table()))
+    while True:
+        try:
+            return samples.parquet(_odd_table(rng))
+        except pa.ArrowException:  # what no Parquet file can hold
+            continue
+
+
+def _dataset(path: Path) -> object:
+    from jostle.runs import read_runs, summarise
+
+    return summarise(read_runs(path.parent.parent))
+
+
+def _dataset_made(rng: random.Random, _: Path) -> bytes:
+    from jostle.runs import Runs
+
+    table = Runs.from_columns(
+        workload=["a", "b"], platform=["p", "p"], corunners=[["b"], []], runtime_seconds=[1.0, 2.0]
+    ).table
+    if rng.randrange(2):
+        return bytes_changed(rng, samples.parquet(table))
+    while True:
+        at = rng.randrange(table.num_columns)
+        column = _arrow(rng.choice(ODD))[:2]
+        try:
+            return samples.parquet(table.set_column(at, table.column_names[at], column))
+        except pa.ArrowException:  # what no Parquet file can hold
+            continue
+
+
+def _pairs(path: Path) -> object:
+    from jostle.runs import PairsImport
+
+    return PairsImport(path, drop_bad=True).read()
+
+
+def _gavel(path: Path) -> object:
+    from jostle.runs import GavelImport
+
+    return GavelImport(path, "oracle").read()
+
+
+def _magus(path: Path) -> object:
+    from jostle.runs import MagusImport
+
+    return MagusImport(path.parent.parent).read()
+
+
+def _magus_rest(folder: Path) -> None:
+    from tests.runs.test_import_pairs import magus
+
+    magus(folder)
+
+
+def _magus_made(rng: random.Random, _: Path) -> bytes:
+    from tests.runs.test_import_pairs import TRACE
+
+    return _text(TRACE.encode())(rng, _)
+
+
+def _journal(path: Path) -> object:
+    from jostle.measure import recover
+
+    return recover(path.parent.parent)
+
+
+def _journal_made(rng: random.Random, _: Path) -> bytes:
+    row: Any = json_changed(rng, samples.JOURNAL_ROW)
+    rows: Any = json_changed(rng, [row]) if rng.randrange(4) == 0 else [row]
+    try:
+        line = samples.journal_line(rows)
+    except ValueError:
+        line = samples.journal_line([samples.JOURNAL_ROW])
+    return bytes_changed(rng, line) if rng.randrange(2) else line
+
+
+def _journal_rest(folder: Path) -> None:
+    for file in (folder / "runs").glob("*"):
+        file.unlink()
+
+
+def _callgrind(path: Path) -> object:
+    from jostle.measure.counting._native_mix import parse_callgrind
+
+    return parse_callgrind(path.read_text("utf-8", errors="replace"))
+
+
+def _wasm(path: Path) -> object:
+    from jostle.measure.wasm._binary import exported_functions
+    from jostle.measure.wasm._rewrite import rewrite
+
+    content = path.read_bytes()
+    exported_functions(content, str(path))
+    return rewrite(content)
+
+
+def _wasm_made(rng: random.Random, _: Path) -> bytes:
+    from jostle.measure.workloads.kernels import KERNEL_FOLDER
+
+    name = rng.choice(("sieve", "crc32", "search", "gemv"))
+    return bytes_changed(rng, (KERNEL_FOLDER / f"{name}.wasm").read_bytes())
+
+
+def _saved(path: Path) -> object:
+    from jostle._tensors import read_document
+
+    return read_document(path.parent, "model", "model/v1", fix="Save it again.")
+
+
+def _saved_rest(folder: Path) -> None:
+    from jostle._tensors import write_document
+
+    if not (folder / "model.json").exists():
+        write_document(folder, "model", "model/v1", {"a": [1]}, {"x": np.zeros(3)})
+
+
+def _saved_made(rng: random.Random, folder: Path) -> bytes:
+    """A document with a checksum of its own, as somebody makes it who wants to be believed."""
+    import hashlib
+
+    from jostle._tensors import _BLANK
+
+    _saved_rest(folder / "good")
+    text = (folder / "good" / "model.json").read_bytes()
+    if rng.randrange(2):
+        return bytes_changed(rng, text)
+    document = {**json.loads(text), "sha256": _BLANK}
+    key = rng.choice(("tensors", "tensors_sha256", "schema", "a", "sha256"))
+    made = json_text({**document, key: json_changed(rng, document[key])})
+    return made.replace(_BLANK.encode(), hashlib.sha256(made).hexdigest().encode(), 1)
+
+
+def _sysinfo_rest(folder: Path) -> None:
+    (folder / "a.csv").write_bytes(samples.ROCPROF_TEXT)
+
+
+TARGETS: dict[str, Target] = {
+    "kineto": Target("a.json", _json(samples.KINETO), _profile("kineto")),
+    "kineto_packed": Target("a.json.gz", _json(samples.KINETO, True), _profile("kineto")),
+    "nvprof": Target("a.csv", _text(samples.NVPROF_TEXT), _profile("nvprof")),
+    "rocprof": Target("a.csv", _text(samples.ROCPROF_TEXT), _profile("rocprof")),
+    "rocprof_sysinfo": Target(
+        "sysinfo.csv",
+        _text(samples.SYSINFO),
+        lambda path: _profile("rocprof")(path.with_name("a.csv")),
+        _sysinfo_rest,
+    ),
+    "nsys": Target("a.sqlite", _nsys, _profile("nsys")),
+    "perf": Target("a.txt", _perf_made, _perf),
+    "csv": Target("a.csv", _text(samples.CSV), _csv),
+    "features": Target("a.csv", _text(b"workload,x,y\na,1,z\nb,2,\nc,3,q\n"), _features),
+    "parquet": Target("a.parquet", _parquet_made, _parquet),
+    "pairs": Target("a.csv", _text(samples.PAIRS), _pairs),
+    "gavel": Target("oracle_throughputs.json", _json(samples.GAVEL), _gavel),
+    "magus": Target("traces/a_trace.csv", _magus_made, _magus, _magus_rest),
+    "pitot": Target("data.npz", _npz, _pitot),
+    "dataset": Target("runs/a.parquet", _dataset_made, _dataset),
+    "journal": Target("journal/c.jsonl", _journal_made, _journal, _journal_rest),
+    "callgrind": Target("callgrind.out", _bytes(samples.CALLGRIND), _callgrind),
+    "wasm": Target("a.wasm", _wasm_made, _wasm),
+    "model": Target("model.json", _saved_made, _saved, _saved_rest),
+}
