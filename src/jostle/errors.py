@@ -50,8 +50,28 @@ class MissingExtra(UsageError):
     def __init__(self, module: str, extra: str) -> None:
         super().__init__(
             f"this needs {module}, which is not installed",
-            fix=f"Install it with: pip install 'jostle[{extra}]'",
+            fix=f"Install it with: {install_command(extra)}",
         )
+
+
+def install_command(extra: str) -> str:
+    """How an extra is added to Jostle as it is installed here: from an index, or from a checkout."""
+    import json
+    from importlib import metadata
+
+    try:
+        told = metadata.distribution("jostle").read_text("direct_url.json") or ""
+    except metadata.PackageNotFoundError:
+        told = ""
+    try:
+        origin: dict[str, Any] = json.loads(told) if told else {}
+    except ValueError:
+        origin = {}
+    url = str(origin.get("url", ""))
+    if not url.startswith("file://"):
+        return f"pip install 'jostle[{extra}]'"
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}'{url.removeprefix('file://')}[{extra}]'"
 
 
 class NotEnoughRuns(JostleError):

@@ -10,6 +10,7 @@ import typer
 from jostle.cli.collect import _measure, _opcodes, _trace
 from jostle.cli.console import print_error, say
 from jostle.cli.data import _import, _runs
+from jostle.cli.doctor import _doctor
 from jostle.cli.evaluate import _studies
 from jostle.cli.forecasting import _forecast
 from jostle.cli.models import _explain, _fit, _predict
@@ -25,7 +26,7 @@ def build() -> typer.Typer:
         name="jostle",
         help="How long a workload takes, and at most how long, beside others on shared hardware.",
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -55,6 +56,7 @@ def build() -> typer.Typer:
         _safe,
         _place,
         _serve,
+        _doctor,
     )
     for module in modules:
         module.register(app)

@@ -16,6 +16,7 @@ from .counting._opcode_counts import OpcodeCounts as OpcodeCounts
 from .counting._opcode_counts import count_opcodes as count_opcodes
 from .host._facts import device_name as device_name
 from .host._facts import machine_facts as machine_facts
+from .host._perf_events import available_counters as available_counters
 from .slots._available import available_engines as available_engines
 from .slots._available import engine_table as engine_table
 from .tracing._options import TraceOptions as TraceOptions

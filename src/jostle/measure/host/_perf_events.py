@@ -69,6 +69,15 @@ class PerfEvents:
         self._files = {}
 
 
+def available_counters() -> tuple[str, ...]:
+    """The events that this host counts for us."""
+    counters = PerfEvents(os.getpid())
+    try:
+        return counters.names
+    finally:
+        counters.close()
+
+
 def _opened(pid: int, name: str) -> int | None:
     number = _SYSCALL.get(platform.machine())
     if number is None:

@@ -1,0 +1,1 @@
+"""`jostle doctor`: what Jostle can do on this machine."""

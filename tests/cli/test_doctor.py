@@ -1,0 +1,101 @@
+"""`jostle doctor`, completion, and hints that fit how Jostle was installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jostle.cli._app import run
+from jostle.cli.doctor import _findings
+from jostle.errors import MissingExtra, install_command
+
+
+def test_the_doctor_names_what_is_missing_and_how_to_get_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = metadata.version
+
+    def version(name: str) -> str:
+        if name == "jax":
+            raise metadata.PackageNotFoundError(name)
+        return every(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert run(["doctor", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "doctor/v1"
+    found = {(one["part"], one["what"]): one for one in document["findings"]}
+    fit = found["Extras", "fit"]
+    assert fit["works"] is False
+    assert "missing: jax" in fit["told"]
+    assert "pip install" in fit["fix"]
+    assert "[fit]'" in fit["fix"]
+    assert found["Extras", "measure"]["works"] is True
+    assert found["Installation", "jostle"]["works"] is None
+    assert ("Measuring: engines", "speed") in found
+    assert run(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "each with what helps" in out
+    assert "missing: jax" in out
+
+
+def test_every_extra_is_explained() -> None:
+    assert set(_findings.extras()) == set(_findings.FOR)
+    assert "optax" in _findings.extras()["fit"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, "pip install 'jostle[fit]'"),
+        (
+            {"url": "https://example.org/jostle-1.whl", "archive_info": {}},
+            "pip install 'jostle[fit]'",
+        ),
+        (
+            {"url": "file:///home/me/jostle", "dir_info": {"editable": True}},
+            "pip install -e '/home/me/jostle[fit]'",
+        ),
+        ({"url": "file:///home/me/jostle", "dir_info": {}}, "pip install '/home/me/jostle[fit]'"),
+    ],
+)
+def test_hints_fit_the_installation(
+    monkeypatch: pytest.MonkeyPatch, origin: dict[str, Any] | None, command: str
+) -> None:
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return None if origin is None else json.dumps(origin)
+
+    monkeypatch.setattr(metadata, "distribution", lambda name: Installed())
+    assert install_command("fit") == command
+    assert str(MissingExtra("jax", "fit")).endswith(command)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("jostle pre", "predict"),
+        ("jostle fit slow", "slowdown"),
+        ("jostle predict --conf", "--confidence"),
+    ],
+)
+def test_the_shell_completes(words: str, expected: str) -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("jostle")],
+        env={
+            "_JOSTLE_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+            "PATH": "/usr/bin:/bin",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == [expected]
