@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import jostle
@@ -16,6 +17,8 @@ from jostle.cli import _app
 from jostle.datasets import sample
 from jostle.factorization import Factorization
 from jostle.runs import Dataset, Runs
+from jostle.traces import write_profiles
+from tests.accelerator.test_commands import profile_of
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "placement.md").read_text("utf-8")
 TOUR = ("matmul-m", "fft-m", "sort-m", "bfs-m", "chase-m", "stream-l", "copy-l", "sha256-m")
@@ -42,13 +45,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Dataset(home / "jostle-tour" / "dataset").write(Runs(table))
     method = Factorization(form="saturating", rank=6, hidden=8, steps=60, quantiles=())
     jostle.fit(home / "jostle-tour" / "dataset", method).save(home / "jostle-tour" / "model")
+    write_profiles(home / "profiles", [profile_of(name) for name in ("asr", "md", "bp", "kms")])
+    asked = {"workload": TOUR[:3], "platform": ["wasmtime-speed:my-box"] * 3, "slowdown": [2.0] * 3}
+    pq.write_table(pa.table(asked), home / "colocations.parquet")
     return home
 
 
-(COMMANDS,) = re.findall(r"^```console\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+COMMANDS = re.findall(r"^```console\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("line", COMMANDS.splitlines())
+@pytest.mark.parametrize("line", [line for block in COMMANDS for line in block.splitlines()])
 def test_every_command_line_works(
     line: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -161,15 +161,25 @@ class _Search:
         if not room:
             return
         for place, kind in enumerate(order.tolist()):
-            most = gained + room * float(self.profit[kind])
-            if most <= max(self.best, self.beyond) + LEAST_PROFIT:
+            mine = gained + float(self.profit[kind])
+            enough = max(self.best, self.beyond) + LEAST_PROFIT
+            if gained + room * float(self.profit[kind]) <= enough:
                 return
-            if not self.left:
-                self.beyond = most  # what was not looked at is not more than this
-                return
-            self.left -= 1
             left = order[place:]
             left = left[self.beside(kind)[left]]
             if len(left) and left[0] == kind and taken.count(kind) + 1 >= self.counts[kind]:
                 left = left[1:]
-            self.grow(left, room - 1, gained + float(self.profit[kind]), [*taken, kind])
+            most = mine + self._most(left, room - 1)
+            if most <= enough:
+                continue
+            if not self.left:
+                self.beyond = most  # what is not looked at is not more than this
+                continue
+            self.left -= 1
+            self.grow(left, room - 1, mine, [*taken, kind])
+
+    def _most(self, order: np.ndarray, room: int) -> float:
+        """That so many of these would bring, whoever may be beside whom."""
+        first = order[:room]
+        times = np.minimum(self.counts[first], room)
+        return float(np.repeat(self.profit[first], times)[:room].sum())
