@@ -22,7 +22,7 @@ from jostle.bounds import (
 from jostle.runs import Colocations, Runs
 
 from . import oracle
-from .test_evidence import Counting, asked, made
+from .test_evidence import Counting, Counts, asked, made
 
 NAMES = ("w0", "w1", "w3", "w7", "w50", "solo50", "solo0", "w500")
 
@@ -175,17 +175,18 @@ def margins(part: Selection, stages: dict[float, int], inside: np.ndarray) -> fl
 def test_the_way_with_the_least_margin_is_taken(seed: int) -> None:
     random = np.random.default_rng(seed)
     n = int(random.integers(50, 120))
+    until = 0.93 if seed % 2 else 0.9
     sizes = random.lognormal(size=(4, n)) * random.uniform(0.5, 2, (4, 1))
     centre = random.normal(size=(4, n)) * 0.05
     part = Selection(
-        Candidates(("low", "high", "same", "other"), centre, sizes, (0.93, 1.0, 1.0, 1.0)),
+        Candidates(("low", "high", "same", "other"), centre, sizes, (until, 1.0, 1.0, 1.0)),
         random.normal(size=n) * sizes[int(random.integers(4))] * 0.3,
         random.integers(0, 2, n),
     )
     inside = random.random(n) < 0.97
     found = part.way(inside)
     if inside.sum() < 50:
-        assert found == Way((0, 1), (0.93, 1.0))
+        assert found == Way((0, 1), (until, 1.0))
         return
     every = {
         (0, 1): {0.9: 0, 0.95: 1, 0.99: 1},
@@ -193,7 +194,7 @@ def test_the_way_with_the_least_margin_is_taken(seed: int) -> None:
         (3,): {0.9: 3, 0.95: 3, 0.99: 3},
     }
     best = min(every, key=lambda way: margins(part, every[way], inside))
-    assert found == Way(best, (0.93, 1.0) if best == (0, 1) else (1.0,))
+    assert found == Way(best, (until, 1.0) if best == (0, 1) else (1.0,))
     some = part.take(np.flatnonzero(inside))
     assert some.way(np.ones(len(some.degree), bool)) == found
     both = Selection.concatenate([part.take(np.arange(20)), part.take(np.arange(20, n))])
@@ -304,3 +305,30 @@ def _words(grades: np.ndarray) -> str:
     from jostle.bounds._evidence import text_of
 
     return text_of(grades)
+
+
+def test_every_grade_by_its_definition() -> None:
+    """All small counts of runs of workload, platform and co-runner, alone and beside others."""
+    edges = (0, 1, 2, 4, 5, 19, 20, 99, 100, 1000)
+    random = np.random.default_rng(0)
+    n = 400
+    drawn = {name: random.choice(edges, n) for name in Counts._fields}
+
+    class Told:
+        def evidence(self, asked: Colocations) -> Counts:
+            return Counts(**drawn)
+
+    questions = Colocations.from_columns(
+        workload=["a"] * n, platform=["p"] * n, corunners=[["b"] * (i % 2) for i in range(n)]
+    )
+    found = grades_of(Told(), questions)
+
+    def grade(runs: Any) -> int:
+        return sum(runs >= least for least in (1, 2, 5, 20, 100))
+
+    for i in range(n):
+        one = Counts(*(drawn[name][i] for name in Counts._fields))
+        met = (one.beside, one.platform_beside) if i % 2 else (one.workload, one.platform)
+        expected = [grade(one.workload), grade(one.platform), int(met[0] > 0), int(met[1] > 0)]
+        expected.append(min(grade(one.corunner), 4) if i % 2 else 4)
+        assert found[i].tolist() == expected, one
