@@ -25,6 +25,8 @@ from .tracing._watch import Assessment as Assessment
 from .window._check import MachineCheck as MachineCheck
 from .window._check import check_machine as check_machine
 from .window._estimate import Tolerance as Tolerance
+from .workloads._job import JobSettings as JobSettings
+from .workloads._job import job_of as job_of
 from .workloads._program import TracedProgram as TracedProgram
 from .workloads._workloads import Workload as Workload
 from .workloads._workloads import command_workload as command_workload

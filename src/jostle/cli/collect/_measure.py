@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jostle._options import Flag, Limits, Positional, Short
-from jostle.cli.collect._summaries import print_fleet, print_plan, print_summary
-from jostle.cli.console import command_of, progress_bar
+from jostle.cli.collect._summaries import has_usable, print_fleet, print_plan, print_summary
+from jostle.cli.console import command_of, note, progress_bar
 from jostle.cli.console._fields import Cores, Device, Json
 
 if TYPE_CHECKING:
-    from jostle.measure import Campaign, MeasureOptions, Tolerance, Workload
+    from jostle.measure import Campaign, JobSettings, MeasureOptions, Tolerance, Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,11 @@ class MeasureCommand:
     output: Annotated[Path | None, "The dataset: a folder, made if need be.", Short("-o")] = None
     budget: Annotated[float | None, "Seconds after which no window is begun.", Limits(0)] = None
     attempts: Annotated[int, "Times a contaminated window is measured at most.", Limits(1)] = 3
-    timeout: Annotated[float, "Seconds a set-up or a repetition may take.", Limits(0.1)] = 10.0
+    timeout: Annotated[
+        float | None,
+        "Seconds a set-up or a repetition may take.  [default: 10, of command lines a day]",
+        Limits(0.1),
+    ] = None
     native_mix: Annotated[bool, "Count the instructions of command lines too (valgrind, slow)."] = (
         False
     )
@@ -62,6 +66,23 @@ class Plan:
     command: Annotated[
         tuple[str, ...], "One more command line, quoted; may be repeated.", Short("-c")
     ] = ()
+    name: Annotated[
+        str | None, "What the command line after -- is called.  [default: its words]"
+    ] = None
+    directory: Annotated[
+        Path | None, "Where command lines run.  [default: a fresh folder each time]"
+    ] = None
+    input: Annotated[
+        tuple[Path, ...], "A file or folder copied to where they run; may be repeated."
+    ] = ()
+    env: Annotated[tuple[str, ...], "A variable for them, NAME=VALUE; may be repeated."] = ()
+    before: Annotated[
+        tuple[str, ...], "A command line before each execution, not counted; may be repeated."
+    ] = ()
+    after: Annotated[tuple[str, ...], "The same after each execution."] = ()
+    expect: Annotated[Path | None, "A file that holds what they must write to standard output."] = (
+        None
+    )
     engine: Annotated[
         tuple[str, ...] | None,
         "An engine, with a variant or without (speed@nice=10); may be repeated; --engines "
@@ -98,13 +119,43 @@ class Plan:
         from jostle.errors import UsageError
         from jostle.measure import command_workload
 
-        lines = [list(self.words)] if self.words else []
+        lines = []
         for text in self.command:
             try:
                 lines.append(shlex.split(text))
             except ValueError as error:
                 raise UsageError(f"cannot be split into words: {error}", where=text) from None
-        return [*self.workload, *map(command_workload, lines)] or None
+        if self.name is not None and not self.words:
+            raise UsageError(
+                "a name, but no command line after --", fix="Give both: --name NAME -- COMMAND."
+            )
+        job = self._job()
+        if job is not None and not (lines or self.words):
+            raise UsageError("what surrounds command lines was given, but no command line")
+        commands = [command_workload(self.words, self.name, job)] if self.words else []
+        commands += [command_workload(words, None, job) for words in lines]
+        return [*self.workload, *commands] or None
+
+    def _job(self) -> JobSettings | None:
+        """What surrounds the command lines; None where nothing was asked for."""
+        from jostle.errors import UsageError
+        from jostle.measure import job_of
+
+        given = (self.directory, self.input, self.env, self.before, self.after, self.expect)
+        if not any(given):
+            return None
+        parts = [text.partition("=") for text in self.env]
+        variables = {name: value for name, _, value in parts}
+        if not all("=" in text for text in self.env):
+            raise UsageError("a variable is written NAME=VALUE", where=" ".join(self.env))
+        return job_of(
+            directory=self.directory,
+            inputs=self.input,
+            environment=variables,
+            before=self.before,
+            after=self.after,
+            expected=self.expect,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +236,9 @@ def _on_this_machine(
         print_summary(interrupted.summary, as_json)
         raise typer.Exit(130) from None
     print_summary(summary, as_json)
+    if summary.planned and not has_usable(summary):
+        note("nothing usable came out: `jostle runs` shows why; --check says what disturbs")
+        raise typer.Exit(1)
 
 
 def _on_fleet(asked: MeasureCommand, plan: Plan, options: MeasureOptions) -> None:

@@ -8,6 +8,7 @@ from jostle.cli.console import note, print_json, say
 
 if TYPE_CHECKING:
     from jostle.measure import Campaign, FleetSummary, Summary
+    from jostle.runs import Runs
 
 
 def print_plan(campaign: Campaign, as_json: bool) -> None:
@@ -66,16 +67,32 @@ def print_summary(summary: Summary, as_json: bool) -> None:
         say(f"{summary.remaining} remain; the same command goes on with them")
 
 
+def has_usable(summary: Summary) -> bool:
+    """Whether the dataset holds any run of this campaign that can be learned from."""
+    found = _runs_of(summary)
+    return found is not None and len(found.ok()) > 0
+
+
 def _repeatability(summary: Summary) -> tuple[float | None, float | None]:
     """Median and p90 of |log ratio| between repeats of this campaign; None without repeats."""
-    from jostle.runs import Dataset, summarise
+    from jostle.runs import summarise
+
+    runs = _runs_of(summary)
+    if runs is None:
+        return None, None
+    found = summarise(runs)
+    return found.repeatability_median_ratio, found.repeatability_p90_ratio
+
+
+def _runs_of(summary: Summary) -> Runs | None:
+    """The campaign's runs; None before its first file."""
+    from jostle.runs import Dataset
 
     dataset = Dataset(summary.dataset)
     if not dataset.exists:
-        return None, None
+        return None
     import pyarrow.dataset
 
     runs = dataset.read()
     ours = runs.table.filter(pyarrow.dataset.field("campaign") == summary.campaign)
-    found = summarise(type(runs)(ours, runs.workload_features, runs.platform_features))
-    return found.repeatability_median_ratio, found.repeatability_p90_ratio
+    return type(runs)(ours, runs.workload_features, runs.platform_features)

@@ -117,7 +117,11 @@ class Campaign:
         settings = {
             "format": _FORMAT,
             "workloads": [
-                [member.name, member.digest, member.argument, member.repeats, *member.arguments]
+                [
+                    *(member.name, member.digest, member.argument, member.repeats),
+                    *member.arguments,
+                    *([] if member.job is None else [{"job": member.job.digest}]),
+                ]
                 for member in self.members
             ],
             "engines": self.engine_names,

@@ -35,6 +35,7 @@ from jostle.measure.campaign._summary import (
     interrupts,
 )
 from jostle.measure.campaign._worker import Order, WorkerReport, describe, measure_window, pack
+from jostle.measure.window._jobs import has_jobs
 
 _LOOK_EVERY_SECONDS = 0.05
 
@@ -206,7 +207,9 @@ class _Fleet:
         from distributed import KilledWorker
 
         try:
-            result = task.future.result(self.patience_seconds + self.options.timeout_seconds)
+            result = task.future.result(
+                self.patience_seconds + self.options.repetition_timeout_seconds
+            )
         except (TimeoutError, CancelledError, KilledWorker):
             # It died between finishing and sending: the scheduler would wait for its return.
             self._give_up(worker)
@@ -237,7 +240,9 @@ class _Fleet:
                 continue
             seconds = session.window_seconds(planned)
             order = Order(planned.key, seconds, self.worker_options)
-            longest = seconds + 2 * self.options.timeout_seconds + self.patience_seconds
+            longest = seconds + 2 * self.options.repetition_timeout_seconds + self.patience_seconds
+            if has_jobs(planned.members):
+                longest += 2 * self.options.job_timeout_seconds
             session.announce(planned)
             worker.task = self._submitted(worker, longest, measure_window, order)
             worker.task.planned, worker.task.attempt = planned, attempt

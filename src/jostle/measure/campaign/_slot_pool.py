@@ -11,6 +11,7 @@ from jostle.measure.host._engines import engine_setting
 from jostle.measure.host._variants import EngineVariant, variant_of
 from jostle.measure.slots._slots import Slot
 from jostle.measure.window._assess import Window
+from jostle.measure.window._jobs import has_jobs, run_jobs
 from jostle.measure.window._placement import phases
 from jostle.measure.window._results import WindowResult
 from jostle.measure.window._speed import CoreSpeed
@@ -52,13 +53,18 @@ class SlotPool:
             phases(len(planned.members), cores, planned.key),
             cores,
             window_seconds,
-            self.options.timeout_seconds,
+            self.options.repetition_timeout_seconds,
             self.options.tolerance,
         )
         key = (engine_setting(engine).host, replace(variant_of(engine), cpus=None))
         slots = self._slots.setdefault(key, [])
         while len(slots) < len(planned.members):
             slots.append(Slot(*key))
+        if has_jobs(planned.members):
+            limit = self.options.job_timeout_seconds
+            return run_jobs(
+                window, slots, speed=self.speed, stopped=self.stopped, limit_seconds=limit
+            )
         probers = None if key == _PLAIN else self._slots[_PLAIN]
         return run_window(window, slots, speed=self.speed, stopped=self.stopped, probers=probers)
 

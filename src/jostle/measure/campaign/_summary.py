@@ -18,15 +18,25 @@ class MeasureOptions:
 
     time_budget_seconds: no window is begun that would end later. attempts: how often a contaminated
     window is measured at most. timeout_seconds: for a workload's set-up and for a repetition beyond
-    its window. native_mix: count the instructions of new command lines with callgrind, for their
-    features.
+    its window, and for a whole window with command lines; None is 10 seconds, and a day for those.
+    native_mix: count the instructions of new command lines with callgrind, for their features.
     """
 
     time_budget_seconds: float | None = None
     attempts: int = 3
-    timeout_seconds: float = 10.0
+    timeout_seconds: float | None = None
     tolerance: Tolerance = field(default_factory=Tolerance)
     native_mix: bool = False
+
+    @property
+    def repetition_timeout_seconds(self) -> float:
+        """For set-up, and for a repetition beyond its window."""
+        return 10.0 if self.timeout_seconds is None else self.timeout_seconds
+
+    @property
+    def job_timeout_seconds(self) -> float:
+        """For a window with command lines, and for preparing it."""
+        return 86400.0 if self.timeout_seconds is None else self.timeout_seconds
 
 
 @dataclass(frozen=True)

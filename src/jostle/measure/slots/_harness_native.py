@@ -25,6 +25,7 @@ from typing import Any
 
 from jostle.measure.host._engines import gcc_version
 from jostle.measure.slots._beats import CAPACITY, Beats, packed, repeated, sleep_until
+from jostle.measure.slots._execute import JobPart
 from jostle.measure.slots._harness import Part
 from jostle.measure.slots._process import die_with, how_it_ended
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
@@ -64,6 +65,10 @@ def library_of(source: Path) -> Path:
 
 def native_part(part: dict[str, Any]) -> Part:
     """A fresh one, set up. Raises RuntimeError, OSError."""
+    if part["kind"] == "job":
+        job = JobPart(part)
+        job.prepare()
+        return job
     return Command(part) if part["kind"] == "command" else Library(part)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from jostle.measure.host._engines import reason_of
+from jostle.measure.slots._execute import execute
 from jostle.measure.slots._follow import follow
 from jostle.measure.slots._harness import Harness
 from jostle.measure.slots._process import die_with
@@ -42,6 +43,8 @@ def main() -> None:
     current: Harness | None = None
     for line in sys.stdin:
         message = json.loads(line)
+        if message["do"] == "stop":  # what it was to stop has ended
+            continue
         try:
             if message["do"] == "probe":
                 answer: dict[str, Any] = {"probe_ns": _probed()}
@@ -57,6 +60,8 @@ def main() -> None:
                 answer = {"checksum": str(current.checksum())}
             elif message["do"] == "go":
                 answer = _go(current, message)
+            elif message["do"] == "execute":
+                answer = execute(current, message, lambda note: _send(answers, note))
             else:
                 answer = follow(current, message, lambda note: _send(answers, note))
         except Exception as error:

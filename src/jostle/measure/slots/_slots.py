@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -84,6 +85,18 @@ class Slot:
             return [thread for thread in threads if thread != self.pid] + children
         return []
 
+    def _groups(self) -> list[int]:
+        """What it has started that leads a group of its own: a job, with all that it started."""
+        found = []
+        with contextlib.suppress(OSError):
+            pid = self.pid
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+                for child in map(int, file.read().split()):
+                    with contextlib.suppress(OSError):
+                        if os.getpgid(child) == child:
+                            found.append(child)
+        return found
+
     def cpu_ns(self) -> int:
         """CPU time the process has used, to the nanosecond; 0 when it has died."""
         # The kernel's number for "CPU clock of process pid" (clock_getcpuclockid(3)).
@@ -115,11 +128,23 @@ class Slot:
         self._received = rest
         return json.loads(line)
 
+    def lines(self) -> list[dict[str, Any]]:
+        """All messages that have come whole; {"failed": why} when the process has ended."""
+        data = os.read(self.fileno(), 1 << 20)
+        if not data:
+            return [{"failed": self._how_it_ended()}]
+        *whole, self._received = (self._received + data).split(b"\n")
+        return [json.loads(line) for line in whole]
+
     def kill(self) -> None:
-        """End the process at once; the next use starts another."""
+        """End the process at once, and what it has started; the next use starts another."""
         if self._process is None:
             return
+        started = self._groups()
         self._process.kill()
+        for leader in started:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(leader, signal.SIGKILL)
         self._process.wait()
         for file in (self._input, self._output, self._errors):
             os.close(file)

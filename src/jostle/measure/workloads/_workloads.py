@@ -20,6 +20,7 @@ from typing import Any
 
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from jostle.measure.wasm._binary import exported_functions
+from jostle.measure.workloads._job import JobSettings
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 # family: {kernel: ((setup argument, repeats) for s, m, l)}. Arguments are what the C source calls n.
@@ -92,8 +93,8 @@ class Workload:
     name: unique in a dataset. kind: a `kernel` is a WebAssembly module that exports `setup(i32)`,
     given `argument` once in every window, and `run(i32)`, given `repeats`. A `wasi` program is a
     module whose `_start` is run to its end by a fresh instance, `repeats` times; `arguments` are
-    its words after the first. A `command` is an executable started with `arguments`, `repeats`
-    times. module: the path of the .wasm file or executable. family and size: labels kept as
+    its words after the first. A `command` is an executable started with `arguments`; job: what
+    surrounds it. module: the path of the .wasm file or executable. family and size: labels kept as
     features. Raises UsageError for an empty name or numbers outside 0 .. 2^31 - 1.
     """
 
@@ -105,9 +106,10 @@ class Workload:
     size: str = ""
     kind: str = "kernel"
     arguments: tuple[str, ...] = ()
+    job: JobSettings | None = None
 
     def __post_init__(self) -> None:
-        if not self.name or "+" in self.name:
+        if not self.name.strip() or "+" in self.name or not self.name.isprintable():
             raise UsageError(f"{self.name!r} cannot name a workload", fix="Use letters and digits.")
         if not 0 <= self.argument < 2**31 or not 1 <= self.repeats < 2**31:
             raise UsageError("argument or repeats out of range", where=self.name)
@@ -122,6 +124,7 @@ class Workload:
             "digest": self.digest,
             "argument": self.argument,
             "arguments": list(self.arguments),
+            **({} if self.job is None else {"job": self.job.to_message()}),
         }
 
     @property
@@ -161,11 +164,14 @@ def shipped_workloads() -> tuple[Workload, ...]:
     )
 
 
-def command_workload(words: Sequence[str], name: str | None = None) -> Workload:
+def command_workload(
+    words: Sequence[str], name: str | None = None, job: JobSettings | None = None
+) -> Workload:
     """A command line as a workload; its words are not seen by a shell.
 
-    name: by default the program's and what follows, with - for what cannot be in a name. Raises
-    UsageError for no words, UnreadableFile for a program that is not found or not executable.
+    name: by default the program's and what follows, with - for what cannot be in a name. job: where it
+    runs, on what, and what it must print (`job_of`). Raises UsageError for no words, UnreadableFile for a
+    program that is not found or not executable.
     """
     if not words or not words[0]:
         raise UsageError("a command line has at least one word")
@@ -174,10 +180,16 @@ def command_workload(words: Sequence[str], name: str | None = None) -> Workload:
         raise UnreadableFile(
             "no such program, or not executable", where=words[0], fix="Give its path."
         )
-    path = Path(program).resolve()
-    spelled = name or re.sub(r"[^\w.=]+", "-", " ".join([Path(words[0]).name, *words[1:]]))
+    # Not resolved: what a link is called may be what decides how the program behaves.
+    path = Path(program).absolute()
+    spelled = re.sub(r"[^\w.=]+", "-", " ".join([Path(words[0]).name, *words[1:]]))[:80].strip("-")
     return Workload(
-        spelled[:80].strip("-"), path, kind="command", family="command", arguments=tuple(words[1:])
+        name or spelled,
+        path,
+        kind="command",
+        family="command",
+        arguments=tuple(words[1:]),
+        job=job,
     )
 
 

@@ -1,0 +1,269 @@
+"""In a slot: whole executions of a command line, or a kernel, over and over until told to stop.
+
+An execution is timed from the moment its process becomes the program to its end. One that still runs when
+everyone is told to stop is killed, with all it started, and does not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from mmap import mmap
+from pathlib import Path
+from typing import Any
+
+from jostle.measure.slots._beats import packed, sleep_until
+from jostle.measure.slots._harness import Harness, Part
+from jostle.measure.slots._process import die_with, how_it_ended
+
+_LOOK_EVERY_NS = 50_000_000
+_OUTPUT_CHUNK = 1 << 20
+_PREPARING_SECONDS = 3600.0
+
+
+class StoppedInside(Exception):
+    """The parent asked to stop while an execution ran."""
+
+
+class Executions:
+    """A command line with what surrounds it. starts, ends: of whole executions, in `time.monotonic_ns`."""
+
+    def __init__(self, part: dict[str, Any]) -> None:
+        self.job: dict[str, Any] = part.get("job") or {}
+        self._words = [part["module"], *part["arguments"]]
+        self._nothing = os.open(os.devnull, os.O_RDWR)
+        self._errors = os.memfd_create("jostle-job-errors", os.MFD_CLOEXEC)
+        self._output = os.memfd_create("jostle-job-output", os.MFD_CLOEXEC)
+        self._shared = mmap(-1, 8)
+        self._environment = {**os.environ, **self.job.get("environment", {})}
+        self._folder: str | None = None
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.cpu_ns = self.delay_ns = self.switches = 0
+
+    def prepare(self) -> None:
+        """A fresh folder with the inputs, and the command before. Raises RuntimeError, OSError."""
+        if self._folder is not None:
+            return
+        folder: str = self.job.get("directory") or tempfile.mkdtemp(prefix="jostle-job-")
+        self._folder = folder
+        for path in self.job.get("inputs", ()):
+            target = Path(folder) / Path(path).name
+            if os.path.isdir(path):
+                shutil.copytree(path, target, dirs_exist_ok=True)
+            else:
+                shutil.copy(path, target)
+        self._around("before")
+
+    def clean(self) -> None:
+        """The command after, and the folder gone. Raises RuntimeError, OSError."""
+        if self._folder is None:
+            return
+        try:
+            self._around("after")
+        finally:
+            if self.job.get("directory") is None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def run(self) -> None:
+        """One whole execution. Raises StoppedInside, RuntimeError for another exit code than 0 or another
+        output than expected."""
+        for file in (self._errors, self._output):
+            os.ftruncate(file, 0)
+            os.lseek(file, 0, os.SEEK_SET)
+        self._shared[:] = bytes(8)
+        parent = os.getpid()
+        forked_ns = time.monotonic_ns()
+        child = os.fork()
+        if child == 0:
+            self._become(parent)
+        stopped = True
+        try:
+            stopped = _ended_or_told_to_stop(child)
+        finally:
+            ended_ns = time.monotonic_ns()
+            if stopped:
+                _kill(child)
+            status = self._reaped(child)
+        if stopped:
+            raise StoppedInside
+        if status:
+            code = os.waitstatus_to_exitcode(status)
+            raise RuntimeError(f"it ended with {how_it_ended(code, self._errors)}")
+        self._check_output()
+        self.starts.append(int.from_bytes(self._shared[:8], "little") or forked_ns)
+        self.ends.append(ended_ns)
+
+    def close(self) -> None:
+        """Clean up whatever is left."""
+        with suppress(RuntimeError, OSError):
+            self.clean()
+        for file in (self._nothing, self._errors, self._output):
+            with suppress(OSError):
+                os.close(file)
+
+    def _reaped(self, child: int) -> int:
+        """The child's status; what it used is added up."""
+        with suppress(OSError, ValueError, IndexError):  # readable until it is reaped
+            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+            with open(f"/proc/{child}/schedstat", encoding="ascii") as file:
+                self.delay_ns += int(file.read().split()[1])
+        _kill_group(child)
+        _, status, used = os.wait4(child, 0)
+        self.cpu_ns += int((used.ru_utime + used.ru_stime) * 1e9)
+        self.switches += used.ru_nivcsw
+        return status
+
+    def _become(self, parent: int) -> None:
+        """In the child: never returns."""
+        try:
+            os.setpgid(0, 0)
+            die_with(parent)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            os.dup2(self._nothing, 0)
+            os.dup2(self._output if self.job.get("expected") else self._nothing, 1)
+            os.dup2(self._errors, 2)
+            os.closerange(3, 64)
+            if self._folder is not None:
+                os.chdir(self._folder)
+            self._shared[:] = time.monotonic_ns().to_bytes(8, "little")
+            os.execve(self._words[0], self._words, self._environment)
+        except OSError as error:
+            os.write(2, f"cannot be started: {error.strerror}".encode())
+        finally:
+            os._exit(127)
+
+    def _around(self, when: str) -> None:
+        for line in self.job.get(when, ()):
+            words = shlex.split(line)
+            done = subprocess.run(
+                words,
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PREPARING_SECONDS,
+                check=False,
+            )
+            if done.returncode:
+                last = " ".join(done.stderr.decode("utf-8", "replace").split())[-300:]
+                text = (
+                    f"the command {when} it ({line}) ended with exit code {done.returncode}: {last}"
+                )
+                raise RuntimeError(text)
+
+    def _check_output(self) -> None:
+        expected = self.job.get("expected")
+        if not expected:
+            return
+        os.lseek(self._output, 0, os.SEEK_SET)
+        found = hashlib.sha256()
+        while part := os.read(self._output, _OUTPUT_CHUNK):
+            found.update(part)
+        if found.hexdigest() != expected:
+            raise RuntimeError("its standard output is not what was expected")
+
+
+class JobPart(Executions, Part):
+    """The same as a part of a harness; it is not asked for beats."""
+
+    def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Any:
+        raise RuntimeError("a job has executions and no beats")
+
+
+def execute(
+    harness: Harness, message: dict[str, Any], notice: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Over and over from start_ns until a line comes; notice: told {"done": n} at every end.
+
+    Of a job: {"starts", "ends": base64 of int64, "cpu_ns", "delay_ns", "switches"}. Of a kernel: its beats.
+    """
+    part = harness.parts[0]
+    if not isinstance(part, Executions):
+        return _kernel(harness, message, notice)
+    sleep_until(message["start_ns"])
+    try:
+        while True:
+            part.prepare()
+            part.run()
+            part.clean()
+            if len(part.ends) == 1:
+                notice({"done": True})
+            if _told_to_stop():
+                break
+    except StoppedInside:
+        pass
+    finally:
+        part.clean()
+    return {
+        "starts": _encoded(part.starts),
+        "ends": _encoded(part.ends),
+        "cpu_ns_used": part.cpu_ns,
+        "run_delay_seconds": part.delay_ns * 1e-9,
+        "involuntary_switches": part.switches,
+    }
+
+
+def _kernel(
+    harness: Harness, message: dict[str, Any], notice: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Beats in pieces, until told to stop; of a long window its last part, as much as is kept."""
+    pieces: list[dict[str, Any]] = []
+    begin_ns, is_first = message["start_ns"], True
+    while True:
+        until_ns = max(begin_ns, time.monotonic_ns()) + _LOOK_EVERY_NS
+        pieces.append(harness.beats(message["repeats"], begin_ns, until_ns).to_message())
+        del pieces[: -message["pieces"]]
+        if is_first:
+            notice({"done": True})
+            is_first = False
+        if _told_to_stop():
+            return {"pieces": pieces, "run_delay_seconds": None, "involuntary_switches": None}
+
+
+def _encoded(times: list[int]) -> str:
+    import base64
+
+    return base64.b64encode(packed(times)).decode("ascii")
+
+
+def _ended_or_told_to_stop(child: int) -> bool:
+    """Wait for either; whether it was the latter. The child is not reaped."""
+    file = os.pidfd_open(child)
+    try:
+        poll = select.poll()
+        poll.register(file, select.POLLIN)
+        poll.register(sys.stdin, select.POLLIN | select.POLLHUP)
+        found = {ready for ready, _ in poll.poll()}
+        return file not in found
+    finally:
+        os.close(file)
+
+
+def _kill(child: int) -> None:
+    """The process, before it has been reaped."""
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+
+
+def _kill_group(leader: int) -> None:
+    """Whatever it has started and left behind."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _told_to_stop() -> bool:
+    """Whether a line has come; it stays to be read."""
+    return bool(select.select([sys.stdin], [], [], 0)[0])

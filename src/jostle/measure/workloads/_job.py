@@ -1,0 +1,88 @@
+"""What surrounds a command line: where it runs, on what, and what it must print."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import UnreadableFile, UsageError
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """Around every execution of a command line.
+
+    directory: where it runs; None is a fresh folder for each execution, removed after it. inputs: files and
+    folders copied there before. environment: variables beside those of this process. before, after:
+    command lines run before and after each execution, in the same place, not counted. expected: SHA-256 of
+    what it must write to standard output; None throws that away.
+    """
+
+    directory: Path | None = None
+    inputs: tuple[Path, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    expected: str | None = None
+
+    def to_message(self) -> dict[str, Any]:
+        """As a slot is told it."""
+        return {
+            "directory": None if self.directory is None else str(self.directory),
+            "inputs": [str(path) for path in self.inputs],
+            "environment": dict(self.environment),
+            "before": list(self.before),
+            "after": list(self.after),
+            "expected": self.expected,
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of it, the inputs' content included."""
+        found = hashlib.sha256(repr(self.to_message()).encode("utf-8", "surrogatepass"))
+        for path in self.inputs:
+            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+                if file.is_file():
+                    with file.open("rb") as content:
+                        found.update(hashlib.file_digest(content, "sha256").digest())
+        return found.hexdigest()
+
+
+def job_of(
+    *,
+    directory: str | os.PathLike[str] | None = None,
+    inputs: Sequence[str | os.PathLike[str]] = (),
+    environment: Mapping[str, str] | None = None,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+    expected: str | os.PathLike[str] | None = None,
+) -> JobSettings:
+    """A job by what people say: expected is a file that holds what standard output must be.
+
+    Raises UnreadableFile for a folder or file that is not there, UsageError for an impossible variable.
+    """
+    where = None if directory is None else Path(directory).resolve()
+    if where is not None and not where.is_dir():
+        raise UnreadableFile("there is no such folder to run in", where=str(where))
+    files = tuple(Path(path).resolve() for path in inputs)
+    for path in files:
+        if not path.exists():
+            raise UnreadableFile("there is no such input", where=str(path))
+    if len({path.name for path in files}) < len(files):
+        raise UsageError("two inputs have one name, and they are copied into one folder")
+    variables = tuple(sorted((environment or {}).items()))
+    for name, value in variables:
+        if not name or "=" in name or "\0" in name + value:
+            raise UsageError(f"{name!r} cannot name a variable of the environment")
+    digest = None
+    if expected is not None:
+        try:
+            with open(expected, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(expected)) from None
+    return JobSettings(where, files, variables, tuple(before), tuple(after), digest)
