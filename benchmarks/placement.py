@@ -11,10 +11,39 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 from _data import one_core
 
 LIMITS = (1.1, 1.25, 1.5, 2.0)
+
+
+ROWS = 600_000
+
+
+def rows_of_bounds(model: Any, random: Any) -> None:
+    """Pairs that were never asked about before, each of which is a row for either side."""
+    import numpy as np
+
+    from jostle.placement import SetBounds, Standard
+
+    sets = SetBounds(model, Standard())
+    members = np.sort(random.integers(0, len(sets.workload_names), (ROWS // 2, 2)), axis=1)
+    platform = random.integers(0, len(sets.platform_names), len(members))
+    asked = sets._colocations(platform, members)
+    for what in ("in one call", "the same again"):
+        began = time.process_time()
+        model.bound(asked, 0.9)
+        spent = time.process_time() - began
+        print(
+            f"{len(asked)} rows of bounds {what}: {len(asked) / spent / 1e6:.2f} million/s of CPU"
+        )
+    began = time.process_time()
+    sets.of(platform, members)
+    spent = time.process_time() - began
+    print(
+        f"{len(members)} sets, alike ones once: {2 * len(members) / spent / 1e6:.2f} million rows/s"
+    )
 
 
 def main() -> None:
@@ -53,6 +82,7 @@ def main() -> None:
             f"rank over {given.nodes} nodes, {what}: {1e3 * (time.process_time() - began):.0f} ms of CPU, "
             f"{1e3 * (time.perf_counter() - wall):.0f} ms ({len(found)} safe)"
         )
+    rows_of_bounds(model, random)
     empty = [Node(f"n{n}", str(random.choice(places)), given.slots) for n in range(given.platforms)]
     requests = [request(f"r{n}") for n in range(given.requests)]
     fresh = jostle.place(model, empty)

@@ -16,6 +16,7 @@ a stronger class never bounds a weaker one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -317,10 +318,22 @@ def _rows_by_key(keys: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """(a key, the rows that have it) of every different row of (n, k) integers."""
     if len(keys) == 1:
         return [(keys[0], np.zeros(1, np.int64))]
-    found, inverse = np.unique(keys, axis=0, return_inverse=True)
-    order = np.argsort(inverse.reshape(-1), kind="stable")
-    ends = np.cumsum(np.bincount(inverse.reshape(-1), minlength=len(found)))
-    return list(zip(found, np.split(order, ends[:-1]), strict=True)) if len(found) else []
+    if not len(keys):
+        return []
+    least = keys.min(axis=0)
+    spans = (keys.max(axis=0) - least + 1).tolist()
+    if math.prod(spans) >= 2**62:
+        codes = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    else:
+        codes = np.zeros(len(keys), np.int64)
+        for column, span in enumerate(spans):
+            codes *= span
+            codes += keys[:, column] - least[column]
+    if codes.max() < 2**16:
+        codes = codes.astype(np.uint16)  # sorted in time that grows with their number alone
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order].astype(np.int64), prepend=-1))
+    return [(keys[at[0]], at) for at in np.split(order, starts[1:])]
 
 
 def _pools(degree: np.ndarray) -> list[tuple[str, np.ndarray]]:

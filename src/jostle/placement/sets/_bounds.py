@@ -68,29 +68,31 @@ class SetBounds:
         if n == 0:
             return np.zeros((0, k)), np.zeros((0, k), bool)
         level = self.standard.of_each(confidence, k)
-        unique, first, inverse = _distinct(self._keys(platform, members), platform, members)
-        p, m = platform[first], members[first]
-        floor, valid = np.full((len(first), k), -np.inf), np.zeros((len(first), k), bool)
         known = self._known.setdefault((level, k), _Known(k))
         refused = self._refused.setdefault((level, k), np.zeros(0, np.int64))
-        fresh = np.ones(len(first), bool)
-        if unique is not None:
-            fresh = known.lacks(unique)
-            floor[~fresh], valid[~fresh] = known.get(unique[~fresh])
-            fresh &= ~np.isin(unique, refused)
-        at = np.flatnonzero(fresh)
-        if len(at):
-            own, good = self._own(p[at], m[at], level)
+        floor, valid = np.full((n, k), -np.inf), np.zeros((n, k), bool)
+        keys, left = self._keys(platform, members), np.arange(n)
+        if keys is not None:
+            at = known.places(keys)
+            here = at >= 0
+            floor[here], valid[here] = known.floor[at[here]], known.valid[at[here]]
+            left = np.flatnonzero(~here & ~_is_in(keys, refused))
+        if len(left):
+            mine = None if keys is None else keys[left]
+            unique, first, inverse = _distinct(mine, platform[left], members[left])
+            p, m = platform[left][first], members[left][first]
+            found, good = np.full((len(p), k), -np.inf), np.zeros((len(p), k), bool)
+            own, own_good = self._own(p, m, level)
             # A set of which nobody can be bounded is refused, whatever its subsets would say: there are many.
             some = np.isfinite(own).any(axis=1)
-            go = at[some]
-            floor[go] = self._raised(p[go], m[go], own[some], good[some], confidence)
-            valid[go] = good[some]
+            raised = self._raised(p[some], m[some], own[some], own_good[some], confidence)
+            found[some], good[some] = raised, own_good[some]
+            floor[left], valid[left] = found[inverse], good[inverse]
             if unique is not None:
-                known.add(unique[go], floor[go], valid[go])
-                self._refused[level, k] = np.union1d(refused, unique[at[~some]])
+                known.add(unique[some], raised, own_good[some])
+                self._refused[level, k] = np.union1d(refused, unique[~some])
         seconds = np.where(valid | (self._takes_predictions & np.isfinite(floor)), floor, np.inf)
-        return seconds[inverse], valid[inverse]
+        return seconds, valid
 
     def predicted(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
         """(n, k) seconds, NaN where there is no answer."""
@@ -144,16 +146,23 @@ class SetBounds:
         """(n, k) the largest bound over the subsets that have one, -inf without any."""
         k = members.shape[1]
         level = self.standard.of_each(confidence, k)
-        unique, first, inverse = _distinct(self._keys(platform, members), platform, members)
-        p, m = platform[first], members[first]
-        if unique is None:
-            return self._raised(p, m, *self._own(p, m, level), confidence)[inverse]
+        keys = self._keys(platform, members)
         known = self._known.setdefault((level, k), _Known(k))
-        at = np.flatnonzero(known.lacks(unique))
-        if len(at):
-            own, good = self._own(p[at], m[at], level)
-            known.add(unique[at], self._raised(p[at], m[at], own, good, confidence), good)
-        return known.get(unique)[0][inverse]
+        floor, left = np.full((len(platform), k), -np.inf), np.arange(len(platform))
+        if keys is not None:
+            at = known.places(keys)
+            floor[at >= 0] = known.floor[at[at >= 0]]
+            left = np.flatnonzero(at < 0)
+        if len(left):
+            mine = None if keys is None else keys[left]
+            unique, first, inverse = _distinct(mine, platform[left], members[left])
+            p, m = platform[left][first], members[left][first]
+            own, good = self._own(p, m, level)
+            raised = self._raised(p, m, own, good, confidence)
+            floor[left] = raised[inverse]
+            if unique is not None:
+                known.add(unique, raised, good)
+        return floor
 
     def _raised(
         self,
@@ -232,11 +241,12 @@ class _Known:
         self.floor = np.zeros((0, k))
         self.valid = np.zeros((0, k), bool)
 
-    def lacks(self, keys: np.ndarray) -> np.ndarray:
+    def places(self, keys: np.ndarray) -> np.ndarray:
+        """(n,) where each stands here, -1 where it does not."""
         if not len(self.keys):
-            return np.ones(len(keys), bool)
+            return np.full(len(keys), -1)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return self.keys[at] != keys
+        return np.where(self.keys[at] == keys, at, -1)
 
     def add(self, keys: np.ndarray, floor: np.ndarray, valid: np.ndarray) -> None:
         """keys: ascending, none of them here yet."""
@@ -245,9 +255,13 @@ class _Known:
         self.floor = np.insert(self.floor, at, floor, axis=0)
         self.valid = np.insert(self.valid, at, valid, axis=0)
 
-    def get(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        at = np.searchsorted(self.keys, keys)
-        return self.floor[at], self.valid[at]
+
+def _is_in(keys: np.ndarray, ascending: np.ndarray) -> np.ndarray:
+    """(n,) bool."""
+    if not len(ascending):
+        return np.zeros(len(keys), bool)
+    at = np.minimum(np.searchsorted(ascending, keys), len(ascending) - 1)
+    return ascending[at] == keys
 
 
 def _distinct(
