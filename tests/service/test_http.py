@@ -93,7 +93,7 @@ def test_the_key_is_asked_for(start: Start, tmp_path: Path) -> None:
     right = {"Authorization": "Bearer secret"}
     assert service.http.get("/v1/models", headers=right).status_code == 200
     assert service.http.post("/v1/predict", json=GOOD, headers=right).status_code == 200
-    for path in ("/healthz", "/readyz"):
+    for path in ("/healthz", "/readyz", "/", "/page/page.js"):
         assert service.http.get(path).status_code == 200
 
 

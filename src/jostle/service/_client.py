@@ -18,6 +18,7 @@ from jostle.service._documents import (
     fleet_rows,
     rankings_of,
     report_of,
+    request_of,
     request_row,
     safe_answers_of,
     walltimes_of,
@@ -237,7 +238,7 @@ class Client:
         found = self._call("GET", "/v1/fleet", None)
         nodes = []
         for row in found["nodes"]:
-            tenants = tuple(Request(**one) for one in row["tenants"])
+            tenants = tuple(request_of(one) for one in row["tenants"])
             kept = ("name", "platform", "slots", "memory_bytes", "price_per_hour", "status")
             labels = tuple(row["labels"])
             nodes.append(Node(**{k: row[k] for k in kept}, labels=labels, tenants=tenants))

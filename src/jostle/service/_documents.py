@@ -48,6 +48,11 @@ def error_of(document: Any, status: int, where: str) -> JostleError:
     return _KINDS.get(str(given.get("error")), BadData)(sentence)
 
 
+def request_of(document: dict[str, Any]) -> Request:
+    """A tenant, of a document that tells more of it."""
+    return _record(Request, document)
+
+
 def request_row(request: Request) -> dict[str, Any]:
     """Without what says nothing."""
     return {

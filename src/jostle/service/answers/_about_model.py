@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from jostle.runs import Colocations
 
 
-def predict_items(served: Served, items: Sequence[Any]) -> list[dict[str, Any]]:
-    """Seconds of each; null where there is no answer."""
+def predict_items(served: Served, items: Sequence[Any], confidence: float) -> list[dict[str, Any]]:
+    """Seconds of each, at any confidence; null where there is no answer."""
     asked = read_items(items, served)
     if not asked.at:
         return asked.listed([])

@@ -29,6 +29,7 @@ from jostle.service.http._state_routes import state_handlers
 from jostle.service.http._verbs import fleet_verbs, model_verbs
 from jostle.service.kubernetes._api import ApiServer
 from jostle.service.kubernetes._extender import Extender, kubernetes_handlers
+from jostle.service.page._page import page_handlers
 from jostle.service.state._archive import archive
 
 _LOG = logging.getLogger("jostle.service")
@@ -84,6 +85,9 @@ def make_app(settings: ServiceSettings, clock: Callable[[], float] = time.time) 
             response_model=None,
             **about,
         )
+
+    for path, handler in page_handlers().items():
+        app.add_api_route(path, handler, include_in_schema=False, response_model=None)
 
     async def explained(_: Request, error: Exception) -> Response:
         return problem_of(error)

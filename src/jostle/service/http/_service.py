@@ -99,12 +99,6 @@ class Serving:
         served = self.served
         return await self.placing.ask(lambda: act(self.places, served), self.settings.most_seconds)
 
-    async def ask(self, act: Callable[[], _T], items: int) -> _T:
-        """About the model alone: few items at once, many in a thread, so that nobody else waits for them."""
-        if items <= 32:
-            return act()
-        return await self.answers.ask(act, self.settings.most_seconds)
-
     async def write(self, act: Callable[[], _T]) -> _T:
         """What has to be on the disk before the answer."""
         return await self.writing.ask(act, self.settings.most_seconds)

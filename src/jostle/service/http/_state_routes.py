@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from jostle.errors import UsageError
 from jostle.placement import Standard
-from jostle.service.answers._about_fleet import REQUEST_KEYS, finite
+from jostle.service.answers._about_fleet import REQUEST_KEYS
+from jostle.service.answers._fleet_now import fleet_document
 from jostle.service.answers._items import failed, read_items, shortened, why_not
 from jostle.service.http._problems import HttpProblem, answered
 from jostle.service.http._reading import items_of, json_of, number_of, only
@@ -211,7 +212,9 @@ def state_handlers(service: Serving) -> dict[tuple[str, str], Any]:
         return answered({"schema": "placements/v1", "items": items}, service.headers())
 
     async def fleet(request: Request) -> Response:
-        document = await service.ask_places(fleet_document)
+        document = await service.ask_places(
+            lambda p, s: fleet_document(p.now(s, standard), s.label)
+        )
         return answered({**document, "trouble": service.fleet.trouble}, service.headers())
 
     async def coverage(request: Request) -> Response:
@@ -228,30 +231,6 @@ def state_handlers(service: Serving) -> dict[tuple[str, str], Any]:
         ("GET", "/v1/fleet"): fleet,
         ("GET", "/v1/coverage"): coverage,
     }
-
-
-def fleet_document(places: LivePlaces, served: Served) -> dict[str, Any]:
-    """Every node with its tenants and what is free."""
-    places.fleet.sync(served.platform_code)
-    nodes = [
-        {
-            "name": node.name,
-            "platform": node.platform,
-            "slots": node.slots,
-            "free_slots": node.free_slots,
-            "memory_bytes": node.memory_bytes,
-            "free_bytes": node.free_bytes,
-            "labels": list(node.labels),
-            "price_per_hour": node.price_per_hour,
-            "status": node.status,
-            "tenants": [
-                {key: value for key, value in vars(tenant).items() if value not in (None, (), "")}
-                for tenant in node.tenants
-            ],
-        }
-        for node in places.fleet.nodes.values()
-    ]
-    return {"schema": "fleet/v1", "model": served.label, "nodes": finite(nodes)}
 
 
 def _whole(request: Request, name: str, default: int) -> int:

@@ -19,6 +19,7 @@ from jostle.service.answers._about_fleet import (
 )
 from jostle.service.answers._about_model import bound_items, explain_items, predict_items
 from jostle.service.answers._apart import Apart
+from jostle.service.http._gather import Gatherer
 from jostle.service.http._problems import answered
 from jostle.service.http._reading import (
     confidence_of,
@@ -31,8 +32,10 @@ from jostle.service.http._reading import (
     standard_of,
 )
 from jostle.service.http._service import Serving
+from jostle.service.state._served import Served
 
 MOST_EXPLAINED = 64
+MOST_GATHERED = 32  # items of one request
 FLEET_KEYS = ("items", "fleet", "tenants", "confidence", "joint", "accept")
 OPTIONS = {
     "safe": ("on", "together", "explain"),
@@ -46,12 +49,21 @@ Handler = Callable[[Request], Awaitable[Response]]
 def model_verbs(service: Serving) -> dict[str, Handler]:
     """{verb: its handler}: what a model says of co-locations."""
     settings = service.settings
+    gathered = {"predict": Gatherer(predict_items), "bound": Gatherer(bound_items)}
+
+    async def answer_items(
+        gatherer: Gatherer, act: Any, served: Served, items: list[Any], level: float
+    ) -> list[dict[str, Any]]:
+        if len(items) <= MOST_GATHERED:
+            return await gatherer.ask(served, items, level)
+        # Many take a while: in a thread, so that nobody else waits for them.
+        return await service.answers.ask(lambda: act(served, items, level), settings.most_seconds)
 
     async def predict(request: Request) -> Response:
         body = await json_of(request, settings)
         only(body, "items")
         items, served = items_of(body, settings), service.served
-        found = await service.ask(lambda: predict_items(served, items), len(items))
+        found = await answer_items(gathered["predict"], predict_items, served, items, 0.0)
         service.metrics.count("predict", (one["status"] for one in found))
         document = {"schema": "predict/v1", "model": served.label, "items": found}
         return answered(document, service.headers(served))
@@ -61,7 +73,7 @@ def model_verbs(service: Serving) -> dict[str, Handler]:
         only(body, "items", "confidence")
         items, served = items_of(body, settings), service.served
         level = confidence_of(body, settings)
-        found = await service.ask(lambda: bound_items(served, items, level), len(items))
+        found = await answer_items(gathered["bound"], bound_items, served, items, level)
         service.metrics.count("bound", (one.get("outcome", "error") for one in found))
         document = {
             "schema": "bound/v1",

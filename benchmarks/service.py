@@ -1,0 +1,291 @@
+"""What the service takes, keeps and survives: python benchmarks/service.py MODEL [--only NAME ...] [--quick].
+
+The client runs on the same machine; give both two cores and nothing else to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+import jostle
+
+if __package__:
+    from benchmarks.service_load import Caller, Latencies, Process, open_loop, serving, with_caller
+else:
+    from service_load import Caller, Latencies, Process, open_loop, serving, with_caller
+
+
+class Bench:
+    """model: a saved model. scale: 1, or less for a quick look."""
+
+    def __init__(self, model: Path, folder: Path, scale: float, postgresql: str | None) -> None:
+        self.model, self.folder, self.scale, self.postgresql = model, folder, scale, postgresql
+        loaded = jostle.load(model)
+        self.workloads = list(loaded.predictor.workload_names)
+        self.platforms = list(loaded.predictor.platform_names)
+        self.random = np.random.default_rng(0)
+
+    def items(self, n: int) -> list[dict[str, Any]]:
+        """Co-locations with none to three co-runners, drawn evenly."""
+        draw = self.random
+        return [
+            {
+                "workload": str(draw.choice(self.workloads)),
+                "platform": str(draw.choice(self.platforms)),
+                "corunners": [
+                    str(w) for w in draw.choice(self.workloads, int(draw.integers(0, 4)))
+                ],
+            }
+            for _ in range(n)
+        ]
+
+    def state(self) -> str:
+        return str(self.folder / f"state-{time.monotonic_ns()}.sqlite")
+
+    def single(self) -> None:
+        """Single `bound` at 500 requests a second."""
+        self._bounds(1, 500.0, 60 * self.scale, "bound, 500/s")
+
+    def batch(self) -> None:
+        """Batches of 1 000, five a second."""
+        self._bounds(1000, 5.0, 60 * self.scale, "bound, batches of 1 000, 5/s")
+
+    def _bounds(self, size: int, rate: float, seconds: float, name: str) -> None:
+        bodies = [
+            orjson.dumps({"items": self.items(size)}) for _ in range(1000 if size == 1 else 20)
+        ]
+        with serving(self.model, self.state()) as process:
+
+            async def act(caller: Caller) -> Latencies:
+                await open_loop(caller, "/v1/bound", bodies, rate, min(2.0, seconds))
+                before = process.cpu_seconds
+                found = await open_loop(caller, "/v1/bound", bodies, rate, seconds)
+                share = (process.cpu_seconds - before) / seconds
+                print(f"{found.line(name)}; {100 * share:.0f}% of a core")
+                return found
+
+            with_caller(process.address, act)
+
+    def kubernetes(self) -> None:
+        """Filter and prioritize over 5 000 nodes, with tenants on a third of them."""
+        names = [f"node-{n:04d}" for n in range(5000)]
+        draw, rows = random.Random(0), ["name,platform,slots,tenants"]
+        for name in names:
+            tenants = [
+                f"{draw.choice(self.workloads)}@9x" for _ in range(draw.choice((0, 0, 1, 2)))
+            ]
+            rows.append(f"{name},{draw.choice(self.platforms)},4,{';'.join(tenants)}")
+        fleet = self.folder / "nodes.csv"
+        fleet.write_text("\n".join(rows) + "\n")
+        bodies = {
+            path: [
+                orjson.dumps(
+                    {"Pod": _pod(f"{path}-{n}", draw.choice(self.workloads)), "NodeNames": names}
+                )
+                for n in range(100)
+            ]
+            for path in ("filter", "prioritize")
+        }
+        with serving(self.model, self.state(), "--fleet", str(fleet)) as process:
+
+            async def act(caller: Caller) -> None:
+                for path, given in bodies.items():
+                    url = f"/v1/kubernetes/{path}"
+                    await open_loop(caller, url, given, 4.0, 5 * self.scale)
+                    found = await open_loop(caller, url, given, 4.0, 25 * self.scale)
+                    print(found.line(f"{path} over 5 000 nodes, 4/s"))
+
+            with_caller(process.address, act)
+
+    def memory(self) -> None:
+        """Resident memory over a million items and requests."""
+        with serving(self.model, self.state()) as process:
+
+            async def act(caller: Caller) -> None:
+                bodies = [orjson.dumps({"items": self.items(1)}) for _ in range(2000)]
+                total = int(1_000_000 * self.scale)
+                for part in range(5):
+
+                    async def worker() -> None:
+                        for number in range(total // 5 // 16):
+                            await caller.ask("POST", "/v1/bound", bodies[number % len(bodies)])
+
+                    await asyncio.gather(*(worker() for _ in range(16)))
+                    done = (part + 1) * total // 5
+                    print(f"after {done} requests: {process.resident_bytes / 2**20:.1f} MiB")
+
+            with_caller(process.address, act)
+
+    def swaps(self) -> None:
+        """100 model swaps under load: no wrong and no lost answer."""
+        link, others = self.folder / "current", [self.model, self.folder / "other"]
+        self._fit_another(others[1])
+        one = self.items(1)
+        asked = jostle.Colocations.from_columns(
+            workload=[one[0]["workload"]],
+            platform=[one[0]["platform"]],
+            corunners=[one[0]["corunners"]],
+        )
+        link.symlink_to(others[0])
+        truth: dict[str, float] = {}
+        for path in others:
+            version = orjson.loads((path / "model.json").read_bytes())["sha256"][:16]
+            truth[version] = float(jostle.load(path).predict(asked)[0])
+        if len(set(truth.values())) < 2:
+            print("(both models answer alike: a wrong label shows in the version alone)")
+        body, wrong, lost, seen = orjson.dumps({"items": one}), 0, 0, set()
+        with serving(link, self.state()) as process:
+
+            async def act(caller: Caller) -> None:
+                nonlocal wrong, lost
+                swaps, done = int(100 * self.scale) or 1, asyncio.Event()
+
+                async def ask() -> None:
+                    nonlocal wrong, lost
+                    while not done.is_set():
+                        status, headers, answer = await caller.ask("POST", "/v1/predict", body)
+                        found = orjson.loads(answer)
+                        lost += status != 200
+                        version = found["model"]["version"]
+                        seconds = found["items"][0]["runtime_seconds"]
+                        wrong += truth[version] != seconds
+                        wrong += headers["jostle-model-version"] != version
+                        seen.add(version)
+
+                asking = [asyncio.create_task(ask()) for _ in range(4)]
+                for turn in range(swaps):
+                    (self.folder / "next").symlink_to(others[(turn + 1) % 2])
+                    os.replace(self.folder / "next", link)
+                    await asyncio.sleep(0.7)
+                done.set()
+                await asyncio.gather(*asking)
+                _, _, text = await caller.ask("GET", "/metrics")
+                taken = [
+                    line
+                    for line in text.decode().splitlines()
+                    if line.startswith("jostle_model_swaps_t")
+                ]
+                print(
+                    f"{swaps} swaps: {taken[0]}, {len(seen)} versions seen, {wrong} wrong, {lost} lost"
+                )
+
+            with_caller(process.address, act)
+
+    def _fit_another(self, path: Path) -> None:
+        """A model of the sample; so is MODEL best, too."""
+        from jostle.datasets import sample
+
+        method = jostle.Factorization(steps=40, quantiles=())
+        jostle.fit(sample(), method, seed=7).save(path)
+
+    def kills(self) -> None:
+        """kill -9 at random moments under writes: nothing acknowledged is lost."""
+        state, acknowledged, placed = self.state(), set(), set()
+        turns, number, draw = int(100 * self.scale) or 1, 0, random.Random(0)
+
+        async def write(process: Process) -> None:
+            nonlocal number
+            caller, end = Caller(process.address), time.monotonic() + draw.uniform(0.05, 0.6)
+
+            async def one(turn: int) -> None:
+                nonlocal number
+                while True:
+                    number += 1
+                    id = f"r{number}"
+                    item = {"id": id, "workload": self.workloads[0], "platform": self.platforms[0]}
+                    body = orjson.dumps({"items": [{**item, "runtime_seconds": 1.0 + number}]})
+                    try:
+                        if turn % 2:
+                            status, _, _ = await caller.ask("POST", "/v1/runs", body)
+                            acknowledged.update([id] if status == 200 else [])
+                        else:
+                            place = {"workload": self.workloads[0], "node": self.platforms[0]}
+                            status, _, _ = await caller.ask(
+                                "PUT", f"/v1/placements/{id}", orjson.dumps(place)
+                            )
+                            placed.update([id] if status == 200 else [])
+                    except (OSError, EOFError):
+                        return
+
+            tasks = [asyncio.create_task(one(turn)) for turn in range(4)]
+            await asyncio.sleep(end - time.monotonic())
+            process.kill()
+            await asyncio.gather(*tasks)
+
+        for _ in range(turns):
+            asyncio.run(write(Process(self.model, state)))
+        with serving(self.model, state) as process, jostle.Client(process.address) as client:
+            kept: set[str] = set()
+            after = 0
+            while rows := client._call("GET", f"/v1/runs?after={after}&limit=1000", None)["items"]:
+                kept |= {row["id"] for row in rows}
+                after = rows[-1]["number"]
+            there = {t.name for node in client.fleet().nodes for t in node.tenants}
+        lost = len(acknowledged - kept) + len(placed - there)
+        print(
+            f"{turns} kills: {len(acknowledged)} runs and {len(placed)} placements acknowledged, {lost} lost"
+        )
+
+    def races(self) -> None:
+        """Two replicas over one state: the last slot is given once."""
+        state = self.postgresql or self.state()
+        fleet = self.folder / "race.csv"
+        turns = int(1000 * self.scale) or 1
+        rows = [f"n{n},{self.platforms[0]},1" for n in range(turns)]
+        fleet.write_text("\n".join(["name,platform,slots", *rows]) + "\n")
+        more = ("--fleet", str(fleet))
+        with serving(self.model, state, *more) as one, serving(self.model, state, *more) as other:
+
+            async def act(caller: Caller) -> None:
+                second, twice, never = Caller(other.address), 0, 0
+                for turn in range(turns):
+                    body = orjson.dumps({"workload": self.workloads[0], "node": f"n{turn}"})
+                    found = await asyncio.gather(
+                        caller.ask("PUT", f"/v1/placements/a{turn}", body),
+                        second.ask("PUT", f"/v1/placements/b{turn}", body),
+                    )
+                    good = sum(status == 200 for status, _, _ in found)
+                    twice += good > 1
+                    never += good < 1
+                second.close()
+                kind = "PostgreSQL" if self.postgresql else "SQLite"
+                print(f"{turns} races over {kind}: {twice} slots given twice, {never} not at all")
+
+            with_caller(one.address, act)
+
+
+def _pod(name: str, workload: str) -> dict[str, Any]:
+    labels = {"jostle/workload": workload, "jostle/deadline": "4x"}
+    return {
+        "metadata": {"name": name.lower(), "namespace": "default", "uid": name, "labels": labels}
+    }
+
+
+NAMES = ("single", "batch", "kubernetes", "memory", "swaps", "kills", "races")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--only", nargs="*", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--scale", type=float, default=1.0, help="of all lengths, such as 0.1")
+    parser.add_argument("--postgresql", help="postgresql://… for the races; SQLite without")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(asked.model.resolve(), Path(folder), asked.scale, asked.postgresql)
+        for name in asked.only:
+            getattr(bench, name)()
+
+
+if __name__ == "__main__":
+    main()

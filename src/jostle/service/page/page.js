@@ -1,0 +1,202 @@
+// The page: asks the service's own operations and shows what they answer.
+import { badge, bars, coverageChart, duration, fill, heat, make } from "./draw.js";
+
+const ANYWHERE = "";
+const MOST_ROWS = 30, MOST_COLUMNS = 24;
+const $ = (id) => document.getElementById(id);
+let workloads = [], platforms = [], beside = [];
+
+async function call(path, body) {
+  const headers = { "Content-Type": "application/json" };
+  const key = sessionStorage.getItem("jostle-key");
+  if (key) headers.Authorization = `Bearer ${key}`;
+  const given = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
+  const answer = await fetch(path, given);
+  const document_ = await answer.json();
+  if (answer.status === 401) $("key-form").hidden = false;
+  if (!answer.ok) throw new Error(document_.detail || `status ${answer.status}`);
+  return document_;
+}
+
+function options(select, names, first) {
+  const made = names.map((name) => make("option", { value: name }, name));
+  fill(select, ...(first === undefined ? [] : [make("option", { value: "" }, first)]), ...made);
+}
+
+function showChosen() {
+  fill($("chosen"), ...beside.map((name, at) => make("span", { class: "chip", role: "listitem" }, name,
+    make("button", { type: "button", "aria-label": `Remove ${name}`, onclick: () => {
+      beside.splice(at, 1);
+      showChosen();
+      $("beside").focus();
+    } }, "×"))));
+  $("beside").options[0].textContent = beside.length ? "and…" : "nobody";
+}
+
+function fail(error) {
+  $("problem").textContent = error.message;
+  $("problem").hidden = false;
+}
+
+async function guarded(act) {
+  $("problem").hidden = true;
+  try {
+    await act();
+  } catch (error) {
+    fail(error);
+  }
+}
+
+async function both(items, confidence) {
+  const [predicted, bounded] = await Promise.all([
+    call("v1/predict", { items }), call("v1/bound", { items, confidence }),
+  ]);
+  return items.map((item, n) => ({ ...item, ...bounded.items[n], ...predicted.items[n] }));
+}
+
+async function ask() {
+  const workload = $("workload").value, platform = $("platform").value;
+  const confidence = Number($("confidence").value), corunners = [...beside];
+  const places = platform === ANYWHERE ? platforms : [platform];
+  const found = await both(places.map((p) => ({ workload, platform: p, corunners })), confidence);
+  const last = Number.MAX_VALUE;
+  found.sort((a, b) => (a.bound_seconds ?? last) - (b.bound_seconds ?? last)
+    || (a.runtime_seconds ?? last) - (b.runtime_seconds ?? last));
+  const shown = found.slice(0, MOST_ROWS);
+  const finite = shown.flatMap((one) => [one.runtime_seconds, one.bound_seconds]).filter((s) => s !== null);
+  const longest = Math.max(...finite, 1e-12);
+  fill(document.querySelector("#ranked tbody"), ...shown.map((one) => make("tr", {},
+    make("th", { scope: "row" }, one.platform),
+    make("td", { class: "number" }, duration(one.runtime_seconds)),
+    make("td", { class: "number" }, duration(one.bound_seconds)),
+    make("td", {}, bars(one.runtime_seconds, one.bound_seconds, longest)),
+    make("td", {}, badge(one.outcome), make("div", { class: "quiet" }, one.evidence || "")),
+    make("td", {}, make("button", { type: "button", "aria-label": `Why, on ${one.platform}`,
+      onclick: () => guarded(() => why(one, confidence)) }, "Why")))));
+  $("more").textContent = found.length > shown.length ? `and ${found.length - shown.length} more platforms` : "";
+  const best = found[0], with_ = corunners.length ? `beside ${corunners.join(" and ")}` : "alone";
+  const most = best.bound_seconds === null ? "no bound is valid there at this confidence"
+    : `at most ${duration(best.bound_seconds)} with ${100 * confidence}% confidence`;
+  $("answer").textContent = `${workload} ${with_} on ${best.platform}: about ${duration(best.runtime_seconds)}, ${most}.`;
+  $("why").hidden = true;
+  await showMap();
+}
+
+async function why(one, confidence) {
+  const { workload, platform, corunners } = one;
+  const { items: [item] } = await call("v1/explain", { items: [{ workload, platform, corunners }], confidence });
+  $("why-title").textContent = `Why: ${workload} on ${platform}`;
+  const parts = item.status !== "ok" ? [make("p", {}, item.error)] : item.tables.filter((part) => part !== "").map((part) =>
+    typeof part === "string" ? make("p", {}, part) : make("table", {},
+      make("caption", { class: "quiet" }, part.title || ""),
+      make("thead", {}, make("tr", {}, ...part.columns.map((name) => make("th", { scope: "col" }, name)))),
+      make("tbody", {}, ...part.rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", {}, cell)))))));
+  if (item.status === "ok") parts.push(make("p", {}, badge(item.bound.outcome), ` ${item.bound.meaning}.`));
+  fill($("why-parts"), ...parts);
+  const fewer = corunners.map((_, at) => corunners.filter((__, other) => other !== at));
+  const found = corunners.length ? await both(fewer.map((left) => ({ workload, platform, corunners: left })), confidence) : [];
+  fill(document.querySelector("#leaves tbody"), ...(found.length ? found.map((less, at) => make("tr", {},
+    make("th", { scope: "row" }, corunners[at]),
+    make("td", { class: "number" }, duration(less.runtime_seconds)),
+    make("td", { class: "number" }, duration(less.bound_seconds)),
+    make("td", { class: "number" }, change(one.runtime_seconds, less.runtime_seconds))))
+    : [make("tr", {}, make("td", { colspan: "4" }, "Nobody is beside it."))]));
+  $("why").hidden = false;
+  $("why").focus();
+}
+
+function change(before, after) {
+  if (before === null || after === null) return "";
+  const percent = 100 * (after / before - 1);
+  return `${percent > 0 ? "+" : ""}${percent.toFixed(1)}%`;
+}
+
+function note(n, shown, what) {
+  return n > shown ? `The first ${shown} of ${n} ${what}.` : "";
+}
+
+async function showMap() {
+  const rows = workloads.slice(0, MOST_ROWS), columns = platforms.slice(0, MOST_COLUMNS);
+  const items = rows.flatMap((workload) => columns.map((platform) => ({ workload, platform, corunners: beside })));
+  const { items: found } = await call("v1/predict", { items });
+  const seconds = (r, c) => found[r * columns.length + c].runtime_seconds ?? null;
+  const fastest = rows.map((_, r) => Math.min(...columns.map((__, c) => seconds(r, c) ?? Infinity)));
+  heat($("map"), rows, columns, (r, c) => (seconds(r, c) === null ? null : seconds(r, c) / fastest[r]),
+    (row, column, value) => `${row} on ${column}: ${value.toFixed(2)} times its fastest`);
+  $("map-note").textContent = [note(workloads.length, rows.length, "workloads"), note(platforms.length, columns.length, "platforms")].join(" ");
+}
+
+async function showPairs() {
+  const rows = workloads.slice(0, MOST_COLUMNS), platform = $("pairs-platform").value;
+  const alone = rows.map((workload) => ({ workload, platform, corunners: [] }));
+  const pairs = rows.flatMap((workload) => rows.map((other) => ({ workload, platform, corunners: [other] })));
+  const { items: found } = await call("v1/predict", { items: [...alone, ...pairs] });
+  const seconds = (n) => found[n].runtime_seconds ?? NaN;
+  heat($("pairs"), rows, rows, (r, c) => seconds(rows.length * (r + 1) + c) / seconds(r),
+    (row, column, value) => `${row} beside ${column}: ${value.toFixed(2)} times as long as alone`);
+  $("pairs-note").textContent = note(workloads.length, rows.length, "workloads");
+}
+
+async function showCoverage() {
+  const { days, confidence } = await call("v1/coverage");
+  const known = days.filter((day) => day.with_bound > 0);
+  const all = known.reduce((sum, day) => sum + day.with_bound, 0);
+  const inside = known.reduce((sum, day) => sum + day.within_bound, 0);
+  $("coverage-text").textContent = all
+    ? `${inside} of ${all} observed runs (${((100 * inside) / all).toFixed(1)}%) ended at or under their bound; ${100 * confidence}% was promised.`
+    : "No observed run has come in yet (POST /v1/runs).";
+  fill($("coverage"), ...(known.length ? [coverageChart(known, confidence)] : []));
+}
+
+async function showFleet() {
+  const { nodes } = await call("v1/fleet");
+  $("fleet-text").textContent = `${nodes.length} nodes, ${nodes.reduce((sum, node) => sum + node.tenants.length, 0)} tenants.`;
+  fill($("fleet"), ...nodes.slice(0, 200).map((node) => {
+    const slots = node.slots === null ? "no limit on slots" : `${node.free_slots} of ${node.slots} slots free`;
+    const tenants = node.tenants.map((tenant) => make("li", {}, `${tenant.name}${tenant.name === tenant.workload ? "" : ` (${tenant.workload})`} `,
+      make("span", { class: "quiet" }, headroom(tenant))));
+    const status = node.status === "ok" ? [] : [make("p", { class: "badge bad" }, node.status)];
+    return make("li", {}, make("strong", {}, node.name), make("div", { class: "quiet" }, `${node.platform}, ${slots}`),
+      ...status, make("ul", { "aria-label": `Tenants of ${node.name}` }, ...tenants));
+  }));
+}
+
+function headroom(tenant) {
+  if (tenant.limit_seconds === undefined || tenant.limit_seconds === null) return "without a limit";
+  if (tenant.bound_seconds === null) return `limit ${duration(tenant.limit_seconds)}, no valid bound`;
+  const left = 100 * (1 - tenant.bound_seconds / tenant.limit_seconds);
+  return `bound ${duration(tenant.bound_seconds)} of ${duration(tenant.limit_seconds)}: ${left.toFixed(0)}% headroom`;
+}
+
+async function start() {
+  const { models, trouble } = await call("v1/models");
+  if (!models.length) throw new Error(trouble || "no model is served");
+  const [model] = models;
+  ({ workloads, platforms } = model);
+  $("model").textContent = `Model ${model.version} (${model.method}), data ${String(model.data_version).slice(0, 16)}`;
+  options($("workload"), workloads);
+  options($("platform"), platforms, "any platform");
+  options($("beside"), workloads, "nobody");
+  options($("pairs-platform"), platforms);
+  showChosen();
+  await ask();
+  await Promise.all([showPairs(), showCoverage(), showFleet()]);
+}
+
+$("question").addEventListener("submit", (event) => {
+  event.preventDefault();
+  guarded(ask);
+});
+$("beside").addEventListener("change", () => {
+  if ($("beside").value) beside.push($("beside").value);
+  $("beside").value = "";
+  showChosen();
+});
+$("pairs-platform").addEventListener("change", () => guarded(showPairs));
+$("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem("jostle-key", $("key").value);
+  $("key-form").hidden = true;
+  guarded(start);
+});
+guarded(start);
