@@ -25,7 +25,7 @@ else:
     from service_load import Caller, Latencies, Process, open_loop, serving, with_caller
 
 
-class Bench:
+class ServiceMeasurements:
     """model: a saved model. scale: 1, or less for a quick look."""
 
     def __init__(self, model: Path, folder: Path, scale: float, postgresql: str | None) -> None:
@@ -282,9 +282,11 @@ def main() -> None:
     parser.add_argument("--postgresql", help="postgresql://… for the races; SQLite without")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(asked.model.resolve(), Path(folder), asked.scale, asked.postgresql)
+        measured = ServiceMeasurements(
+            asked.model.resolve(), Path(folder), asked.scale, asked.postgresql
+        )
         for name in asked.only:
-            getattr(bench, name)()
+            getattr(measured, name)()
 
 
 if __name__ == "__main__":

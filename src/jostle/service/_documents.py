@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from jostle.placement import (
     Binding,
     Fleet,
     Placed,
+    RankedNode,
     Ranking,
     Request,
     Requests,
@@ -37,6 +38,16 @@ _KINDS: dict[str, type[JostleError]] = {
     "NoPlace": UsageError,
     "NotEnoughRuns": NotEnoughRuns,
 }
+
+
+@dataclass(frozen=True)
+class AnsweredRanking(Ranking):
+    """A ranking whose rows came from a service. answered: in their order."""
+
+    answered: tuple[RankedNode, ...] = ()
+
+    def row(self, number: int) -> RankedNode:
+        return self.answered[number]
 
 
 def error_of(document: Any, status: int, where: str) -> JostleError:
@@ -118,12 +129,14 @@ def rankings_of(document: dict[str, Any], asked: Requests, fleet: Fleet, by: str
         reason = np.full(n, _CODES["bad_node"])
         columns = {key: np.full(n, np.nan) for key in ("limit", "growth", "cost")}
         bound, predicted = np.full(n, np.inf), np.zeros(n, bool)
-        order = []
+        order, answered = [], []
         for row in item["nodes"]:
             at = place.get(row["node"])
             if at is None:  # the fleet has changed since it was read
                 continue
             order.append(at)
+            numbers = {"bound_seconds": row["bound_seconds"], "cost": _or(row["cost"], np.nan)}
+            answered.append(_record(RankedNode, row | numbers))
             reason[at], predicted[at] = _CODES["ok"], row["used_prediction"]
             bound[at] = row["bound_seconds"]
             columns["limit"][at] = _or(row["limit_seconds"], np.inf)
@@ -137,9 +150,8 @@ def rankings_of(document: dict[str, Any], asked: Requests, fleet: Fleet, by: str
                 columns["limit"][at] = _or(row["limit_seconds"], np.nan)
         assessed = Assessed(reason, bound, columns["limit"], columns["growth"], predicted)
         at = np.array(order, np.int64)
-        found.append(
-            Ranking(request, fleet, by, standard, at, assessed, columns["cost"], item["promise"])
-        )
+        ranked: Any = (request, fleet, by, standard, at, assessed, columns["cost"], None)
+        found.append(AnsweredRanking(*ranked, item["promise"], tuple(answered)))
     return found
 
 

@@ -30,6 +30,7 @@ from jostle.service.http._verbs import fleet_verbs, model_verbs
 from jostle.service.kubernetes._api import ApiServer
 from jostle.service.kubernetes._extender import Extender, kubernetes_handlers
 from jostle.service.page._page import page_handlers
+from jostle.service.slurm._submit import slurm_handlers
 from jostle.service.state._archive import archive
 
 _LOG = logging.getLogger("jostle.service")
@@ -66,12 +67,13 @@ def make_app(settings: ServiceSettings, clock: Callable[[], float] = time.time) 
         title="Jostle", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None,
         description="How long a workload takes, and at most how long, beside others.",
     )  # fmt: skip
-    app.state.service = service
+    app.state.service, app.state.extender = service, extender
     handlers: dict[tuple[str, str], Any] = {
         **{("POST", f"/v1/{verb}"): one for verb, one in model_verbs(service).items()},
         **{("POST", f"/v1/{verb}"): one for verb, one in fleet_verbs(service, apart).items()},
         **state_handlers(service),
         **kubernetes_handlers(extender),
+        **slurm_handlers(service),
         **_about_itself(service),
     }
     for (method, path), handler in handlers.items():

@@ -119,6 +119,9 @@ BODIES: dict[str, dict[str, Any]] = {
             "require": {"enum": ["slot", "safe", "nothing"]},
         },
     },
+    "/v1/slurm/submit": _object(
+        ["workload"], workload=_NAME, deadline=_TEXT, confidence=_TEXT, nodes=_NAMES
+    ),
     "/v1/kubernetes/filter": _POD,
     "/v1/kubernetes/prioritize": _POD,
     "/v1/kubernetes/bind": _object(

@@ -41,8 +41,7 @@ class LiveFleet:
         self._source: Any = None
         self._fleet: tuple[int, Fleet] | None = None
         self.kinds = NodeKinds()
-        if path is not None:
-            self._read_table()
+        self._not_sorted = self._read_table() if path is not None else set()
 
     def fleet(self) -> Fleet:
         """All nodes with their tenants."""
@@ -58,7 +57,7 @@ class LiveFleet:
         now = self.store.clock()
         anew = not 0 <= now - self._synced_at < _ANEW_AFTER_SECONDS
         rows = self.store.placements_since(0 if anew else self._seen, connection)
-        dirty = self._take_table(platforms)
+        dirty, self._not_sorted = self._not_sorted | self._take_table(platforms), set()
         if anew:
             dirty |= set(self._there)
             self.placed, self._there = {}, {}

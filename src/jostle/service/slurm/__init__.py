@@ -1,0 +1,1 @@
+"""What the submit plugin of Slurm asks."""

@@ -1,0 +1,111 @@
+"""Where a job goes and how long it may take, in one question: the plugin of Slurm has two seconds."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from jostle._report import duration
+from jostle.errors import UsageError
+from jostle.placement import REASONS, Fleet, Placement, Request, Requests, Standard
+from jostle.service.http._problems import answered
+from jostle.service.http._reading import json_of, names_of, only
+from jostle.service.http._service import Serving
+from jostle.service.state._placing import LivePlaces, NoPlace, WantedPlacement
+from jostle.service.state._served import Served
+
+KEYS = ("workload", "deadline", "confidence")
+# A job past its time limit is killed; so that is surer than what is only late.
+LIMIT_CONFIDENCE = 0.99
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class SubmittedJob:
+    """row: as in a table of requests. nodes: those it may go to, all if None."""
+
+    row: dict[str, Any]
+    nodes: list[str] | None
+
+    def request(self) -> Request:
+        """Raises UsageError."""
+        read = Requests.read([self.row])
+        if read.rows[0] is None:
+            raise UsageError(read.status[0])
+        return read.rows[0]
+
+
+def slurm_handlers(service: Serving) -> dict[tuple[str, str], Any]:
+    """{(method, path): handler}."""
+    settings = service.settings
+    standard = Standard(settings.confidence)
+
+    async def submit(request: HttpRequest) -> Response:
+        body = await json_of(request, settings)
+        only(body, *KEYS, "nodes")
+        nodes = names_of(body, "nodes")
+        row = {key: body[key] for key in KEYS if body.get(key) is not None}
+        job = SubmittedJob(row, [nodes] if isinstance(nodes, str) else nodes)
+        found = await service.ask_places(
+            lambda places, served: place_job(job, places, served, standard, settings.stay_seconds)
+        )
+        return answered({"schema": "slurm_submit/v1", **found}, service.headers())
+
+    return {("POST", "/v1/slurm/submit"): submit}
+
+
+def place_job(
+    job: SubmittedJob, places: LivePlaces, served: Served, standard: Standard, stay: float
+) -> dict[str, Any]:
+    """The node with the least bound that still takes it, held under a placement of its own.
+
+    Raises UsageError for a job that cannot be.
+    """
+    asked = job.request()
+    found = None
+    for _ in range(_ATTEMPTS):
+        (found,) = places.now(served, standard).rank([asked])
+        rows = [row for row in found.rows() if job.nodes is None or row.node in job.nodes]
+        if not rows:
+            break
+        id = f"slurm-{uuid.uuid4().hex[:16]}"
+        try:
+            places.put(WantedPlacement(id, rows[0].node, job.row, stay, "safe"), served, standard)
+        except NoPlace:  # another replica was faster
+            continue
+        minutes = _time_limit(asked, rows[0].node, places, served)
+        bound = duration(rows[0].bound_seconds)
+        return {
+            "model": served.label,
+            "placed": True,
+            "node": rows[0].node,
+            "bound_seconds": rows[0].bound_seconds,
+            "time_limit_minutes": minutes,
+            "placement": id,
+            "comment": f"jostle: at most {bound} on {rows[0].node}, placement={id}",
+        }
+    reasons = sorted(found.ruled_out) if found is not None else []
+    why = "; ".join(REASONS[reason] for reason in reasons) or REASONS["not_allowed"]
+    return {
+        "model": served.label,
+        "placed": False,
+        "node": None,
+        "bound_seconds": None,
+        "time_limit_minutes": None,
+        "placement": None,
+        "comment": f"jostle: no node is sure to keep the limit ({why})",
+    }
+
+
+def _time_limit(asked: Request, node: str, places: LivePlaces, served: Served) -> int | None:
+    """Whole minutes, None where no bound is valid at that confidence."""
+    standard = Standard(LIMIT_CONFIDENCE)
+    fleet = Fleet((places.fleet.nodes[node],))
+    alone = Request(asked.workload, asked.name)
+    (row,) = Placement(fleet, places.sets(served, standard)).walltime([alone]).rows
+    return None if row.bound_seconds is None else max(1, math.ceil(row.bound_seconds / 60.0))

@@ -1,0 +1,1 @@
+"""Real schedulers that place real jobs through the service."""

@@ -1,0 +1,133 @@
+"""A real Slurm places jobs through the submit plugin; its packages are got by `make test-schedulers`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import jostle
+from tests.service.test_process import serving
+
+HERE = Path(__file__).parent
+DEPLOY = HERE.parents[1] / "deploy" / "slurm"
+pytestmark = [
+    pytest.mark.schedulers,
+    pytest.mark.skipif(shutil.which("slurmctld") is None, reason="make test-schedulers gets it"),
+]
+
+
+@dataclass
+class Slurm:
+    """environment: of its commands. address: where the plugin asks."""
+
+    folder: Path
+    environment: dict[str, str]
+    address: str
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=self.folder,
+        )
+        return done.stdout + done.stderr
+
+    def submit(self, *options: str) -> tuple[str, str]:
+        """(id, all that was printed)."""
+        printed = self.run("sbatch", *options, "--wrap", "sleep 2")
+        return re.findall(r"Submitted batch job (\d+)", printed)[0], printed
+
+    def job(self, id: str) -> dict[str, str]:
+        text = self.run("scontrol", "show", "job", "-o", id)
+        return dict(part.split("=", 1) for part in re.findall(r"(?:^|\s)(\w+=\S*)", text))
+
+    def comment(self, id: str) -> str:
+        return self.run("scontrol", "show", "job", id)
+
+    def wait(self, until: Callable[[], bool], seconds: float = 40) -> bool:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if until():
+                return True
+            time.sleep(0.3)
+        return False
+
+
+@contextmanager
+def slurm(folder: Path, address: str) -> Iterator[Slurm]:
+    environment = os.environ | {"JOSTLE_URL": address, "SLURM_CONF": str(folder / "slurm.conf")}
+    command = [
+        str(HERE / "start-slurm"),
+        str(folder),
+        str(DEPLOY / "job_submit.lua"),
+        str(DEPLOY / "epilog.sh"),
+    ]
+    try:
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+        yield Slurm(folder, environment, address)
+    finally:
+        subprocess.run([str(HERE / "stop-slurm"), str(folder)], check=False)
+
+
+def test_jobs_go_where_they_keep_their_limit(
+    model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    fleet = tmp_path / "fleet.csv"
+    fleet.write_text("name,platform,slots\nedge1,p0,2\nedge2,p1,2\nedge3,p2,2\n")
+    more = ("--fleet", str(fleet))
+    with (
+        serving(model_folders[0], tmp_path / "state.sqlite", *more) as (address, service),
+        slurm(tmp_path / "slurm", address) as running,
+        jostle.Client(address) as client,
+    ):
+        best = client.rank(jostle.Request("w00", slowdown=9.0))[0].best
+        assert best is not None
+        id, printed = running.submit("--comment", "jostle workload=w00 deadline=9x")
+        assert "jostle: at most" in printed
+        assert running.job(id)["ReqNodeList"] == best.node
+        assert running.job(id)["TimeLimit"] == "00:01:00"
+        assert "placement=slurm-" in running.comment(id)
+        assert sum(len(node.tenants) for node in client.fleet().nodes) == 1
+        assert running.wait(lambda: running.job(id)["JobState"] == "COMPLETED")
+        assert running.job(id)["NodeList"] == best.node
+        # The epilog lets go of its place.
+        assert running.wait(lambda: not sum(len(n.tenants) for n in client.fleet().nodes))
+
+        # Six places, six jobs on them, and the seventh is told.
+        ids = [
+            running.submit("--comment", "jostle workload=w01 deadline=99x")[0] for _ in range(6)
+        ]
+        nodes = [running.job(one)["ReqNodeList"] for one in ids]
+        assert sorted(nodes) == ["edge1", "edge1", "edge2", "edge2", "edge3", "edge3"]
+        id, printed = running.submit("--comment", "jostle workload=w01 deadline=99x")
+        assert "no node is sure to keep the limit (all slots are taken)" in printed
+        # What is not Jostle's is as it was; a time limit of one's own stays.
+        id, printed = running.submit("--comment", "mine")
+        assert "jostle" not in printed
+        id, _ = running.submit("--comment", "jostle workload=w00", "--time", "90")
+        assert running.job(id)["TimeLimit"] == "01:30:00"
+        # Nothing that a shell would read otherwise gets there.
+        hostile = "jostle workload=w00';touch${IFS}owned;'"
+        id, printed = running.submit("--comment", hostile)
+        assert "jostle:" not in printed
+
+        # Away, stopped or silent: accepted as it is, in time.
+        service.kill()
+        start = time.monotonic()
+        id, printed = running.submit("--comment", "jostle workload=w00 deadline=9x")
+        assert time.monotonic() - start < 4
+        assert "no answer, the job is taken as it is" in printed
+        assert running.job(id)["Comment"] == "jostle"
+    assert not list(tmp_path.rglob("owned"))
