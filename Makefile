@@ -2,6 +2,7 @@
 #   make tour    measure this machine, learn from it, answer with bounds
 #   make test    the test suite
 #   make setup   the environment alone
+#   make test-schedulers   a real kube-scheduler and a real Slurm, got from Debian's archives (as root)
 #   make check   lint, types and the rooms' import contract
 
 # The newest supported interpreter that really starts here (version managers leave shims that do not).
@@ -11,13 +12,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: tour test setup check clean
+.PHONY: tour test test-schedulers setup check clean
 
 tour: $(READY)
 	$(BIN)/jostle tour
 
 test: $(READY)
 	$(BIN)/pytest -n auto
+
+test-schedulers: $(READY)
+	command -v slurmctld >/dev/null || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge curl; }
+	tests/schedulers/get-kube-scheduler build/kube-scheduler
+	JOSTLE_KUBE_SCHEDULER=$(CURDIR)/build/kube-scheduler $(BIN)/pytest tests/schedulers
 
 check: $(READY)
 	$(BIN)/ruff check src tests benchmarks

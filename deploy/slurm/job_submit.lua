@@ -2,7 +2,7 @@
 --
 --   sbatch --comment='jostle workload=fft-m deadline=4x' job.sh
 --
--- sets the node list, the time limit where none was given, and the comment. Jobs that do not say `jostle` are not
+-- sets the node list, the time limit where none was given (at limit_confidence, 0.99), and the comment. Jobs that do not say `jostle` are not
 -- looked at, and every job is accepted as it is where the service does not answer within two seconds.
 -- Environment of slurmctld: JOSTLE_URL (http://127.0.0.1:8000), JOSTLE_HEADERS (a file with an Authorization header).
 
@@ -11,7 +11,7 @@ local NAME = "^[%w%._%-:@+/*]+$"
 local function asked(comment)
   local found = {}
   if comment == nil or not comment:match("^jostle%s") then return nil end
-  for key, value in comment:gmatch("(%w+)=(%S+)") do
+  for key, value in comment:gmatch("([%w_]+)=(%S+)") do
     if not value:match(NAME) then return nil end
     found[key] = value
   end
@@ -36,7 +36,7 @@ local function place(job)
   local found = asked(job.comment)
   if found == nil then return end
   local body = '{"workload":"' .. found.workload .. '"'
-  for _, key in ipairs({ "deadline", "confidence" }) do
+  for _, key in ipairs({ "deadline", "confidence", "limit_confidence" }) do
     if found[key] ~= nil then body = body .. ',"' .. key .. '":"' .. found[key] .. '"' end
   end
   if job.req_nodes ~= nil and job.req_nodes ~= "" then

@@ -158,7 +158,7 @@ def test_away_and_back(cluster: Cluster) -> None:
         with cluster.start(port):
             api.add_pod("next", labels(1, "9x"))
             api.add_node("n-new")  # wakes those that wait
-            assert api.wait(lambda: node_of(api, "late") and node_of(api, "next"), 60)
+            assert api.wait(lambda: bool(node_of(api, "late") and node_of(api, "next")), 60)
 
 
 def test_pods_without_a_workload_pass(cluster: Cluster) -> None:

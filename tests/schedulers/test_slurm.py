@@ -72,8 +72,11 @@ def slurm(folder: Path, address: str) -> Iterator[Slurm]:
         str(HERE / "start-slurm"),
         str(folder),
         str(DEPLOY / "job_submit.lua"),
-        str(DEPLOY / "epilog.sh"),
+        str(folder / "epilog.sh"),
     ]
+    folder.mkdir()
+    shutil.copy(DEPLOY / "epilog.sh", folder)
+    (folder / "jostle.env").write_text(f"JOSTLE_URL={address}\n")
     try:
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
         yield Slurm(folder, environment, address)
@@ -94,7 +97,9 @@ def test_jobs_go_where_they_keep_their_limit(
     ):
         best = client.rank(jostle.Request("w00", slowdown=9.0))[0].best
         assert best is not None
-        id, printed = running.submit("--comment", "jostle workload=w00 deadline=9x")
+        id, printed = running.submit(
+            "--comment", "jostle workload=w00 deadline=9x limit_confidence=0.8"
+        )
         assert "jostle: at most" in printed
         assert running.job(id)["ReqNodeList"] == best.node
         assert running.job(id)["TimeLimit"] == "00:01:00"
@@ -106,9 +111,7 @@ def test_jobs_go_where_they_keep_their_limit(
         assert running.wait(lambda: not sum(len(n.tenants) for n in client.fleet().nodes))
 
         # Six places, six jobs on them, and the seventh is told.
-        ids = [
-            running.submit("--comment", "jostle workload=w01 deadline=99x")[0] for _ in range(6)
-        ]
+        ids = [running.submit("--comment", "jostle workload=w01 deadline=99x")[0] for _ in range(6)]
         nodes = [running.job(one)["ReqNodeList"] for one in ids]
         assert sorted(nodes) == ["edge1", "edge1", "edge2", "edge2", "edge3", "edge3"]
         id, printed = running.submit("--comment", "jostle workload=w01 deadline=99x")

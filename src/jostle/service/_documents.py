@@ -151,7 +151,9 @@ def rankings_of(document: dict[str, Any], asked: Requests, fleet: Fleet, by: str
         assessed = Assessed(reason, bound, columns["limit"], columns["growth"], predicted)
         at = np.array(order, np.int64)
         ranked: Any = (request, fleet, by, standard, at, assessed, columns["cost"], None)
-        found.append(AnsweredRanking(*ranked, item["promise"], tuple(answered)))
+        found.append(
+            AnsweredRanking(*ranked, promise_given=item["promise"], answered=tuple(answered))
+        )
     return found
 
 

@@ -45,6 +45,8 @@ class FleetQuestion:
                 odd[place] = f"the item is {type(item).__name__}, not an object with a workload"
             elif unknown := sorted(map(str, item.keys() - REQUEST_KEYS)):
                 odd[place] = str(UnknownName("key", unknown[0][:200], sorted(REQUEST_KEYS)))
+            elif "workload" not in item:
+                odd[place] = "the item has no workload"
             rows.append({"workload": None} if place in odd else item)
         found = Requests.read(rows)
         status = tuple(odd.get(place, status) for place, status in enumerate(found.status))

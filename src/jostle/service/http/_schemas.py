@@ -120,7 +120,7 @@ BODIES: dict[str, dict[str, Any]] = {
         },
     },
     "/v1/slurm/submit": _object(
-        ["workload"], workload=_NAME, deadline=_TEXT, confidence=_TEXT, nodes=_NAMES
+        ["workload"], workload=_NAME, deadline=_TEXT, confidence=_TEXT, limit_confidence=_TEXT, nodes=_NAMES
     ),
     "/v1/kubernetes/filter": _POD,
     "/v1/kubernetes/prioritize": _POD,

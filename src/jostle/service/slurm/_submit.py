@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
+from jostle._confidence import exact_confidence
 from jostle._report import duration
 from jostle.errors import UsageError
 from jostle.placement import REASONS, Fleet, Placement, Request, Requests, Standard
@@ -20,21 +21,23 @@ from jostle.service.state._placing import LivePlaces, NoPlace, WantedPlacement
 from jostle.service.state._served import Served
 
 KEYS = ("workload", "deadline", "confidence")
-# A job past its time limit is killed; so that is surer than what is only late.
+# A job past its time limit is killed: so the limit is surer than a deadline, unless the job says otherwise.
 LIMIT_CONFIDENCE = 0.99
 _ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
 class SubmittedJob:
-    """row: as in a table of requests. nodes: those it may go to, all if None."""
+    """row: as in a table of requests. nodes: those it may go to, all if None. limit_confidence: of its time
+    limit."""
 
     row: dict[str, Any]
     nodes: list[str] | None
+    limit_confidence: float = LIMIT_CONFIDENCE
 
     def request(self) -> Request:
         """Raises UsageError."""
-        read = Requests.read([self.row])
+        read = Requests.read([{"workload": None, **self.row}])
         if read.rows[0] is None:
             raise UsageError(read.status[0])
         return read.rows[0]
@@ -47,10 +50,11 @@ def slurm_handlers(service: Serving) -> dict[tuple[str, str], Any]:
 
     async def submit(request: HttpRequest) -> Response:
         body = await json_of(request, settings)
-        only(body, *KEYS, "nodes")
+        only(body, *KEYS, "nodes", "limit_confidence")
         nodes = names_of(body, "nodes")
         row = {key: body[key] for key in KEYS if body.get(key) is not None}
-        job = SubmittedJob(row, [nodes] if isinstance(nodes, str) else nodes)
+        sure = _confidence_of(body.get("limit_confidence"))
+        job = SubmittedJob(row, [nodes] if isinstance(nodes, str) else nodes, sure)
         found = await service.ask_places(
             lambda places, served: place_job(job, places, served, standard, settings.stay_seconds)
         )
@@ -78,7 +82,7 @@ def place_job(
             places.put(WantedPlacement(id, rows[0].node, job.row, stay, "safe"), served, standard)
         except NoPlace:  # another replica was faster
             continue
-        minutes = _time_limit(asked, rows[0].node, places, served)
+        minutes = _time_limit(job, rows[0].node, places, served)
         bound = duration(rows[0].bound_seconds)
         return {
             "model": served.label,
@@ -102,10 +106,19 @@ def place_job(
     }
 
 
-def _time_limit(asked: Request, node: str, places: LivePlaces, served: Served) -> int | None:
+def _time_limit(job: SubmittedJob, node: str, places: LivePlaces, served: Served) -> int | None:
     """Whole minutes, None where no bound is valid at that confidence."""
-    standard = Standard(LIMIT_CONFIDENCE)
     fleet = Fleet((places.fleet.nodes[node],))
-    alone = Request(asked.workload, asked.name)
-    (row,) = Placement(fleet, places.sets(served, standard)).walltime([alone]).rows
+    sets = places.sets(served, Standard(job.limit_confidence))
+    (row,) = Placement(fleet, sets).walltime([Request(job.request().workload)]).rows
     return None if row.bound_seconds is None else max(1, math.ceil(row.bound_seconds / 60.0))
+
+
+def _confidence_of(value: Any) -> float:
+    """A number, or a text that is one, as the plugin has it. Raises UsageError."""
+    if value is None:
+        return LIMIT_CONFIDENCE
+    try:
+        return float(exact_confidence(float(value)))
+    except (TypeError, ValueError):
+        raise UsageError("`limit_confidence` is not a number") from None

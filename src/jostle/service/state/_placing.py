@@ -129,7 +129,9 @@ def checked_request(wanted: WantedPlacement) -> Request:
             f"a placement of {wanted.stay_seconds} s is not a valid time",
             fix=f"Give seconds above 0, at most {LONGEST_STAY_SECONDS:g}.",
         )
-    (row,), (status,) = (lambda r: (r.rows, r.status))(Requests.read([wanted.request]))
+    (row,), (status,) = (lambda r: (r.rows, r.status))(
+        Requests.read([{"workload": None, **wanted.request}])
+    )
     if row is None:
         raise UsageError(status)
     return replace(row, name=wanted.id)
