@@ -77,6 +77,12 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:  # the reader went away: nothing is left to say, and nowhere to say it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        return _report("this needs more memory than there is", "NotPermitted", 5, as_json)
+    except OSError as error:  # of the system, where no command has expected one
+        where = f"{error.filename!r:.200}: " if error.filename is not None else ""
+        text = f"{where}{error.strerror or error}. Check the name and what may be done with it"
+        return _report(text, "NotPermitted", 5, as_json)
     except Exception as error:
         usage = _usage_of(error)
         if usage is not None:

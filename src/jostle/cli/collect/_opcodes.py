@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jostle._options import Positional, Short
+from jostle._options import Limits, Positional, Short
 from jostle.cli.console import command_of, print_json, say
 from jostle.cli.console._fields import Json
 
@@ -26,6 +26,7 @@ class OpcodesCommand:
     callgrind: Annotated[
         Path | None, "A file that callgrind wrote, with --dump-instr=yes --cache-sim=yes."
     ] = None
+    timeout: Annotated[float, "Seconds that counting may take.", Limits(0.1)] = 120.0
     json_: Json = False
 
 
@@ -40,7 +41,9 @@ def opcodes(asked: OpcodesCommand) -> None:
 
     if [asked.workload is None, not asked.words, asked.callgrind is None].count(False) != 1:
         raise UsageError("name one workload with -w, a command line after --, or --callgrind FILE")
-    document = _native(asked) if asked.workload is None else _webassembly(asked.workload)
+    document = (
+        _native(asked) if asked.workload is None else _webassembly(asked.workload, asked.timeout)
+    )
     if asked.json_:
         print_json({"schema": "opcodes/v1", **document})
         return
@@ -50,14 +53,14 @@ def opcodes(asked: OpcodesCommand) -> None:
         say(f"{count:>14}  {count / max(1, total):6.2%}  {name}")
 
 
-def _webassembly(workload: str) -> dict[str, Any]:
+def _webassembly(workload: str, timeout_seconds: float) -> dict[str, Any]:
     from jostle.errors import UsageError
     from jostle.measure import count_opcodes, find_workloads
 
     found = find_workloads([workload])
     if len(found) != 1:
         raise UsageError(f"{workload!r} fits {len(found)} workloads; name one")
-    counts = count_opcodes(found[0])
+    counts = count_opcodes(found[0], timeout_seconds=timeout_seconds)
     return {
         "workload": found[0].name,
         "instructions": counts.instructions,
@@ -71,7 +74,10 @@ def _native(asked: OpcodesCommand) -> dict[str, Any]:
     from jostle.measure import native_mix, read_callgrind
 
     if asked.callgrind is None:
-        mix, source = native_mix(list(asked.words)), {"command": list(asked.words)}
+        mix, source = (
+            native_mix(list(asked.words), timeout_seconds=asked.timeout),
+            {"command": list(asked.words)},
+        )
     else:
         mix, source = read_callgrind(asked.callgrind), {"callgrind": str(asked.callgrind)}
     return {

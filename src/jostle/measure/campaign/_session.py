@@ -21,6 +21,7 @@ from jostle.measure.campaign._summary import (
     Summary,
     interrupts,
 )
+from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS
 from jostle.measure.window._estimate import too_slow
 from jostle.measure.window._results import MemberResult, WindowResult
 from jostle.measure.window._speed import CoreSpeed
@@ -49,8 +50,11 @@ def measure(
     cannot be read.
     """
     options = options or MeasureOptions()
-    storage = Storage(Path(dataset), campaign, options.native_mix)
+    stop = threading.Event()
+    counting = options.timeout_seconds or DEFAULT_TIMEOUT_SECONDS
+    storage = Storage(Path(dataset), campaign, options.native_mix, counting, stop.is_set)
     session = Session(campaign, storage, options, progress, clock)
+    session.stop = stop
     with interrupts(session.stop):
         session.run()
     summary = session.summary()
@@ -106,6 +110,8 @@ class Session:
         if not self.waiting:
             return
         self.storage.write_features()
+        if self.stop.is_set():
+            return
         most = max(len(planned.members) for planned, _ in self.waiting)
         with (
             self.storage.journal(self.clock, self.assessed_again) as journal,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.errors import BadData, UsageError
 from jostle.measure.campaign._campaign import Campaign, PlannedWindow
 from jostle.measure.campaign._journal import Journal, Row, campaigns_with_journal
+from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS
 from jostle.measure.counting._native_mix import NativeMix, native_mix
 from jostle.measure.counting._opcode_counts import OpcodeCounts, count_opcodes
 from jostle.measure.host._facts import engine_facts, machine_facts
@@ -56,11 +57,20 @@ class CampaignHistory:
 class Storage:
     """The dataset of a campaign; path: its folder, made with the first file.
 
-    native_mix: whether the instructions of command lines are counted for their features.
+    native_mix: whether the instructions of command lines are counted for their features. counting_seconds:
+    how long counting a module's may take. stopped: whether to give up.
     """
 
-    def __init__(self, path: Path, campaign: Campaign, native_mix: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        campaign: Campaign,
+        native_mix: bool = False,
+        counting_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.path, self.campaign, self.native_mix = path, campaign, native_mix
+        self.counting_seconds, self.stopped = counting_seconds, stopped
         self.warnings: list[str] = []
 
     def recover(self) -> None:
@@ -138,9 +148,13 @@ class Storage:
                 "kind": member.kind,
                 "arguments": " ".join(member.arguments),
             }
+            if self.stopped():
+                return
             if member.name not in known_workloads:
                 row |= self._counts(member)
             workloads.append(row)
+        if self.stopped():  # some may not have been counted: they are when it goes on
+            return
         new = [
             self._new(workloads, "workload", known_workloads),
             self._new(platforms, "platform", known_platforms),
@@ -164,7 +178,9 @@ class Storage:
         counts: dict[str, int | None] = dict.fromkeys(_COUNTS)
         try:
             if member.kind != "command":
-                counts |= count_opcodes(member).columns()
+                counts |= count_opcodes(
+                    member, timeout_seconds=self.counting_seconds, stopped=self.stopped
+                ).columns()
             elif self.native_mix:
                 counts |= native_mix([str(member.module), *member.arguments]).columns()
         except BadData as error:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from jostle.errors import BadData, JostleError
-from jostle.measure.host._engines import make_engine, reason_of, silent_wasi
+from jostle.measure.counting._counted import counted
+from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS, counted_apart
 from jostle.measure.wasm._opcodes import COUNTED
-from jostle.measure.wasm._rewrite import rewrite
 from jostle.measure.workloads._workloads import Workload
-
-# Of set-up and one repetition: a few seconds' worth.
-_MOST_INSTRUCTIONS = 5_000_000_000
+from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 
 @dataclass(frozen=True)
@@ -52,10 +50,17 @@ class OpcodeCounts:
         return ["instructions", "bulk_bytes", "memory_bytes", *opcodes]
 
 
-def count_opcodes(workload: Workload) -> OpcodeCounts:
+def count_opcodes(
+    workload: Workload,
+    *,
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    stopped: Callable[[], bool] = lambda: False,
+) -> OpcodeCounts:
     """Counts of one repetition, after set-up. Computed once per module and arguments.
 
-    Raises BadData where the module cannot be counted or fails, and for a command line.
+    A module that does not come with Jostle is validated and run in a process of its own, for so long and with
+    so much memory at most (`_counter`). stopped: asked ten times a second whether to give up.
+    Raises BadData where the module cannot be counted, fails or takes too long, and for a command line.
     """
     if workload.kind == "command":
         raise BadData(
@@ -63,55 +68,25 @@ def count_opcodes(workload: Workload) -> OpcodeCounts:
             where=f"workload {workload.name!r}",
             fix="Its native instructions: jostle.measure.native_mix.",
         )
+    words = (workload.module.name, *workload.arguments)
+    asked = (workload.kind, words, workload.argument, workload.repeats)
     try:
-        return _counted(
-            workload.module_bytes,
-            workload.kind,
-            (workload.module.name, *workload.arguments),
-            workload.argument,
-            workload.repeats,
-        )
+        if workload.module.parent == KERNEL_FOLDER:
+            return _own(workload.module_bytes, *asked)
+        key = (workload.digest, *asked)
+        if key not in _foreign:
+            answer = counted_apart(workload.module, asked, timeout_seconds, stopped)
+            _foreign[key] = OpcodeCounts(**answer)
+        return _foreign[key]
     except JostleError as error:
         raise BadData(error.what, where=f"workload {workload.name!r}", fix=error.fix) from error
 
 
+_foreign: dict[tuple[object, ...], OpcodeCounts] = {}
+
+
 @lru_cache(maxsize=1024)
-def _counted(
+def _own(
     module: bytes, kind: str, words: tuple[str, ...], argument: int, repeats: int
 ) -> OpcodeCounts:
-    import wasmtime
-
-    counting = rewrite(module)
-    engine = make_engine("speed", fuel=True)
-    try:
-        compiled = wasmtime.Module(engine, counting.module)
-        store = wasmtime.Store(engine)
-        # A workload that never ends must not hang whoever asks what it executes.
-        store.set_fuel(_MOST_INSTRUCTIONS)
-        linker = wasmtime.Linker(engine)
-        linker.define_wasi()
-        store.set_wasi(silent_wasi(words))
-        exports: Any = linker.instantiate(store, compiled).exports(store)
-        before = counting.read(store, exports)
-        if kind == "wasi":
-            repetitions = repeats
-            try:
-                exports["_start"](store)
-            except wasmtime.ExitTrap as ended:
-                if ended.code:
-                    raise BadData(f"it ended with exit code {ended.code}") from None
-        else:
-            repetitions = 1
-            exports["setup"](store, argument)
-            before = counting.read(store, exports)
-            exports["run"](store, repeats)
-        after = counting.read(store, exports)
-        memories = [exports[name] for name in exports if isinstance(exports[name], wasmtime.Memory)]
-    except (wasmtime.WasmtimeError, wasmtime.Trap, KeyError) as error:
-        raise BadData(f"its instructions cannot be counted: {reason_of(error)}") from error
-    executions, bulk_bytes, bulk_other = (
-        [repetitions * (b - a) for a, b in zip(start, end, strict=True)]
-        for start, end in zip(before, after, strict=True)
-    )
-    memory_bytes = sum(memory.data_len(store) for memory in memories)
-    return OpcodeCounts(counting.histogram(executions), bulk_bytes[0], bulk_other[0], memory_bytes)
+    return OpcodeCounts(**counted(module, kind, words, argument, repeats))

@@ -13,6 +13,7 @@ from typing import Any
 from jostle.measure.host._engines import make_engine, silent_wasi
 from jostle.measure.slots._beats import Beats, repeated, sleep_until
 from jostle.measure.slots._harness import Part
+from jostle.measure.wasm._limits import limited_store
 
 _STACK_BYTES = 1 << 20
 
@@ -55,7 +56,7 @@ def wasi_programs_on(engine: str) -> Callable[[dict[str, Any]], Called]:
 
         def call(repeats: int) -> None:
             for _ in range(repeats):
-                store = wasmtime.Store(made)
+                store = limited_store(made)
                 store.set_wasi(silent_wasi(words))
                 try:
                     start: Any = linker.instantiate(store, module).exports(store)["_start"]

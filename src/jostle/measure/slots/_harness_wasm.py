@@ -14,6 +14,7 @@ from typing import Any
 from jostle.measure.host._engines import make_engine
 from jostle.measure.slots._beats import MEMORY_PAGES, Beats, sleep_until
 from jostle.measure.slots._harness import Part
+from jostle.measure.wasm._limits import limited_store
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 _TEXT = f"""
@@ -53,7 +54,7 @@ def kernels_on(engine: str) -> Callable[[dict[str, Any]], KernelInstance]:
     def make(part: dict[str, Any]) -> KernelInstance:
         if part["digest"] not in modules:
             modules[part["digest"]] = wasmtime.Module.from_file(made, part["module"])
-        store = wasmtime.Store(made)
+        store = limited_store(made)
         store.set_wasi(wasmtime.WasiConfig())
         kernel = linker.instantiate(store, modules[part["digest"]])
         linker.define_instance(store, "kernel", kernel)

@@ -29,11 +29,17 @@ def child_environment() -> dict[str, str]:
 class Slot:
     """One child process that runs one member at a time; started on use, again after a kill.
 
-    host: python, or what another kind of slot runs in. variant: what limits it.
+    host: python, or what another kind of slot runs in. variant: what limits it. program: the module that
+    answers.
     """
 
-    def __init__(self, host: str = "python", variant: EngineVariant | None = None) -> None:
-        self._host, self._variant = host, variant
+    def __init__(
+        self,
+        host: str = "python",
+        variant: EngineVariant | None = None,
+        program: str = "jostle.measure.slots._slot",
+    ) -> None:
+        self._host, self._variant, self._program = host, variant, program
         self._limits: ProcessLimits | None = None
         self._process: subprocess.Popen[bytes] | None = None
         # Files of the parent's ends; they are valid while there is a process.
@@ -53,6 +59,10 @@ class Slot:
     def is_running(self) -> bool:
         """Whether there is a process that has not been found to have ended."""
         return self._process is not None
+
+    def is_alive(self) -> bool:
+        """Whether its process runs at this moment."""
+        return self._process is not None and self._process.poll() is None
 
     def send(self, message: dict[str, Any]) -> None:
         """Tell the slot something; a slot that has died is noticed by gather()."""
@@ -160,7 +170,7 @@ class Slot:
         try:
             return subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "jostle.measure.slots._slot", str(os.getpid())),
+                    *(sys.executable, "-m", self._program, str(os.getpid())),
                     *([] if self._host == "python" else [self._host]),
                 ],
                 stdin=child_input,
