@@ -4,6 +4,7 @@
 #   make setup   the environment alone
 #   make test-schedulers   a real kube-scheduler and a real Slurm, got from Debian's archives (as root)
 #   make check   lint, types and the rooms' import contract
+#   make docs    the documentation site, in site/, without network
 
 # The newest supported interpreter that really starts here (version managers leave shims that do not).
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
@@ -31,6 +32,9 @@ check: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 setup: $(READY)
 

@@ -1,0 +1,133 @@
+"""What the documentation site is given besides the pages in docs/: the root's pages, and references made from
+the code, so that no option and no public name can be missing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
+ROOMS = (
+    ("jostle", "The library"),
+    ("jostle.runs", "Runs"),
+    ("jostle.traces", "Traces and profiles"),
+    ("jostle.methods", "The contract of methods"),
+    ("jostle.bounds", "Bounds"),
+    ("jostle.models", "Models"),
+    ("jostle.placement", "Placement"),
+    ("jostle.measure", "Measuring"),
+    ("jostle.bridge", "Forecasts"),
+    ("jostle.accelerator", "Accelerators"),
+    ("jostle.alignment", "Alignment"),
+    ("jostle.extend", "For other packages"),
+)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Adds the pages that lie in the root, and those made here."""
+    for name in PAGES:
+        text = (ROOT / name).read_text("utf-8").replace("](docs/", "](")
+        files.append(File.generated(config, name, content=text))
+    files.append(File.generated(config, "reference/commands.md", content=commands()))
+    files.append(File.generated(config, "reference/library.md", content=library()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Links that leave docs/ on the way to a page of the root stay inside the site."""
+    for name in PAGES:
+        markdown = markdown.replace(f"](../{name}", f"]({name}")
+    return markdown.replace("](../README.md", "](index.md")
+
+
+def commands() -> str:
+    """Every command with every option, as `--help` has them."""
+    from typer.main import get_command
+
+    from jostle.cli._app import build
+
+    lines = [
+        "# Commands",
+        "",
+        "Made from the commands themselves; `jostle COMMAND --help` says the same.",
+        "",
+        "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 no valid bound, 4 bad input data, 5 not "
+        "permitted here, 70 internal, 130 interrupted.",
+        "",
+    ]
+    _command(get_command(build()), "jostle", lines)
+    return "\n".join(lines)
+
+
+def _command(command: Any, name: str, lines: list[str]) -> None:
+    import click
+
+    context = click.Context(command, info_name=name)
+    subcommands = getattr(command, "list_commands", None)
+    if name != "jostle":
+        level = min(1 + name.count(" "), 4)
+        lines += [f"{'#' * level} `{name}`", "", _text(command.help), ""]
+        rows = [_parameter(one) for one in command.get_params(context) if one.name != "help"]
+        if rows:
+            lines += ["| | | |", "|---|---|---|", *rows, ""]
+    for sub in subcommands(context) if subcommands else []:
+        found = command.get_command(context, sub)
+        if found is not None:
+            _command(found, f"{name} {sub}", lines)
+
+
+def _parameter(one: Any) -> str:
+    if one.param_type_name == "argument":
+        names, kind = f"`{one.name.upper()}`", "" if one.required else "optional"
+    else:
+        names = ", ".join(f"`{text}`" for text in [*one.opts, *one.secondary_opts])
+        kind = "" if getattr(one, "is_flag", False) else one.type.name
+    return f"| {names} | {_cell(kind)} | {_cell(_text(getattr(one, 'help', None)))} |"
+
+
+def _text(text: str | None) -> str:
+    return re.sub(r"\s*\n\s*(?!\n)", " ", (text or "").strip())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def library() -> str:
+    """Every public name of every room, from the stubs that are its faces."""
+    lines = ["# Library", ""]
+    for room, title in ROOMS:
+        lines += [f"## {title}: `{room}`", ""]
+        for home in _public(room):
+            lines += [f"::: {home}", ""]
+    return "\n".join(lines)
+
+
+def _public(room: str) -> list[str]:
+    """Where each name of a room is at home."""
+    folder = ROOT / "src" / room.replace(".", "/")
+    stub = folder / "__init__.pyi"
+    if not stub.exists():
+        return [room]
+    found = []
+    for node in ast.parse(stub.read_text("utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+            found += [f"{room}.{node.module}.{one.name}" for one in node.names]
+    return sorted(dict.fromkeys(_home(one) for one in found), key=lambda one: one.rsplit(".", 1)[1])
+
+
+def _home(name: str) -> str:
+    """Follows `jostle.bounds.Bounds` to `jostle.bounds._bounds.Bounds`."""
+    room, _, last = name.rpartition(".")
+    stub = ROOT / "src" / room.replace(".", "/") / "__init__.pyi"
+    if not stub.exists():
+        return name
+    for node in ast.parse(stub.read_text("utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and any(one.name == last for one in node.names):
+            return _home(f"{room}.{node.module}.{last}")
+    return name
