@@ -52,7 +52,10 @@ def _import(importer: Importer, shared: ImportCommand) -> None:
 
 def _print_runs(found: Imported, output: Path, written: Sequence[Path], as_json: bool) -> None:
     """The result on standard output, rows set aside on standard error."""
+    from jostle.runs import doubts
+
     runs, bad = found.runs, found.bad
+    remarks = doubts(runs)
     alone = int((runs.colocations.number_of_corunners == 0).sum())
     document = {
         "schema": "import/v1",
@@ -64,6 +67,7 @@ def _print_runs(found: Imported, output: Path, written: Sequence[Path], as_json:
         "platforms": len(runs.colocations.platform_names),
         "rejected": len(bad),
         "not_measured": found.skipped,
+        "doubts": list(remarks),
         "origins": [vars(origin) for origin in runs.origins],
         "files": [str(path) for path in written],
     }
@@ -78,6 +82,8 @@ def _print_runs(found: Imported, output: Path, written: Sequence[Path], as_json:
     if found.skipped:
         text = f"{found.skipped} entries are zero or empty: not measured, passed over"
         note(text)
+    for text in remarks:
+        note(f"note: {text}.")
     say(
         f"{output}: {len(runs)} runs from {found.source}, {alone} alone and {len(runs) - alone} with "
         f"co-runners; {document['workloads']} workloads, {document['platforms']} platforms"

@@ -13,7 +13,7 @@ from jostle.cli.console import command_of, note, print_json, print_table, say
 from jostle.cli.console._fields import Json
 
 if TYPE_CHECKING:
-    from jostle.runs import RunsSummary
+    from jostle.runs import Dataset, RunsSummary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +21,10 @@ class RunsCommand:
     """Summarise a dataset: counts, coverage, repeatability, suspicious values."""
 
     dataset: Annotated[Path, "The dataset: a folder.", Positional()]
+    repair: Annotated[
+        bool,
+        "First make it readable: move damaged files aside, remove leftovers, take in journals.",
+    ] = False
     json_: Json = False
 
 
@@ -34,6 +38,7 @@ def runs(options: RunsCommand) -> None:
     from jostle.runs import Dataset, summarise
 
     found = Dataset(options.dataset)
+    repaired = _repaired(found) if options.repair else []
     every = found.read()
     summary = summarise(every)
     if options.json_:
@@ -44,17 +49,32 @@ def runs(options: RunsCommand) -> None:
                 "version": found.version(),
                 "notes": list(every.notes),
                 "leftovers": [str(file) for file in found.leftovers()],
+                "repaired": repaired,
             }
         )
         return
+    for text in repaired:
+        note(f"repaired: {text}")
     for text in every.notes:
         note(f"note: {text}")
+    for text in summary.doubts:
+        note(f"note: {text}.")
     _print(summary, options.dataset)
     if left := found.leftovers():
         note(
             f"{len(left)} unfinished files of writers that are at work or were killed, passed "
             f"over; the first is {left[0]}"
         )
+
+
+def _repaired(found: Dataset) -> list[str]:
+    """What was done, a sentence each."""
+    from jostle.measure import recover
+
+    done = found.repair()
+    if (found.path / "journal").is_dir() and (count := recover(found.path)):
+        done.append(f"took in the journals of {count} campaigns that were killed")
+    return done
 
 
 def _print(summary: RunsSummary, dataset: Path) -> None:

@@ -25,12 +25,16 @@ import pyarrow.compute
 from jostle._files import (
     content_of,
     distinct_files,
+    errors_explained,
     leftovers,
+    make_folder,
     parquet_files,
     parquet_rows,
     parquet_schema,
     read_parquet,
     staged,
+    sweep,
+    sync_folder,
 )
 from jostle._untrusted import understood
 from jostle.errors import BadData, BadRows, UnreadableFile
@@ -85,6 +89,35 @@ class Dataset:
         """
         folders = sorted(place for place in self.path.glob("*") if place.is_dir())
         return [file for folder in folders for file in leftovers(folder)]
+
+    def repair(self) -> list[str]:
+        """Make the dataset readable again; a sentence for each thing that was done.
+
+        Temporary files of killed writers are removed, and files that are truncated, changed or foreign are
+        moved to `damaged/` in the dataset's folder, where nobody reads them: what they held is lost to
+        readers until they are restored. Raises NotPermitted where the folder cannot be written.
+        """
+        done: list[str] = []
+        with errors_explained(self.path, "What was done already is done"):
+            before = self.leftovers()
+            for folder in {file.parent for file in before}:
+                sweep(folder)
+            left = set(self.leftovers())
+            done += [
+                f"removed {file}, which a killed writer left" for file in before if file not in left
+            ]
+            for folder, version in _VERSIONS.items():
+                for file in parquet_files(self.path / folder):
+                    try:
+                        read_parquet(file, version)
+                    except UnreadableFile as error:
+                        target = self.path / "damaged" / folder / file.name
+                        make_folder(target.parent)
+                        file.rename(target)
+                        sync_folder(target.parent)
+                        sync_folder(file.parent)
+                        done.append(f"moved {file} to {target}: {error.what}")
+        return done
 
     def version(self) -> str:
         """16 hexadecimal digits: a hash of the file list, which changes with every file added."""

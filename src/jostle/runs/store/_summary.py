@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow.compute
 
 from jostle.runs._runs import Runs
+from jostle.runs.store._doubts import doubts
+from jostle.runs.store._polish import medians, polished
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
@@ -39,7 +41,8 @@ class RunsSummary:
     alone; coverage_ratio: of all pairs that could be. connected_parts: groups of workloads and
     platforms that share no solo run with one another: runtimes in two of them cannot be
     compared, so 1 is good. repeats: pairs of consecutive windows with the same co-location;
-    repeatability_*_ratio: |log ratio| of their runtimes, None without repeats.
+    repeatability_*_ratio: |log ratio| of their runtimes, None without repeats. doubts: sentences, where
+    names or units may not be what was meant.
     """
 
     runs: int
@@ -59,6 +62,7 @@ class RunsSummary:
     repeatability_median_ratio: float | None
     repeatability_p90_ratio: float | None
     suspicious: dict[str, Suspicion]
+    doubts: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The document `runs-summary/v1`."""
@@ -102,6 +106,7 @@ def summarise(runs: Runs) -> RunsSummary:
         repeatability_median_ratio=_quantile(differences, 0.5),
         repeatability_p90_ratio=_quantile(differences, 0.9),
         suspicious=_suspicious(ok, key, alone),
+        doubts=doubts(runs),
     )
 
 
@@ -158,13 +163,13 @@ def _suspicious(ok: Runs, key: np.ndarray, alone: np.ndarray) -> dict[str, Suspi
     others = np.setdiff1d(_later(number), copies, assume_unique=True)
 
     usual = np.full(int(key.max(initial=-1)) + 1, np.nan)
-    cells, median = _medians(key[alone], seconds[alone])
+    cells, median = medians(key[alone], seconds[alone])
     usual[cells] = median
     faster = ~alone & (seconds < _FASTER * usual[key])
 
     log_usual = np.log(median)
     base = len(colocations.workload_names) + 1
-    residual = _polished(cells // base, cells % base, log_usual)
+    residual = polished(cells // base, cells % base, log_usual)
     off = np.zeros(len(usual))
     off[cells] = np.abs(residual)
     far = alone & (off[key] > math.log(_OFF_FIT))
@@ -198,25 +203,3 @@ def _later(codes: np.ndarray) -> np.ndarray:
     later = np.ones(len(codes), bool)
     later[first] = False
     return np.flatnonzero(later)
-
-
-def _medians(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(distinct codes, median of the values of each)."""
-    if not len(codes):
-        return np.zeros(0, np.int64), np.zeros(0)
-    order = np.lexsort((values, codes))
-    distinct, start, count = np.unique(codes[order], return_index=True, return_counts=True)
-    ordered = values[order]
-    low, high = start + (count - 1) // 2, start + count // 2
-    return distinct, (ordered[low] + ordered[high]) / 2
-
-
-def _polished(row: np.ndarray, column: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """What is left of the values when medians by row and column are taken away in turn (Tukey's
-    median polish), which a few wild values do not move."""
-    left = values.copy()
-    for _ in range(4):
-        for codes in (row, column):
-            distinct, median = _medians(codes, left)
-            left -= median[np.searchsorted(distinct, codes)]
-    return left
