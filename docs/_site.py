@@ -45,6 +45,18 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     return markdown.replace("](../README.md", "](index.md")
 
 
+SHIM = "https://unpkg.com/iframe-worker/shim"  # what the theme would fetch for search in files on the disk
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Nothing is fetched from elsewhere."""
+    return output.replace(SHIM, "../" * page.url.count("/") + "assets/iframe-worker.js")
+
+
+def on_post_template(output: str, template_name: str, config: Any) -> str:
+    return output.replace(SHIM, "assets/iframe-worker.js")
+
+
 def commands() -> str:
     """Every command with every option, as `--help` has them."""
     from typer.main import get_command
@@ -74,7 +86,7 @@ def _command(command: Any, name: str, lines: list[str]) -> None:
         lines += [f"{'#' * level} `{name}`", "", _text(command.help), ""]
         rows = [_parameter(one) for one in command.get_params(context) if one.name != "help"]
         if rows:
-            lines += ["| | | |", "|---|---|---|", *rows, ""]
+            lines += ["| option | value | meaning |", "|---|---|---|", *rows, ""]
     for sub in subcommands(context) if subcommands else []:
         found = command.get_command(context, sub)
         if found is not None:

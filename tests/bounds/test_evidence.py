@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -197,7 +198,8 @@ def any_calibration(seed: int) -> tuple[Any, Calibration]:
     return predictor, found
 
 
-@settings(max_examples=60, deadline=None)
+# More of them: JOSTLE_EXAMPLES=10000 python -m pytest tests/bounds/test_evidence.py -k falls
+@settings(max_examples=int(os.environ.get("JOSTLE_EXAMPLES", "60")), deadline=None)
 @given(st.integers(0, 2**31), st.lists(st.floats(0.02, 0.999), min_size=2, max_size=8))
 def test_no_bound_falls_as_confidence_rises(seed: int, confidences: list[float]) -> None:
     """Across every change of class, pool, stage and kind of calibration."""
