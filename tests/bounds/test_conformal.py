@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -202,5 +203,8 @@ def test_coverage_of_the_whole_layer_by_repetition() -> None:
 
 def test_margin_by_hand() -> None:
     assert margin(np.array([2.0, 1.0]), np.array([1.0, 2.0])) == pytest.approx(0.5)
-    assert np.isnan(margin(np.zeros(0), np.zeros(0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(margin(np.zeros(0), np.zeros(0)))
+        assert np.isnan(coverage(np.zeros(0), np.zeros(0)))
     assert coverage(np.array([2.0, 1.0]), np.array([1.0, 2.0])) == 0.5

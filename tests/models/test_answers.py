@@ -54,6 +54,15 @@ def test_one_bad_row_spoils_no_other(model: Model) -> None:
     assert table.column("runtime_seconds").to_pylist()[1] is None
 
 
+def test_a_line_with_too_many_cells_is_a_bad_row(model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "asked.csv"
+    path.write_text("workload,platform\nw01,p01\nw02,p02,w03\nw04,p04\n")
+    found = model.answer(path, 0.5)
+    assert found.status.tolist() == ["ok", "bad_row", "ok"]
+    assert found.reason[1] == "3 cells under 2 headings"
+    assert found.numbers == [2, 3, 4]  # the first line has the headings
+
+
 def test_the_separator_is_the_users(model: Model) -> None:
     table = {"workload": ["w04"], "platform": ["p02"], "corunners": ["w05, w06"]}
     found = model.answer(table, 0.5, separator=",")

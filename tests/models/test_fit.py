@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import jostle
+from jostle._tensors import write_document
 from jostle._version import VERSION
 from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
 from jostle.methods import Data, Prepared, hold_out
 from jostle.models import _new_names
 from jostle.models._groups import groups_of
+from jostle.models._model import SCHEMA
 from jostle.models._new_names import (
     ALONE,
     FEW_RUNS,
@@ -360,6 +362,10 @@ def test_too_few_names_are_an_error_with_what_to_do() -> None:
 def test_what_is_no_model_says_so(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match=r"no model here. Fit it again with jostle fit"):
         jostle.load(tmp_path / "none")
+    # A document that is whole, but not that of a model.
+    write_document(tmp_path / "odd", "model", SCHEMA, {"method": "factorization"}, {})
+    with pytest.raises(UnreadableFile, match=r"not a readable model.*Fit it again"):
+        jostle.load(tmp_path / "odd")
     model = jostle.fit(campaign(12, 6), jostle.Factorization(steps=10, hidden=8, rank=4))
     model.save(tmp_path / "m")
     kept = jostle.load(tmp_path / "m").metadata
