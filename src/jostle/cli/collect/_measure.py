@@ -66,8 +66,24 @@ class Plan:
     command: Annotated[
         tuple[str, ...], "One more command line, quoted; may be repeated.", Short("-c")
     ] = ()
+    serve: Annotated[
+        str | None,
+        "A server's command line, measured under load; {port} in it is a free port.",
+    ] = None
+    url: Annotated[str, "What is requested of it: http://127.0.0.1:{port}/path."] = ""
+    rate: Annotated[
+        tuple[float, ...], "Requests per second; may be repeated, a workload each."
+    ] = ()
+    ready: Annotated[
+        str, "A command line that ends with 0 when the server is ready.  [default: url answers]"
+    ] = ""
+    load: Annotated[
+        str, "A command line that prints latencies in seconds, instead of requests."
+    ] = ""
+    quantile: Annotated[float, "Of the latencies, what a run's time is.", Limits(0, 1)] = 0.99
     name: Annotated[
-        str | None, "What the command line after -- is called.  [default: its words]"
+        str | None,
+        "What the command line after --, or the server, is called.  [default: its words]",
     ] = None
     directory: Annotated[
         Path | None, "Where command lines run.  [default: a fresh folder each time]"
@@ -125,33 +141,68 @@ class Plan:
                 lines.append(shlex.split(text))
             except ValueError as error:
                 raise UsageError(f"cannot be split into words: {error}", where=text) from None
-        if self.name is not None and not self.words:
+        if self.name is not None and not self.words and self.serve is None:
             raise UsageError(
                 "a name, but no command line after --", fix="Give both: --name NAME -- COMMAND."
             )
         job = self._job()
-        if job is not None and not (lines or self.words):
+        if job is not None and not (lines or self.words or self.serve):
             raise UsageError("what surrounds command lines was given, but no command line")
         commands = [command_workload(self.words, self.name, job)] if self.words else []
         commands += [command_workload(words, None, job) for words in lines]
-        return [*self.workload, *commands] or None
+        return [*self.workload, *commands, *self._services()] or None
+
+    def _services(self) -> list[Workload]:
+        """The server at each of the rates. Raises UsageError for one without the other."""
+        import shlex
+
+        from jostle.errors import UsageError
+        from jostle.measure import service_workload
+
+        if (self.serve is None) == bool(self.rate):
+            raise UsageError(
+                "a server is measured at a rate", fix="Give both: --serve COMMAND --rate 100."
+            )
+        if self.serve is None:
+            return []
+        try:
+            words, ready, load = (shlex.split(text) for text in (self.serve, self.ready, self.load))
+        except ValueError as error:
+            raise UsageError(f"cannot be split into words: {error}", where=self.serve) from None
+        return [
+            service_workload(
+                words,
+                rate,
+                url=self.url,
+                ready=ready,
+                load=load,
+                quantile=self.quantile,
+                name=None if self.words else self.name,
+                directory=self.directory,
+                environment=self._variables(),
+            )
+            for rate in self.rate
+        ]
+
+    def _variables(self) -> dict[str, str]:
+        from jostle.errors import UsageError
+
+        if not all("=" in text for text in self.env):
+            raise UsageError("a variable is written NAME=VALUE", where=" ".join(self.env))
+        parts = [text.partition("=") for text in self.env]
+        return {name: value for name, _, value in parts}
 
     def _job(self) -> JobSettings | None:
         """What surrounds the command lines; None where nothing was asked for."""
-        from jostle.errors import UsageError
         from jostle.measure import job_of
 
         given = (self.directory, self.input, self.env, self.before, self.after, self.expect)
         if not any(given):
             return None
-        parts = [text.partition("=") for text in self.env]
-        variables = {name: value for name, _, value in parts}
-        if not all("=" in text for text in self.env):
-            raise UsageError("a variable is written NAME=VALUE", where=" ".join(self.env))
         return job_of(
             directory=self.directory,
             inputs=self.input,
-            environment=variables,
+            environment=self._variables(),
             before=self.before,
             after=self.after,
             expected=self.expect,

@@ -121,6 +121,7 @@ class Campaign:
                     *(member.name, member.digest, member.argument, member.repeats),
                     *member.arguments,
                     *([] if member.job is None else [{"job": member.job.digest}]),
+                    *([] if member.service is None else [{"service": member.service.digest}]),
                 ]
                 for member in self.members
             ],

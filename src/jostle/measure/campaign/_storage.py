@@ -120,7 +120,8 @@ class Storage:
                 "window_seconds": result.window_seconds,
                 "foreign_load_ratio": result.foreign_load_ratio,
                 "core_slowdown_ratio": result.slowdown_ratio,
-                **asdict(member),
+                **{name: value for name, value in asdict(member).items() if name != "extra"},
+                **member.extra,
             }
             for slot, member in enumerate(result.members)
         ]
@@ -177,11 +178,11 @@ class Storage:
     def _counts(self, member: Workload) -> dict[str, int | None]:
         counts: dict[str, int | None] = dict.fromkeys(_COUNTS)
         try:
-            if member.kind != "command":
+            if member.kind not in ("command", "service"):
                 counts |= count_opcodes(
                     member, timeout_seconds=self.counting_seconds, stopped=self.stopped
                 ).columns()
-            elif self.native_mix:
+            elif self.native_mix and member.kind == "command":
                 counts |= native_mix([str(member.module), *member.arguments]).columns()
         except BadData as error:
             self.warnings.append(str(error))

@@ -62,7 +62,7 @@ def count_opcodes(
     so much memory at most (`_counter`). stopped: asked ten times a second whether to give up.
     Raises BadData where the module cannot be counted, fails or takes too long, and for a command line.
     """
-    if workload.kind == "command":
+    if workload.kind in ("command", "service"):
         raise BadData(
             "a command line has no WebAssembly instructions",
             where=f"workload {workload.name!r}",

@@ -75,7 +75,12 @@ SETTINGS = {
             "singlepass", "Cranelift, single-pass registers", True, False, False, (), _SINGLE_PASS
         ),
         EngineSetting(
-            "native", "gcc -O2, and command lines", True, False, None, runs=("native", "command")
+            "native",
+            "gcc -O2, and command lines",
+            True,
+            False,
+            None,
+            runs=("native", "command", "service"),
         ),
         EngineSetting("node", "V8's TurboFan", True, False, None, host="node", runs=("kernel",)),
         EngineSetting(

@@ -25,6 +25,7 @@ from typing import Any
 from jostle.measure.slots._beats import packed, sleep_until
 from jostle.measure.slots._harness import Harness, Part
 from jostle.measure.slots._process import die_with, how_it_ended
+from jostle.measure.slots._serve import ServicePart, serve
 
 _LOOK_EVERY_NS = 50_000_000
 _OUTPUT_CHUNK = 1 << 20
@@ -191,6 +192,8 @@ def execute(
     Of a job: {"starts", "ends": base64 of int64, "cpu_ns", "delay_ns", "switches"}. Of a kernel: its beats.
     """
     part = harness.parts[0]
+    if isinstance(part, ServicePart):
+        return serve(part, message, notice)
     if not isinstance(part, Executions):
         return _kernel(harness, message, notice)
     sleep_until(message["start_ns"])

@@ -28,6 +28,7 @@ from jostle.measure.slots._beats import CAPACITY, Beats, packed, repeated, sleep
 from jostle.measure.slots._execute import JobPart
 from jostle.measure.slots._harness import Part
 from jostle.measure.slots._process import die_with, how_it_ended
+from jostle.measure.slots._serve import ServicePart
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 # No fused multiply-add, so that results are those of WebAssembly to the bit; kernels cast
@@ -69,6 +70,8 @@ def native_part(part: dict[str, Any]) -> Part:
         job = JobPart(part)
         job.prepare()
         return job
+    if part["kind"] == "service":
+        return ServicePart(part)
     return Command(part) if part["kind"] == "command" else Library(part)
 
 

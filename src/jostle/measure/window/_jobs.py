@@ -37,6 +37,9 @@ _SHORTEST_SECONDS = 1.0
 # A kernel beside jobs keeps the beats of its last so many pieces of 50 ms.
 _PIECES = 100
 _LOOK_SECONDS = 0.1
+# One of these is in each good answer: of a job, a service, a kernel.
+_IN_ANSWERS = {"starts", "latencies", "pieces"}
+_QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class _Seen:
 
 def has_jobs(members: Sequence[Workload]) -> bool:
     """Whether a window with these members is one of whole executions."""
-    return any(member.kind == "command" for member in members)
+    return any(member.kind in ("command", "service") for member in members)
 
 
 def run_jobs(
@@ -95,7 +98,7 @@ def run_jobs(
         if slot.is_running:
             slot.pin([core])
     probes = (before, speed.probe(by_core) if speed else {})
-    if not all("starts" in answer or "pieces" in answer for answer in seen.answers):
+    if not all(_IN_ANSWERS & set(answer) for answer in seen.answers):
         results = failures(members, seen.answers, "an execution", limit_seconds)
         return WindowResult(results, measured_at, seen.seconds)
     slowdown = speed.slowdown(*probes) if speed else None
@@ -196,11 +199,12 @@ def _assessed(
     shares = len(window.members) > len(window.cores)
     results = []
     for member, answer, used in zip(window.members, seen.answers, cpu, strict=True):
-        found = (
-            _of_job(answer)
-            if "starts" in answer
-            else _of_kernel(window, member, seen, answer, used, shares)
-        )
+        if "starts" in answer:
+            found = _of_job(answer)
+        elif "latencies" in answer:
+            found = _of_service(answer)
+        else:
+            found = _of_kernel(window, member, seen, answer, used, shares)
         results.append((found, answer, used))
     if reason is None and not all(found for found, _, _ in results):
         reason = "a member did nothing in the window"
@@ -216,6 +220,7 @@ def _assessed(
             run_delay_seconds=answer["run_delay_seconds"],
             involuntary_switches=answer["involuntary_switches"],
             lateness_seconds=None,
+            extra=_latencies(answer) if reason is None else {},
         )
         for found, answer, used in results
     )
@@ -248,6 +253,33 @@ def _of_job(answer: dict[str, Any]) -> _Found | None:
     if not len(ends):
         return None
     return float(np.median(ends - starts)) * 1e-9, "executions", float(len(ends))
+
+
+def _of_service(answer: dict[str, Any]) -> _Found | None:
+    """(the quantile of its latencies, which one, requests)."""
+    seconds = np.frombuffer(base64.b64decode(answer["latencies"]), "<f8")
+    if not len(seconds):
+        return None
+    quantile = answer["quantile"]
+    # The higher of two neighbours: a quantile is met by so many requests, not in between.
+    value = float(np.quantile(seconds, quantile, method="higher"))
+    return max(value, 1e-9), f"p{100 * quantile:g}", float(len(seconds))
+
+
+def _latencies(answer: dict[str, Any]) -> dict[str, float]:
+    """Further columns of a service's run."""
+    if "latencies" not in answer:
+        return {}
+    seconds = np.frombuffer(base64.b64decode(answer["latencies"]), "<f8")
+    if not len(seconds):
+        return {}
+    found = {
+        f"latency_p{100 * q:g}_seconds".replace(".", ""): float(
+            np.quantile(seconds, q, method="higher")
+        )
+        for q in _QUANTILES
+    }
+    return {**found, "failed_requests": float(answer["failed_requests"])}
 
 
 def _of_kernel(

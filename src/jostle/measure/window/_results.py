@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,8 @@ from jostle.measure.workloads._workloads import Workload
 
 @dataclass(frozen=True)
 class MemberResult:
-    """What one member did in a window; None is not known. Columns of a run, see docs/measure.md."""
+    """What one member did in a window; None is not known. Columns of a run, see docs/measure.md. extra: those
+    that only some kinds of workloads have."""
 
     status: str
     reason: str | None = None
@@ -25,6 +26,7 @@ class MemberResult:
     run_delay_seconds: float | None = None
     involuntary_switches: int | None = None
     lateness_seconds: float | None = None
+    extra: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from typing import Any
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from jostle.measure.wasm._binary import exported_functions
 from jostle.measure.workloads._job import JobSettings
+from jostle.measure.workloads._service_settings import ServiceSettings
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 # family: {kernel: ((setup argument, repeats) for s, m, l)}. Arguments are what the C source calls n.
@@ -83,7 +84,7 @@ _SHIPPED: dict[str, dict[str, _Sizes]] = {
 }
 
 
-KINDS = ("kernel", "wasi", "command")
+KINDS = ("kernel", "wasi", "command", "service")
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ class Workload:
     given `argument` once in every window, and `run(i32)`, given `repeats`. A `wasi` program is a
     module whose `_start` is run to its end by a fresh instance, `repeats` times; `arguments` are
     its words after the first. A `command` is an executable started with `arguments`; job: what
-    surrounds it. module: the path of the .wasm file or executable. family and size: labels kept as
+    surrounds it. A `service` is a server under load; service: which (see `service_workload`).
+    module: the path of the .wasm file or executable. family and size: labels kept as
     features. Raises UsageError for an empty name or numbers outside 0 .. 2^31 - 1.
     """
 
@@ -107,6 +109,7 @@ class Workload:
     kind: str = "kernel"
     arguments: tuple[str, ...] = ()
     job: JobSettings | None = None
+    service: ServiceSettings | None = None
 
     def __post_init__(self) -> None:
         if not self.name.strip() or "+" in self.name or not self.name.isprintable():
@@ -125,6 +128,7 @@ class Workload:
             "argument": self.argument,
             "arguments": list(self.arguments),
             **({} if self.job is None else {"job": self.job.to_message()}),
+            **({} if self.service is None else {"service": self.service.to_message()}),
         }
 
     @property

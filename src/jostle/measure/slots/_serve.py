@@ -1,0 +1,316 @@
+"""In a slot: a server, and an open loop of requests to it.
+
+Requests are sent at times of their own (one every 1/rate seconds), whether or not earlier ones have been
+answered, and a latency counts from when its request was due. So a server that falls behind shows it, as it
+would to users who do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import math
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from jostle.measure.host._sampler import Sampler
+from jostle.measure.slots._harness import Part
+from jostle.measure.slots._process import how_it_ended
+
+_READY_SECONDS = 120.0
+_LOOK_SECONDS = 0.05
+_PATIENCE_SECONDS = 2.0  # for answers that are due when the window ends
+_ENOUGH = 20  # requests before a window may end, and so many that two are above the quantile
+_MOST_FAILED_RATIO = 0.01
+_MOST_OPEN = 512
+
+
+class ServicePart(Part):
+    """A server that runs, and what to ask of it."""
+
+    def __init__(self, part: dict[str, Any]) -> None:
+        self.settings: dict[str, Any] = part["service"]
+        self.port = _free_port()
+        self._folder = self.settings["directory"] or tempfile.mkdtemp(prefix="jostle-service-")
+        self._environment = {**os.environ, **self.settings["environment"], "PORT": str(self.port)}
+        self._errors = os.memfd_create("jostle-service-errors", os.MFD_CLOEXEC)
+        self.latencies: list[float] = []
+        self.failed: list[str] = []
+        self.told = False
+        self._enough = max(_ENOUGH, math.ceil(2 / (1 - self.settings["quantile"])))
+        words = [part["module"], *map(self._filled, part["arguments"])]
+        self._server = self._started(words, subprocess.DEVNULL)
+        try:
+            self._wait_until_ready()
+            self._sampler = Sampler(self._server.pid, tree=True)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def url(self) -> str:
+        return self._filled(self.settings["url"])
+
+    def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Any:
+        raise RuntimeError("a service has latencies and no beats")
+
+    def cpu_seconds(self) -> float:
+        """Of the server and all that it started."""
+        return self._sampler.read().get("cpu_seconds", 0.0)
+
+    def require_running(self) -> None:
+        """Raises RuntimeError where the server has ended."""
+        code = self._server.poll()
+        if code is not None:
+            raise RuntimeError(f"the server ended with {how_it_ended(code, self._errors)}")
+
+    def close(self) -> None:
+        """End the server and all that it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._server.pid, signal.SIGKILL)
+        self._server.wait()
+        if not self.settings["directory"]:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _filled(self, text: str) -> str:
+        rate = f"{self.settings['rate']:g}"
+        return text.replace("{port}", str(self.port)).replace("{rate}", rate)
+
+    def _started(self, words: list[str], output: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=self._errors,
+            cwd=self._folder,
+            env=self._environment,
+            process_group=0,
+        )
+
+    def _wait_until_ready(self) -> None:
+        until = time.monotonic() + _READY_SECONDS
+        why = "it never answered"
+        while time.monotonic() < until:
+            self.require_running()
+            if self.settings["ready"]:
+                words = [self._filled(word) for word in self.settings["ready"]]
+                done = self._started(words, subprocess.DEVNULL).wait(timeout=_READY_SECONDS)
+                if done == 0:
+                    return
+                why = f"{words[0]} ended with exit code {done}"
+            else:
+                try:
+                    status = asyncio.run(_Client(self.url).get())
+                    if status < 500:
+                        return
+                    why = f"it answered with status {status}"
+                except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+                    why = str(error) or type(error).__name__
+            time.sleep(_LOOK_SECONDS)
+        raise RuntimeError(f"the server was not ready in {_READY_SECONDS:g} s: {why}")
+
+    def _tell(self, notice: Callable[[dict[str, Any]], None]) -> None:
+        """Once, when there are enough."""
+        if not self.told and len(self.latencies) + len(self.failed) >= self._enough:
+            self.told = True
+            notice({"done": True})
+
+    async def load(self, notice: Callable[[dict[str, Any]], None]) -> None:
+        """Until a line comes on standard input. Raises RuntimeError."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(sys.stdin.fileno(), stop.set)
+        try:
+            await (self._commands if self.settings["load"] else self._requests)(stop, notice)
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+
+    async def _requests(
+        self, stop: asyncio.Event, notice: Callable[[dict[str, Any]], None]
+    ) -> None:
+        client, between = _Client(self.url), 1 / self.settings["rate"]
+        began, number, open_ones = time.monotonic(), 0, set[asyncio.Task[None]]()
+
+        async def one(due: float) -> None:
+            try:
+                status = await client.get()
+                if status >= 400:
+                    raise OSError(f"status {status}")
+                self.latencies.append(time.monotonic() - due)
+            except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+                self.failed.append(str(error) or type(error).__name__)
+
+        while not stop.is_set():
+            due = began + number * between
+            early = due - time.monotonic()
+            if early > 0:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), early)
+                continue
+            number += 1
+            if len(open_ones) >= _MOST_OPEN:
+                self.failed.append(f"{_MOST_OPEN} requests were open already")
+                await asyncio.sleep(0)
+                continue
+            task = asyncio.create_task(one(due))
+            open_ones.add(task)
+            task.add_done_callback(open_ones.discard)
+            if number % 16 == 0:
+                await asyncio.sleep(0)
+            self._tell(notice)
+        if open_ones:
+            await asyncio.wait(open_ones, timeout=_PATIENCE_SECONDS)
+        for task in list(open_ones):
+            task.cancel()
+            self.failed.append("no answer when the window ended")
+        client.close()
+
+    async def _commands(
+        self, stop: asyncio.Event, notice: Callable[[dict[str, Any]], None]
+    ) -> None:
+        """The load of another program, which prints latencies, over and over."""
+        words = [self._filled(word) for word in self.settings["load"]]
+        while not stop.is_set():
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                cwd=self._folder,
+                env=self._environment,
+                process_group=0,
+            )
+            waiting = asyncio.ensure_future(process.communicate())
+            stopping = asyncio.ensure_future(stop.wait())
+            await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            if not waiting.done():
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await waiting
+                return
+            output = waiting.result()[0]
+            if process.returncode:
+                code = process.returncode
+                raise RuntimeError(f"the load ended with {how_it_ended(code, self._errors)}")
+            self.latencies += _numbers(output)
+            self._tell(notice)
+
+
+def _numbers(output: bytes) -> list[float]:
+    """Latencies, one a line. Raises RuntimeError for a line that is none."""
+    found = []
+    for line in output.decode("utf-8", "replace").split():
+        try:
+            seconds = float(line)
+        except ValueError:
+            raise RuntimeError(f"the load printed {line[:60]!r}, not seconds of latency") from None
+        if not 0 <= seconds < float("inf"):
+            raise RuntimeError(f"the load printed a latency of {line[:60]} s")
+        found.append(seconds)
+    if not found:
+        raise RuntimeError("the load printed no latency")
+    return found
+
+
+def serve(
+    part: ServicePart, message: dict[str, Any], notice: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Latencies from the common start until told to stop; the server has ended afterwards."""
+    while (early_ns := message["start_ns"] - time.monotonic_ns()) > 0:
+        time.sleep(early_ns * 1e-9)
+    try:
+        before = part.cpu_seconds()
+        asyncio.run(part.load(notice))
+        used = part.cpu_seconds() - before
+        part.require_running()
+        asked = len(part.latencies) + len(part.failed)
+        if len(part.failed) > _MOST_FAILED_RATIO * asked:
+            last = part.failed[-1]
+            raise RuntimeError(
+                f"{len(part.failed)} of {asked} requests failed, the last by: {last}"
+            )
+    finally:
+        part.close()
+    values = struct.pack(f"<{len(part.latencies)}d", *part.latencies)
+    return {
+        "latencies": base64.b64encode(values).decode("ascii"),
+        "quantile": part.settings["quantile"],
+        "failed_requests": len(part.failed),
+        "cpu_ns_used": int(max(0.0, used) * 1e9),
+        "run_delay_seconds": None,
+        "involuntary_switches": None,
+    }
+
+
+class _Client:
+    """GET requests over connections that are kept for the next one."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 80
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._request = (
+            f"GET {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nUser-Agent: jostle\r\n\r\n"
+        ).encode()
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def get(self) -> int:
+        """The status, once the whole answer has come. Raises OSError, IncompleteReadError, ValueError."""
+        while self._idle:
+            reader, writer = self._idle.pop()
+            if not reader.at_eof():
+                break
+            writer.close()
+        else:
+            reader, writer = await asyncio.open_connection(self.host, self.port)
+        try:
+            writer.write(self._request)
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            fields = {
+                name.strip().lower(): value.strip()
+                for name, _, value in (line.partition(":") for line in head[1:])
+            }
+            status, keep = int(head[0].split()[1]), head[0].startswith("HTTP/1.1")
+            if fields.get("transfer-encoding", "").lower() == "chunked":
+                while size := int((await reader.readline()).split(b";")[0], 16):
+                    await reader.readexactly(size + 2)
+                await reader.readline()
+            elif "content-length" in fields:
+                await reader.readexactly(int(fields["content-length"]))
+            elif status not in (204, 304):
+                await reader.read()
+                keep = False
+        except asyncio.LimitOverrunError as error:
+            writer.close()
+            raise ValueError(f"not an answer of HTTP: {error}") from None
+        except BaseException:
+            writer.close()
+            raise
+        if keep and fields.get("connection", "").lower() != "close":
+            self._idle.append((reader, writer))
+        else:
+            writer.close()
+        return status
+
+    def close(self) -> None:
+        """Let the connections go."""
+        for _, writer in self._idle:
+            writer.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

@@ -1,0 +1,177 @@
+"""Services under load: latencies at a rate that does not wait for answers, alone and beside others."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from jostle.cli.collect import _measure
+from jostle.errors import UnreadableFile, UsageError
+from jostle.measure import (
+    Campaign,
+    MeasureOptions,
+    Workload,
+    command_workload,
+    measure,
+    service_workload,
+)
+from jostle.runs import Dataset
+
+# A server that answers each request after so long, one at a time, in one of two ways.
+SERVER = """
+import http.server, sys, time
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        time.sleep(float(sys.argv[2]))
+        if self.path == "/missing":
+            self.send_error(404)
+            return
+        self.send_response(200)
+        if self.path == "/chunked":
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"5\\r\\nhello\\r\\n0\\r\\n\\r\\n")
+            return
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+    def log_message(self, *_):
+        pass
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
+"""
+URL = "http://127.0.0.1:{port}/"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> list[str]:
+    (tmp_path / "server.py").write_text(SERVER)
+    return [sys.executable, "-S", str(tmp_path / "server.py"), "{port}"]
+
+
+def measured(path: Path, anything, *workloads: Workload, sets: int = 0) -> list[dict[str, Any]]:
+    campaign = Campaign(
+        workloads=list(workloads),
+        engines=["native"],
+        solo_repeats=1,
+        sets=sets,
+        set_sizes=(2, 2),
+        window_seconds=0.2,
+        device="here",
+    )
+    measure(campaign, path / "data", MeasureOptions(tolerance=anything, timeout_seconds=60.0))
+    return Dataset(path / "data").read().table.to_pylist()
+
+
+def test_latencies_at_a_rate_alone_and_beside(tmp_path: Path, server, anything) -> None:
+    web = service_workload([*server, "0.02"], 50, url=URL, quantile=0.5, name="web")
+    assert web.name == "web@50rps"
+    job = command_workload(["sleep", "0.1"], "job")
+    found = measured(tmp_path, anything, web, job, sets=1)
+    assert {row["status"] for row in found} == {"ok"}
+    assert any(row["corunners"] for row in found)
+    for row in found:
+        if row["workload"] == "job":
+            assert row["latency_p50_seconds"] is None
+            continue
+        assert row["estimator"] == "p50"
+        assert row["repetitions"] >= 20
+        assert 0.02 <= row["runtime_seconds"] == row["latency_p50_seconds"] < 5
+        assert (
+            row["latency_p50_seconds"] <= row["latency_p99_seconds"] <= row["latency_p999_seconds"]
+        )
+
+
+def test_a_server_that_falls_behind_shows_it(tmp_path: Path, server, anything) -> None:
+    (tmp_path / "server.py").write_text(SERVER.replace("ThreadingHTTPServer", "HTTPServer"))
+    slow = service_workload([*server, "0.05"], 60, url=URL + "chunked", quantile=0.9, name="slow")
+    (row,) = measured(tmp_path, anything, slow)
+    # It answers 20 a second of 60: after a third of a second what is due has waited long.
+    assert row["status"] == "failed" or row["runtime_seconds"] > 0.2
+
+
+def test_latencies_that_another_program_prints(tmp_path: Path, server, anything) -> None:
+    load = [
+        sys.executable,
+        "-S",
+        "-c",
+        "import sys; print(*[float(sys.argv[1]) / 1e3] * 30)",
+        "{rate}",
+    ]
+    ready = [sys.executable, "-S", "-c", "import os; os.environ['PORT']"]
+    web = service_workload([*server, "0"], 7, ready=ready, load=load, quantile=0.9, name="web")
+    (row,) = measured(tmp_path, anything, web)
+    assert (row["status"], row["runtime_seconds"]) == ("ok", 0.007)
+    bad = service_workload([*server, "0"], 7, ready=ready, load=["echo", "fast"], name="bad")
+    (row,) = [r for r in measured(tmp_path / "b", anything, bad) if r["workload"] == "bad@7rps"]
+    assert "the load printed 'fast', not seconds of latency" in row["reason"]
+
+
+def test_servers_that_fail_say_why(tmp_path: Path, server, anything) -> None:
+    missing = service_workload([*server, "0"], 50, url=URL + "missing", name="missing")
+    dies = service_workload(
+        [sys.executable, "-c", "raise SystemExit('no luck')"], 5, url=URL, name="dies"
+    )
+    reasons = {
+        row["workload"]: row["reason"] for row in measured(tmp_path, anything, missing, dies)
+    }
+    assert "requests failed, the last by: status 404" in reasons["missing@50rps"]
+    assert "the server ended with exit code 1: no luck" in reasons["dies@5rps"]
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "error"),
+    [
+        ([], {}, UsageError),
+        (["true"], {"rate": 0}, UsageError),
+        (["true"], {"rate": float("nan")}, UsageError),
+        (["true"], {"url": "ftp://x"}, UsageError),
+        (["true"], {"url": "http://a/b c"}, UsageError),
+        (["true"], {"url": ""}, UsageError),
+        (["true"], {"quantile": 1.0}, UsageError),
+        (["no-such-program"], {}, UnreadableFile),
+        (["true"], {"directory": "/nowhere"}, UnreadableFile),
+    ],
+)
+def test_what_cannot_be(words: list[str], more: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        service_workload(words, **{"rate": 10.0, "url": URL, **more})
+
+
+def test_on_the_command_line(tmp_path: Path, server) -> None:
+    app = typer.Typer()
+    _measure.register(app)
+    words = [
+        "-o",
+        str(tmp_path / "d"),
+        "--device",
+        "here",
+        "--sets",
+        "0",
+        "--solo",
+        "1",
+        "--accept-all",
+    ]
+    serve = [
+        "--serve",
+        " ".join([*server, "0"]),
+        "--url",
+        URL,
+        "--name",
+        "web",
+        "--quantile",
+        "0.9",
+    ]
+    done = CliRunner().invoke(app, [*words, *serve, "--rate", "40", "--rate", "80"])
+    assert done.exit_code == 0, done.output
+    assert {row["workload"] for row in Dataset(tmp_path / "d").read().table.to_pylist()} == {
+        "web@40rps",
+        "web@80rps",
+    }
+    for wrong in (serve, ["--rate", "5"]):
+        assert isinstance(CliRunner().invoke(app, [*words, *wrong]).exception, UsageError)
