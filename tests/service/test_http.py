@@ -133,3 +133,27 @@ def test_openapi_lists_every_operation(service: Running) -> None:
     for verb in VERBS:
         body = document["paths"][f"/v1/{verb}"]["post"]["requestBody"]
         assert body["content"]["application/json"]["schema"]["required"] == ["items"]
+
+
+def test_values_of_any_kind_are_never_an_internal_error(service: Running) -> None:
+    """What fuzzing by the schema has found stays found."""
+    odd: tuple[Any, ...] = ({}, [{}], [None], 1e308, "", "\u0000", True, [[1]], -1, {"a": [1]})
+    for key in ("needs", "allowed", "apart", "memory", "worth", "name", "pin", "confidence"):
+        items = [{"workload": "w00", key: value} for value in odd]
+        for verb in ("safe", "rank", "walltime"):
+            assert len(service.post(f"/v1/{verb}", {"items": items})["items"]) == len(odd)
+        for value in odd:
+            body = {"workload": "w00", "node": "east", key: value}
+            assert service.http.put("/v1/placements/a", json=body).status_code in (200, 409, 422)
+            asked = {"workload": "w00", key: value}
+            assert service.http.post("/v1/slurm/submit", json=asked).status_code in (200, 422)
+    for value in odd:
+        for key in ("fleet", "tenants", "on", "by", "top", "goal", "joint", "accept"):
+            for verb in ("safe", "rank", "walltime", "assign"):
+                body = {"items": [], key: value}
+                assert service.http.post(f"/v1/{verb}", json=body).status_code in (200, 404, 422)
+
+
+def test_the_allowed_methods_are_all_named(service: Running) -> None:
+    assert service.http.patch("/v1/placements/a").headers["Allow"] == "DELETE, PUT"
+    assert service.http.delete("/v1/runs").headers["Allow"] == "GET, POST"

@@ -38,7 +38,7 @@ BAD_RUNS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"runtime_seconds": "2"}, "not a finite number above 0"),
     ({"runtime_seconds": None}, "not a finite number above 0"),
     ({"id": ""}, "not a name"),
-    ({"id": "a\nb"}, "not a name"),
+    ({"id": "a\0b"}, "not a name"),
     ({"id": "x" * 300}, "not a name"),
     ({"id": 7}, "not a name"),
     ({"workload": ""}, "not a name"),
@@ -152,7 +152,7 @@ def test_a_slot_is_given_once(service: Running) -> None:
 
 BAD_PLACEMENTS: tuple[tuple[Any, int, str], ...] = (
     ({"workload": "w00"}, 422, "`node` is not a name"),
-    ({"workload": "w00", "node": "moon"}, 422, "unknown node 'moon'"),
+    ({"workload": "w00", "node": "moon"}, 404, "unknown node 'moon'"),
     ({"node": "east"}, 422, "workload is empty"),
     ({"workload": "w00", "node": "east", "ttl_seconds": 0}, 422, "not a valid time"),
     ({"workload": "w00", "node": "east", "ttl_seconds": 1e300}, 422, "not a valid time"),

@@ -95,9 +95,9 @@ def names(cell: Any, what: str) -> tuple[str, ...]:
     parts = cell.split(SEPARATOR) if isinstance(cell, str) else cell
     if not isinstance(parts, (list, tuple, set, frozenset)):
         raise ValueError(f"{what} is {cell!r}, not a list of names")
-    found = {part.strip() if isinstance(part, str) else part for part in parts}
-    if bad := [part for part in found if not isinstance(part, str)]:
+    if bad := [part for part in parts if not isinstance(part, str)]:
         raise ValueError(f"{what} holds {bad[0]!r}, not a name")
+    found = {part.strip() for part in parts}
     return tuple(sorted(part for part in found if part))
 
 

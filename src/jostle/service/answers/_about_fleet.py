@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from jostle.errors import JostleError, UnknownName, UsageError
-from jostle.placement import Fleet, Placement, Request, Requests, Standard
+from jostle.placement import BY, Fleet, Placement, Request, Requests, Standard
 from jostle.service.answers._items import failed
 from jostle.service.state._placing import LivePlaces
 from jostle.service.state._served import Served
 
 REQUEST_KEYS = frozenset({one.name for one in fields(Request)} | {"deadline", "memory"})
+TWICE = (("deadline", "deadline_seconds"), ("deadline", "slowdown"), ("memory", "memory_bytes"))
 MOST_EXPLAINED = 64  # requests times nodes
 LATE = "the time limit passed before this item was reached. Ask for fewer at once."
 
@@ -47,6 +48,8 @@ class FleetQuestion:
                 odd[place] = str(UnknownName("key", unknown[0][:200], sorted(REQUEST_KEYS)))
             elif "workload" not in item:
                 odd[place] = "the item has no workload"
+            elif why := given_twice(item):
+                odd[place] = why
             rows.append({"workload": None} if place in odd else item)
         found = Requests.read(rows)
         status = tuple(odd.get(place, status) for place, status in enumerate(found.status))
@@ -55,13 +58,24 @@ class FleetQuestion:
     def placement(self, places: LivePlaces, served: Served) -> Placement:
         """Raises what reading a fleet raises."""
         if self.fleet is None:
-            if self.tenants is not None:
-                raise UsageError("`tenants` without `fleet`", fix="Tenants here are placements.")
-            return places.now(served, self.standard)
+            here = places.now(served, self.standard)
+            if self.tenants:  # as if they were there, too
+                return Placement(here.fleet.with_tenants(self.tenants), here.sets)
+            return here
         if not all(isinstance(node, dict) for node in self.fleet):
             raise UsageError("`fleet` is not a list of objects")
-        fleet = Fleet.read(self.fleet, tenants=self.tenants)
+        # Every row has the columns there are, so that a bad one gets a status of its own.
+        rows = [{"name": None, "platform": None, **row} for row in self.fleet]
+        fleet = Fleet.read(rows).with_tenants(self.tenants) if self.tenants else Fleet.read(rows)
         return Placement(fleet, places.sets(served, self.standard))
+
+
+def given_twice(row: Mapping[str, Any]) -> str | None:
+    """Why a request that says one thing in two ways cannot be read."""
+    for one, other in TWICE:
+        if one in row and other in row:
+            return f"both {one} and {other} are given"
+    return None
 
 
 def safe_answer(asked: FleetQuestion, placement: Placement, deadline: float) -> dict[str, Any]:
@@ -114,7 +128,8 @@ def rank_answer(asked: FleetQuestion, placement: Placement, deadline: float) -> 
     by, top = asked.options.get("by", "bound"), asked.options.get("top")
     if top is not None and (not isinstance(top, int) or isinstance(top, bool) or top < 0):
         raise UsageError(f"`top` is {top!r}, not a whole number")
-    placement.rank([], by=by)
+    if by not in BY:
+        raise UsageError(f"rank by {by!r}", fix=f"Known: {', '.join(BY)}.")
 
     def one(row: Request) -> dict[str, Any]:
         (found,) = placement.rank([row], by=by)

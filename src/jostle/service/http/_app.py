@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -91,15 +92,24 @@ def make_app(settings: ServiceSettings, clock: Callable[[], float] = time.time) 
     for path, handler in page_handlers().items():
         app.add_api_route(path, handler, include_in_schema=False, response_model=None)
 
+    patterns = {
+        re.sub("{id}", "(.+)", re.sub(r"{(?!id)\w+}", "([^/]+)", path)): path
+        for _, path in handlers
+    }
+
+    def _allowed(path: str) -> list[str]:
+        fit = {known for pattern, known in patterns.items() if re.fullmatch(pattern, path)}
+        return sorted(method for method, known in handlers if known in fit) or ["GET"]
+
     async def explained(_: Request, error: Exception) -> Response:
         return problem_of(error)
 
-    async def by_http(_: Request, error: Exception) -> Response:
+    async def by_http(request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 500)
         sentence = "there is no such operation; /openapi.json lists all."
         if status == 405:
             sentence = "the operation is not called with this method."
-        headers = getattr(error, "headers", None)
+        headers = {"Allow": ", ".join(_allowed(request.url.path))} if status == 405 else None
         return problem(status, sentence, "NoSuchOperation", headers)
 
     for kind in (JostleError, HttpProblem, RecursionError, Exception):

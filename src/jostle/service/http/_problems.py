@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from jostle.errors import BadData, JostleError, NotEnoughRuns, NotPermitted, UsageError
+from jostle.errors import BadData, JostleError, NotEnoughRuns, NotPermitted, UnknownName, UsageError
 from jostle.service.answers._items import shortened
 from jostle.service.state._placing import NoPlace
 
@@ -43,6 +43,7 @@ def status_of(error: JostleError) -> int:
     """The HTTP status of an error of the library."""
     kinds: tuple[tuple[type[JostleError], int], ...] = (
         (NoPlace, 409),
+        (UnknownName, 404),
         (NotPermitted, 503),
         (UsageError, 422),
         (BadData, 422),

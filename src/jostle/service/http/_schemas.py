@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from jostle.placement import BY, GOALS
+from jostle.service.answers._about_fleet import TWICE
 
 PROBLEMS = {
     400: "The body is not JSON.",
     401: "The API key is missing or wrong.",
     403: "A page of another origin asked.",
+    404: "A name in the question is not known.",
     408: "The request did not arrive in time.",
     409: "The node does not take it.",
     413: "The request is too large.",
@@ -18,11 +23,16 @@ PROBLEMS = {
 
 _TEXT = {"type": "string"}
 _NAME = {"type": "string", "minLength": 1}
-_NUMBER = {"type": "number"}
+_VISIBLE = {"type": "string", "pattern": "^[A-Za-z0-9]", "description": "A name."}
 _ABOVE_0 = {"type": "number", "exclusiveMinimum": 0}
 _BOOL = {"type": "boolean"}
 _CONFIDENCE = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 _NAMES = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
+_WHOLE = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+_STEP = {"type": "integer", "minimum": 1, "maximum": 10**9 - 1}
+_SECONDS = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e9}
+_LEVEL = {"anyOf": [{"type": "string", "pattern": "^0?[.][0-9]{0,12}[1-9]$"}, _CONFIDENCE]}
+_LIMIT = {"type": "string", "pattern": "^([1-9][0-9]{0,5}(ms|s|min|h|x))?$"}
 
 
 def _object(
@@ -36,6 +46,15 @@ def _list(of: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": of}
 
 
+def _any_or(of: dict[str, Any]) -> dict[str, Any]:
+    """An item: whatever else it is, it gets a status with the reason and spoils no other."""
+    return {"anyOf": [of, {}]}
+
+
+def _any_object(of: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [of, {"type": "object"}]}
+
+
 def _maybe(of: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [of, {"type": "null"}]}
 
@@ -45,23 +64,30 @@ _COLOCATION = _object(
 )
 _REQUEST: dict[str, Any] = _object(
     ["workload"],
-    workload=_NAME,
-    name=_TEXT,
-    deadline={"type": "string", "description": "20ms or 1.5x"},
-    deadline_seconds=_ABOVE_0,
-    slowdown={"type": "number", "minimum": 1},
-    solo_seconds=_ABOVE_0,
-    confidence=_CONFIDENCE,
-    memory=_TEXT,
-    memory_bytes={"type": "number", "minimum": 0},
-    needs=_list(_TEXT),
-    allowed=_list(_TEXT),
-    pin=_TEXT,
-    apart=_list(_TEXT),
-    worth=_ABOVE_0,
-    stay_seconds=_ABOVE_0,
-    node=_TEXT,
+    workload=_VISIBLE,
+    name=_maybe(_TEXT),
+    deadline=_maybe(_LIMIT),
+    deadline_seconds=_maybe(_SECONDS),
+    slowdown=_maybe({"type": "number", "minimum": 1, "maximum": 1e9}),
+    solo_seconds=_maybe(_SECONDS),
+    confidence=_maybe(_CONFIDENCE),
+    memory=_maybe({"type": "string", "pattern": "^[0-9]{1,6}(MiB|GiB)$"}),
+    memory_bytes=_maybe({"type": "number", "minimum": 0, "maximum": 1e18}),
+    needs=_maybe(_list(_TEXT)),
+    allowed=_maybe(_list(_TEXT)),
+    pin=_maybe(_TEXT),
+    apart=_maybe(_list(_TEXT)),
+    worth=_maybe(_SECONDS),
+    stay_seconds=_maybe(_SECONDS),
+    node=_maybe(_TEXT),
 )
+# One way to say each.
+_REQUEST["not"] = {"anyOf": [{"required": list(pair)} for pair in TWICE]}
+_TENANT = {
+    **_REQUEST,
+    "required": ["workload", "node"],
+    "properties": {**_REQUEST["properties"], "node": _VISIBLE},
+}
 _NODE = _object(
     ["name", "platform"],
     True,
@@ -84,50 +110,62 @@ _RUN = _object(
     window_id=_TEXT,
 )
 _ABOUT_FLEET = {
-    "fleet": _list(_NODE),
-    "tenants": _list(_REQUEST),
-    "confidence": _CONFIDENCE,
+    "fleet": _maybe(_list(_any_object(_NODE))),
+    "tenants": _maybe(_list(_TENANT)),
+    "confidence": _maybe(_CONFIDENCE),
     "joint": _BOOL,
     "accept": {"enum": ["none", "predicted"]},
 }
 
 
 def _of_fleet(**options: Any) -> dict[str, Any]:
-    return _object(["items"], items=_list(_REQUEST), **_ABOUT_FLEET, **options)
+    return _object(["items"], items=_list(_any_or(_REQUEST)), **_ABOUT_FLEET, **options)
 
 
-_POD = _object(["Pod"], True, Pod=_object(None, True), Nodes={}, NodeNames=_maybe(_list(_TEXT)))
+_MAP = _maybe({"type": "object", "additionalProperties": _TEXT})
+_METADATA = _object(None, True, labels=_MAP, annotations=_MAP)
+_POD = _object(
+    ["Pod"],
+    True,
+    Pod=_object(["metadata"], True, metadata=_METADATA),
+    Nodes={},
+    NodeNames=_maybe(_list(_TEXT)),
+)
 BODIES: dict[str, dict[str, Any]] = {
-    "/v1/predict": _object(["items"], items=_list(_COLOCATION)),
-    "/v1/bound": _object(["items"], items=_list(_COLOCATION), confidence=_CONFIDENCE),
-    "/v1/explain": _object(["items"], items=_list(_COLOCATION), confidence=_CONFIDENCE),
-    "/v1/safe": _of_fleet(on=_NAMES, together=_BOOL, explain=_BOOL),
-    "/v1/rank": _of_fleet(
-        by={"enum": ["bound", "cost", "neighbours"]}, top={"type": "integer", "minimum": 0}
-    ),
+    "/v1/predict": _object(["items"], items=_list(_any_or(_COLOCATION))),
+    "/v1/bound": _object(["items"], items=_list(_any_or(_COLOCATION)), confidence=_maybe(_CONFIDENCE)),
+    "/v1/explain": _object(["items"], items=_list(_any_or(_COLOCATION)), confidence=_maybe(_CONFIDENCE)),
+    "/v1/safe": _of_fleet(on=_maybe(_NAMES), together=_maybe(_BOOL), explain=_maybe(_BOOL)),
+    "/v1/rank": _of_fleet(by=_maybe({"enum": list(BY)}), top=_maybe(_WHOLE)),
     "/v1/assign": _of_fleet(
-        goal=_TEXT, limit_seconds=_ABOVE_0, seed={"type": "integer", "minimum": 0}
+        goal=_maybe({"enum": list(GOALS)}), limit_seconds=_maybe(_SECONDS), seed=_maybe(_WHOLE)
     ),
-    "/v1/walltime": _of_fleet(on=_NAMES, step_seconds={"type": "integer", "minimum": 1}),
-    "/v1/runs": _object(["items"], items=_list(_RUN)),
+    "/v1/walltime": _of_fleet(on=_maybe(_NAMES), step_seconds=_maybe(_STEP)),
+    "/v1/runs": _object(["items"], items=_list(_any_or(_RUN))),
     "/v1/placements/{id}": {
         **_REQUEST,
         "required": ["workload", "node"],
         "properties": {
             **_REQUEST["properties"],
-            "ttl_seconds": _ABOVE_0,
+            "node": _NAME,
+            "ttl_seconds": {**_ABOVE_0, "maximum": 366 * 86_400},
             "require": {"enum": ["slot", "safe", "nothing"]},
         },
     },
     "/v1/slurm/submit": _object(
-        ["workload"], workload=_NAME, deadline=_TEXT, confidence=_TEXT, limit_confidence=_TEXT, nodes=_NAMES
+        ["workload"],
+        workload=_VISIBLE,
+        deadline=_maybe(_LIMIT),
+        confidence=_maybe(_LEVEL),
+        limit_confidence=_maybe(_LEVEL),
+        nodes=_maybe(_NAMES),
     ),
     "/v1/kubernetes/filter": _POD,
     "/v1/kubernetes/prioritize": _POD,
     "/v1/kubernetes/bind": _object(
-        ["PodName", "PodNamespace", "PodUID", "Node"],
+        None,
         True,
-        PodName=_NAME, PodNamespace=_NAME, PodUID=_NAME, Node=_NAME,
+        PodName={}, PodNamespace={}, PodUID={}, Node={},
     ),
 }  # fmt: skip
 
@@ -140,7 +178,7 @@ _FILTERED = _object(
     NodeNames=_maybe(_list(_TEXT)),
     FailedNodes=_object(None, True),
     Error=_TEXT,
-    Nodes={"type": "null"},
+    Nodes=_maybe(_object(None, True)),
 )
 _SCORE = {"type": "integer", "minimum": 0, "maximum": 10}
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -162,7 +200,7 @@ _PROBLEM = _object(
 )
 _QUERY = {
     "/v1/runs": [
-        {"name": name, "in": "query", "schema": {"type": "integer", "minimum": 0}}
+        {"name": name, "in": "query", "schema": {**_WHOLE, "maximum": 10**15 - 1}}
         for name in ("after", "limit")
     ]
 }
@@ -179,13 +217,14 @@ def described(method: str, path: str) -> dict[str, Any]:
         for status, text in PROBLEMS.items()
     }
     extra: dict[str, Any] = {"parameters": []}
-    if "{id}" in path:
-        id = {"name": "id", "in": "path", "required": True, "schema": {**_NAME, "maxLength": 253}}
-        extra["parameters"].append(id)
+    for name in re.findall(r"{(\w+)}", path):
+        text = {**_NAME, "maxLength": 253}
+        extra["parameters"].append({"name": name, "in": "path", "required": True, "schema": text})
     if method == "GET":
         extra["parameters"] += _QUERY.get(path, [])
     elif path in BODIES and method != "DELETE":
         content = {"application/json": {"schema": BODIES[path]}}
         extra["requestBody"] = {"required": True, "content": content}
-    found = {"description": "The answer.", "content": {"application/json": {"schema": answer}}}
+    kind, answer = ("text/plain", _TEXT) if path == "/metrics" else ("application/json", answer)
+    found = {"description": "The answer.", "content": {kind: {"schema": answer}}}
     return {"responses": {200: found, **problems}, "openapi_extra": extra}

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from jostle.errors import UsageError
 from jostle.placement import Standard
-from jostle.service.answers._about_fleet import REQUEST_KEYS
+from jostle.service.answers._about_fleet import REQUEST_KEYS, given_twice
 from jostle.service.answers._fleet_now import fleet_document
 from jostle.service.answers._items import failed, read_items, shortened, why_not
 from jostle.service.http._problems import HttpProblem, answered
@@ -30,10 +30,10 @@ MOST_ROWS = 1000
 
 def checked_id(value: Any) -> str:
     """Raises UsageError."""
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_ID or not value.isprintable():
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_ID or "\0" in value:
         raise UsageError(
             f"the id {shortened(repr(value), 80)} is not a name",
-            fix=f"Give 1 to {LONGEST_ID} characters that can be printed.",
+            fix=f"Give 1 to {LONGEST_ID} characters.",
         )
     return value
 
@@ -135,6 +135,8 @@ def wanted_of(id: str, body: dict[str, Any], service: Serving) -> WantedPlacemen
     """Raises UsageError."""
     only(body, *REQUEST_KEYS, "ttl_seconds", "require")
     row = {key: value for key, value in body.items() if key in REQUEST_KEYS - {"node", "name"}}
+    if why := given_twice(body):
+        raise UsageError(why)
     node, require = body.get("node"), body.get("require", "slot")
     if not isinstance(node, str) or not node:
         raise UsageError("`node` is not a name", fix="Say on which node of the fleet it is.")

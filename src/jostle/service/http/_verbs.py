@@ -169,6 +169,8 @@ def _options(body: dict[str, Any], verb: str) -> dict[str, Any]:
             if not isinstance(value, str):
                 raise UsageError(f"`{key}` is not a text")
         elif key in ("top", "seed"):
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
                 raise UsageError(f"`{key}` is not a whole number from 0 on")
         else:

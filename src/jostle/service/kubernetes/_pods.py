@@ -47,9 +47,11 @@ def pod_of(document: Any) -> Pod:
         raise UsageError("Pod has no metadata")
     given: dict[str, Any] = {}
     for place in ("labels", "annotations"):  # an annotation may hold what no label can
-        found = metadata.get(place) or {}
-        if not isinstance(found, Mapping):
-            raise UsageError(f"the {place} of the pod are not an object")
+        found = metadata.get(place)
+        if found is None:
+            continue
+        if not isinstance(found, Mapping) or not all(isinstance(v, str) for v in found.values()):
+            raise UsageError(f"the {place} of the pod are not an object of texts")
         given |= found
     row = {key: given[PREFIX + key] for key in KEYS if PREFIX + key in given}
     names = {key: str(metadata.get(key) or "") for key in ("namespace", "name", "uid")}

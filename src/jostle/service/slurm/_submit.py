@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ KEYS = ("workload", "deadline", "confidence")
 # A job past its time limit is killed: so the limit is surer than a deadline, unless the job says otherwise.
 LIMIT_CONFIDENCE = 0.99
 _ATTEMPTS = 5
+_LEVEL = re.compile(r"0?[.][0-9]{0,12}[1-9]")
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,11 @@ def slurm_handlers(service: Serving) -> dict[tuple[str, str], Any]:
         only(body, *KEYS, "nodes", "limit_confidence")
         nodes = names_of(body, "nodes")
         row = {key: body[key] for key in KEYS if body.get(key) is not None}
-        sure = _confidence_of(body.get("limit_confidence"))
-        job = SubmittedJob(row, [nodes] if isinstance(nodes, str) else nodes, sure)
+        own = _confidence_of(body.get("confidence"), None)
+        sure = _confidence_of(body.get("limit_confidence"), LIMIT_CONFIDENCE)
+        row = {**row, "confidence": own}
+        listed = [nodes] if isinstance(nodes, str) else nodes
+        job = SubmittedJob(row, listed, sure or LIMIT_CONFIDENCE)
         found = await service.ask_places(
             lambda places, served: place_job(job, places, served, standard, settings.stay_seconds)
         )
@@ -114,11 +119,11 @@ def _time_limit(job: SubmittedJob, node: str, places: LivePlaces, served: Served
     return None if row.bound_seconds is None else max(1, math.ceil(row.bound_seconds / 60.0))
 
 
-def _confidence_of(value: Any) -> float:
-    """A number, or a text that is one, as the plugin has it. Raises UsageError."""
+def _confidence_of(value: Any, default: float | None) -> float | None:
+    """A number, or a text such as 0.95, as the plugin has it. Raises UsageError."""
     if value is None:
-        return LIMIT_CONFIDENCE
-    try:
-        return float(exact_confidence(float(value)))
-    except (TypeError, ValueError):
-        raise UsageError("`limit_confidence` is not a number") from None
+        return default
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number and not (isinstance(value, str) and _LEVEL.fullmatch(value)):
+        raise UsageError("a confidence is not a number between 0 and 1", fix="Write it as 0.95.")
+    return float(exact_confidence(float(value)))
