@@ -14,6 +14,7 @@ from jostle.cli.collect import _measure
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import (
     Campaign,
+    JobSettings,
     MeasureOptions,
     Workload,
     command_workload,
@@ -135,7 +136,7 @@ def test_servers_that_fail_say_why(tmp_path: Path, server, anything) -> None:
         (["true"], {"url": ""}, UsageError),
         (["true"], {"quantile": 1.0}, UsageError),
         (["no-such-program"], {}, UnreadableFile),
-        (["true"], {"directory": "/nowhere"}, UnreadableFile),
+        (["true"], {"job": JobSettings(before=("true",))}, UsageError),
     ],
 )
 def test_what_cannot_be(words: list[str], more: dict[str, Any], error: type[Exception]) -> None:

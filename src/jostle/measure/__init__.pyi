@@ -27,9 +27,9 @@ from .window._check import check_machine as check_machine
 from .window._estimate import Tolerance as Tolerance
 from .workloads._job import JobSettings as JobSettings
 from .workloads._job import job_of as job_of
+from .workloads._load_settings import LoadSettings as LoadSettings
 from .workloads._program import TracedProgram as TracedProgram
 from .workloads._service import service_workload as service_workload
-from .workloads._service_settings import ServiceSettings as ServiceSettings
 from .workloads._workloads import Workload as Workload
 from .workloads._workloads import command_workload as command_workload
 from .workloads._workloads import find_workloads as find_workloads

@@ -157,7 +157,7 @@ class Plan:
         import shlex
 
         from jostle.errors import UsageError
-        from jostle.measure import service_workload
+        from jostle.measure import job_of, service_workload
 
         if (self.serve is None) == bool(self.rate):
             raise UsageError(
@@ -178,8 +178,7 @@ class Plan:
                 load=load,
                 quantile=self.quantile,
                 name=None if self.words else self.name,
-                directory=self.directory,
-                environment=self._variables(),
+                job=job_of(directory=self.directory, environment=self._variables()),
             )
             for rate in self.rate
         ]

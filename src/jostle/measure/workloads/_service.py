@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from jostle.errors import UnreadableFile, UsageError
-from jostle.measure.workloads._service_settings import ServiceSettings
+from jostle.measure.workloads._job import JobSettings
+from jostle.measure.workloads._load_settings import LoadSettings
 from jostle.measure.workloads._workloads import Workload
 
 _MOST_PER_SECOND = 20_000.0
@@ -24,12 +24,11 @@ def service_workload(
     load: Sequence[str] = (),
     quantile: float = 0.99,
     name: str | None = None,
-    directory: str | os.PathLike[str] | None = None,
-    environment: Mapping[str, str] | None = None,
+    job: JobSettings | None = None,
 ) -> Workload:
-    """A server's command line and the load on it as a workload, called NAME@100rps: see ServiceSettings.
+    """A server's command line and the load on it as a workload, called NAME@100rps: see LoadSettings.
 
-    Raises UsageError for a rate, quantile or url that cannot be, UnreadableFile for a program or folder that
+    job: its directory and environment are those of all command lines. Raises UsageError for a rate, quantile or url that cannot be, UnreadableFile for a program or folder that
     is not there.
     """
     if not words or not words[0]:
@@ -47,19 +46,20 @@ def service_workload(
     for program in (words, ready, load):
         if program and shutil.which(program[0]) is None:
             raise UnreadableFile("no such program, or not executable", where=program[0])
-    if directory is not None and not Path(directory).is_dir():
-        raise UnreadableFile("there is no such folder to run in", where=str(directory))
+    job = job or JobSettings()
+    if job.inputs or job.before or job.after or job.expected:
+        raise UsageError("a service has a directory and an environment, and nothing else around it")
     spelled = name or re.sub(r"[^\w.=]+", "-", " ".join([Path(words[0]).name, *words[1:]]))[
         :60
     ].strip("-")
-    settings = ServiceSettings(
+    settings = LoadSettings(
         float(rate),
         url,
         tuple(ready),
         tuple(load),
         quantile,
-        "" if directory is None else str(Path(directory).resolve()),
-        tuple(sorted((environment or {}).items())),
+        "" if job.directory is None else str(job.directory),
+        job.environment,
     )
     program = Path(str(shutil.which(words[0]))).absolute()
     return Workload(

@@ -21,7 +21,7 @@ from typing import Any
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from jostle.measure.wasm._binary import exported_functions
 from jostle.measure.workloads._job import JobSettings
-from jostle.measure.workloads._service_settings import ServiceSettings
+from jostle.measure.workloads._load_settings import LoadSettings
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 # family: {kernel: ((setup argument, repeats) for s, m, l)}. Arguments are what the C source calls n.
@@ -109,7 +109,7 @@ class Workload:
     kind: str = "kernel"
     arguments: tuple[str, ...] = ()
     job: JobSettings | None = None
-    service: ServiceSettings | None = None
+    service: LoadSettings | None = None
 
     def __post_init__(self) -> None:
         if not self.name.strip() or "+" in self.name or not self.name.isprintable():

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class ServiceSettings:
+class LoadSettings:
     """rate: requests per second, sent at that rate whatever the answers take. url: what is requested, and
     what says that the server is ready, by any answer below 500. ready: instead of that a command line that
     ends with 0 when it is. load: a command line instead of requests, which prints seconds of latency, one a
