@@ -3,14 +3,11 @@
 Lagrange's relaxation of a packing (Fisher, The Lagrangian relaxation method for solving integer programming
 problems, Management Science 1981): at any prices of requests, no assignment is worth more than the prices of
 all requests and, for every node, the most that a set there is worth above its prices. Which sets a node can
-hold is relaxed to pairs: larger sets of which no pair is late. What that finds bounds the linear program over
-all sets, too.
+hold is relaxed to those of which no pair is late, nor, as far as that was looked up, any larger part. What
+that finds bounds the linear program over all sets, too.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -21,6 +18,8 @@ MOST_PAIRS = 300_000  # pairs of requests on a kind of node, or of workloads on 
 FEWEST_STEPS, MOST_STEPS = 20, 400  # of a search for the best set of one kind of node
 MOST_LOOKED_AT = 100_000_000  # requests in all steps, about
 MOST_SEARCHES = 2_000
+MOST_DEEP = 3_000  # requests times kinds of nodes, up to which larger sets than pairs are looked at
+MOST_LARGER = 300  # sets of two and more whose bounds beside one more are asked for
 MOST_KEPT = 20_000_000  # pairs of kinds of requests that are remembered
 ROUNDS = 24
 LEAST_PROFIT = 1e-9
@@ -42,11 +41,13 @@ class PairLimits:
             found = problem.check(place, kind[:, None])
             fits = problem.has_room(place, kind[:, None])
             self.alive[place, kind] = fits & ~found.late
+        self.looks_deep = kinds * places <= MOST_DEEP
         self.is_exact = places * kinds * kinds <= 2 * MOST_PAIRS
         self._beside: dict[tuple[int, int], np.ndarray] = {}
         self._rows: dict[tuple[int, int], np.ndarray] = {}
+        self._larger: dict[tuple[object, ...], np.ndarray] = {}
+        self.workloads, self.place_in = np.unique(problem.codes, return_inverse=True)
         if not self.is_exact:
-            self.workloads, self.place_in = np.unique(problem.codes, return_inverse=True)
             self._pairs_of_workloads()
 
     def _pairs_of_workloads(self) -> None:
@@ -94,6 +95,44 @@ class PairLimits:
         fine[kind] &= problem.counts[kind] > 1
         return fine
 
+    def kept_with(self, t: int, taken: list[int]) -> np.ndarray | None:
+        """(kinds,) bool: who may be beside all of these, and the tenants; None where that is not looked up
+        any more."""
+        problem = self.problem
+        codes, limit, confidences = problem.tenants[t]
+        order = sorted(taken, key=lambda kind: int(problem.codes[kind]))
+        people = [*codes.tolist(), *problem.codes[order].tolist()]
+        held = [*limit.tolist(), *problem.limit[t, order].tolist()]
+        levels = [*(problem.levels.index(c) for c in confidences), *problem.level[order].tolist()]
+        fine = np.ones(len(self.place_in), bool)
+        for level in {*levels, *problem.level.tolist()}:
+            seconds = self._seconds_with(int(problem.platform[t]), people, level)
+            if seconds is None:
+                return None
+            found = seconds[self.place_in]
+            for place, (mine, most) in enumerate(zip(levels, held, strict=True)):
+                if mine == level:
+                    fine &= found[:, place] <= most
+            fine &= (problem.level != level) | (found[:, -1] <= problem.limit[t])
+        return fine
+
+    def _seconds_with(self, platform: int, people: list[int], level: int) -> np.ndarray | None:
+        """(workloads, people + 1) bounds of these people and of one more, by who that is."""
+        key = (platform, level, *people)
+        if key not in self._larger:
+            if len(self._larger) >= MOST_LARGER:
+                return None
+            u, k = len(self.workloads), len(people) + 1
+            members = np.column_stack([np.tile(people, (u, 1)), self.workloads])
+            order = np.argsort(members, axis=1, kind="stable")
+            sets, confidence = self.problem.sets, self.problem.levels[level]
+            ordered = np.take_along_axis(members, order, 1)
+            seconds, _ = sets.of(np.full(u, platform), ordered, confidence)
+            found = np.zeros((u, k))
+            np.put_along_axis(found, order, np.where(np.isfinite(seconds), seconds, 0.0), 1)
+            self._larger[key] = found
+        return self._larger[key]
+
 
 def worth_at_most(problem: Problem, price: np.ndarray, reached: float) -> float:
     """price: (kinds,) of the requests to begin with, such as those of a linear program over some sets.
@@ -134,23 +173,17 @@ def _heaviest(
     room = int(limits.problem.slots[t])
     if not len(order) or not room:
         return 0.0, []
-    beside = partial(limits.kept_beside, t)
-    search = _Search(limits.problem.counts, profit, beside, steps)
+    search = _Search(limits, t, profit, steps)
     search.grow(order, room, 0.0, [])
     return max(search.best, search.beyond), search.chosen
 
 
 class _Search:
-    """Branch and bound for the heaviest multiset in which every pair may be together."""
+    """Branch and bound for the heaviest multiset of which no part is known to be late."""
 
-    def __init__(
-        self,
-        counts: np.ndarray,
-        profit: np.ndarray,
-        beside: Callable[[int], np.ndarray],
-        steps: int,
-    ) -> None:
-        self.counts, self.profit, self.beside, self.left = counts, profit, beside, steps
+    def __init__(self, limits: PairLimits, place: int, profit: np.ndarray, steps: int) -> None:
+        self.limits, self.place, self.profit, self.left = limits, place, profit, steps
+        self.counts = limits.problem.counts
         self.best = self.beyond = 0.0
         self.chosen: list[int] = []
 
@@ -166,7 +199,10 @@ class _Search:
             if gained + room * float(self.profit[kind]) <= enough:
                 return
             left = order[place:]
-            left = left[self.beside(kind)[left]]
+            left = left[self.limits.kept_beside(self.place, kind)[left]]
+            if self.limits.looks_deep and taken and room > 1 and len(left):
+                together = self.limits.kept_with(self.place, [*taken, kind])
+                left = left if together is None else left[together[left]]
             if len(left) and left[0] == kind and taken.count(kind) + 1 >= self.counts[kind]:
                 left = left[1:]
             most = mine + self._most(left, room - 1)

@@ -35,7 +35,8 @@ class Problem:
     """kinds: a Request for each of I kinds; names: the requests of each, sorted. places: a Node for each of T
     kinds; nodes: the nodes' names of each, sorted. counts (I,), copies (T,): how many of each there are.
     codes (I,) of workloads, platform (T,), levels: the confidences of their own that occur, level (I,)
-    which of them. limit (T, I) seconds. permitted (T, I)."""
+    which of them. limit (T, I) seconds. permitted (T, I). tenants: of each kind of node (codes, limits,
+    confidences)."""
 
     def __init__(self, requests: Sequence[Request], fleet: FleetBounds) -> None:
         self.sets = fleet.sets
@@ -56,7 +57,10 @@ class Problem:
         self.prices = np.array([node.price_per_hour for node in self.places], float)
         self.is_used = np.array([bool(node.tenants) for node in self.places], bool)
         most = int(self.counts.sum())
-        self.slots = np.array([min(node.free_slots, most) for node in self.places], int)
+        # Of sets with more members than any that was calibrated on nobody is bounded.
+        size = self.sets.most_members
+        room = [min(node.free_slots, most, size - len(node.tenants)) for node in self.places]
+        self.slots = np.maximum(np.array(room, float), 0).astype(int)
         self._free = np.array([node.free_bytes for node in self.places], float)
         self._memory = np.array([kind.memory_bytes for kind in self.kinds], float)
         self._arrays(fleet)
@@ -79,7 +83,7 @@ class Problem:
         self.has_apart = any(kind.apart for kind in kinds)
         if self.has_apart:
             self.compatible = np.array([[not a.is_apart_from(b) for b in kinds] for a in kinds])
-        self._tenants = [
+        self.tenants = [
             (
                 np.array([sets.workload_code[t.workload] for t in node.tenants], int),
                 np.array([fleet.tenant_limit(t, node) for t in node.tenants], float),
@@ -87,7 +91,7 @@ class Problem:
             )
             for node in self.places
         ]
-        own = [kind.confidence for kind in kinds] + [c for *_, row in self._tenants for c in row]
+        own = [kind.confidence for kind in kinds] + [c for *_, row in self.tenants for c in row]
         self.levels = list(dict.fromkeys(own))
         self.level = np.array([self.levels.index(kind.confidence) for kind in kinds], int)
 
@@ -120,7 +124,7 @@ class Problem:
         n, k = items.shape
         feasible, late = self.has_room(place, items), np.zeros(n, bool)
         seconds = np.full((n, k), np.inf)
-        beside = np.array([len(codes) for codes, *_ in self._tenants], int)[place]
+        beside = np.array([len(codes) for codes, *_ in self.tenants], int)[place]
         for m in np.unique(beside[feasible]):
             at = np.flatnonzero(feasible & (beside == m))
             found, limit, is_item = self._seconds(place[at], items[at], int(m))
@@ -141,7 +145,7 @@ class Problem:
         level[:, m:] = self.level[items]
         if m:
             for t in np.unique(place):
-                here, (tenant, tenant_limit, confidence) = place == t, self._tenants[t]
+                here, (tenant, tenant_limit, confidence) = place == t, self.tenants[t]
                 codes[here, :m], limit[here, :m] = tenant, tenant_limit
                 level[here, :m] = [self.levels.index(c) for c in confidence]
         order = np.argsort(codes, axis=1, kind="stable")

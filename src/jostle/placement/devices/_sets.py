@@ -149,6 +149,10 @@ class SimulatedSets(SetBounds):
         assert isinstance(other, SimulatedSets)
         return cls(other.hardware, other.configs, other.nodes, standard)
 
+    @property
+    def most_members(self) -> float:
+        return float("inf")
+
     def predicted(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
         return np.array(
             [

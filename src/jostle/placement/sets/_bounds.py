@@ -137,6 +137,14 @@ class SetBounds:
         return ""
 
     @property
+    def most_members(self) -> float:
+        """Larger sets have no valid bound: no calibration run has so many co-runners. Infinite where
+        predictions are accepted."""
+        if self._takes_predictions or self.model is None:
+            return float("inf")
+        return float(np.max(self.model.calibration.runs.degree, initial=-1)) + 1
+
+    @property
     def _takes_predictions(self) -> bool:
         return self.standard.accept == PREDICTED
 
