@@ -28,8 +28,8 @@ def service_workload(
 ) -> Workload:
     """A server's command line and the load on it as a workload, called NAME@100rps: see LoadSettings.
 
-    job: its directory and environment are those of all command lines. Raises UsageError for a rate, quantile or url that cannot be, UnreadableFile for a program or folder that
-    is not there.
+    job: its directory and environment are those of all command lines. Raises UsageError for a rate,
+    quantile or url that cannot be, UnreadableFile for a program or folder that is not there.
     """
     if not words or not words[0]:
         raise UsageError("a server's command line has at least one word")
