@@ -68,11 +68,19 @@ def test_the_study_on_a_small_world(
     capsys.readouterr()
 
 
-def test_the_study_as_a_command(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_study_as_a_command(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("v,s,d,0,60\nv,s,d,10,90\nv,s,d,20,30\n" * 20)
     asked = ["evaluate", "placement", str(dataset), "--seeds", "1", "--repeats", "1", "--json"]
     for setting in QUICK:
         asked += ["--set", setting]
+    asked += ["--trace", str(trace), "--layout", "azure-vm", "--nodes", "8"]
     assert _app.run([*asked, "--limits", "1.2,2"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
     assert document["limits"] == [1.2, 2.0]
+    cluster = {row["policy"]: row for row in document["cluster"]}
+    assert cluster["clairvoyant"]["jobs"] == 60
+    assert cluster["clairvoyant"]["violated_ratio"] == 0

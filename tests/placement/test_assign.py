@@ -218,6 +218,14 @@ def test_worth_counts_and_what_binds_is_named(model: Model) -> None:
     assert {one.reason for one in found.unplaced} == {"crowded_out"}
 
 
+def test_costs_are_for_as_long_as_requests_stay(model: Model) -> None:
+    stays: dict[str, Any] = {"deadline_seconds": 1e6, "stay_seconds": 1800.0}
+    fleet = [Node("dear", "p0", 2, price_per_hour=3.0), Node("cheap", "p1", 2, price_per_hour=1.0)]
+    found = place(model, fleet).assign([Request("w00", "r", **stays)], "least_cost")
+    assert [one.node for one in found.placed] == ["cheap"]
+    assert found.cost == pytest.approx(0.5)
+
+
 def test_nothing_to_place_and_nowhere(model: Model) -> None:
     assert not place(model, [Node("n", "p0")]).assign([]).is_complete
     nowhere = place(model, []).assign([Request("w00")])

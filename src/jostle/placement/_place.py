@@ -159,8 +159,9 @@ class Placement:
     ) -> list[Ranking]:
         """The nodes where each request may go, the best first.
 
-        by: `bound`, the least bound; `cost`, the least price over the bound; `neighbours`, the least
-        growth of any tenant's bound. progress: called with (done, all, NaN). Raises UsageError.
+        by: `bound`, the least bound; `cost`, the least price for as long as it stays (`stay_seconds`, else
+        the bound); `neighbours`, the least growth of any tenant's bound. progress: called with (done, all,
+        NaN). Raises UsageError.
         """
         good = _counted(Requests.of(requests).good, progress)
         found = [rank_request(one, self.bounds, by, self.standard) for one in good]

@@ -22,8 +22,9 @@ SECONDS_PER_HOUR = 3600.0
 
 @dataclass(frozen=True)
 class RankedNode:
-    """One place. cost: the node's price over the bound. growth_ratio: by how much the bound of any tenant
-    grows at most, as a ratio minus 1. arrangement: how an accelerator would be shared, empty elsewhere."""
+    """One place. cost: the node's price for as long as it stays, or over the bound. growth_ratio: by how
+    much the bound of any tenant grows at most, as a ratio minus 1. arrangement: how an accelerator would be
+    shared, empty elsewhere."""
 
     node: str
     platform: str
@@ -133,7 +134,8 @@ def rank_request(request: Request, fleet: FleetBounds, by: str, standard: Standa
         raise UsageError(f"rank by {by!r}", fix=f"Known: {', '.join(BY)}.")
     found = fleet.assess(request)
     with np.errstate(invalid="ignore"):  # free and without a bound
-        cost = fleet.prices * found.bound_seconds / SECONDS_PER_HOUR
+        stays = found.bound_seconds if request.stay_seconds is None else request.stay_seconds
+        cost = fleet.prices * stays / SECONDS_PER_HOUR
     order = _ordered(found, by, cost)
     return Ranking(request, fleet.fleet, by, standard, order, found, cost, fleet.sets)
 

@@ -45,10 +45,11 @@ class Request:
     known better than by the model. confidence: its own, else that of the question. memory_bytes: on the
     node. needs: labels that the node must have. allowed: nodes or platforms, all if empty. pin: the node it
     must be on. apart: names or workloads of requests that must not be on the same node. stay_seconds: how
-    long it stays. worth: against others, where not all find a place. node: where a tenant is.
-    rate_per_second: of a service's queries, None where runs follow each other. statistic: what the limit is
-    about, `mean`, `p95`, `p99` or `max`; of a model of runs, p95 and p99 are a confidence where it has none
-    of its own. pes_ratio: of an accelerator's PEs, what it may use at most.
+    long it stays on its node, for costs; else as long as its bound. worth: against others, where not all
+    find a place. node: where a tenant is. rate_per_second: of a service's queries, None where runs follow
+    each other. statistic: what the limit is about, `mean`, `p95`, `p99` or `max`; of a model of runs, p95
+    and p99 are a confidence where it has none of its own. pes_ratio: of an accelerator's PEs, what it may
+    use at most.
     """
 
     workload: str

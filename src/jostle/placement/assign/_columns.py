@@ -80,6 +80,8 @@ class Columns:
         if goal == "least_latest_finish":
             return longest
         if goal == "least_cost":
+            stay = np.append(self.problem.stay, np.nan)[self.items]
+            longest = np.nanmax(np.where(np.isnan(stay), self.seconds, stay), axis=1, initial=0.0)
             return self.problem.prices[self.place] * longest / SECONDS_PER_HOUR
         raise UsageError(f"assign for {goal!r}", fix=f"Known: {', '.join(GOALS)}.")
 

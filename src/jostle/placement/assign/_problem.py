@@ -54,6 +54,8 @@ class Problem:
         self.counts = np.array([len(names) for names in self.names], int)
         self.copies = np.array([len(names) for names in self.nodes], int)
         self.worth = np.array([kind.worth for kind in self.kinds], float)
+        stay = [np.nan if kind.stay_seconds is None else kind.stay_seconds for kind in self.kinds]
+        self.stay = np.array(stay, float)
         self.prices = np.array([node.price_per_hour for node in self.places], float)
         self.is_used = np.array([bool(node.tenants) for node in self.places], bool)
         most = int(self.counts.sum())
