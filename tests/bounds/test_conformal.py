@@ -69,6 +69,20 @@ def test_the_bound_is_the_order_statistic() -> None:
     assert bounds.outcome[0] == "guaranteed"
 
 
+def test_no_bound_lies_under_its_prediction() -> None:
+    class TooHigh(Noisy):
+        def predict(self, colocations: Any) -> np.ndarray:
+            return 3.0 * super().predict(colocations)
+
+    runs = make_runs(0, {0: 99})
+    calibration = Calibration.fit(TooHigh(), runs, runs)
+    predicted = TooHigh().predict(asked(0))[0]
+    for confidence in (0.1, 0.5, 0.9, 0.95):
+        bound = calibration.bound(TooHigh(), asked(0), confidence).seconds[0]
+        assert bound == pytest.approx(predicted)
+        assert bound >= predicted
+
+
 def test_no_evidence_is_infinite_with_a_reason() -> None:
     runs = make_runs(1, {0: 8, 1: 30, 2: 5})
     calibration = Calibration.fit(Noisy(), runs, runs)

@@ -33,7 +33,7 @@ def error_of(model: jostle.Model, test: Runs) -> float:
 
 
 def test_as_good_as_in_memory(folder: Path, world: Runs) -> None:
-    test = make_world(400, 5)
+    test = make_world(1500, 5)
     with StoredRuns(folder) as stored:
         from_disk = jostle.fit(stored, METHOD)
         again = jostle.fit(stored, METHOD)
@@ -42,7 +42,7 @@ def test_as_good_as_in_memory(folder: Path, world: Runs) -> None:
     asked = test.colocations
     assert np.array_equal(from_disk.predict(asked), again.predict(asked))
     covered = test.runtime_seconds <= from_disk.bound(asked, 0.9).seconds
-    assert covered.mean() > 0.85
+    assert covered.mean() > 0.84  # three pools of some hundred each
 
 
 def test_a_step_over_the_batch_alone_is_the_same_step(

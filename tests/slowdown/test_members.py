@@ -10,15 +10,16 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.tree import DecisionTreeRegressor
 
-from jostle.slowdown._rows import Ground, SlowdownRows
-from jostle.slowdown._weights import greedy_weights
-from jostle.slowdown.members import _process, _trees
-from jostle.slowdown.members._bilinear import Strength, _loss_and_slope, fit_bilinear
-from jostle.slowdown.members._effects import fit_effects
-from jostle.slowdown.members._encoded import KINDS, _columns, _tables, fit_encoded
-from jostle.slowdown.members._level import fit_level
+from jostle.rules import _trees
+from jostle.rules._bilinear import Strength, _loss_and_slope, fit_bilinear
+from jostle.rules._effects import fit_effects
+from jostle.rules._encoded import KINDS, _columns, _tables, fit_encoded
+from jostle.rules._level import fit_level
+from jostle.rules._rows import Ground, SlowdownRows
+from jostle.rules._trees import Boosting, grow_forest
+from jostle.rules._weights import greedy_weights
+from jostle.slowdown.members import _process
 from jostle.slowdown.members._process import Cells, Kernels, Settings, fit_process
-from jostle.slowdown.members._trees import Boosting, grow_forest
 
 
 def ground_of(platforms: int, workloads: int, seed: int = 0) -> Ground:
@@ -42,7 +43,7 @@ def with_log(rows: SlowdownRows, log: np.ndarray) -> SlowdownRows:
 def test_effects_are_those_of_the_analysis_of_variance(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a balanced two-way layout the best linear predictor has shrunken means, with variances that the
     mean squares give (Searle, Casella and McCulloch, Variance Components, Sec. 4.7)."""
-    monkeypatch.setattr("jostle.slowdown.members._effects.HUBER", 100.0)
+    monkeypatch.setattr("jostle.rules._effects.HUBER", 100.0)
     random, w = np.random.default_rng(0), 40
     rows, ground = pairs(1, w), ground_of(1, w)
     hit, press = random.normal(0, 0.3, w), random.normal(0, 0.1, w)
@@ -79,7 +80,7 @@ def test_many_effects_are_solved_without_the_inverse(monkeypatch: pytest.MonkeyP
     y = random.normal(0, 0.3, 24)[rows.target] + random.normal(0, 0.2, 24)[rows.corunner]
     noisy = with_log(rows, y + random.normal(0, 0.02, len(y)))
     exact = fit_effects(noisy, ground)[0].value(rows, ground)
-    monkeypatch.setattr("jostle.slowdown.members._effects.MOST_EXACT", 5)
+    monkeypatch.setattr("jostle.rules._effects.MOST_EXACT", 5)
     assert fit_effects(noisy, ground)[0].value(rows, ground) == pytest.approx(exact, abs=0.02)
 
 

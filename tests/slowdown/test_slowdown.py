@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import jostle
 from jostle.errors import UnknownName, UsageError
 from jostle.methods import learn
+from jostle.rules._rows import SlowdownRows
 from jostle.runs import Colocations, Runs, split_rows
 from jostle.slowdown import FittedSlowdown, Slowdown
 from jostle.slowdown._equation import FormLoss, Sizes
-from jostle.slowdown._rows import SlowdownRows
 
 WORKLOADS = tuple(f"w{i}" for i in range(8))
 PLATFORMS = ("p", "q")

@@ -34,7 +34,7 @@ from jostle.bounds._evidence import (
     text_of,
 )
 from jostle.bounds._groups import Groups
-from jostle.bounds._pool import Pool, Way, bound_of_chain
+from jostle.bounds._pool import ROUNDING, Pool, Way, bound_of_chain
 from jostle.bounds._predictor import candidates_of
 from jostle.bounds._selection import Selection
 
@@ -194,7 +194,7 @@ class Calibration:
         return sorted(found, key=lambda one: (-one.n, one.pool, one.evidence, one.group))
 
     def bound(self, predictor: Any, colocations: Any, confidence: float) -> Bounds:
-        """Upper bounds at `confidence`; never lower at a higher confidence."""
+        """Upper bounds at `confidence`; never lower at a higher confidence, never under the prediction."""
         level = float(exact_confidence(confidence))
         candidates = candidates_of(predictor, colocations)
         degree = np.asarray(colocations.number_of_corunners)
@@ -219,6 +219,8 @@ class Calibration:
             told = chain[-1] if pool is None else pool
             pool_name[at], count[at], rank_used[at] = told.name, told.n, told.rank(level)
             outcome[at] = "too_few_runs" if pool is None else pool.outcome
+        # Raising a bound to the prediction takes nothing of what it promises.
+        log_bound = np.maximum(log_bound, candidates.centre[0] + ROUNDING)
         finite = (*GUARANTEED, "held_out_names")
         outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
         unanswered = np.isnan(candidates.centre[0])

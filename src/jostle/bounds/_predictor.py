@@ -10,7 +10,8 @@ import numpy as np
 class Candidates(NamedTuple):
     """h ways to bound n co-locations: bound = exp(centre + scale * offset), the offset calibrated.
 
-    names: h names. centre: (h, n) log seconds, NaN where there is no answer. scale: (h, n) above 0.
+    names: h names. centre: (h, n) log seconds, NaN where there is no answer; the first is the prediction,
+    under which no bound lies. scale: (h, n) above 0.
     A quantile head has its quantile as centre and scale 1 (conformalised quantile regression,
     Romano et al. 2019); a spread model has the prediction as centre and the spread as scale.
     until: h confidences, 1 where left out. One under 1 says that the candidate speaks up to there and the

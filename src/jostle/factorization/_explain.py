@@ -2,9 +2,9 @@
 
 The log runtime of a co-location is a sum (see `_equation`): how heavy the workload and how fast the
 platform are, how well the two suit each other, what co-runners as such change, and what every co-runner
-adds through every interference type. Given back as factors of seconds, the terms multiply to the
-prediction exactly. With several co-runners one type's slowdown is shared out by how hard each presses
-there; the shares sum to it.
+adds through every interference type; and what stands beside the network (see `beside`). Given back as
+factors of seconds, the terms multiply to the prediction exactly. With several co-runners one type's
+slowdown is shared out by how hard each presses there; the shares sum to it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from jostle.methods import behind_table, runs_behind
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
+
+SHOWN = 0.0005  # a factor nearer to 1 is not
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,12 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Explanation:
-    """runtime_seconds = baseline_seconds * pair_factor * corun_factor * the co-runners' factors.
+    """runtime_seconds = baseline_seconds * pair_factor * corun_factor * the co-runners' factors *
+    rules_factor.
 
     baseline_seconds: this heavy a workload on this fast a platform. pair_factor: how well they suit each
-    other. corun_factor: what changes beside anyone, whoever it is; 1 alone. type_names: one per
+    other. corun_factor: what changes beside anyone, whoever it is; 1 alone. rules_factor: what was measured
+    of these names and simple rules say beside the network. type_names: one per
     interference type. workloads, platforms: the nearest known ones. runs: how many stand behind it, by
     what they share with it; None where no runs were given.
     """
@@ -68,6 +72,7 @@ class Explanation:
     workloads: tuple[Neighbour, ...]
     platforms: tuple[Neighbour, ...]
     runs: dict[str, int] | None
+    rules_factor: float = 1.0
 
 
 def explained(
@@ -88,6 +93,9 @@ def explained(
     shares = _corunner_shares(e, form, i, j, corunner)
     corun = e.workload_main[i] @ e.platform_corun[j] + e.platform_corun_base[j]
     lost = not np.isfinite(seconds)
+    network = e.workload_base[i] + e.platform_base[j] + e.workload_main[i] @ e.platform_main[j]
+    if len(corunner):
+        network += shares.sum() + (corun if CORUN_SCALE[form.name] else 0.0)
     return Explanation(
         workload=names[0][i],
         platform=names[1][j],
@@ -102,6 +110,7 @@ def explained(
         workloads=_nearest(names[0], e.workload_main, e.platform_main, i, neighbours),
         platforms=_nearest(names[1], e.platform_main, e.workload_main, j, neighbours),
         runs=None if runs is None else runs_behind(runs, asked),
+        rules_factor=seconds / float(np.exp(network)),
     )
 
 
@@ -126,6 +135,7 @@ def report_of(found: Explanation) -> Report:
         "baseline_seconds": found.baseline_seconds,
         "pair_factor_ratio": found.pair_factor,
         "corun_factor_ratio": found.corun_factor,
+        "rules_factor_ratio": found.rules_factor,
         "nearest_workloads": [vars(near) for near in found.workloads],
         "nearest_platforms": [vars(near) for near in found.platforms],
         "evidence_runs": found.runs,
@@ -142,6 +152,8 @@ def report_of(found: Explanation) -> Report:
         rows.append([f"beside {share.name}", f"× {share.factor:.3f}"])
         parts = zip(found.type_names, np.exp(share.log_slowdown), strict=True)
         rows += [[f"    through {kind}", f"× {factor:.3f}"] for kind, factor in parts]
+    if abs(found.rules_factor - 1) >= SHOWN:
+        rows.append(["own runs and simple rules", f"× {found.rules_factor:.3f}"])
     rows.append(["in all", duration(found.runtime_seconds)])
     near = [
         [kind, entry.name, percent(float(np.exp(entry.distance)) - 1)]

@@ -15,6 +15,8 @@ from jostle.factorization._fitted import Codes, FittedFactorization
 from jostle.factorization._settings import FactorizationSettings
 from jostle.factorization._spread import Spread, fit_spread
 from jostle.factorization._spread_effects import SpreadRows
+from jostle.factorization.beside._members import LeftOutRuns
+from jostle.factorization.beside._with_rules import Seen, with_rules_of
 from jostle.factorization.training._members import (
     Parts,
     combine,
@@ -33,7 +35,8 @@ from jostle.runs import Colocations, Runs, StoredRuns
 
 HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are left out
 FEWEST_FOR_HEADS = 2_000
-LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train on
+LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train on, more of few
+LEFT_OUT_RUNS, LEFT_OUT_MOST = 60, 0.2
 SEEN_MOST = 300_000  # runs trained on whose errors are looked at; drawn at random of more
 
 
@@ -84,7 +87,9 @@ def fit(
         heads = quantiles if "head_main" in parts[0] else ()
         return fitted_of(method, names, combine(parts, baseline, shape), counts, heads, notes)
 
-    members, held_out, left_out = [], [], np.zeros(size, bool)
+    members, folds, left_out = [], [], np.zeros(size, bool)
+    # Runs that tell how far rules are believed: those to learn from and those to watch, none of a prior.
+    seen = Runs.concatenate([runs.take(np.arange(own)), validation])
     for number, fold in enumerate(_folds(method, runs, own, seed)):
         left = np.ones(size, bool)
         left[fold] = False
@@ -107,14 +112,25 @@ def fit(
         )
         members.append(member)
         if len(fold):
-            held_out.append(errors_of(model_of([member]), watched))
+            folds.append(LeftOutRuns(_inside(len(seen), fold), model_of([member])))
             left_out[fold] = True
     fitted = model_of(members)
     if len(validation):
-        held_out.append(errors_of(fitted, validation))
+        folds.append(LeftOutRuns(np.arange(len(seen)) >= own, fitted))
     training = drawn_of(np.flatnonzero(~left_out[:own]), seed)
+    seen_training = [errors_of(fitted, runs.take(training))]
+    beside, held_out = with_rules_of(
+        fitted, Seen.of(fitted, seen), folds, seed, not _alone(padded).all()
+    )
     categories = (workload_features.category, platform_features.category)
-    return with_spread_of(fitted, held_out, [errors_of(fitted, runs.take(training))], categories)
+    return with_spread_of(beside, held_out, seen_training, categories)
+
+
+def _inside(n: int, index: np.ndarray) -> np.ndarray:
+    """(n,) bool."""
+    out = np.zeros(n, bool)
+    out[index] = True
+    return out
 
 
 def _members_leave_out(method: FactorizationSettings, runs: Runs) -> bool:
@@ -130,7 +146,8 @@ def _folds(method: FactorizationSettings, runs: Runs, own: int, seed: int) -> li
     if not _members_leave_out(method, mine):
         return [np.zeros(0, np.int64)] * method.members
     members = method.members
-    share = min(LEFT_OUT, 1 / members)
+    share = float(np.clip(LEFT_OUT_RUNS / len(mine), LEFT_OUT, LEFT_OUT_MOST))
+    share = min(share, 1 / members)
     return split_rows(mine, [*[share] * members, 1 - share * members], seed)[:members]
 
 

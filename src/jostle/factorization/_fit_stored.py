@@ -13,9 +13,7 @@ import numpy as np
 
 from jostle.factorization._baseline import baseline_of
 from jostle.factorization._fit import (
-    Errors,
     drawn_of,
-    errors_of,
     errors_of_codes,
     features_of_names,
     fitted_of,
@@ -24,6 +22,8 @@ from jostle.factorization._fit import (
 )
 from jostle.factorization._fitted import Codes, FittedFactorization
 from jostle.factorization._settings import FactorizationSettings
+from jostle.factorization.beside._members import LeftOutRuns
+from jostle.factorization.beside._with_rules import Seen, with_rules_of
 from jostle.factorization.training._members import (
     Parts,
     combine,
@@ -97,18 +97,30 @@ def fit_stored(
         for number in range(method.members)
     ]
     fitted = model_of(members)
-    held_out = [errors_of(fitted, validation)] if len(validation) else []
-    training = [_errors_of_part(fitted, part, seed) for part in (runs.alone, runs.beside)]
+    parts = [_sample(part, seed) for part in (runs.alone, runs.beside)]
+    training = [errors_of_codes(fitted, part.codes, part.log_runtime) for part in parts]
+    if len(validation):
+        parts.append(Seen.of(fitted, validation))
+    seen = Seen(
+        Codes.concatenate([part.codes for part in parts]),
+        np.concatenate([part.log_runtime for part in parts]),
+    )
+    folds = []
+    if len(validation):
+        folds.append(
+            LeftOutRuns(np.arange(len(seen.codes)) >= len(seen.codes) - len(validation), fitted)
+        )
+    fitted, held_out = with_rules_of(fitted, seen, folds, seed, len(runs.beside) > 0)
     return with_spread_of(fitted, held_out, training, (features[0].category, features[1].category))
 
 
-def _errors_of_part(fitted: FittedFactorization, part: StoredPart, seed: int) -> Errors:
-    """Of a sample of runs trained on."""
+def _sample(part: StoredPart, seed: int) -> Seen:
+    """Of the runs trained on."""
     index = drawn_of(np.arange(len(part)), seed)
     corunner = part.padded(index, part.most_corunners)
     row, place = np.nonzero(corunner >= 0)
     codes = Codes(part.workload[index], part.platform[index], corunner[row, place], row)
-    return errors_of_codes(fitted, codes, part.log_runtime[index].astype(np.float64))
+    return Seen(codes, part.log_runtime[index].astype(np.float64))
 
 
 def _baseline(runs: StoredRuns, features: Any) -> tuple[Baseline, tuple[str, ...]]:

@@ -7,8 +7,8 @@ members' embeddings side by side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ from jostle.factorization._embeddings import Embeddings, Form
 from jostle.factorization._equation import CORUN_SCALE, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._spread import UNTIL, Spread
 from jostle.factorization._spread_effects import SpreadRows
+from jostle.factorization.beside._rules import BesideNetwork
 from jostle.methods import FromCounts, RunCounts
+from jostle.rules import SlowdownRows
 
 if TYPE_CHECKING:
     from jostle._report import Report
@@ -48,6 +50,7 @@ class FittedFactorization(FromCounts):
         spread: Spread,
         notes: tuple[str, ...],
         form: Form,
+        rules: BesideNetwork | None = None,
     ) -> None:
         self.workload_names = workload_names
         self.platform_names = platform_names
@@ -55,7 +58,7 @@ class FittedFactorization(FromCounts):
         self.counts = counts
         self.spread = spread
         self.notes = notes
-        self.reading = form
+        self.reading, self.rules = form, rules
         self.form, self.quantiles, self.leak = form.name, form.quantiles, form.leak
 
     def predict(self, colocations: Colocations) -> np.ndarray:
@@ -63,7 +66,7 @@ class FittedFactorization(FromCounts):
 
         Raises UnknownName for a workload, platform or co-runner that the model has never met.
         """
-        return np.exp(self._log_runtime(self.codes(colocations)))
+        return np.exp(self._answer(self.codes(colocations))[0])
 
     def candidates(self, colocations: Colocations) -> Candidates:
         """Ways to bound: the prediction with its spread, for low, high and very high confidences, or with
@@ -89,32 +92,77 @@ class FittedFactorization(FromCounts):
         return np.sqrt(far_of(self.embeddings.workload_main, met))
 
     def predict_in_jax(self, colocations: Colocations) -> np.ndarray:
-        """(n,) seconds by the same equations in JAX, which is an extra."""
+        """(n,) seconds by the same equations in JAX, which is an extra; what stands beside the network is
+        NumPy's."""
         from jostle.factorization.training._reference import log_runtime_in_jax
 
         codes = self.codes(colocations)
         counts = colocations.number_of_corunners
         padded = np.full((len(colocations), max(int(counts.max(initial=0)), 1)), -1)
         padded[np.arange(padded.shape[1]) < counts[:, None]] = codes.corunner
-        return np.exp(
-            log_runtime_in_jax(
-                self.embeddings, self.reading, codes.workload, codes.platform, padded
-            )
+        network = log_runtime_in_jax(
+            self.embeddings, self.reading, codes.workload, codes.platform, padded
         )
+        return np.exp(network + self._answer(codes)[0] - self._log_runtime(codes))
 
     def spread_rows(self, codes: Codes) -> SpreadRows:
         """What the spread of the errors depends on."""
-        slowdown = self._slowdown(codes, None)
-        log_runtime = self._log_runtime(codes, slowdown=slowdown)
+        log_runtime, slowdown = self._answer(codes)
         return SpreadRows(
             codes.workload, codes.platform, codes.corunner, codes.row, log_runtime, slowdown
         )
+
+    def _answer(self, codes: Codes) -> tuple[np.ndarray, np.ndarray]:
+        """((n,) log seconds, (n,) log slowdown)."""
+        if self.rules is None:
+            slowdown = self._slowdown(codes, None)
+            return self._log_runtime(codes, slowdown=slowdown), slowdown
+        cell = codes.platform.astype(np.int64) * len(self.workload_names) + codes.workload
+        slowdown = np.zeros(len(cell))
+        if len(codes.corunner) and not self.rules.is_silent:
+            row = codes.row
+            beside = codes.platform[row].astype(np.int64) * len(self.workload_names)
+            ones = np.ones(len(cell))
+            rows = SlowdownRows(cell, beside + codes.corunner, row, np.zeros(len(cell)), ones)
+            inside = rows.degree > 0
+            if not inside.all():
+                rows = rows.take(inside)
+            slowdown[inside] = self.rules.log_slowdown(rows, self.log_slowdown)
+        out = self._log_runtime(codes, slowdown=slowdown)
+        return out + (self.rules.alone[cell] if len(self.rules.alone) else 0.0), slowdown
+
+    def log_alone(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
+        """(n,) log seconds alone as the network has them, of codes; NaN where runs connect nothing."""
+        none = np.zeros(0, np.int64)
+        return self._log_runtime(Codes(workload, platform, none, none))
+
+    def log_slowdown(self, rows: SlowdownRows) -> np.ndarray:
+        """(n,) log slowdown as the network has it."""
+        w = len(self.workload_names)
+        codes = Codes(rows.target % w, rows.target // w, rows.corunner % w, rows.row)
+        return self._slowdown(codes, None)
 
     def with_spread(self, spread: Spread) -> FittedFactorization:
         """The same model with another spread."""
         names = (self.workload_names, self.platform_names)
         return FittedFactorization(
-            *names, self.embeddings, self.counts, spread, self.notes, self.reading
+            *names, self.embeddings, self.counts, spread, self.notes, self.reading, self.rules
+        )
+
+    def with_rules(self, rules: BesideNetwork, notes: tuple[str, ...]) -> FittedFactorization:
+        """The same network beside simple rules; one that no run with co-runners has taught anything of
+        slowdowns has none any more."""
+        e = self.embeddings
+        if rules.is_silent:
+            e = replace(
+                e,
+                platform_corun=np.zeros_like(e.platform_corun),
+                platform_corun_base=np.zeros_like(e.platform_corun_base),
+                type_weight=np.zeros_like(e.type_weight),
+            )
+        names = (self.workload_names, self.platform_names)
+        return FittedFactorization(
+            *names, e, self.counts, self.spread, (*self.notes, *notes), self.reading, rules
         )
 
     def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
@@ -238,9 +286,14 @@ class FittedFactorization(FromCounts):
             name: np.ascontiguousarray(value) for name, value in vars(self.embeddings).items()
         }
         arrays |= {f"spread_{name}": value for name, value in self.spread.to_arrays().items()}
+        kinds = None
+        if self.rules is not None:
+            of_rules, kinds = self.rules.to_arrays()
+            arrays |= {f"rules_{name}": value for name, value in of_rules.items()}
         counts, counted = self.counts.to_arrays()
         return arrays | counts, {
             **counted,
+            "rules": kinds,
             "form": self.form,
             "workload_names": list(self.workload_names),
             "platform_names": list(self.platform_names),
@@ -253,19 +306,22 @@ class FittedFactorization(FromCounts):
     def from_arrays(
         cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
     ) -> FittedFactorization:
-        mark = "spread_"
-        spread = Spread.from_arrays(
-            {name.removeprefix(mark): x for name, x in arrays.items() if name.startswith(mark)}
-        )
+        def under(mark: str) -> dict[str, np.ndarray]:
+            return {
+                name.removeprefix(mark): x for name, x in arrays.items() if name.startswith(mark)
+            }
+
+        kinds = document.get("rules")
         fields = Embeddings.__dataclass_fields__
         return cls(
             tuple(document["workload_names"]),
             tuple(document["platform_names"]),
             Embeddings(**{name: arrays[name] for name in fields}),
             RunCounts.from_arrays(arrays, document),
-            spread,
+            Spread.from_arrays(under("spread_")),
             tuple(document["notes"]),
             Form(document["form"], tuple(document["quantiles"]), float(document["leak"])),
+            None if kinds is None else BesideNetwork.from_arrays(under("rules_"), kinds),
         )
 
 
@@ -302,3 +358,22 @@ class Codes:
     platform: np.ndarray
     corunner: np.ndarray
     row: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.workload)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Codes]) -> Codes:
+        starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+        row = np.concatenate([part.row + s for part, s in zip(parts, starts, strict=True)])
+
+        def every(name: str) -> np.ndarray:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        return Codes(every("workload"), every("platform"), every("corunner"), row)
+
+    def take(self, keep: np.ndarray) -> Codes:
+        """The rows where the mask (n,) is true."""
+        inside = keep[self.row]
+        row = (np.cumsum(keep) - 1)[self.row[inside]]
+        return Codes(self.workload[keep], self.platform[keep], self.corunner[inside], row)

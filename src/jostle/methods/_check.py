@@ -210,6 +210,10 @@ def _ways_to_bound_keep_their_names(trial: _Trial) -> None:
     shape = (len(found.names), len(trial.asked))
     _require(found.centre.shape == shape, f"centres have the shape {found.centre.shape}")
     _require(bool((found.scale > 0).all()), "a scale is not above 0")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        predicted = np.log(trial.fitted.predict(trial.asked))
+    same = np.allclose(found.centre[0], predicted, rtol=0.0, atol=1e-6, equal_nan=True)
+    _require(same, "the first centre is not the prediction")
 
 
 def _bounds_grow_with_confidence(trial: _Trial) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.slowdown._rows import SlowdownRows
+from jostle.rules import SlowdownRows
 
 GAIN_PENALTY = 0.05
 OFFSET_PENALTY = 1.0

@@ -9,10 +9,16 @@ import numpy as np
 
 from jostle.methods import RunCounts, encode_features, fit_baseline
 from jostle.progress import Progress
+from jostle.rules import (
+    Ground,
+    SlowdownRows,
+    design_of_names,
+    no_level,
+    variance_of_repeats,
+)
 from jostle.runs import Runs, all_names, solo_medians
 from jostle.slowdown._equation import Sizes
 from jostle.slowdown._fitted import FittedSlowdown, SoloTimes
-from jostle.slowdown._rows import Ground, SlowdownRows
 from jostle.slowdown._settings import SlowdownSettings
 from jostle.slowdown._stack import (
     FOLDS,
@@ -23,7 +29,6 @@ from jostle.slowdown._stack import (
     Weighed,
     fit_stack,
 )
-from jostle.slowdown.members._level import no_level
 
 HERE = (0.4, 0.8)  # weight of what a workload has on one platform only, for the form alone
 HERE_IN_STACK = (0.6,)
@@ -81,11 +86,20 @@ def fit(
             seed,
             method.stack,
             method.process,
+            _noise_alone(runs, names),
         )
         stack, weighed = fit_stack(rows, recipe, tick)
         notes = (*notes, *_notes(weighed, recipe))
     solo = SoloTimes(log_solo, np.array(unit))
     return FittedSlowdown(names, solo, ground, stack, RunCounts.of(runs), notes)
+
+
+def _noise_alone(runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]) -> float:
+    """Variance of the log runtime of repeated runs alone, NaN where too few are."""
+    alone = runs.colocations.number_of_corunners == 0
+    workload, platform, _ = runs.colocations.recode(*names)
+    cell = platform.astype(np.int64) * len(names[0]) + workload
+    return variance_of_repeats(cell[alone], np.log(runs.runtime_seconds)[alone])
 
 
 def ground_of(sizes: Sizes, log_solo: np.ndarray) -> Ground:
@@ -221,7 +235,7 @@ def design_of(
     numbers, and the categories and numbers on one platform."""
     w, p = len(names[0]), len(names[1])
     if w * p > MANY_CELLS:
-        return _design_of_names(w, p, log_solo, here)
+        return design_of_names(w, p, log_solo, here)
     everywhere, place = np.tile(np.eye(w), (p, 1)), np.eye(p)
     level = np.nan_to_num(log_solo - np.nanmean(log_solo, axis=1, keepdims=True))
     level = (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
@@ -247,22 +261,6 @@ def design_of(
                 mine = _inside(one, column[:, None]) * one
                 blocks += [share * np.tile(mine, (p, 1)), share * np.kron(place, mine)]
     return _thin(np.concatenate(blocks, axis=1))
-
-
-def _design_of_names(w: int, p: int, log_solo: np.ndarray, here: float) -> Any:
-    """(cells, d) sparse, without features: what names and times alone tell."""
-    from scipy.sparse import csr_matrix, hstack, identity, kron
-
-    level = np.nan_to_num(log_solo - np.nanmean(log_solo, axis=1, keepdims=True))
-    level = (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
-    blocks = [
-        OWN * kron(np.ones((p, 1)), identity(w)),
-        here * identity(p * w),
-        csr_matrix(SOLO * level),
-        csr_matrix(np.ones((p * w, 1))),
-        kron(identity(p), np.ones((w, 1))),
-    ]
-    return hstack(blocks, format="csr")
 
 
 def _thin(design: np.ndarray) -> np.ndarray:

@@ -10,8 +10,8 @@ import numpy as np
 
 from jostle.bounds import Candidates
 from jostle.methods import FromCounts, RunCounts
+from jostle.rules import Ground, SlowdownRows
 from jostle.slowdown._kept import stack_from_arrays, stack_to_arrays
-from jostle.slowdown._rows import Ground, SlowdownRows
 from jostle.slowdown._stack import Stack
 from jostle.slowdown.members._process import Process
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from jostle.slowdown._memory import Memory
-from jostle.slowdown._more import LargerSets
-from jostle.slowdown._stack import Addend, Stack
-from jostle.slowdown.members._bilinear import Bilinear
-from jostle.slowdown.members._effects import RandomEffects
-from jostle.slowdown.members._encoded import Encoded
+from jostle.rules import (
+    Addend,
+    Bilinear,
+    Encoded,
+    Forest,
+    LargerSets,
+    Level,
+    Memory,
+    RandomEffects,
+    record_from_arrays,
+    record_to_arrays,
+)
+from jostle.slowdown._stack import Stack
 from jostle.slowdown.members._form import SlowdownForm
-from jostle.slowdown.members._level import Level
 from jostle.slowdown.members._process import Process, Settings
-from jostle.slowdown.members._trees import Forest
 
 KINDS: dict[str, type[Any]] = {
     kind.__name__.lower(): kind
@@ -31,40 +35,22 @@ def stack_to_arrays(stack: Stack) -> tuple[dict[str, np.ndarray], list[dict[str,
     arrays: dict[str, np.ndarray] = {}
     listed = []
     for number, (weight, part) in enumerate(stack.parts):
-        arrays |= _flat(part, f"part{number}.")
+        arrays |= record_to_arrays(part, f"part{number}.")
         listed.append({"kind": type(part).__name__.lower(), "weight": weight})
     if stack.more is not None:
-        arrays |= _flat(stack.more, "more.")
+        arrays |= record_to_arrays(stack.more, "more.")
     if stack.memory is not None:
-        arrays |= _flat(stack.memory, "memory.")
+        arrays |= record_to_arrays(stack.memory, "memory.")
     return arrays, listed
 
 
 def stack_from_arrays(arrays: Mapping[str, np.ndarray], listed: list[dict[str, Any]]) -> Stack:
     parts: list[tuple[float, Addend]] = []
     for number, one in enumerate(listed):
-        part: Addend = _whole(KINDS[one["kind"]], arrays, f"part{number}.")
+        part: Addend = record_from_arrays(KINDS[one["kind"]], arrays, f"part{number}.", INNER)
         parts.append((float(one["weight"]), part))
-    more = _whole(LargerSets, arrays, "more.") if "more.most" in arrays else None
-    memory = _whole(Memory, arrays, "memory.") if "memory.key" in arrays else None
+    more = record_from_arrays(LargerSets, arrays, "more.", INNER) if "more.most" in arrays else None
+    memory = (
+        record_from_arrays(Memory, arrays, "memory.", INNER) if "memory.key" in arrays else None
+    )
     return Stack(tuple(parts), more, memory)
-
-
-def _flat(record: Any, prefix: str) -> dict[str, np.ndarray]:
-    out: dict[str, np.ndarray] = {}
-    for field in fields(record):
-        value = getattr(record, field.name)
-        if is_dataclass(value):
-            out |= _flat(value, f"{prefix}{field.name}.")
-        else:
-            out[prefix + field.name] = np.asarray(value, order="C")
-    return out
-
-
-def _whole(kind: type[Any], arrays: Mapping[str, np.ndarray], prefix: str) -> Any:
-    found: dict[str, Any] = {}
-    for field in fields(kind):
-        inner = INNER.get(field.name)
-        name = prefix + field.name
-        found[field.name] = _whole(inner, arrays, f"{name}.") if inner else arrays[name]
-    return kind(**found)

@@ -8,20 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
+from jostle.rules import (
+    Addend,
+    Answer,
+    Ground,
+    LargerSets,
+    Memory,
+    RandomEffects,
+    SlowdownRows,
+    Strength,
+    fit_bilinear,
+    fit_effects,
+    fit_encoded,
+    fit_extrapolation,
+    fit_level,
+    fit_memory,
+    greedy_weights,
+    no_level,
+    nothing_but_noise,
+)
 from jostle.slowdown._equation import Sizes
-from jostle.slowdown._memory import Memory, fit_memory
-from jostle.slowdown._more import Answer, LargerSets, fit_extrapolation
-from jostle.slowdown._rows import Ground, SlowdownRows
-from jostle.slowdown._weights import greedy_weights
-from jostle.slowdown.members._bilinear import Strength, fit_bilinear
-from jostle.slowdown.members._effects import RandomEffects, fit_effects
-from jostle.slowdown.members._encoded import fit_encoded
 from jostle.slowdown.members._form import SlowdownForm, fit_form
-from jostle.slowdown.members._level import fit_level, no_level
 from jostle.slowdown.members._process import (
     MOST_ROWS,
     Cells,
@@ -42,15 +52,8 @@ FREE = (Strength(2, 0.03), Strength(2, 0.15), Strength(3, 0.5))  # of the biline
 FEWEST_STARTS = 3  # of a form, where more than one is asked for
 LEAST_WEIGHT = 0.02
 NONE = "none"
-EVIDENCE = 1.0  # standard errors by which members must be closer than no slowdown
 BY_EFFECTS = "process of effects"
 PROCESSES = ("process", BY_EFFECTS)
-
-
-class Addend(Protocol):
-    """What adds to a value."""
-
-    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray: ...
 
 
 Member = tuple[Addend, ...]  # whose values are added up
@@ -59,7 +62,8 @@ Member = tuple[Addend, ...]  # whose values are added up
 @dataclass(frozen=True)
 class Recipe:
     """How members are made. sizes: of the form by the weight of what a workload has on one platform only.
-    simple: whether others than the form take part. process: whether processes do."""
+    simple: whether others than the form take part. process: whether processes do. noise: variance of the log
+    runtime of repeated runs alone, NaN where unknown."""
 
     ground: Ground
     sizes: dict[float, Sizes]
@@ -69,6 +73,7 @@ class Recipe:
     seed: int
     simple: bool = True
     process: bool = True
+    noise: float = float("nan")
 
     def names(self, rows: SlowdownRows) -> list[str]:
         from scipy.sparse import issparse
@@ -245,7 +250,9 @@ def fit_stack(
     seen = weighed.log_slowdown
     within = weighed.weight @ seen if seen.shape[1] else np.full(len(rows), np.nan)
     stack = _remembering(stack, rows, ground, within)
-    more = fit_extrapolation(rows, ground, lambda part: stack.known(part, ground), within, fewer)
+    more = fit_extrapolation(
+        rows, ground, lambda part: stack.known(part, ground), within, fewer, recipe.noise
+    )
     return replace(stack, more=more), weighed
 
 
@@ -291,24 +298,12 @@ def _cross_validate(
         error = np.abs(np.expm1(np.minimum(seen - y, 30.0))).mean(1)
         return Weighed(names, answers, np.eye(len(names))[int(np.argmin(error))])
     weight, unseen = greedy_weights(seen, y, sets[tried], recipe.seed)
-    if _nothing_but_noise(np.abs(np.expm1(-y)) - unseen, sets[tried]):
+    if nothing_but_noise(np.abs(np.expm1(-y)) - unseen, sets[tried]):
         return Weighed(names, answers, np.array([float(name == NONE) for name in names]))
     trust = min(1.0, number / SETS_TO_TRUST)
     weight = trust * weight + (1 - trust) * _usual(names, recipe)
     weight[weight < LEAST_WEIGHT] = 0.0
     return Weighed(names, answers, weight / weight.sum())
-
-
-def _nothing_but_noise(gain: np.ndarray, sets: np.ndarray) -> bool:
-    """Whether members are not closer than no slowdown at all by more than chance. gain: (n,) by how much,
-    where weights have not seen the row; NaN where they always have."""
-    known = np.isfinite(gain)
-    if not known.any():
-        return False
-    _, at = np.unique(sets[known], return_inverse=True)
-    by_set = np.bincount(at, gain[known]) / np.bincount(at)
-    error = by_set.std() / np.sqrt(max(len(by_set) - 1, 1))
-    return bool(by_set.mean() <= EVIDENCE * error)
 
 
 def _usual(names: list[str], recipe: Recipe) -> np.ndarray:

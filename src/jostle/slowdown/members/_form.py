@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jostle.rules import Ground, SlowdownRows
 from jostle.slowdown._equation import SHIFT, FormLoss, Sizes, softplus
-from jostle.slowdown._rows import Ground, SlowdownRows
 
 START = 0.3  # spread of the starting numbers
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.slowdown._rows import Ground, SlowdownRows
+from jostle.rules import Ground, SlowdownRows
 
 MOST_ROWS = 3_000  # a fit takes the cube of the rows in time
 MOST_TO_TUNE = 300  # rows by whose likelihood the widths and weights are found

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.slowdown._rows import Ground, SlowdownRows
+from jostle.rules._rows import Ground, SlowdownRows
 
 ROUNDS = 14
 HUBER = 1.5  # standard deviations past which a residual counts linearly

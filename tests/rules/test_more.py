@@ -9,10 +9,10 @@ import pytest
 
 from jostle.evaluate import MadeCampaign, OwnPairs, SoloTime
 from jostle.methods import learn
+from jostle.rules._memory import fit_memory
+from jostle.rules._more import GROW, POOL, LargerSets, _mean_of_sets
+from jostle.rules._rows import Ground, SlowdownRows
 from jostle.slowdown import Slowdown
-from jostle.slowdown._memory import fit_memory
-from jostle.slowdown._more import GROW, POOL, LargerSets, _mean_of_sets
-from jostle.slowdown._rows import Ground, SlowdownRows
 
 QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60, "process": False}
 GROUND = Ground(1, 4, np.zeros((4, 1)), np.zeros(4))
@@ -48,9 +48,10 @@ def test_pools_pay_once_what_all_cost_alike(gated: int, rho: float) -> None:
     asked = rows_of([(0, [1, 2, 3]), (1, [3, 3])])
     found = rule.log_slowdown(asked, GROUND, sum_of_parts, None)
     for at, logs in enumerate(([0.1, 0.2, 0.3], [0.3, 0.3])):
-        beyond = sum((np.expm1(x) - 0.05) ** 1.5 for x in logs) ** (1 / 1.5)
-        pooled, mean = np.log1p(0.05 + beyond), np.mean(logs)
-        share = rho if gated else 1.0
+        low = 0.05 * (1 - rho) if gated else 0.05
+        beyond = sum((np.expm1(x) - low) ** 1.5 for x in logs) ** (1 / 1.5)
+        pooled, mean = np.log1p(low + beyond), np.mean(logs)
+        share = rho**2 if gated else 1.0
         assert found[at] == pytest.approx(mean + share * (pooled - mean))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 PICKS, BOOTSTRAPS = 20, 20
+EVIDENCE = 1.0  # standard errors by which answers must be closer than no slowdown
 
 
 def greedy_weights(
@@ -43,3 +44,15 @@ def greedy_weights(
         left_out[out] += 1
     with np.errstate(invalid="ignore"):
         return total / BOOTSTRAPS, unseen / left_out
+
+
+def nothing_but_noise(gain: np.ndarray, sets: np.ndarray) -> bool:
+    """Whether answers are not closer than no slowdown at all by more than chance. gain: (n,) by how much,
+    where weights have not seen the row; NaN where they always have."""
+    known = np.isfinite(gain)
+    if not known.any():
+        return False
+    _, at = np.unique(sets[known], return_inverse=True)
+    by_set = np.bincount(at, gain[known]) / np.bincount(at)
+    error = by_set.std() / np.sqrt(max(len(by_set) - 1, 1))
+    return bool(by_set.mean() <= EVIDENCE * error)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.slowdown._rows import Ground, SlowdownRows
+from jostle.rules._rows import Ground, SlowdownRows
 
 FEWEST = 3  # rows of a platform and degree under which the platform's or everyone's median stands
 

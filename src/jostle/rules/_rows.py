@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
+OWN, HERE, SOLO = 0.3, 0.6, 0.3  # weights of the parts of a design of names
 LEAST = -0.9  # of the extra time over the time alone, under which nothing is answered
 
 
@@ -87,3 +89,29 @@ class Ground:
     @property
     def cells(self) -> int:
         return self.platforms * self.workloads
+
+
+class Addend(Protocol):
+    """What adds to a value."""
+
+    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray: ...
+
+
+def design_of_names(
+    workloads: int, platforms: int, log_solo: np.ndarray, here: float = HERE
+) -> Any:
+    """(cells, d) sparse, what tells cells apart by names and times alone. log_solo: (platforms, workloads),
+    NaN where unknown. here: weight of what a workload has on one platform only."""
+    from scipy.sparse import csr_matrix, hstack, identity, kron
+
+    w, p = workloads, platforms
+    level = np.nan_to_num(log_solo - np.nanmean(log_solo, axis=1, keepdims=True))
+    level = (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
+    blocks = [
+        OWN * kron(np.ones((p, 1)), identity(w)),
+        here * identity(p * w),
+        csr_matrix(SOLO * level),
+        csr_matrix(np.ones((p * w, 1))),
+        kron(identity(p), np.ones((w, 1))),
+    ]
+    return hstack(blocks, format="csr")

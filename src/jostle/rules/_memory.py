@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.slowdown._rows import SlowdownRows
+from jostle.rules._rows import SlowdownRows
+
+FEWEST_REPEATS = 6
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Memory:
         """(n,) what to add, 0 for sets never measured."""
         if not len(self.key):
             return np.zeros(len(rows))
-        asked = _keys(rows)
+        asked = keys_of(rows)
         place = np.minimum(np.searchsorted(self.key, asked), len(self.key) - 1)
         return np.where(self.key[place] == asked, self.residual[place], 0.0)
 
@@ -33,7 +35,7 @@ def fit_memory(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarray) -> 
     what the variance of unseen residuals is beyond the noise; the noise is that of repeated runs, and half of
     the variance where nothing was repeated.
     """
-    key, at, count = np.unique(_keys(rows), return_inverse=True, return_counts=True)
+    key, at, count = np.unique(keys_of(rows), return_inverse=True, return_counts=True)
     mean = np.bincount(at, residual) / count
     tried = np.isfinite(unseen)
     spread = float(np.median(np.abs(unseen[tried] if tried.any() else residual)) * 1.4826) ** 2
@@ -48,7 +50,17 @@ def fit_memory(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarray) -> 
     return Memory(key, share * mean)
 
 
-def _keys(rows: SlowdownRows) -> np.ndarray:
+def variance_of_repeats(code: np.ndarray, log_runtime: np.ndarray) -> float:
+    """Of runs with the same code (n,); NaN where there are too few beyond the first of each."""
+    _, at, count = np.unique(code, return_inverse=True, return_counts=True)
+    free = len(at) - len(count)
+    if free < FEWEST_REPEATS:
+        return float("nan")
+    mean = np.bincount(at, log_runtime) / count
+    return float(((log_runtime - mean[at]) ** 2).sum()) / free
+
+
+def keys_of(rows: SlowdownRows) -> np.ndarray:
     """(n,) uint64, equal for the same target and co-runners in any order (sums of mixed bits: splitmix64,
     Steele et al. 2014)."""
     beside = np.zeros(len(rows), np.uint64)

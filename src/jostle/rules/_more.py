@@ -21,11 +21,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jostle.slowdown._rows import Ground, SlowdownRows
-from jostle.slowdown._weights import greedy_weights
+from jostle.rules._memory import keys_of, variance_of_repeats
+from jostle.rules._rows import Ground, SlowdownRows
+from jostle.rules._weights import greedy_weights
 
 QUANTILE = 0.1
-ASKED = 40  # co-runners by which F is found
+ASKED = 40  # co-runners by which F is found, fewer where targets are very many
+MOST_ASKED, FEWEST_ASKED = 200_000, 8
 FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 QS = (1.0, 1.5, 2.5, 8.0)
@@ -42,7 +44,7 @@ class Rule(NamedTuple):
     base: int
 
 
-USUAL = Rule(POOL, 1.5, 1)  # on pairs alone, which cannot tell q
+USUAL = Rule(POOL, 1.0, 1)  # on pairs alone, which cannot tell q
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,9 @@ class LargerSets:
             growth = (rows.degree / rule.base) ** rule.strength
             return growth * _mean_of_sets(rows, rule.base, answer)
         alone = answer(_pairs(rows))
-        mean, low = rows.mean(alone), self.low[rows.target]
+        rho = self.rho[rows.target // ground.workloads] if rule.base else np.ones(len(rows))
+        mean = rows.mean(alone)
+        low = self.low[rows.target] * (1 - rho if rule.base else 1.0)
         more = np.maximum(np.expm1(alone) - low[rows.row], 0.0)
         # Over the largest, so that a high power neither over- nor underflows.
         top = np.zeros(len(rows))
@@ -83,8 +87,7 @@ class LargerSets:
         share = (more / np.maximum(top, 1e-300)[rows.row]) ** rule.strength
         beyond = top * np.bincount(rows.row, share, len(rows)) ** (1 / rule.strength)
         pooled = np.log1p(np.maximum(low + beyond, -0.9))
-        rho = self.rho[rows.target // ground.workloads] if rule.base else 1.0
-        return mean + rho * np.maximum(pooled - mean, 0.0)
+        return mean + rho**2 * np.maximum(pooled - mean, 0.0)
 
 
 def fit_extrapolation(
@@ -93,12 +96,13 @@ def fit_extrapolation(
     answer: Answer,
     within: np.ndarray,
     fewer: Callable[[np.ndarray], tuple[Answer, Answer | None]],
+    noise: float = np.nan,
 ) -> LargerSets:
     """answer: of the stack. within: (n,) what the stack answers about rows it has not seen, NaN where
     unknown. fewer: fits the members on some of the rows, (n,) bool, and gives the answers of the stack and of
-    its form, if it has one."""
+    its form, if it has one. noise: variance of the log runtime of repeated runs alone, NaN where unknown."""
     most = int(rows.degree.max())
-    rho, low = explained(rows, ground, within), _low(rows, ground, answer)
+    rho, low = explained(rows, ground, within, noise), _low(rows, ground, answer)
     highest = rows.degree == most
     rules, weight = [USUAL], np.ones(1)
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
@@ -124,8 +128,12 @@ def _rules(before: int, form: bool) -> list[Rule]:
     return [*([Rule(FORM, 0.0, 0)] if form else []), *pools, *grows]
 
 
-def explained(rows: SlowdownRows, ground: Ground, within: np.ndarray) -> np.ndarray:
+def explained(
+    rows: SlowdownRows, ground: Ground, within: np.ndarray, noise: float = np.nan
+) -> np.ndarray:
     """(platforms,) rho, drawn towards that of all platforms where rows are few; 1 where nothing was tried."""
+    of_sets = variance_of_repeats(keys_of(rows), rows.log_slowdown)
+    noise = noise if np.isnan(of_sets) else of_sets
     tried = np.isfinite(within)
     if not tried.any():
         return np.ones(ground.platforms)
@@ -141,6 +149,9 @@ def explained(rows: SlowdownRows, ground: Ground, within: np.ndarray) -> np.ndar
     place = (rows.target // ground.workloads)[several]
     wrong = np.bincount(place, left[several] ** 2, ground.platforms)
     whole = np.bincount(place, spread[several] ** 2, ground.platforms)
+    if np.isfinite(noise):
+        free = np.bincount(place, (1 - 1 / count[at])[several], ground.platforms)
+        wrong = np.minimum(wrong, free * noise)
     if whole.sum() <= 0:
         return np.ones(ground.platforms)
     overall = float(np.clip(1 - wrong.sum() / whole.sum(), 0, 1))
@@ -154,10 +165,11 @@ def _low(rows: SlowdownRows, ground: Ground, answer: Answer) -> np.ndarray:
     platform's median."""
     w = ground.workloads
     out = np.full(ground.cells, np.nan)
+    most = int(np.clip(MOST_ASKED // len(np.unique(rows.target)), FEWEST_ASKED, ASKED))
     for place in np.unique(rows.target // w):
         targets = np.unique(rows.target[rows.target // w == place])
         beside = np.unique(rows.corunner[rows.corunner // w == place])
-        beside = beside[np.unique(np.linspace(0, len(beside) - 1, ASKED).astype(int))]
+        beside = beside[np.unique(np.linspace(0, len(beside) - 1, most).astype(int))]
         target, corunner = np.repeat(targets, len(beside)), np.tile(beside, len(targets))
         n = len(target)
         scale = np.ones(n)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.slowdown._rows import Ground, SlowdownRows
-from jostle.slowdown.members._trees import Boosting, Forest, grow_forest
+from jostle.rules._rows import Ground, SlowdownRows
+from jostle.rules._trees import Boosting, Forest, grow_forest
 
 FOLDS = 5
 MANY, FEW_TREES = 300, 60  # rows under which fewer trees are grown

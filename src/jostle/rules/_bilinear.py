@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.slowdown._rows import Ground, SlowdownRows
+from jostle.rules._rows import Ground, SlowdownRows
 
 STEPS = 80
 START = 0.3

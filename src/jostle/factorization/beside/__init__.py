@@ -1,0 +1,1 @@
+"""What stands beside the network: measured times alone, and simple rules for slowdowns."""

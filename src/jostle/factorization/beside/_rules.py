@@ -1,0 +1,119 @@
+"""What a fitted factorization answers beyond its network: measured times alone, and simple rules.
+
+    log runtime = network alone + share of what was measured alone beyond that + log slowdown
+    log slowdown = weighed mean of the network's and of simple rules' + bias + what was measured of the set
+
+Weights, by number of co-runners, are those of runs that neither the network nor the rules had seen. More
+co-runners than any run had are answered by rules on smaller sets, see jostle.rules.LargerSets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.rules import (
+    Addend,
+    Bilinear,
+    Encoded,
+    Forest,
+    Ground,
+    LargerSets,
+    Level,
+    Memory,
+    RandomEffects,
+    SlowdownRows,
+    record_from_arrays,
+    record_to_arrays,
+)
+
+KINDS: dict[str, type[Any]] = {
+    kind.__name__.lower(): kind for kind in (Level, RandomEffects, Bilinear, Encoded)
+}
+INNER: dict[str, type[Any]] = {"forest": Forest}
+
+Slowdown_of = Callable[[SlowdownRows], np.ndarray]  # (n,) log slowdown of rows, all with co-runners
+
+
+@dataclass(frozen=True)
+class BesideNetwork:
+    """alone: (cells,) what to add to the network's log runtime alone. network: (most + 1,) weight of the
+    network's slowdown by number of co-runners. parts: (weights (most + 1,), rule). bias: (platforms, most +
+    1). level: (cells,) of the ground. memory: of sets that were measured. more: what answers about more than
+    `most` co-runners; None where every slowdown is 1."""
+
+    alone: np.ndarray
+    network: np.ndarray
+    parts: tuple[tuple[np.ndarray, Addend], ...]
+    bias: np.ndarray
+    level: np.ndarray
+    memory: Memory | None = None
+    more: LargerSets | None = None
+
+    @classmethod
+    def silent(cls, alone: np.ndarray, platforms: int) -> BesideNetwork:
+        """Every slowdown is 1."""
+        return cls(alone, np.zeros(1), (), np.zeros((platforms, 1)), np.zeros(0))
+
+    @property
+    def is_silent(self) -> bool:
+        return self.more is None
+
+    def log_slowdown(self, rows: SlowdownRows, network: Slowdown_of) -> np.ndarray:
+        """(n,) of rows with co-runners."""
+        if self.more is None:
+            return np.zeros(len(rows))
+        past = rows.degree > self.more.most
+        if not past.any():
+            return self.known(rows, network)
+        out = np.empty(len(rows))
+        out[~past] = self.known(rows.take(~past), network)
+        out[past] = self.more.log_slowdown(
+            rows.take(past), self._ground, lambda part: self.known(part, network), None
+        )
+        return out
+
+    def known(self, rows: SlowdownRows, network: Slowdown_of) -> np.ndarray:
+        """(n,) of rows with no more co-runners than some run had."""
+        degree = np.minimum(rows.degree, len(self.network) - 1)
+        total = self.bias[rows.target // self._ground.workloads, degree].copy()
+        if self.network.any():
+            total += self.network[degree] * network(rows)
+        for weight, part in self.parts:
+            total += weight[degree] * part.value(rows, self._ground)
+        return total if self.memory is None else total + self.memory.of(rows)
+
+    @property
+    def _ground(self) -> Ground:
+        platforms = len(self.bias)
+        workloads = len(self.alone) // max(platforms, 1)
+        return Ground(platforms, workloads, np.zeros((len(self.alone), 0)), self.level)
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], list[str]]:
+        """({name: array}, kinds of the parts); from_arrays is the inverse."""
+        arrays = {"alone": self.alone, "network": self.network, "bias": self.bias}
+        arrays["level"] = self.level
+        for number, (weight, part) in enumerate(self.parts):
+            arrays[f"weight{number}"] = weight
+            arrays |= record_to_arrays(part, f"part{number}.")
+        for name, record in (("memory", self.memory), ("more", self.more)):
+            if record is not None:
+                arrays |= record_to_arrays(record, f"{name}.")
+        return arrays, [type(part).__name__.lower() for _, part in self.parts]
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], kinds: list[str]) -> BesideNetwork:
+        def record(kind: type[Any], prefix: str) -> Any:
+            return record_from_arrays(kind, arrays, prefix, INNER)
+
+        parts = tuple(
+            (arrays[f"weight{number}"], record(KINDS[kind], f"part{number}."))
+            for number, kind in enumerate(kinds)
+        )
+        memory = record(Memory, "memory.") if "memory.key" in arrays else None
+        more = record(LargerSets, "more.") if "more.most" in arrays else None
+        alone, network = arrays["alone"], arrays["network"]
+        return cls(alone, network, parts, arrays["bias"], arrays["level"], memory, more)

@@ -1,0 +1,90 @@
+"""What stands beside the network: no slowdown without evidence of any, and no regret of a simple rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle import fit
+from jostle.evaluate import AdditiveEffects, MadeCampaign, OwnPairs, SoloTime
+from jostle.factorization import Factorization, FittedFactorization
+from jostle.methods import learn
+from jostle.runs import Colocations, Runs
+
+QUICK: dict[str, Any] = {"types": 2, "type_rank": 2, "rank": 8, "hidden": 16, "steps": 200}
+
+
+def made(law: str, corunners: int = 1) -> Runs:
+    return MadeCampaign(law, workloads=10, platforms=2, corunners=corunners, repeats=2).runs(seed=0)
+
+
+def by_degree(runs: Runs, most: int) -> tuple[Runs, Runs]:
+    """(with at most so many co-runners, with more)."""
+    degree = runs.colocations.number_of_corunners
+    return runs.take(degree <= most), runs.take(degree > most)
+
+
+def alone_and_beside(*counts: int) -> Colocations:
+    beside = [[f"w{k % 9 + 1:03d}" for k in range(count)] for count in (0, *counts)]
+    n = len(beside)
+    return Colocations.from_columns(workload=["w000"] * n, platform=["p1"] * n, corunners=beside)
+
+
+def error(fitted: Any, runs: Runs) -> float:
+    return float(np.abs(fitted.predict(runs.colocations) / runs.runtime_seconds - 1).mean())
+
+
+@pytest.mark.parametrize("form", ["paper", "saturating"])
+def test_solo_runs_alone_teach_no_slowdown(form: str) -> None:
+    solo, _ = by_degree(made("multiplicative"), 0)
+    model = learn(Factorization(form=form, **QUICK), solo, seed=0)
+    seconds = model.predict(alone_and_beside(1, 2, 15))
+    assert (seconds == seconds[0]).all()
+    assert any("no run with co-runners" in note for note in model.notes)
+
+
+def test_where_nobody_interferes_every_slowdown_is_one() -> None:
+    model = fit(made("none"), Factorization(members=2, **QUICK), seed=0)
+    seconds = model.predict(alone_and_beside(1, 3))
+    assert (seconds == seconds[0]).all()
+    assert any("no evidence of interference" in note for note in model.notes)
+
+
+@pytest.mark.parametrize("law", ["worst_of", "additive"])
+def test_two_corunners_after_pairs_are_as_close_as_by_simple_rules(law: str) -> None:
+    known, asked = by_degree(made(law, corunners=2), 1)
+    rivals = [SoloTime("times"), *(OwnPairs(rule) for rule in ("worst", "mean"))]
+    least = min(error(learn(rival, known), asked) for rival in rivals)
+    fitted = learn(Factorization(members=2, **QUICK), known, seed=0)
+    assert error(fitted, asked) < 1.1 * least
+
+
+def test_pairs_not_seen_are_as_close_as_by_additive_effects() -> None:
+    runs = made("additive")
+    beside = np.flatnonzero(runs.colocations.number_of_corunners == 1)
+    held = np.random.default_rng(0).permutation(beside)[: len(beside) // 2]
+    rest = runs.take(np.setdiff1d(np.arange(len(runs)), held))
+    least = error(learn(AdditiveEffects(), rest), runs.take(held))
+    fitted = learn(Factorization(members=2, **QUICK), rest, seed=0)
+    assert error(fitted, runs.take(held)) < 1.1 * least
+
+
+def test_saved_and_loaded_agree() -> None:
+    runs = made("saturating", corunners=2)
+    fitted = learn(Factorization(members=2, **QUICK), runs, seed=0)
+    again = FittedFactorization.from_arrays(*fitted.to_arrays())
+    asked = alone_and_beside(1, 2, 3, 5)
+    assert np.array_equal(again.predict(asked), fitted.predict(asked))
+    assert np.array_equal(again.predict(runs.colocations), fitted.predict(runs.colocations))
+
+
+def test_an_explanation_multiplies_to_the_prediction() -> None:
+    fitted = learn(Factorization(members=2, **QUICK), made("saturating", corunners=2), seed=0)
+    for count in (0, 1, 2, 4):
+        asked = alone_and_beside(count).take([1])
+        found = fitted.explained(asked)
+        factors = found.baseline_seconds * found.pair_factor * found.corun_factor
+        factors *= np.prod([share.factor for share in found.corunners])
+        assert factors * found.rules_factor == pytest.approx(fitted.predict(asked)[0], rel=1e-6)
