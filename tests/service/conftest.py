@@ -13,7 +13,7 @@ import pytest
 from jostle.factorization import Factorization
 from jostle.models import fit
 from jostle.runs import Dataset
-from jostle.service import Client, ServiceSettings
+from jostle.service import Client, ServeSettings
 from tests.factorization.conftest import make_world
 
 FLEET = """name,platform,slots,memory,price_per_hour,tenants
@@ -52,7 +52,7 @@ class Running:
     http: Any
     client: Client
     clock: FakeClock
-    settings: ServiceSettings
+    settings: ServeSettings
     app: Any = field(repr=False)
 
     def post(self, path: str, body: Any) -> Any:
@@ -82,7 +82,7 @@ def start(model_folders: tuple[Path, Path], tmp_path: Path) -> Iterator[Start]:
                 (tmp_path / "fleet.csv").write_text(FLEET)
                 changed["fleet"] = tmp_path / "fleet.csv"
             given = {"model": model_folders[0], "state": str(tmp_path / "state.sqlite"), **changed}
-            settings, clock = ServiceSettings(**given), FakeClock()
+            settings, clock = ServeSettings(**given), FakeClock()
             app = make_app(settings, clock)
             http = stack.enter_context(TestClient(app, raise_server_exceptions=False))
             client = Client("http://testserver")

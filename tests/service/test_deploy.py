@@ -51,9 +51,9 @@ def test_the_manifests_fit_together() -> None:
 def test_every_option_that_is_used_exists() -> None:
     from dataclasses import fields
 
-    from jostle.service import ServiceSettings
+    from jostle.service import ServeSettings
 
-    known = {"--" + one.name.replace("_", "-") for one in fields(ServiceSettings)}
+    known = {"--" + one.name.replace("_", "-") for one in fields(ServeSettings)}
     text = (DEPLOY / "kubernetes" / "deployment.yaml").read_text() + (
         DEPLOY / "Containerfile"
     ).read_text()

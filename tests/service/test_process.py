@@ -123,9 +123,9 @@ def test_jax_is_never_imported(model_folders: tuple[Path, Path], tmp_path: Path)
 import sys
 from pathlib import Path
 from starlette.testclient import TestClient
-from jostle.service import ServiceSettings, make_app
+from jostle.service import ServeSettings, make_app
 folder = Path({str(tmp_path)!r})
-settings = ServiceSettings(model=Path({str(model_folders[0])!r}), state=str(folder / "s.sqlite"),
+settings = ServeSettings(model=Path({str(model_folders[0])!r}), state=str(folder / "s.sqlite"),
                            fleet=folder / "fleet.csv")
 with TestClient(make_app(settings)) as http:
     one = {{"items": [{{"workload": "w00", "platform": "p0", "corunners": ["w01"]}}]}}

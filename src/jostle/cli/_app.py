@@ -15,6 +15,7 @@ from jostle.cli.evaluate import _studies
 from jostle.cli.forecasting import _forecast
 from jostle.cli.models import _explain, _fit, _predict
 from jostle.cli.placement import _place, _safe
+from jostle.cli.report import _report as _report_command
 from jostle.cli.service import _serve
 from jostle.cli.tour import _tour
 from jostle.errors import JostleError
@@ -55,6 +56,7 @@ def build() -> typer.Typer:
         _forecast,
         _safe,
         _place,
+        _report_command,
         _serve,
         _doctor,
     )

@@ -8,13 +8,13 @@ import socket
 from collections.abc import Callable
 
 from jostle.errors import MissingExtra, NotPermitted
-from jostle.service._settings import ServiceSettings
+from jostle.service._settings import ServeSettings
 
 _MOST_CONNECTIONS = 1000
 _STOP_SECONDS = 10
 
 
-def serve(settings: ServiceSettings, announce: Callable[[str], None] = print) -> None:
+def serve(settings: ServeSettings, announce: Callable[[str], None] = print) -> None:
     """Listen and answer until SIGTERM or SIGINT, then finish what is under way.
 
     announce: told the address once requests are taken. Raises MissingExtra, UsageError, NotPermitted where
@@ -59,7 +59,7 @@ def serve(settings: ServiceSettings, announce: Callable[[str], None] = print) ->
             signal.signal(number, handler)
 
 
-def _listening(settings: ServiceSettings) -> socket.socket:
+def _listening(settings: ServeSettings) -> socket.socket:
     """Raises NotPermitted."""
     try:
         kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET

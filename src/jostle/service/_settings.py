@@ -12,7 +12,7 @@ from jostle.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServiceSettings:
+class ServeSettings:
     """Answer over HTTP what the library answers: for programs, for schedulers, and as a page for people.
 
     A new model written into the folder (or a link that is made to point to another folder) is taken while

@@ -7,15 +7,15 @@ import sys
 import typer
 
 from jostle.cli.console import command_of, note, say
-from jostle.service import ServiceSettings
+from jostle.service import ServeSettings
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("serve")(command_of(ServiceSettings, serve))
+    app.command("serve")(command_of(ServeSettings, serve))
 
 
-def serve(settings: ServiceSettings) -> None:
+def serve(settings: ServeSettings) -> None:
     """Say where, once requests are taken, and stay until told to end."""
     from jostle.service import serve as run
 

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jostle._version import VERSION
 from jostle.errors import JostleError
-from jostle.service._settings import ServiceSettings
+from jostle.service._settings import ServeSettings
 from jostle.service.answers._apart import Apart
 from jostle.service.http._metrics import CONTENT_TYPE
 from jostle.service.http._problems import HttpProblem, answered, problem, problem_of
@@ -38,7 +38,7 @@ _LOG = logging.getLogger("jostle.service")
 _OPEN = {"/", "/healthz", "/readyz", "/openapi.json"}  # without the key
 
 
-def make_app(settings: ServiceSettings, clock: Callable[[], float] = time.time) -> FastAPI:
+def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) -> FastAPI:
     """The ASGI application of one service, which any ASGI server can run.
 
     clock: seconds since 1970. Raises UsageError, NotPermitted, and what reading the fleet raises.

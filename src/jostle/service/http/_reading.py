@@ -12,11 +12,11 @@ from starlette.requests import ClientDisconnect, Request
 from jostle._confidence import exact_confidence
 from jostle.errors import UsageError
 from jostle.placement import Standard
-from jostle.service._settings import ServiceSettings
+from jostle.service._settings import ServeSettings
 from jostle.service.http._problems import HttpProblem
 
 
-async def json_of(request: Request, settings: ServiceSettings) -> dict[str, Any]:
+async def json_of(request: Request, settings: ServeSettings) -> dict[str, Any]:
     """The body, an object. Raises HttpProblem."""
     body = await _body(request, settings)
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
@@ -34,7 +34,7 @@ async def json_of(request: Request, settings: ServiceSettings) -> dict[str, Any]
     return found
 
 
-async def _body(request: Request, settings: ServiceSettings) -> bytes:
+async def _body(request: Request, settings: ServeSettings) -> bytes:
     most, seconds = settings.most_body_bytes, settings.most_seconds
     too_large = HttpProblem(
         413, f"the request is larger than {most} bytes. Send it in parts.", Connection="close"
@@ -65,7 +65,7 @@ def only(body: Mapping[str, Any], *known: str) -> None:
         raise UsageError(f"unknown key {odd[0][:100]!r}", fix=f"Known: {', '.join(sorted(known))}.")
 
 
-def items_of(body: Mapping[str, Any], settings: ServiceSettings) -> list[Any]:
+def items_of(body: Mapping[str, Any], settings: ServeSettings) -> list[Any]:
     """Raises UsageError, HttpProblem."""
     items = body.get("items")
     if not isinstance(items, list):
@@ -76,7 +76,7 @@ def items_of(body: Mapping[str, Any], settings: ServiceSettings) -> list[Any]:
     return items
 
 
-def confidence_of(body: Mapping[str, Any], settings: ServiceSettings) -> float:
+def confidence_of(body: Mapping[str, Any], settings: ServeSettings) -> float:
     """Raises UsageError."""
     value = body.get("confidence")
     if value is None:
@@ -86,7 +86,7 @@ def confidence_of(body: Mapping[str, Any], settings: ServiceSettings) -> float:
     return float(exact_confidence(value))
 
 
-def standard_of(body: Mapping[str, Any], settings: ServiceSettings) -> Standard:
+def standard_of(body: Mapping[str, Any], settings: ServeSettings) -> Standard:
     """Raises UsageError."""
     joint, accept = body.get("joint", False), body.get("accept", "none")
     if not isinstance(joint, bool):
@@ -96,7 +96,7 @@ def standard_of(body: Mapping[str, Any], settings: ServiceSettings) -> Standard:
     return Standard(confidence_of(body, settings), joint, accept)
 
 
-def rows_of(body: Mapping[str, Any], key: str, settings: ServiceSettings) -> list[Any] | None:
+def rows_of(body: Mapping[str, Any], key: str, settings: ServeSettings) -> list[Any] | None:
     """A list of objects, if there is one. Raises UsageError."""
     rows = body.get(key)
     if rows is None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from jostle.errors import JostleError
-from jostle.service._settings import ServiceSettings
+from jostle.service._settings import ServeSettings
 from jostle.service.http._metrics import Metrics
 from jostle.service.http._problems import HttpProblem
 from jostle.service.state._fleet import LiveFleet
@@ -55,7 +55,7 @@ class Queue:
 class Serving:
     """folder: the model. store: what changes. places: the fleet. clock: seconds since 1970."""
 
-    def __init__(self, settings: ServiceSettings, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: ServeSettings, clock: Callable[[], float] = time.time) -> None:
         self.settings, self.clock = settings, clock
         self.key = settings.api_key()
         self.folder = ModelFolder(settings.model)

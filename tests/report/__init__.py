@@ -1,0 +1,1 @@
+"""`jostle report`."""
