@@ -21,8 +21,7 @@ from jostle.placement.assign._packing import (
     rounded,
 )
 from jostle.placement.assign._problem import Problem
-from jostle.placement.assign._search import Filling, generate
-from jostle.placement.assign._smoothed import smoothed
+from jostle.placement.assign._search import Filling, generate, prices_of
 from jostle.placement.sets._fleet_bounds import REASONS, FleetBounds
 from jostle.progress import Progress, no_progress
 
@@ -210,7 +209,7 @@ def _searched(columns: Columns, goal: str, effort: Effort, progress: Progress) -
         x = new if new @ columns.worth > x @ columns.worth else x
         if x @ columns.worth >= most - TOLERANCE:
             break
-    worth, prices = columns.worth, smoothed(columns, columns.worth, prices)
+    worth, prices = columns.worth, prices_of(columns, prices)
     x = improve(columns, x, worth, prices, random, rounds=effort.rounds, enough=prices.value)
     if goal != "most_accepted":  # there, whose nodes they are does not matter
         x = _cheapest(columns, x, prices, goal, effort, proven=False).x

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from jostle.placement.assign._columns import Columns
-from jostle.placement.assign._packing import Relaxed
+from jostle.placement.assign._packing import Relaxed, relaxed
 from jostle.placement.assign._problem import Problem
 from jostle.placement.assign._smoothed import smoothed
 
@@ -20,6 +20,8 @@ PATIENCE = 4  # rounds without anyone placed, after which the greedy start ends
 GROWN = 12  # requests by which a set is made larger
 PLACES_AT_ONCE = 64  # kinds of nodes that are priced in one turn
 KEPT = 1_200  # sets of one size that are kept in one turn
+# Requests times kinds of nodes, and columns, up to which the linear program is solved for its prices.
+MOST_EXACT_KINDS, MOST_EXACT_COLUMNS = 3_000, 6_000
 MOST_ROWS = 40_000  # sets checked in one call
 
 
@@ -126,12 +128,20 @@ def generate(
     columns: Columns, random: np.random.Generator, start: Relaxed | None, turns: int = 2
 ) -> Relaxed:
     """Sets that the prices call for, into the columns; the prices over all of them at last."""
-    found = smoothed(columns, columns.worth, start)
+    found = prices_of(columns, start)
     for _ in range(turns):
         if not _price(columns, found, random):
             break
-        found = smoothed(columns, columns.worth, found)
+        found = prices_of(columns, found)
     return found
+
+
+def prices_of(columns: Columns, start: Relaxed | None) -> Relaxed:
+    """Of the linear program over the columns; nearly so, near `start`, where that would take long."""
+    kinds, places = columns.problem.size
+    if kinds * places <= MOST_EXACT_KINDS and len(columns) <= MOST_EXACT_COLUMNS:
+        return relaxed(columns, columns.worth)
+    return smoothed(columns, columns.worth, start)
 
 
 def _price(columns: Columns, prices: Relaxed, random: np.random.Generator) -> int:
