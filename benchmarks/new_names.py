@@ -82,13 +82,13 @@ def rule_errors(runs: Runs, draw: Draw, rows: np.ndarray) -> np.ndarray:
     """(len(rows),) absolute log errors of the mean level of whichever of the two names is known."""
     log = np.log(runs.runtime_seconds)
     level = float(log[draw.kept].mean())
-    said = np.full(len(rows), level)
+    guess = np.full(len(rows), level)
     for codes in (draw.w, draw.p):
         counts = np.bincount(codes[draw.kept], minlength=codes.max() + 1)
         sums = np.bincount(codes[draw.kept], log[draw.kept], minlength=codes.max() + 1)
         effect = np.where(counts > 0, sums / np.maximum(counts, 1) - level, 0.0)
-        said += effect[codes[rows]]
-    return np.abs(said - log[rows])
+        guess += effect[codes[rows]]
+    return np.abs(guess - log[rows])
 
 
 def main() -> None:

@@ -2,3 +2,6 @@ from ._answers import AnsweredTable as AnsweredTable
 from ._fit import fit as fit
 from ._model import Model as Model
 from ._model import load as load
+from ._why import CorunnerCost as CorunnerCost
+from ._why import Measured as Measured
+from ._why import Why as Why

@@ -17,7 +17,8 @@ from jostle.methods import Evidence, method_named
 
 if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
-    from jostle.runs import Colocations
+    from jostle.models._why import Why
+    from jostle.runs import Colocations, Runs
 
 # History: model/v5 (calibration runs with their evidence classes, what made the model), model/v4 (evidence
 # counted, method found by its entry point), model/v3 (effects on the spread as tables), model/v2 (a bound
@@ -86,6 +87,22 @@ class Model(Told):
         from jostle.models._answers import answers
 
         return answers(self, table, confidence, columns, separator)
+
+    def why(
+        self,
+        colocation: Colocations,
+        confidence: float = DEFAULT_CONFIDENCE,
+        *,
+        runs: Runs | None = None,
+    ) -> Why:
+        """What the answer to one co-location rests on: what each co-runner costs, the runs behind it, the
+        largest doubt, and the measurement that would remove it.
+
+        runs: measured ones, to find the co-location most like it. Raises UsageError for several co-locations.
+        """
+        from jostle.models._why import why
+
+        return why(self, colocation, confidence, runs)
 
     def evidence(self, colocations: Colocations) -> Evidence:
         """How many runs were learned from that tell of each co-location."""

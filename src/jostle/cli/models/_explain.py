@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainCommand(AboutOne):
-    """Take one prediction apart, as far as its method can: what it is made of, what is near, or what was
-    asked on the way; and what stands behind the prediction and its bound."""
+    """What a prediction rests on: what each co-runner costs, the runs behind it, the largest doubt and what
+    would remove it; with --full what its method makes it of, and what is near."""
 
     workload: Annotated[str, "What runs.", Short("-w")]
     dataset: Annotated[
-        Path | None, "The runs it was fitted on, to count the evidence.", Short("-d")
+        Path | None,
+        "The runs it was fitted on, to find what was measured most like it.",
+        Short("-d"),
     ] = None
+    full: Annotated[bool, "All that the method itself knows of the prediction."] = False
     json_: Json = False
 
 
@@ -44,20 +47,25 @@ def explain(asked: ExplainCommand) -> None:
 
     model = load(asked.model)
     predictor = model.predictor
-    if not isinstance(predictor, Explains):
-        raise UsageError(f"a model of the method {model.metadata['method']} cannot be explained")
+    explains = isinstance(predictor, Explains)
+    if asked.full and not explains:
+        raise UsageError(f"the method {model.metadata['method']} knows no more of a prediction")
     question = one_colocation(predictor, asked.workload, asked.platform, asked.beside)
     bound = _of_bound(model.bound(question, asked.confidence))
     runs = None if asked.dataset is None else read_runs(asked.dataset)
-    found = predictor.explain(question, runs=runs)
-    counts = model.metadata.get("runs", {})
-    parts: list[Table | str] = []
-    for part in found.tables:
-        parts += [part, ""]
-    if runs is None:
-        text = f"fitted on {counts.get('fitted')} runs; give --dataset to count those behind this answer"
-        parts += [text, ""]
-    document = {**found.document, "model_runs": counts, "bound": bound}
+    rests = model.why(question, asked.confidence, runs=runs)
+    document: dict[str, Any] = {"schema": "explain/v3"}
+    parts: list[Table | str] = [*rests.report().tables, ""]
+    if explains:
+        found = predictor.explain(question, runs=runs)
+        document |= {key: value for key, value in found.document.items() if key != "schema"}
+        if asked.full:
+            parts += [line for part in found.tables for line in (part, "")]
+    document |= {
+        "why": rests.to_json(),
+        "model_runs": model.metadata.get("runs", {}),
+        "bound": bound,
+    }
     show(Report(document, [*parts, *_lines(bound)]), asked.json_)
 
 
