@@ -63,6 +63,26 @@ def test_a_line_with_too_many_cells_is_a_bad_row(model: Model, tmp_path: Path) -
     assert found.numbers == [2, 3, 4]  # the first line has the headings
 
 
+def test_what_the_method_refuses_stops_no_other_row(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some methods know all names and still refuse a co-location, such as one on an input platform."""
+    predict = model.predictor.predict
+
+    def refusing(asked: jostle.Colocations) -> np.ndarray:
+        if any("p03" in asked.row(i) for i in range(len(asked))):
+            raise BadData("nothing is answered on p03")
+        return predict(asked)
+
+    monkeypatch.setattr(model.predictor, "predict", refusing)
+    places = ["p01", "p03", "p02", "p03", "p04"]
+    found = model.answer({"workload": ["w01"] * 5, "platform": places}, 0.5)
+    assert found.status.tolist() == ["ok", "bad_row", "ok", "bad_row", "ok"]
+    assert found.reason[3] == "nothing is answered on p03"
+    asked = jostle.Colocations.from_columns(workload=["w01"], platform=["p04"])
+    assert found.seconds[4] == predict(asked)[0]
+
+
 def test_the_separator_is_the_users(model: Model) -> None:
     table = {"workload": ["w04"], "platform": ["p02"], "corunners": ["w05, w06"]}
     found = model.answer(table, 0.5, separator=",")
