@@ -36,7 +36,12 @@ class TraceCommand:
         "A workload, or a program such as 'name=fft-m*300+stream-l*40'; repeat for more members "
         "side by side.",
         Short("-w"),
-    ]
+    ] = ()
+    pid: Annotated[int | None, "Follow this process instead, with all it started."] = None
+    cgroup: Annotated[
+        str | None, "Follow all processes of this control group instead, such as a container's."
+    ] = None
+    name: Annotated[str | None, "What is followed is called so.  [default: its own name]"] = None
     engine: Annotated[str, "What they run on.", Short("-e")] = "speed"
     runs: Annotated[int, "Times to record everything.", Limits(1)] = 1
     alone: Annotated[bool, "Record each member by itself as well."] = False
@@ -65,7 +70,8 @@ def register(app: typer.Typer) -> None:
 
 def trace(asked: TraceCommand) -> None:
     """Record, add what was recorded to the dataset, and print it."""
-    from jostle.measure import Tolerance, TraceOptions
+    from jostle.errors import UsageError
+    from jostle.measure import Tolerance, TraceOptions, trace_running
     from jostle.measure import trace as record
     from jostle.traces import write_traces
 
@@ -79,16 +85,28 @@ def trace(asked: TraceCommand) -> None:
         interval_seconds=asked.interval,
         cores=asked.core,
         device=asked.device,
-        timeout_seconds=asked.timeout,
+        timeout_seconds=max(asked.timeout, asked.seconds)
+        if asked.pid is not None or asked.cgroup is not None
+        else asked.timeout,
         attempts=asked.attempts,
         tolerance=Tolerance(foreign_load_ratio=asked.foreign_load, slowdown_ratio=asked.slowdown),
     )
-    found = record(
-        asked.workload,
-        options,
-        progress=lambda done, total, _: note(f"window {done + 1} of {total}"),
-        on_attempt=assessed.append,
-    )
+    if asked.pid is not None or asked.cgroup is not None:
+        if asked.workload:
+            raise UsageError("either workloads to run, or what runs already")
+        found = trace_running(asked.pid, asked.cgroup, options, name=asked.name)
+    elif not asked.workload:
+        raise UsageError(
+            "nothing to trace",
+            fix="Name a workload with -w, or what runs already: --pid, --cgroup.",
+        )
+    else:
+        found = record(
+            asked.workload,
+            options,
+            progress=lambda done, total, _: note(f"window {done + 1} of {total}"),
+            on_attempt=assessed.append,
+        )
     files = write_traces(asked.output, found)
     print_traces(found, asked.output, [str(file) for file in files], asked.json_, assessed)
 

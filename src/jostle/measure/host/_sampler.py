@@ -7,6 +7,7 @@ interval's end. What a kernel does not tell is missing.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from jostle.measure.host._perf_events import EVENTS, PerfEvents
 from jostle.measure.host._proc import PRESSURE, pressure, text_of
@@ -27,10 +28,13 @@ NAMES = (*_PROCESS, *LEVELS, *PRESSURE, *EVENTS)
 
 
 class Sampler:
-    """Reads one process (and those it started, where `tree`), over and over."""
+    """Reads one process (and those it started, where `tree`), over and over; or those that `processes` names
+    each time, with all their threads."""
 
-    def __init__(self, pid: int, *, tree: bool = False) -> None:
-        self._pid, self._tree = pid, tree
+    def __init__(
+        self, pid: int, *, tree: bool = False, processes: Callable[[], list[int]] | None = None
+    ) -> None:
+        self._pid, self._tree, self._processes = pid, tree, processes
         # The last totals of every process seen: one that has ended keeps them.
         self._seen: dict[str, dict[str, float]] = {}
         self._perf = PerfEvents(pid)
@@ -38,7 +42,7 @@ class Sampler:
     def read(self) -> dict[str, float]:
         """Totals and levels now, by name; what is not told is missing."""
         resident = 0.0
-        for folder in _threads(self._pid) if self._tree else [f"/proc/{self._pid}"]:
+        for folder in self._folders():
             found = _process(folder)
             if not found:
                 continue
@@ -54,6 +58,11 @@ class Sampler:
         if resident:
             totals["resident_bytes"] = resident
         return {**totals, **pressure(), **self._perf.read()}
+
+    def _folders(self) -> list[str]:
+        if self._processes is not None:
+            return [thread for pid in self._processes() for thread in threads_of(pid)]
+        return threads_of(self._pid, True) if self._tree else [f"/proc/{self._pid}"]
 
     def close(self) -> None:
         """Let the counters go."""
@@ -79,8 +88,8 @@ def _process(folder: str) -> dict[str, float]:
     return found
 
 
-def _threads(pid: int) -> list[str]:
-    """Folders of all threads of the process and of all that it started, as far as they live."""
+def threads_of(pid: int, and_children: bool = False) -> list[str]:
+    """Folders of all threads of the process, and of all that it started, as far as they live."""
     found, processes = [], [str(pid)]
     while processes:
         one = processes.pop()
@@ -91,5 +100,6 @@ def _threads(pid: int) -> list[str]:
         for thread in threads:
             folder = f"/proc/{one}/task/{thread}"
             found.append(folder)
-            processes += (text_of(f"{folder}/children") or "").split()
+            if and_children:
+                processes += (text_of(f"{folder}/children") or "").split()
     return found
