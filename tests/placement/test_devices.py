@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,21 @@ def test_bounds_of_measured_runs_count_where_they_are_valid(tmp_path: Path) -> N
     assert 0.7 < (answer.members[0].bound_seconds or 0) < 1.0
     rated = Request("asr", deadline_seconds=1.0, rate_per_second=0.1)
     assert with_bounds.safe(rated).answers[0].reason == "no_ground"
+
+
+@pytest.mark.parametrize("modes", [("concurrent",), ("concurrent", "shares", "0.5,0.5")])
+def test_one_more_tenant_never_turns_a_no_into_a_yes(modes: tuple[str, ...]) -> None:
+    asks = [
+        Request("half", "new", rate_per_second=rate, statistic="p95", slowdown=limit)
+        for rate in (5.0, 40.0)
+        for limit in (1.2, 2.0)
+    ]
+    before: tuple[Request, ...] = ()
+    answers: list[list[bool]] = []
+    for name in ("half", "short", "whole"):
+        node = Node("gpu", "gpu", tenants=before)
+        answers.append([a.is_safe for a in placed(node, *modes).safe(asks, explain=False).answers])
+        before = (*before, Request(name, f"t{name}"))
+    assert any(answers[0])
+    for fewer, more in pairwise(answers):
+        assert not any(new and not old for old, new in zip(fewer, more, strict=True))
