@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,9 +111,6 @@ def text_of(reason: str) -> str:
 
 def decision(pod: Pod, found: PodAssessment, served: Served, most: int = 200) -> dict[str, Any]:
     """Figures behind the constant words."""
-    counts: dict[str, int] = {}
-    for reason in found.reason:
-        counts[reason] = counts.get(reason, 0) + 1
     listed = zip(
         found.names[:most],
         found.reason,
@@ -126,7 +123,7 @@ def decision(pod: Pod, found: PodAssessment, served: Served, most: int = 200) ->
         "model": served.label,
         "pod": f"{pod.namespace}/{pod.name}",
         "request": pod.row,
-        "nodes_by_reason": counts,
+        "nodes_by_reason": dict(Counter(found.reason)),
         "nodes": [
             {
                 "node": name,
