@@ -26,8 +26,10 @@ from jostle.rules._rows import Ground, SlowdownRows
 from jostle.rules._weights import greedy_weights
 
 QUANTILE = 0.1
-ASKED = 40  # co-runners by which F is found, fewer where targets are very many
-MOST_ASKED, FEWEST_ASKED = 200_000, 8
+ASKED = 40  # co-runners by which F is found
+MOST_TARGETS = (
+    4_000  # for which it is; where there are more, the others have their platform's median
+)
 FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 QS = (1.0, 1.5, 2.5, 8.0)
@@ -161,15 +163,16 @@ def explained(
 
 
 def _low(rows: SlowdownRows, ground: Ground, answer: Answer) -> np.ndarray:
-    """(cells,) low quantile of the excess over the co-runners of the platform; for targets without rows the
-    platform's median."""
+    """(cells,) low quantile of the excess over the co-runners of the platform; for targets without rows, and
+    of very many for most, the platform's median."""
     w = ground.workloads
     out = np.full(ground.cells, np.nan)
-    most = int(np.clip(MOST_ASKED // len(np.unique(rows.target)), FEWEST_ASKED, ASKED))
+    each = max(1, MOST_TARGETS // len(np.unique(rows.target // w)))
     for place in np.unique(rows.target // w):
         targets = np.unique(rows.target[rows.target // w == place])
+        targets = targets[np.unique(np.linspace(0, len(targets) - 1, each).astype(int))]
         beside = np.unique(rows.corunner[rows.corunner // w == place])
-        beside = beside[np.unique(np.linspace(0, len(beside) - 1, most).astype(int))]
+        beside = beside[np.unique(np.linspace(0, len(beside) - 1, ASKED).astype(int))]
         target, corunner = np.repeat(targets, len(beside)), np.tile(beside, len(targets))
         n = len(target)
         scale = np.ones(n)

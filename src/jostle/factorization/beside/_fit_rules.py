@@ -45,6 +45,7 @@ FOLDS, MANY_ROWS = 4, 2_000  # past which one of the folds is enough
 MOST_TO_PROBE, FAR = 1_500, 0.5  # rows, and error of the network over that of plain rules
 PULL = 20.0  # rows that no bias weighs
 LEAST_WEIGHT = 0.02
+REST_OF, MOST_CELLS_OF_REST = "effects and rest", 10_000
 NETWORK, RULES = 0, 1  # what stage two weighs
 
 
@@ -273,20 +274,24 @@ class _Trial:
     def among_rules(self, rows: SlowdownRows, ground: Ground) -> tuple[_Weights, bool]:
         """(weights of the rules alone, whether they see nothing but noise)."""
         n, most = len(self.runs), int(self.degree.max())
-        plain = np.array([float(name == "level") for name in NAMES])
+        # A low-rank rest has a row of factors for each cell: too many to learn where cells are many.
+        names = (
+            NAMES if self.cells <= MOST_CELLS_OF_REST else tuple(n for n in NAMES if n != REST_OF)
+        )
+        plain = np.array([float(name == "level") for name in names])
         weight = np.tile(plain, (most + 1, 1))
         known = self.some(np.isfinite(rows.log_slowdown) & (self.degree > 0), MOST_ROWS)
         some, within = rows.take(known), np.full(n, np.nan)
         sets, index_of = some.sets(), np.flatnonzero(known)
         number = int(sets.max(initial=-1)) + 1
         if number < 4:
-            return _Weights(np.zeros(most + 1), NAMES, weight, within), False
+            return _Weights(np.zeros(most + 1), names, weight, within), False
         fold = np.random.default_rng(self.seed).permutation(number)[sets] % FOLDS
-        answered = np.full((len(NAMES), len(some)), np.nan)
+        answered = np.full((len(names), len(some)), np.nan)
         for part in range(FOLDS if len(some) <= MANY_ROWS else 1):
             kept, asked = fold != part, some.take(fold == part)
-            members = fit_members(some.take(kept), ground, NAMES, self.seed)
-            for at, name in enumerate(NAMES):
+            members = fit_members(some.take(kept), ground, names, self.seed)
+            for at, name in enumerate(names):
                 answered[at, fold == part] = value_of(members[name], asked, ground)
         tried = np.isfinite(answered[0])
         y, mine, answered = some.log_slowdown[tried], sets[tried], answered[:, tried]
@@ -311,8 +316,8 @@ class _Trial:
         index = index_of[tried]
         within[index] = (weight[np.minimum(degree, most)].T * answered).sum(0)
         used = weight.any(0)
-        names = tuple(name for name, there in zip(NAMES, used, strict=True) if there)
-        return _Weights(np.zeros(most + 1), names, weight[:, used], within), noise
+        kept = tuple(name for name, there in zip(names, used, strict=True) if there)
+        return _Weights(np.zeros(most + 1), kept, weight[:, used], within), noise
 
     def by_rules(
         self, fold: LeftOutRuns, rows: SlowdownRows, asked: SlowdownRows, found: _Weights

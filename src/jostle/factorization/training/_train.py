@@ -20,6 +20,7 @@ import numpy as np
 import optax
 
 from jostle.factorization._equation import CORUN_SCALE, LEAK, SHIFT, log_slowdown, pressure_of
+from jostle.factorization.training._programs import keep_programs
 from jostle.factorization.training._rows import Feed, TrainingData
 from jostle.methods import Features
 from jostle.progress import Progress
@@ -247,6 +248,7 @@ def train(
 ) -> Parameters:
     """Returns the parameters at the checkpoint whose embeddings have the least score, the last one
     without scores."""
+    keep_programs()
     forget_programs_before((shape, schedule, len(data.solo), len(data.corun)))
     features = device_features(data.workload, data.platform)
     calls = -(-schedule.steps // steps_per_call)
