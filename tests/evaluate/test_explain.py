@@ -38,7 +38,7 @@ def test_terms_multiply_to_the_prediction(
 ) -> None:
     asked = one("w02", "p1", *beside)
     found = predictor.explained(asked)
-    product = found.baseline_seconds * found.pair_factor * found.corun_factor
+    product = found.baseline_seconds * found.pair_factor * found.corun_factor * found.rules_factor
     product *= np.prod([share.factor for share in found.corunners])
     assert product == pytest.approx(float(predictor.predict(asked)[0]), rel=1e-5)
     assert found.runtime_seconds == float(predictor.predict(asked)[0])
@@ -123,7 +123,7 @@ def test_command_as_json(
     )  # fmt: skip
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert document["schema"] == "explain/v2"
+    assert document["schema"] == "explain/v3"
     assert [entry["name"] for entry in document["corunners"]] == ["w01", "w02"]
     bound = model.bound(one("w00", "p1", "w01", "w02"), 0.9)
     assert document["bound"]["seconds"] == pytest.approx(float(bound.seconds[0]))
@@ -132,7 +132,18 @@ def test_command_as_json(
 
 
 def test_command_for_people(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("explain", saved, "-w", "w00", "-p", "p1", "-b", "w02", "-c", "0.9") == 0
+    asked = ("explain", saved, "-w", "w00", "-p", "p1", "-b", "w02", "-c", "0.9")
+    assert run(*asked) == 0
+    printed = capsys.readouterr().out
+    for phrase in (
+        "w00 on p1 beside w02",
+        "Alone it would take",
+        "Largest doubt",
+        "What would help",
+    ):
+        assert phrase in printed
+    assert "through type 1" not in printed
+    assert run(*asked, "--full") == 0
     printed = capsys.readouterr().out
     for phrase in ("w00 on p1 beside w02", "through type 1", "nearest", "pool '1 co-runner'"):
         assert phrase in printed

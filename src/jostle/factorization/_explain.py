@@ -83,8 +83,10 @@ def explained(
     asked: Colocations,
     runs: Runs | None,
     neighbours: int,
+    alone: np.ndarray,
 ) -> Explanation:
-    """See FittedFactorization.explained. names: of the workloads, of the platforms."""
+    """See FittedFactorization.explained. names: of the workloads, of the platforms. alone: what is added to
+    the network alone, (platforms * workloads,), or empty."""
     if len(asked) != 1:
         raise UsageError(f"one co-location can be explained at a time, not {len(asked)}")
     seconds = float(predict(asked)[0])
@@ -93,6 +95,7 @@ def explained(
     shares = _corunner_shares(e, form, i, j, corunner)
     corun = e.workload_main[i] @ e.platform_corun[j] + e.platform_corun_base[j]
     lost = not np.isfinite(seconds)
+    own = alone.reshape(len(names[1]), -1).T if len(alone) else np.zeros((len(names[0]), 0))
     network = e.workload_base[i] + e.platform_base[j] + e.workload_main[i] @ e.platform_main[j]
     if len(corunner):
         network += shares.sum() + (corun if CORUN_SCALE[form.name] else 0.0)
@@ -107,8 +110,8 @@ def explained(
             CorunnerShare(names[0][k], share) for k, share in zip(corunner, shares, strict=True)
         ),
         type_names=tuple(f"type {t + 1}" for t in range(len(e.type_weight))),
-        workloads=_nearest(names[0], e.workload_main, e.platform_main, i, neighbours),
-        platforms=_nearest(names[1], e.platform_main, e.workload_main, j, neighbours),
+        workloads=_nearest(names[0], e.workload_main, e.platform_main, own, i, neighbours),
+        platforms=_nearest(names[1], e.platform_main, e.workload_main, own.T, j, neighbours),
         runs=None if runs is None else runs_behind(runs, asked),
         rules_factor=seconds / float(np.exp(network)),
     )
@@ -186,17 +189,22 @@ def _corunner_shares(e: Embeddings, form: Form, i: int, j: int, corunner: np.nda
 
 
 def _nearest(
-    names: tuple[str, ...], own: np.ndarray, other: np.ndarray, at: int, count: int
+    names: tuple[str, ...],
+    own: np.ndarray,
+    other: np.ndarray,
+    added: np.ndarray,
+    at: int,
+    count: int,
 ) -> tuple[Neighbour, ...]:
-    """Names whose row of <own, other> is nearest to that of `at`, each row's mean taken off first.
+    """Names whose row of <own, other> + added is nearest to that of `at`, each row's mean taken off first.
 
-    own: (names, r), other: (m, r). Distances are in what the model answers, not between embeddings,
-    whose axes mean nothing.
+    own: (names, r), other: (m, r), added: (names, m), or (names, 0) for nothing. Distances are in what the
+    model answers alone, not between embeddings, whose axes mean nothing.
     """
-    spread = other - other.mean(0)
-    gram = (spread.T @ spread).astype(np.float64) / max(len(other), 1)
-    move = (own - own[at]).astype(np.float64)
-    distance = np.sqrt(np.maximum(np.einsum("nr,rs,ns->n", move, gram, move, optimize=True), 0.0))
+    if not added.size:
+        added = np.zeros((len(names), len(other)))
+    move = (own - own[at]).astype(np.float64) @ other.T.astype(np.float64) + (added - added[at])
+    distance = move.std(1)
     distance[at] = np.inf
     order = np.argsort(distance, kind="stable")[: min(count, len(names) - 1)]
     return tuple(Neighbour(names[k], float(distance[k])) for k in order)

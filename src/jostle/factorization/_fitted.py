@@ -178,8 +178,9 @@ class FittedFactorization(FromCounts):
         from jostle.factorization._explain import explained
 
         names = (self.workload_names, self.platform_names)
+        alone = np.zeros(0) if self.rules is None else self.rules.alone
         return explained(
-            self.predict, names, self.embeddings, self.reading, asked, runs, neighbours
+            self.predict, names, self.embeddings, self.reading, asked, runs, neighbours, alone
         )
 
     def interference_norm(self) -> np.ndarray:
