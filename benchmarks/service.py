@@ -141,8 +141,9 @@ class ServiceMeasurements:
         for path in others:
             version = orjson.loads((path / "model.json").read_bytes())["sha256"][:16]
             truth[version] = float(jostle.load(path).predict(asked)[0])
-        if len(set(truth.values())) < 2:
-            print("(both models answer alike: a wrong label shows in the version alone)")
+        first, second = truth.values()
+        if abs(first / second - 1) < 1e-3:
+            raise SystemExit("both models answer alike: nothing would show")
         body, wrong, lost, seen = orjson.dumps({"items": one}), 0, 0, set()
         with serving(link, self.state()) as process:
 
@@ -158,9 +159,8 @@ class ServiceMeasurements:
                         lost += status != 200
                         version = found["model"]["version"]
                         seconds = found["items"][0]["runtime_seconds"]
-                        wrong += (
-                            abs(seconds / truth[version] - 1) > 1e-9
-                        )  # sums differ in their last bits
+                        # Sums of single precision differ in their last bits with how many are asked at once.
+                        wrong += abs(seconds / truth[version] - 1) > 1e-6
                         wrong += headers["jostle-model-version"] != version
                         seen.add(version)
 
