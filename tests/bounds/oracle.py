@@ -144,6 +144,7 @@ def answer(
     for pool in asked:
         if pool.answers(confidence):
             found = max(floor, pool.bound(*way, confidence, False))
+            found = max(found, way[0][0] + 2.0**-30)  # never under the prediction
             outcome = "too_few_runs" if found == math.inf else pool.outcome
             return Answer(found, outcome, pool.name, len(pool.runs), pool.rank(confidence))
         floor = max(floor, pool.bound(*way, confidence, True))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from jostle._options import Short
@@ -152,6 +151,8 @@ def _print_many(found: AnsweredTable) -> None:
 
 def _remarks(found: AnsweredTable) -> None:
     """How many rows have no answer or no bound, and what of the table was not asked about."""
+    import numpy as np
+
     if not len(found):
         note(f"{found.where}: no rows")
     elif all(row == [] for row in found.corunners) and found.ignored:
