@@ -83,6 +83,13 @@ def test_what_the_method_refuses_stops_no_other_row(
     assert found.seconds[4] == predict(asked)[0]
 
 
+def test_corunners_are_names(model: Model) -> None:
+    table = {"workload": ["w01"] * 3, "platform": ["p01"] * 3, "corunners": [[3], ["w02"], [" "]]}
+    found = model.answer(table, 0.5)
+    assert found.status.tolist() == ["bad_row", "ok", "bad_row"]
+    assert found.reason[0] == "corunners holds 3, not a name"
+
+
 def test_the_separator_is_the_users(model: Model) -> None:
     table = {"workload": ["w04"], "platform": ["p02"], "corunners": ["w05, w06"]}
     found = model.answer(table, 0.5, separator=",")

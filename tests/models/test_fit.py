@@ -312,6 +312,14 @@ def test_a_name_is_asked_about_at_most_so_often(monkeypatch: pytest.MonkeyPatch)
     assert len(more) > 1.5 * len(found)
 
 
+def test_there_are_as_many_fits_as_the_rarer_names_need() -> None:
+    """Eighty workloads are enough in three rounds, four platforms take all four."""
+    seen: list[Any] = []
+    runs = campaign(80, 4)
+    runs_of_names_left_out(Recorded(seen), Prepared.of(Data(runs)), by="window", seed=0)
+    assert len(seen) == 5 * 4
+
+
 def test_alone_only_where_there_are_runs_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[tuple[int, ...]] = []
     original = _Plan.drawn.__func__  # pyright: ignore[reportFunctionMemberAccess]
