@@ -212,10 +212,11 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     one = ["-w", "app1", "-b", "app2", "-c", "0.5"]
     assert run(["explain", model, *one, "--dataset", str(dataset), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["schema"] == "explain-bag/v1"
+    assert printed["schema"] == "explain/v3"
+    assert printed["why"]["corunners"][0]["name"] == "app2"
     assert printed["path"]
     assert printed["evidence_runs"]["same_colocation"] == 1
-    assert run(["explain", model, *one]) == 0
+    assert run(["explain", model, *one, "--full"]) == 0
     assert "trees asked" in capsys.readouterr().out
 
     slow = str(tmp_path / "slow")
@@ -225,7 +226,9 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     answer = json.loads(capsys.readouterr().out)["answers"][0]
     assert answer["outcome"] == "guaranteed"
     assert min(answer["bound_seconds"], answer["runtime_seconds"]) > 0
-    assert run(["explain", slow, *one]) == 2
+    assert run(["explain", slow, *one]) == 0
+    assert "Largest doubt" in capsys.readouterr().out
+    assert run(["explain", slow, *one, "--full"]) == 2
     assert run(["fit", "magic", str(dataset), "-o", slow]) == 2
     assert run(["evaluate", "bag", "--data", str(tmp_path / "nowhere")]) == 4
 
