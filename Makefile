@@ -13,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: tour test test-schedulers setup check clean
+.PHONY: tour test test-schedulers setup check docs clean
 
 tour: $(READY)
 	$(BIN)/jostle tour
@@ -25,7 +25,7 @@ test-schedulers: $(READY)
 	command -v slurmctld >/dev/null || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge curl; }
 	tests/schedulers/get-kube-scheduler build/kube-scheduler
-	JOSTLE_KUBE_SCHEDULER=$(CURDIR)/build/kube-scheduler $(BIN)/pytest tests/schedulers
+	JOSTLE_SLURM=1 JOSTLE_KUBE_SCHEDULER=$(CURDIR)/build/kube-scheduler $(BIN)/pytest tests/schedulers
 
 check: $(READY)
 	$(BIN)/ruff check src tests benchmarks

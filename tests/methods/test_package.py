@@ -123,7 +123,7 @@ def test_a_method_of_another_package(
     assert predicted.returncode == 0, predicted.stderr
     (answer,) = json.loads(predicted.stdout)["answers"]
     explained = json.loads(jostle(environment, "explain", *asked).stdout)
-    assert explained["schema"] == "factor/v1"
+    assert explained["schema"] == "explain/v3"
     assert explained["seconds"] == answer["runtime_seconds"]
     assert explained["bound"]["seconds"] == answer["bound_seconds"]
     assert jostle(environment, "fit", "factor", dataset, "-o", model, "--rank", 3).returncode == 2
