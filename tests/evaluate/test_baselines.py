@@ -18,7 +18,6 @@ from jostle.evaluate import (
     NeuralNetwork,
 )
 from jostle.evaluate.rivals._blind import without_corunners
-from jostle.evaluate.rivals._rival import strip
 from jostle.evaluate.rivals._vocabulary import feature_matrix
 from jostle.methods import learn
 from jostle.models import fit
@@ -93,7 +92,7 @@ def test_only_matrix_factorization_is_blind(trained: tuple[Any, Any], held: Runs
     method, predictor = trained
     _, corun = parts(held)
     asked = corun.colocations
-    same = np.allclose(predictor.predict(asked), predictor.predict(strip(asked)))
+    same = np.allclose(predictor.predict(asked), predictor.predict(asked.alone()))
     assert same == (method.name == "matrix_factorization")
 
 
@@ -130,7 +129,7 @@ def test_baselines_are_calibrated_unchanged(world: Runs) -> None:
 def test_blind_answers_ignore_corunners(treatment: str, world: Runs, held: Runs) -> None:
     predictor = learn(Blind(LinearScaling(), treatment), world, validation=held)
     asked = held.colocations
-    assert np.array_equal(predictor.predict(asked), predictor.predict(strip(asked)))
+    assert np.array_equal(predictor.predict(asked), predictor.predict(asked.alone()))
 
 
 def test_ignoring_averages_interference_in_and_discarding_does_not(world: Runs, held: Runs) -> None:

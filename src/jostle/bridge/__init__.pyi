@@ -10,6 +10,7 @@ from .forecasting._interpolate import METHODS as METHODS
 from .forecasting._interpolate import transport as transport
 from .forecasting._interpolate import wasserstein as wasserstein
 from .forecasting._phase import place as place
+from .forecasting._plots import ForecastPlots as ForecastPlots
 from .forecasting._select import MethodChoice as MethodChoice
 from .forecasting._settings import Bridge as Bridge
 from .problem._clock import Clock as Clock

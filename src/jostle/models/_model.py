@@ -17,6 +17,7 @@ from jostle.methods import Evidence, method_named
 
 if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
+    from jostle.models._plots import ModelPlots
     from jostle.models._why import Why
     from jostle.runs import Colocations, Runs
 
@@ -112,6 +113,14 @@ class Model(Told):
     def notes(self) -> tuple[str, ...]:
         """What the fit wants its user to know."""
         return tuple(self.predictor.notes)
+
+    @property
+    def plot(self) -> ModelPlots:
+        """Pictures in one line each: `model.plot.slowdowns(runs)`, `.accuracy(runs)`, `.platforms(workload)`,
+        `.confidences(workload, platform)`, `.pairs(platform)`; all return matplotlib axes."""
+        from jostle.models._plots import ModelPlots
+
+        return ModelPlots(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `model.json` and its tensors into folder `path`, replacing a model there.

@@ -3,6 +3,7 @@
 from ._colocations import Colocations as Colocations
 from ._features import merge_features as merge_features
 from ._origins import Origin as Origin
+from ._plots import RunsPlots as RunsPlots
 from ._runs import Runs as Runs
 from ._solo import all_names as all_names
 from ._solo import solo_medians as solo_medians

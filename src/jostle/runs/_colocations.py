@@ -8,7 +8,7 @@ This is the one type that predictors take, so it needs NumPy and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import Any
@@ -164,6 +164,19 @@ class Colocations:
             offsets,
             self.corunner[np.arange(len(shift)) + shift],
         )
+
+    def alone(self) -> Colocations:
+        """The same workloads on the same platforms, without co-runners."""
+        none = np.zeros(len(self) + 1, np.int64)
+        return replace(self, corunner_offsets=none, corunner=np.zeros(0, np.int32))
+
+    def known_in(self, workload_names: Sequence[str], platform_names: Sequence[str]) -> np.ndarray:
+        """(n,) bool: where these vocabularies have all names of the row, those of co-runners, too."""
+        workload, platform, corunner = self.recode(workload_names, platform_names)
+        row = np.repeat(np.arange(len(self)), self.number_of_corunners)
+        known = (workload >= 0) & (platform >= 0)
+        known[row[corunner < 0]] = False
+        return known
 
     @staticmethod
     def concatenate(parts: Sequence[Colocations]) -> Colocations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,9 @@ from jostle.runs._columns import encode_lists, encode_text, filled, flags, numbe
 from jostle.runs._features import merge_features
 from jostle.runs._origins import Origin, merged_origins, origins_of
 from jostle.runs._schema import ARROW_ERRORS, COLUMNS, conform, conform_features, runs_schema
+
+if TYPE_CHECKING:
+    from jostle.runs._plots import RunsPlots
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
@@ -103,6 +106,13 @@ class Runs(Told):
     def to_table(self) -> pa.Table:
         """All columns as an Arrow table; `.to_pandas()` and `polars.from_arrow` make it one of theirs."""
         return self.table
+
+    @property
+    def plot(self) -> RunsPlots:
+        """Pictures in one line each: `runs.plot.slowdowns()`, `.runtimes()`; both return matplotlib axes."""
+        from jostle.runs._plots import RunsPlots
+
+        return RunsPlots(self)
 
     def __len__(self) -> int:
         return self.table.num_rows

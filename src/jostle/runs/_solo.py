@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Protocol
+
 import numpy as np
 
-from jostle.runs._runs import Runs
+if TYPE_CHECKING:
+    from jostle.runs._colocations import Colocations
 
 
-def all_names(*parts: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
+class _Measured(Protocol):
+    """What is asked of runs here. Runs draw pictures of what they tell alone, so they import this module."""
+
+    @property
+    def colocations(self) -> Colocations: ...
+    @property
+    def is_ok(self) -> np.ndarray: ...
+    @property
+    def runtime_seconds(self) -> np.ndarray: ...
+    def features_of(self, key: str) -> tuple[tuple[str, ...], Any]: ...
+
+
+def all_names(*parts: _Measured) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(workloads, platforms), sorted: every name in the runs or in their feature tables."""
     workloads: set[str] = set()
     platforms: set[str] = set()
@@ -18,7 +33,7 @@ def all_names(*parts: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def solo_medians(
-    runs: Runs, workload_names: tuple[str, ...], platform_names: tuple[str, ...]
+    runs: _Measured, workload_names: tuple[str, ...], platform_names: tuple[str, ...]
 ) -> np.ndarray:
     """(platforms, workloads) median log seconds of the runs alone, NaN where there is none."""
     c = runs.colocations

@@ -6,10 +6,11 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle._report import Told
 from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.forecasting import _interpolate as between
 from jostle.bridge.forecasting import _saved
@@ -27,6 +28,9 @@ from jostle.bridge.solvers._sinkhorn import solve_edge
 from jostle.errors import UsageError
 from jostle.methods import Data
 from jostle.traces import Traces, Windows
+
+if TYPE_CHECKING:
+    from jostle.bridge.forecasting._plots import ForecastPlots
 
 CANDIDATES = 120  # times among which snapshots are placed
 OFF_GRID = 1e-9  # of the span of time: nearer than this to a snapshot is at it
@@ -60,7 +64,7 @@ def forecast(
     return Forecast(data, method)
 
 
-class Forecast:
+class Forecast(Told):
     """Answers for any time between the first and the last snapshot; couplings are solved when needed.
 
     A path of edges is solved edge by edge, so the first question in an interval takes a solve, the next ones
@@ -99,6 +103,26 @@ class Forecast:
         chosen = {core: self.selection(core) for core in cores}
         method = replace(self.method, eps=self.eps)
         _saved.save(_saved.Saved(self.snapshots, method, self.scale, chosen), path, atoms)
+
+    def told(self) -> list[tuple[str, str]]:
+        """What of, from what, for which times, and how."""
+        shots, (first, last) = self.snapshots, self.span_seconds
+        runs = max(len(shot.cloud.atoms) for core in shots.cores.values() for shot in core)
+        return [
+            ("components", ", ".join(self.components)),
+            ("cores", f"{len(shots.cores)}"),
+            ("from", f"{len(shots)} snapshots of up to {runs} runs"),
+            ("answers from", f"{first:g} s to {last:g} s"),
+            ("method", self.method.method),
+        ]
+
+    @property
+    def plot(self) -> ForecastPlots:
+        """Pictures in one line each: `forecast.plot.over_time(component)`, `.at(time_seconds, component)`;
+        both return matplotlib axes."""
+        from jostle.bridge.forecasting._plots import ForecastPlots
+
+        return ForecastPlots(self)
 
     @property
     def scale(self) -> np.ndarray:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle._drawing import COLOURS, plotting, save
 from jostle.evaluate.accelerator._cluster import MISSED_BY, POLICIES, Outcome, ScaleOut
 from jostle.evaluate.accelerator._latencies import MOST
-from jostle.evaluate.study._drawing import COLOURS, plotting, save
 
 _SCHEDULERS = ("no sharing", "sequential model", "simulator", "simulator with 3% to spare")
 

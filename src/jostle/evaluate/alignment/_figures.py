@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from jostle._drawing import COLOURS, legend_above, plotting, save
 from jostle.alignment import CounterSelection
 from jostle.evaluate.alignment._answers import Curve
 from jostle.evaluate.alignment._evaluation import AlignmentEvaluation
-from jostle.evaluate.study._drawing import COLOURS, legend_above, plotting, save
 
 
 def draw_alignment(found: AlignmentEvaluation, folder: str | os.PathLike[str]) -> list[Path]:
@@ -96,6 +96,6 @@ def _curves(curves: Sequence[Curve]) -> Any:
             axis.step(time, values, where="post", label=label, color=colour, linewidth=0.9)
         axis.set_title(f"{curve.workload} beside {' + '.join(curve.corunners)}, core {curve.slot}")
         axis.set_ylabel("instructions per period")
-    axes[-1, 0].set_xlabel("ms")
+    axes[-1, 0].set_xlabel("time since the start (ms)")
     legend_above(figure)
     return figure

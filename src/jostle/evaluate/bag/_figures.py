@@ -3,54 +3,47 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.errors import MissingExtra, NotPermitted
+from jostle._drawing import COLOURS, GREY, plotting, save
+from jostle._report import percent
+from jostle.errors import NotPermitted
 
 if TYPE_CHECKING:
     from jostle.evaluate.bag._evaluation import BagsEvaluation
 
 MOST_FEATURES = 14
 MOST_ROWS = 26  # of the heat map, as many as the paper shows
+WIDEST = 18  # letters in a line of a label around the radar
 _BASELINES = {
     "solo": "time alone",
     "twice_solo": "time alone × members",
     "solo_constant": "time alone and a constant",
 }
-_COLOURS = ("#4c72b0", "#dd8452", "#8c8c8c")
+_BARS = (COLOURS[1], COLOURS[5], GREY)
 
 
 def draw_bags(found: BagsEvaluation, folder: str | os.PathLike[str]) -> list[Path]:
-    """PNG files in `folder`; returns their paths. Raises MissingExtra, NotPermitted."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-    except ModuleNotFoundError:
-        raise MissingExtra("matplotlib", "evaluate") from None
+    """PNG and SVG in `folder`/figures; returns their paths. Raises MissingExtra, NotPermitted."""
+    plotting()
     place = Path(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        drawn = [
-            _benchmarks(found, place / "bag-figure-4-benchmarks.png"),
-            _ablation(found, place / "bag-figure-5-9-ablation.png"),
-        ]
+        drawn = save(_benchmarks(found), place, "bag-figure-4-benchmarks")
+        drawn += save(_ablation(found), place, "bag-figure-5-9-ablation")
         if len(found.uses):
-            drawn += [
-                _radar(found, place / "bag-figure-10-11-radar.png"),
-                _heat_map(found, place / "bag-figure-12-heat-map.png"),
-            ]
+            drawn += save(_radar(found), place, "bag-figure-10-11-radar")
+            drawn += save(_heat_map(found), place, "bag-figure-12-heat-map")
     except OSError as error:
         raise NotPermitted(f"cannot write: {error.strerror}", where=str(place)) from None
     return drawn
 
 
-def _benchmarks(found: BagsEvaluation, path: Path) -> Path:
-    import matplotlib.pyplot as plt
-
+def _benchmarks(found: BagsEvaluation) -> Any:
+    plt = plotting()
     baseline = _best_baseline(found, "application")[0]
     usual = [name for name in (baseline, "tree", "bag") if name in found.errors]
     shown = usual or list(found.errors)[:3]
@@ -64,19 +57,18 @@ def _benchmarks(found: BagsEvaluation, path: Path) -> Path:
             np.arange(len(names)) + width * (number - (len(shown) - 1) / 2),
             heights,
             width,
-            color=_COLOURS[number],
+            color=_BARS[number],
             label=f"{_BASELINES.get(method, method.replace('_', ' '))} (mean {mean:.1f}%)",
         )
     axes.set_xticks(np.arange(len(names)), names, rotation=35, ha="right", fontsize=8)
-    axes.set_ylabel("mean relative error, %")
+    axes.set_ylabel("mean relative error (%)")
     axes.set_title("Error with one benchmark left out", fontsize=10, pad=24)
     axes.legend(fontsize=8, frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return _save(figure, path)
+    return figure
 
 
-def _ablation(found: BagsEvaluation, path: Path) -> Path:
-    import matplotlib.pyplot as plt
-
+def _ablation(found: BagsEvaluation) -> Any:
+    plt = plotting()
     start = ("only_", "without_", "mix_")
     names = [name for name in found.methods if name == "bag" or name.startswith(start)]
     figure, sides = plt.subplots(1, 2, figsize=(9, 0.32 * len(names) + 1.4), layout="constrained")
@@ -87,20 +79,26 @@ def _ablation(found: BagsEvaluation, path: Path) -> Path:
         ]
         baseline, constant = _best_baseline(found, test)
         best = _BASELINES.get(baseline, "")
-        axes.barh(range(len(names)), values, color=_COLOURS[0])
-        axes.axvline(constant, color=_COLOURS[1], lw=1, label=f"{best} {constant:.1f}%")
-        axes.set_yticks(range(len(names)), [n.replace("_", " ") for n in names], fontsize=8)
-        axes.set_ylim(len(names) + 0.3, -0.7)  # downwards, with room for the legend
         finite = [value for value in values if np.isfinite(value)]
-        edge = min(max(finite), 4 * constant) if np.isfinite(constant) else max(finite)
-        axes.set_xlim(0, 1.15 * edge)
+        edge = 1.05 * max([*finite, constant] if np.isfinite(constant) else finite, default=1.0)
+        if np.isfinite(constant):
+            edge = min(edge, 4 * constant)
+        axes.barh(range(len(names)), np.minimum(values, edge), color=_BARS[0])
+        axes.axvline(constant, color=COLOURS[2], linestyle="--", label=f"{best} ({constant:.1f}%)")
+        axes.set_yticks(range(len(names)), [n.replace("_", " ") for n in names], fontsize=8)
+        axes.set_ylim(len(names) - 0.4, -0.6)  # downwards
+        axes.set_xlim(0, edge)
+        axes.grid(axis="y", visible=False)
         for at, value in enumerate(values):
-            x = min(value, edge)
-            axes.annotate(f"{value:.1f}", (x, at), fontsize=7, va="center")
-        axes.set_xlabel("mean relative error, %")
-        axes.set_title(f"{test} held out", fontsize=10)
-        axes.legend(fontsize=7, frameon=False, loc="lower right")
-    return _save(figure, path)
+            # Beside the plot, where nothing is in the way; a bar that is cut off says so.
+            text = percent(value / 100) + (" (cut off)" if value > edge else "")
+            axes.annotate(
+                text, (1.02, at), xycoords=("axes fraction", "data"), fontsize=7, va="center"
+            )
+        axes.set_xlabel("mean relative error (%)")
+        axes.set_title(f"{test} held out", fontsize=10, pad=20)
+        axes.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return figure
 
 
 def _best_baseline(found: BagsEvaluation, test: str) -> tuple[str, float]:
@@ -113,9 +111,8 @@ def _best_baseline(found: BagsEvaluation, test: str) -> tuple[str, float]:
     return min(errors.items(), key=lambda item: item[1], default=("", float("nan")))
 
 
-def _radar(found: BagsEvaluation, path: Path) -> Path:
-    import matplotlib.pyplot as plt
-
+def _radar(found: BagsEvaluation) -> Any:
+    plt = plotting()
     top = found.uses_table()[:MOST_FEATURES]
     columns = [found.features.index(name) for name, *_ in top]
     angle = np.linspace(0, 2 * np.pi, len(top), endpoint=False)
@@ -123,27 +120,38 @@ def _radar(found: BagsEvaluation, path: Path) -> Path:
         figsize=(6.4, 6.4), subplot_kw={"projection": "polar"}, layout="constrained"
     )
     random = np.random.default_rng(0)
-    for row in found.uses[:, columns]:
-        turn = angle + random.uniform(-0.06, 0.06, len(angle))
-        axes.plot(turn, row, ".", color=_COLOURS[0], alpha=0.15, ms=4)
-    mean = found.uses[:, columns].mean(0)
-    axes.plot(np.r_[angle, angle[:1]], np.r_[mean, mean[:1]], color=_COLOURS[1], lw=1.5)
-    labels = [f"{_short(name)}\n{100 * share:.0f}%" for name, share, _ in top]
-    axes.set_xticks(angle, labels, fontsize=7)
-    axes.tick_params(axis="x", pad=22)
-    axes.set_yticks(range(1, int(found.uses[:, columns].max(initial=1)) + 1))
+    turn = angle + random.uniform(-0.06, 0.06, (len(found.uses), len(angle)))
+    asked = found.uses[:, columns]
+    axes.plot(turn.ravel(), asked.ravel(), ".", color=COLOURS[1], alpha=0.15, ms=4, rasterized=True)
+    mean = asked.mean(0)
+    axes.plot(np.r_[angle, angle[:1]], np.r_[mean, mean[:1]], color=COLOURS[2], lw=1.8)
+    axes.set_xticks(angle, [""] * len(top))
+    most = int(asked.max(initial=1))
+    for turned, (name, share, _) in zip(angle, top, strict=True):
+        side = np.cos(turned)
+        axes.annotate(
+            f"{_wrapped(name)}\n{100 * share:.0f}%",
+            (turned, 1.08 * most),
+            ha="center" if abs(side) < 0.2 else "left" if side > 0 else "right",
+            va="center" if abs(side) >= 0.2 else "bottom" if np.sin(turned) > 0 else "top",
+            fontsize=7,
+            annotation_clip=False,
+        )
+    axes.set_ylim(0, most)
+    axes.set_yticks(range(1, most + 1))
+    axes.set_rlabel_position(float(np.degrees(np.pi / len(top))))  # between two spokes
     axes.tick_params(axis="y", labelsize=7)
     axes.set_title(
         "Times a feature is asked about on the way to an answer\n"
         "(points: answers; line: mean; per cent: answers that ask at all)",
         fontsize=9,
+        pad=46,
     )
-    return _save(figure, path)
+    return figure
 
 
-def _heat_map(found: BagsEvaluation, path: Path) -> Path:
-    import matplotlib.pyplot as plt
-
+def _heat_map(found: BagsEvaluation) -> Any:
+    plt = plotting()
     columns = [found.features.index(name) for name, *_ in found.uses_table()[:MOST_FEATURES]]
     rows = np.unique(np.linspace(0, len(found.uses) - 1, MOST_ROWS).astype(int))
     part = found.uses[rows][:, columns]
@@ -158,7 +166,12 @@ def _heat_map(found: BagsEvaluation, path: Path) -> Path:
     axes.set_xticks(range(len(columns)), names, rotation=45, ha="right", fontsize=7)
     axes.set_yticks(range(len(rows)), [found.tested[at] for at in rows], fontsize=7)
     axes.set_title("Times each feature is asked about, by test run", fontsize=9)
-    return _save(figure, path)
+    return figure
+
+
+def _wrapped(name: str) -> str:
+    """A feature's name in lines short enough to stand beside others."""
+    return "\n".join(textwrap.wrap(_short(name).replace("\n", " "), WIDEST))
 
 
 def _short(name: str) -> str:
@@ -167,11 +180,3 @@ def _short(name: str) -> str:
         if name.startswith(f"corunners_{pool}_"):
             return f"beside ({pool}):\n" + name.removeprefix(f"corunners_{pool}_").replace("_", " ")
     return name.replace("_", " ")
-
-
-def _save(figure: Any, path: Path) -> Path:
-    import matplotlib.pyplot as plt
-
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
-    return path

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle._drawing import COLOURS, GREY, legend_above, plotting, save
 from jostle.bridge import (
     Bridge,
     Cloud,
@@ -22,11 +23,8 @@ from jostle.bridge import (
     solve_series_parallel,
 )
 from jostle.evaluate.bridge._data import COUNTERS, PAPER_SCALE, drift, read_published
-from jostle.evaluate.study._drawing import legend_above, plotting, save
-from jostle.traces import LEVELS
 
 GRID_SECONDS = np.linspace(0.01, 2.99, 7)  # snapshots of made traces
-BANDS = ((0.05, 0.95, 0.15), (0.25, 0.75, 0.3))
 
 
 def draw_forecast(
@@ -34,47 +32,26 @@ def draw_forecast(
 ) -> list[Path]:
     """Quantile bands over time of every component that ever changes, with the snapshots' own medians and
     ranges as bars."""
-    plt = plotting()
-    from matplotlib.ticker import EngFormatter
-
     first, last = forecast.span_seconds
-    axis = np.linspace(first, last, times)
-    answers = [forecast.at(float(at), core) for at in axis]
-    levels = sorted({level for low, high, _ in BANDS for level in (low, high)} | {0.5})
-    table = np.array([answer.quantile(levels) for answer in answers])
-    shots = forecast.snapshots.times_seconds
-    shown = shots[:: max(1, len(shots) // 40)]
-    marks = np.array([forecast.at(float(at), core).quantile([0.05, 0.5, 0.95]) for at in shown])
-    changing = [c for c in range(len(forecast.components)) if np.ptp(table[:, :, c]) > 0] or [0]
+    medians = np.array(
+        [forecast.at(float(at), core).quantile([0.5])[0] for at in np.linspace(first, last, 12)]
+    )
+    names = np.array(forecast.components, object)
+    changing = names[np.ptp(medians, axis=0) > 0].tolist() or [forecast.components[0]]
     wide = 1 if len(changing) <= 6 else 2
     rows = -(-len(changing) // wide)
-    figure, axes = plt.subplots(
+    figure, axes = plotting().subplots(
         rows, wide, squeeze=False, sharex=True, figsize=(7.0 * wide, 1.9 * rows + 0.6)
     )
     plots = list(axes.T.flat)
     for plot in plots[len(changing) :]:
         plot.set_visible(False)
-    for plot, column in zip(plots, changing, strict=False):
-        component = forecast.components[column]
-        for low, high, alpha in BANDS:
-            plot.fill_between(
-                axis,
-                table[:, levels.index(low), column],
-                table[:, levels.index(high), column],
-                alpha=alpha,
-                color="C0",
-                linewidth=0,
-                label=f"{low:.0%} to {high:.0%}",
-            )
-        plot.plot(axis, table[:, levels.index(0.5), column], color="C0", label="median")
-        middle = marks[:, 1, column]
-        reach = np.abs(marks[:, [0, 2], column].T - middle)
-        plot.errorbar(shown, middle, reach, fmt=".", color="black", linewidth=0.8, label="measured")
-        plot.set_ylabel(component if component in LEVELS else f"{component} / s")
-        plot.yaxis.set_major_formatter(EngFormatter(sep=" "))
-        plot.set_ylim(bottom=0)
-    for last_row in axes[-1]:
-        last_row.set_xlabel("seconds since the run began")
+    pictures = forecast.plot
+    for plot, component in zip(plots, changing, strict=False):
+        pictures.over_time(component, core=core, times=times, axes=plot)
+        plot.get_legend().remove()
+        if plot not in axes[-1]:
+            plot.set_xlabel("")
     legend_above(figure)
     return save(figure, folder, name)
 
@@ -97,7 +74,7 @@ def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> l
         ]
         for label, unit in ((alike, "absolute"), ("eps 0.1 spread", "spread"))
     }
-    figure = _residuals(by_edge, "Hilbert residual, worst edge")
+    figure = _residuals(by_edge, "Hilbert residual (no unit), worst edge")
     drawn = save(figure, folder, "figure-6-convergence-path")
     cores = _cores(4, 7, 150, seed)
     support = [barycentre_support([core[k] for core in cores], 200, seed) for k in range(7)]
@@ -105,7 +82,7 @@ def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> l
     barycentric = solve_barycentric(cores, support, stopping=stop).convergence
     series = solve_series_parallel(inner, cores[0][0], cores[0][-1], stopping=stop).convergence
     graphs = {"barycentric": [barycentric.residuals], "series-parallel": [series.residuals]}
-    figure = _residuals(graphs, "Hilbert residual")
+    figure = _residuals(graphs, "Hilbert residual (no unit)")
     return drawn + save(figure, folder, "figure-10-convergence-multicore")
 
 
@@ -159,8 +136,8 @@ def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[s
             both = np.concatenate([guess.atoms[:, column], truth.atoms[:, column]])
             bins = np.linspace(both.min(), both.max() + 1e-9, 31)
             for cloud, look in (
-                (truth, {"color": "0.75", "label": "measured"}),
-                (guess, {"color": "C0", "label": "predicted", "histtype": "step"}),
+                (truth, {"color": GREY, "label": "measured"}),
+                (guess, {"color": COLOURS[1], "label": "predicted", "histtype": "step"}),
             ):
                 values = cloud.atoms[:, column]
                 axis.hist(values, bins, weights=cloud.weights, density=True, **look)
@@ -169,7 +146,7 @@ def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[s
             axis.xaxis.set_major_formatter(EngFormatter(sep=" "))
         line[0].set_ylabel(label)
     for axis, component in zip(axes[-1], components, strict=True):
-        axis.set_xlabel(component)
+        axis.set_xlabel(f"{component} (1/s)")
     legend_above(figure)
     return figure
 
@@ -180,9 +157,9 @@ def _residuals(histories: Mapping[str, Sequence[Sequence[float]]], label: str) -
     for number, (name, each) in enumerate(histories.items()):
         worst = [max(residuals) for residuals in zip_longest(*each, fillvalue=0.0)]
         sweeps = range(1, len(worst) + 1)
-        axis.semilogy(sweeps, np.maximum(worst, 1e-16), label=name, color=f"C{number}")
+        axis.semilogy(sweeps, np.maximum(worst, 1e-16), label=name, color=COLOURS[number + 1])
     axis.set_ylabel(label)
-    axis.set_xlabel("sweep")
+    axis.set_xlabel("sweeps of the solver")
     axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle._drawing import look_of, plotting, save
 from jostle.errors import MissingExtra, UsageError
-from jostle.evaluate.rivals._rival import strip
-from jostle.evaluate.study._drawing import COLOURS, plotting, save
 
 if TYPE_CHECKING:
     from jostle.models import Model
@@ -141,6 +140,8 @@ def _map_figure(points: np.ndarray, labels: list[str], title: str) -> Any:
     figure, axis = plotting().subplots(figsize=(5.2, 4.2))
     _scatter(axis, points[:, 0], points[:, 1], labels)
     axis.set_title(title)
+    axis.set_xlabel("first direction of the map (no unit)")
+    axis.set_ylabel("second direction of the map (no unit)")
     axis.set_xticks([])
     axis.set_yticks([])
     axis.grid(False)
@@ -171,7 +172,7 @@ def learned_interference(fitted: Any, seed: int) -> tuple[np.ndarray, str]:
         np.arange(n + 1),
         np.tile(beside, p),
     )
-    slowdown = np.log(fitted.predict(asked) / fitted.predict(strip(asked)))
+    slowdown = np.log(fitted.predict(asked) / fitted.predict(asked.alone()))
     mean = np.nanmean(slowdown.reshape(p, PAIRS), axis=1)
     return 100 * np.expm1(mean), "predicted slowdown, geometric mean (%)"
 
@@ -205,18 +206,18 @@ def rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 def _scatter(axis: Any, x: np.ndarray, y: np.ndarray, labels: list[str]) -> None:
     """A colour and marker per label, the commonest first; the legend stands beside the picture."""
-    markers = ("o", "^", "s")
     found, counts = np.unique(labels, return_counts=True)
     order = [str(label) for label in found[np.argsort(-counts, kind="stable")]]
     array = np.array(labels)
     for number, label in enumerate(order):
         inside = array == label
+        colour, marker = look_of(number)
         axis.scatter(
             x[inside],
             y[inside],
             s=18,
-            color=COLOURS[number % len(COLOURS)],
-            marker=markers[number // len(COLOURS) % len(markers)],
+            color=colour,
+            marker=marker,
             label=label if number < MOST_LEGEND else None,
             linewidths=0,
             alpha=0.85,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle._drawing import legend_above, look_of, plain_ticks, plotting, save
 from jostle.errors import UnreadableFile
-from jostle.evaluate.study._drawing import COLOURS, MARKERS, plotting, save
 from jostle.evaluate.study._runner import read_table
 
 if TYPE_CHECKING:
@@ -167,14 +167,15 @@ def _curve(
 ) -> float:
     """Means with bars of two standard errors, in percent; returns the largest mean."""
     means = 100 * np.array([_mean(cell) for cell in cells])
+    colour, marker = look_of(number)
     bars = 100 * np.array([_two_errors(cell) for cell in cells])
     axis.errorbar(
         x,
         means,
         yerr=bars if bars.any() else None,
         label=label,
-        color=COLOURS[number % len(COLOURS)],
-        marker=MARKERS[number % len(MARKERS)],
+        color=colour,
+        marker=marker,
         markersize=4,
         linewidth=2.0 if number == 0 else 1.2,
         capsize=2,
@@ -205,21 +206,14 @@ def _error_curves(table: Any, *, crop: bool) -> Any:
         axis.set_xlabel("runs observed (%)")
         if not crop:
             axis.set_yscale("log")
-            _write_out(axis.yaxis)
+            plain_ticks(axis.yaxis)
     axes[0][0].set_ylabel("mean absolute error (%)")
     if crop:
         axes[0][0].set_ylim(0, min(1.08 * top, 100 * LEGIBLE))
-    _legend(figure, axes)
+        for axis in axes[0]:
+            _leave_out(axis)
+    legend_above(figure)
     return figure
-
-
-def _write_out(axis: Any) -> None:
-    """Ticks of a logarithmic axis at 1, 2, 3, 5, 10 …, as plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def _margin_curves(table: Any, by: str, shares: Sequence[float]) -> Any:
@@ -246,10 +240,12 @@ def _margin_curves(table: Any, by: str, shares: Sequence[float]) -> Any:
             axis.set_title(f"{GROUPS.get(group, group)}, {100 * share:g}% observed")
         legible = [value for value in top if value <= 100] or top
         line[0].set_ylim(0, 1.08 * max(legible, default=1.0))
+        for axis in line:
+            _leave_out(axis)
         line[0].set_ylabel("margin over the runtime (%)")
     for axis in axes[-1]:
         axis.set_xlabel("miscoverage allowed (%)")
-    _legend(figure, axes)
+    legend_above(figure)
     return figure
 
 
@@ -271,14 +267,26 @@ def _head_curves(table: Any, share: float) -> Any:
         axis.set_title(f"{GROUPS.get(group, group)}, {100 * share:g}% observed")
         axis.set_xlabel("target quantile (%)")
     axes[0][0].set_ylabel("margin at 5% miscoverage (%)")
-    _legend(figure, axes)
+    legend_above(figure)
     return figure
 
 
-def _legend(figure: Any, axes: np.ndarray) -> None:
-    """One legend for all panels, above them."""
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.tight_layout()
-    figure.legend(
-        handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(labels), 4)
-    )
+def _leave_out(axis: Any) -> None:
+    """What lies above the top of a plot all the way is named in it, and in no legend."""
+    top = axis.get_ylim()[1]
+    above = []
+    for curve in list(axis.containers):
+        if np.all(np.asarray(curve.lines[0].get_ydata(), np.float64) > top):
+            above.append(curve.get_label())
+            curve.remove()
+    if above:
+        axis.text(
+            0.98,
+            0.98,
+            "\n".join([f"above {top:.0f}% throughout:", *above]),
+            transform=axis.transAxes,
+            ha="right",
+            va="top",
+            fontsize=7,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5},
+        )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jostle.evaluate.study._drawing import COLOURS, MARKERS, plotting, save
+from jostle._drawing import look_of, plotting, save
 
 
 def draw_policies(
@@ -23,11 +23,12 @@ def draw_policies(
     )
     for axes, (side, across, up) in zip(every[0], sides, strict=True):
         for number, row in enumerate(side):
+            colour, marker = look_of(number)
             axes.plot(
                 100 * row["saved_of_clairvoyant_ratio"],
                 100 * row["violated_ratio"],
-                MARKERS[(number + number // len(COLOURS)) % len(MARKERS)],
-                color=COLOURS[number % len(COLOURS)],
+                marker,
+                color=colour,
                 label=row["policy"],
                 markersize=7,
                 linestyle="none",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jostle.errors import UsageError
-from jostle.evaluate.rivals._rival import Rival, alone, strip
+from jostle.evaluate.rivals._rival import Rival, alone
 from jostle.methods import learn
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ class _BlindAnswers:
     inner: Any
 
     def predict(self, asked: Colocations) -> np.ndarray:
-        return self.inner.predict(strip(asked))
+        return self.inner.predict(asked.alone())
 
     def candidates(self, asked: Colocations) -> Candidates:
         from jostle.bounds import candidates_of
 
-        return candidates_of(self.inner, strip(asked))
+        return candidates_of(self.inner, asked.alone())
 
 
 def without_corunners(runs: Runs) -> Runs:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jostle.errors import MissingExtra, NotEnoughRuns
-from jostle.evaluate.rivals._rival import Rival, RivalAnswers, alone, strip
+from jostle.evaluate.rivals._rival import Rival, RivalAnswers, alone
 from jostle.evaluate.rivals._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class _NeuralAnswers(RivalAnswers):
 
     def predict(self, asked: Colocations) -> np.ndarray:
         """(n,) seconds."""
-        asked = strip(asked) if self.blind else asked
+        asked = asked.alone() if self.blind else asked
         out = np.zeros(len(asked))
         for start in range(0, len(asked), CHUNK):
             part = asked.take(slice(start, start + CHUNK))

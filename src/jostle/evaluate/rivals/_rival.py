@@ -43,17 +43,3 @@ def alone(runs: Runs) -> Runs:
     if not inside.any():
         raise NotEnoughRuns("no run is without co-runners", fix="Measure workloads alone too.")
     return runs.take(inside)
-
-
-def strip(colocations: Colocations) -> Colocations:
-    """The same workloads on the same platforms, alone."""
-    from jostle.runs import Colocations
-
-    return Colocations(
-        colocations.workload_names,
-        colocations.platform_names,
-        colocations.workload,
-        colocations.platform,
-        np.zeros(len(colocations) + 1, np.int64),
-        np.zeros(0, np.int32),
-    )

@@ -1,0 +1,11 @@
+from ._save import darkened as darkened
+from ._save import save as save
+from ._style import COLOURS as COLOURS
+from ._style import GREY as GREY
+from ._style import MARKERS as MARKERS
+from ._style import axes_or_new as axes_or_new
+from ._style import legend_above as legend_above
+from ._style import look_of as look_of
+from ._style import plain_ticks as plain_ticks
+from ._style import plotting as plotting
+from ._style import seconds_on as seconds_on
