@@ -1,12 +1,13 @@
 """Does the collector tell the truth? Its times against a plain loop, and disturbers that it should notice.
 
-    python benchmarks/measuring.py [--windows 100] [--only times] [--only disturbers] [--seconds 45]
+    python benchmarks/measuring.py [--only times|disturbers] [--job NAME] [--windows 100] [--seconds 45]
 
-times: gzip of a file, `sleep 0.05`, sqlite3 with fsync, a job of --seconds, and a request at 100/s to a small
-server, each timed by a loop of `clock_gettime` here and measured alone by a campaign; the last column is the
-difference. disturbers: a job that waits and one that computes, in windows without and with another process
-that holds a quarter of a core: how many windows of each are flagged. Meant for a quiet machine: look at what
-`jostle measure --check` says first.
+times: gzip of a file, `sleep 0.05`, sqlite3 with fsync, a job of --seconds that computes and waits, and
+requests at 100/s to a small server, each timed by a loop of `clock_gettime` here and measured by a campaign:
+alone, and beside a job that computes on the other core. The last column is the difference. disturbers: a job
+that waits, one that computes and a kernel, in windows without and with another process that holds a quarter
+of a core, left to the scheduler or kept on one core: how many windows of each are flagged. Meant for a quiet
+machine: look at what `jostle measure --check` says first.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from jostle.measure import (
     Campaign,
@@ -29,22 +33,42 @@ from jostle.measure import (
     Workload,
     check_machine,
     command_workload,
+    detection,
+    find_workloads,
     job_of,
     measure,
     service_workload,
 )
 from jostle.runs import Dataset
 
-# Holds so much of a core, in turns of a tenth of a second.
-DISTURBER = """
-import sys, time
-share = float(sys.argv[1])
-while True:
-    began = time.monotonic()
-    while time.monotonic() < began + 0.1 * share:
-        pass
-    time.sleep(max(0.0, began + 0.1 - time.monotonic()))
+SERVER = """
+import http.server, sys, time
+class A(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        time.sleep(0.005)
+        self.send_response(200); self.send_header("Content-Length", "2"); self.end_headers()
+        self.wfile.write(b"ok")
+    def log_message(self, *_): pass
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), A).serve_forever()
 """
+INSERTS = """
+import sqlite3
+base = sqlite3.connect("x.db")
+base.execute("pragma synchronous=full")
+base.execute("create table t (a)")
+for number in range(40):
+    base.execute("insert into t values (?)", (number,))
+    base.commit()
+"""
+LONG = """
+import sys, time
+for _ in range(int(sys.argv[1])):
+    sum(range(2_000_000))
+    time.sleep(0.02)
+"""
+COMPUTES = [sys.executable, "-S", "-c", "sum(range(4000000))"]
+JOBS = ("gzip", "sleep", "sqlite", "long", "served")
+_PORT = "18999"
 
 
 def main() -> None:
@@ -53,6 +77,7 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=100, help="for each kind of disturbance")
     parser.add_argument("--seconds", type=float, default=45.0, help="how long the long job takes")
     parser.add_argument("--only", action="append", choices=("times", "disturbers"))
+    parser.add_argument("--job", action="append", help="one of the table; may be repeated")
     given = parser.parse_args()
     quiet = check_machine(3.0)
     print(f"quiet: {quiet.quiet}; " + ("; ".join(quiet.disturbances) or "nothing disturbs"))
@@ -60,34 +85,77 @@ def main() -> None:
         wanted = given.only or ["times", "disturbers"]
         good = True
         if "times" in wanted:
-            good &= _times(Path(folder), given.seconds)
+            good &= _times(Path(folder), given.seconds, given.job or JOBS)
         if "disturbers" in wanted:
-            good &= _disturbers(Path(folder), given.windows)
+            good &= _disturbers(given.windows, given.job)
     sys.exit(not good)
 
 
-def _jobs(
-    folder: Path, seconds: float
-) -> list[tuple[Workload, list[str], JobSettings | None, int]]:
-    """(workload, its words, what surrounds it, how often the loop here runs it)."""
-    data = folder / "data.bin"
-    data.write_bytes(b"".join(os.urandom(64) * 40 for _ in range(1500)))
-    insert = (
-        "import sqlite3; b = sqlite3.connect('x.db'); b.execute('pragma synchronous=full');"
-        "b.execute('create table t (a)');"
-        "[(b.execute('insert into t values (?)', (i,)), b.commit()) for i in range(40)]"
-    )
-    lines: list[tuple[str, list[str], JobSettings | None, int]] = [
-        ("gzip", ["gzip", "-kf", "data.bin"], job_of(inputs=[data]), 15),
-        ("sleep", ["sleep", "0.05"], None, 20),
-        ("sqlite", [sys.executable, "-S", "-c", insert], job_of(), 15),
-        ("long", ["sleep", f"{seconds:g}"], None, 1),
-    ]
-    return [(command_workload(w, name, job), w, job, n) for name, w, job, n in lines]
+def _times(folder: Path, seconds: float, wanted: Sequence[str]) -> bool:
+    print("\n| job | | by a loop | by jostle measure | difference |\n|---|---|---|---|---|")
+    worst = 0.0
+    for name in wanted:
+        for beside in (False, True):
+            if name == "served":
+                worst = max(worst, _served(folder, beside))
+            else:
+                worst = max(worst, _timed(folder, name, seconds, beside))
+    print(f"\nworst difference {worst:.1%}, at most 5% wanted")
+    return worst <= 0.05
+
+
+def _words(folder: Path, name: str, seconds: float) -> tuple[list[str], JobSettings | None, int]:
+    """(words, what surrounds them, how often the loop here runs them)."""
+    python = [sys.executable, "-S", "-c"]
+    if name == "gzip":
+        data = folder / "data.bin"
+        data.write_bytes(b"".join(os.urandom(64) * 40 for _ in range(1500)))
+        return ["gzip", "-kf", "data.bin"], job_of(inputs=[data]), 15
+    if name == "sqlite":
+        return [*python, INSERTS], job_of(), 15
+    if name == "long":
+        began = time.monotonic()
+        subprocess.run([*python, LONG, "20"], check=True)
+        turns = max(1, round(20 * seconds / (time.monotonic() - began)))
+        return [*python, LONG, str(turns)], None, 1
+    return ["sleep", "0.05"], None, 20
+
+
+def _timed(folder: Path, name: str, seconds: float, beside: bool) -> float:
+    """The difference of the two times of a job."""
+    words, job, times = _words(folder, name, seconds)
+    loops = []
+    with _partner(beside):
+        loops.append(_looped(words, job, times))
+    row = _measured(folder, command_workload(words, name, job), beside)
+    if times > 1:  # in turns, so that what changes on the machine meets both
+        with _partner(beside):
+            loops.append(_looped(words, job, times))
+    return _compared(name, statistics.mean(loops), row, beside)
+
+
+@contextmanager
+def _partner(beside: bool) -> Iterator[None]:
+    """The job that computes, over and over on the last core, while this process is kept to the first."""
+    cores = sorted(os.sched_getaffinity(0))
+    again = f"while :; do {sys.executable} -S -c 'sum(range(4000000))'; done"
+    process = None
+    if beside:
+        process = subprocess.Popen(
+            ["taskset", "-c", str(cores[-1]), "sh", "-c", again], process_group=0
+        )
+    os.sched_setaffinity(0, {cores[0]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+        if process is not None:
+            os.killpg(process.pid, 9)
+            process.wait()
 
 
 def _looped(words: list[str], job: JobSettings | None, times: int) -> float:
-    """Median wall seconds of a plain loop, on one core, each time in a fresh folder."""
+    """Median wall seconds of a plain loop, each time in a fresh folder."""
     found = []
     for _ in range(times):
         with tempfile.TemporaryDirectory() as folder:
@@ -99,102 +167,80 @@ def _looped(words: list[str], job: JobSettings | None, times: int) -> float:
     return statistics.median(found)
 
 
-def _measured(folder: Path, workload: Workload, **options: object) -> list[dict[str, object]]:
-    campaign = Campaign(
-        workloads=[workload], engines=["native"], solo_repeats=1, sets=0, device="here"
-    )
-    settings = MeasureOptions(tolerance=Tolerance.anything(), **options)  # type: ignore[arg-type]
+def _measured(folder: Path, workload: Workload, beside: bool) -> dict[str, Any]:
+    """Its run alone, or in a set with the job that computes."""
+    plan: dict[str, Any] = {"solo_repeats": 1, "sets": 0}
+    members = [workload]
+    if beside:
+        members.append(command_workload(COMPUTES, "partner"))
+        plan = {"solo_repeats": 0, "sets": 1, "set_sizes": (2, 2)}
+    seed = 0
+    while True:
+        campaign = Campaign(workloads=members, engines=["native"], device="here", seed=seed, **plan)
+        (planned,) = campaign.plan()
+        if len({one.name for one in planned.members}) == len(members):
+            break
+        seed += 1
     path = folder / f"{workload.name}-{time.monotonic_ns()}"
-    measure(campaign, path, settings)
-    return Dataset(path).read().table.to_pylist()
+    measure(campaign, path, MeasureOptions(tolerance=Tolerance.anything()))
+    rows = Dataset(path).read().table.to_pylist()
+    return next(row for row in rows if row["workload"] == workload.name)
 
 
-def _times(folder: Path, seconds: float) -> bool:
-    print("\n| job | by a loop | by jostle measure | difference |\n|---|---|---|---|")
-    worst = 0.0
-    for workload, words, job, times in _jobs(folder, seconds):
-        # In turns, so that what changes on the machine meets both.
-        loops = [_looped(words, job, times)]
-        (row,) = _measured(folder, workload)
-        loops.append(_looped(words, job, times))
-        worst = max(worst, _compared(workload.name, statistics.mean(loops), row))
-    worst = max(worst, _served(folder))
-    print(f"\nworst difference {worst:.1%}, at most 5% wanted")
-    return worst <= 0.05
-
-
-def _compared(name: str, looped: float, row: dict[str, object]) -> float:
-    seconds = float(str(row["runtime_seconds"] or "nan"))
+def _compared(name: str, looped: float, row: dict[str, Any], beside: bool) -> float:
+    seconds = float(row["runtime_seconds"] or "nan")
     off = abs(seconds / looped - 1)
-    print(f"| {name} | {looped:.5g} s | {seconds:.5g} s | {off:.1%} |", flush=True)
+    how = "side by side" if beside else "alone"
+    print(f"| {name} | {how} | {looped:.5g} s | {seconds:.5g} s | {off:.1%} |", flush=True)
     return off
 
 
-def _served(folder: Path) -> float:
+def _served(folder: Path, beside: bool) -> float:
     """The median latency of requests at 100/s, against a loop of requests with the same pauses."""
     server = folder / "server.py"
-    server.write_text(
-        "import http.server, sys, time\n"
-        "class A(http.server.BaseHTTPRequestHandler):\n"
-        "    def do_GET(self):\n"
-        "        time.sleep(0.005)\n"
-        "        self.send_response(200); self.send_header('Content-Length', '2'); self.end_headers()\n"
-        "        self.wfile.write(b'ok')\n"
-        "    def log_message(self, *_): pass\n"
-        "http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), A).serve_forever()\n"
-    )
+    server.write_text(SERVER)
     words = [sys.executable, "-S", str(server), "{port}"]
     web = service_workload(words, 100, url="http://127.0.0.1:{port}/", quantile=0.5, name="served")
-    (row,) = _measured(folder, web)
-    process = subprocess.Popen([*words[:-1], "18999"])
     found = []
-    try:
-        for _ in range(200):
-            try:
+    with _partner(beside):
+        process = subprocess.Popen([*words[:-1], _PORT])
+        try:
+            due = time.clock_gettime(time.CLOCK_MONOTONIC)
+            while len(found) < 200:
+                due += 0.01
+                time.sleep(max(0.0, due - time.clock_gettime(time.CLOCK_MONOTONIC)))
                 before = time.clock_gettime(time.CLOCK_MONOTONIC)
-                urllib.request.urlopen("http://127.0.0.1:18999/").read()
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{_PORT}/").read()
+                except OSError:  # it is not ready yet
+                    continue
                 found.append(time.clock_gettime(time.CLOCK_MONOTONIC) - before)
-            except OSError:
-                pass
-            time.sleep(0.005)
-    finally:
-        process.kill()
-        process.wait()
-    return _compared("served@100rps", statistics.median(found), row)
+        finally:
+            process.kill()
+            process.wait()
+    return _compared("served", statistics.median(found), _measured(folder, web, beside), beside)
 
 
-def _disturbers(folder: Path, windows: int) -> bool:
-    print("\n| job | other process | windows | flagged |\n|---|---|---|---|")
-    jobs = [
-        command_workload(["sleep", "0.05"], "waits"),
-        command_workload([sys.executable, "-S", "-c", "sum(range(4000000))"], "computes"),
+def _disturbers(windows: int, wanted: Sequence[str] | None) -> bool:
+    print("\n| member | other process | windows | flagged | others held (median) |")
+    print("|---|---|---|---|---|")
+    members = [
+        (command_workload(["sleep", "0.05"], "waits"), "native"),
+        (command_workload(COMPUTES, "computes"), "native"),
+        (find_workloads(["sort-s"])[0], "speed"),
     ]
     good = True
-    for job in jobs:
-        for share in (0.0, 0.25):
-            flagged = _flagged(folder, job, windows, share)
+    for member, engine in members:
+        if wanted and member.name not in wanted:
+            continue
+        for share, core in ((0.0, None), (0.25, None), (0.25, 0)):
+            found = detection(member, engine, share=share, windows=windows, core=core)
             what = f"{share:.0%} of a core" if share else "none"
-            print(f"| {job.name} | {what} | {windows} | {flagged} |", flush=True)
-            good &= flagged >= 0.95 * windows if share else flagged <= 0.05 * windows
+            what += "" if core is None else f", on core {core}"
+            told = f"{found.windows} | {found.flagged} | {found.held_cores or 0.0:.1%}"
+            print(f"| {member.name} | {what} | {told} |", flush=True)
+            good &= found.rate >= 0.95 if share else found.rate <= 0.05
     return good
-
-
-def _flagged(folder: Path, job: Workload, windows: int, share: float) -> int:
-    """How many of so many windows are contaminated while another process holds a share of a core."""
-    other = None
-    if share:
-        other = subprocess.Popen([sys.executable, "-S", "-c", DISTURBER, str(share)])
-    try:
-        campaign = Campaign(
-            workloads=[job], engines=["native"], solo_repeats=windows, sets=0, device="here"
-        )
-        path = folder / f"{job.name}-{share}"
-        measure(campaign, path, MeasureOptions(attempts=1))
-        return Dataset(path).read().table.column("status").to_pylist().count("contaminated")
-    finally:
-        if other is not None:
-            other.kill()
-            other.wait()
 
 
 if __name__ == "__main__":

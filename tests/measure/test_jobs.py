@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import random
 import sys
 import time
 from datetime import UTC, datetime
@@ -17,45 +16,19 @@ from typer.testing import CliRunner
 
 from jostle.cli.collect import _measure
 from jostle.errors import UnreadableFile, UsageError
-from jostle.measure import Campaign, MeasureOptions, Tolerance, command_workload, job_of, measure
+from jostle.measure import Tolerance, command_workload, job_of
+from jostle.measure.host._core_times import CoreTimes
 from jostle.measure.window._assess import Window
+from jostle.measure.window._foreign import Elapsed, Moment, foreign_to_kernels
 from jostle.measure.window._jobs import _assessed, _Seen
-from jostle.runs import Dataset
+from jostle.measure.window._results import WindowResult
+from tests.measure.measured import measured, rows
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
-    return Dataset(path).read().table.to_pylist()
-
-
-def _seed(members: int) -> int:
-    """One by which the first set drawn has two different members."""
-    for seed in range(100):
-        draw = random.Random(f"jostle-sets/1/{seed}")
-        draw.randint(2, 2)
-        if len(set(draw.choices(range(members), k=2))) == 2:
-            return seed
-    raise AssertionError
-
-
-def measured(path: Path, anything, *workloads: Any, sets: int = 0, **options: Any) -> list[dict]:
-    campaign = Campaign(
-        workloads=list(workloads),
-        engines=["native"],
-        solo_repeats=1,
-        sets=sets,
-        set_sizes=(2, 2),
-        window_seconds=0.05,
-        device="here",
-        seed=_seed(len(workloads)) if sets else 0,
-    )
-    measure(campaign, path / "data", MeasureOptions(tolerance=anything, **options))
-    return rows(path / "data")
-
-
-def test_a_job_longer_than_any_window_and_one_that_only_waits(tmp_path: Path, anything) -> None:
+def test_a_job_longer_than_any_window_and_one_that_only_waits(tmp_path: Path) -> None:
     long = command_workload(["sleep", "1.2"], "long")
     short = command_workload(["sleep", "0.05"], "short")
-    found = measured(tmp_path, anything, long, short, sets=1)
+    found = measured(tmp_path, long, short, sets=1)
     assert {row["status"] for row in found} == {"ok"}
     assert [len(row["corunners"]) for row in found].count(1) == 2
     for row in found:
@@ -68,34 +41,46 @@ def test_a_job_longer_than_any_window_and_one_that_only_waits(tmp_path: Path, an
             assert row["repetitions"] >= 2  # it went on until the long one had ended
 
 
-def seen(busy: float, job_cpu: float, seconds: float = 1.0) -> _Seen:
+def answer(job_cpu: float) -> dict[str, Any]:
     times = np.array([0, 50_000_000], "<i8")
-    answer = {
+    return {
         "starts": base64.b64encode(times[:1].tobytes()).decode(),
         "ends": base64.b64encode(times[1:].tobytes()).decode(),
         "cpu_ns_used": int(job_cpu * 1e9),
         "run_delay_seconds": 0.0,
         "involuntary_switches": 0,
     }
-    return _Seen([answer], 0, int(seconds * 1e9), np.zeros(1, np.int64), busy, 0.0)
+
+
+def elapsed(busy: dict[int, float], stolen: float = 0.0, kernel: float = 0.0) -> Elapsed:
+    """A second of a machine with two cores and one that is not measured on; busy: seconds by core."""
+
+    def moment(share: float) -> Moment:
+        cores = {
+            core: CoreTimes(share * (1 - busy.get(core, 0.0) - stolen), share * stolen, 0.0)
+            for core in (0, 1, 2)
+        }
+        return Moment(int(share * 1e9), cores, 0.0, share * kernel, {})
+
+    return Elapsed(moment(0.0), moment(1.0))
 
 
 @pytest.mark.parametrize(
     ("busy", "own", "reason"),
     [
-        (0.02, 0.01, None),  # a job that waits, on a machine that is idle
-        (1.0, 0.99, None),  # one that computes
-        (0.26, 0.01, "other processes held 25% of a core, at most 15% allowed"),
-        (1.25, 1.0, "other processes held 25% of a core"),
-        (1.0, 0.0, "other processes held 100% of a core"),
+        ({0: 0.02}, 0.01, None),  # a job that waits, on a machine that is idle
+        ({0: 1.0}, 0.99, None),  # one that computes
+        ({0: 0.26}, 0.01, "other processes held 25% of a core, at most 10% allowed"),
+        ({0: 1.0}, 0.8, "other processes held 20% of a core"),
+        ({0: 1.0, 1: 0.27}, 1.0, "other processes held 25% of a core"),
+        ({0: 1.0}, 0.0, "other processes held 100% of a core"),
+        ({0: 0.1, 2: 0.27}, 0.1, "25% of a core among those that are not measured on"),
     ],
 )
 def test_waiting_is_told_from_a_core_that_was_taken(
-    busy: float, own: float, reason: str | None
+    busy: dict[int, float], own: float, reason: str | None
 ) -> None:
-    job = command_workload(["true"])
-    window = Window((job,), "native", ((0,),), (0, 1), 1.0, 10.0, Tolerance())
-    found = _assessed(window, seen(busy, own), datetime.now(UTC), (), None)
+    found = job_beside(elapsed(busy), own)
     if reason is None:
         assert found.members[0].runtime_seconds == pytest.approx(0.05)
     else:
@@ -103,7 +88,67 @@ def test_waiting_is_told_from_a_core_that_was_taken(
         assert reason in str(found.members[0].reason)
 
 
-def test_where_a_job_runs_and_what_surrounds_it(tmp_path: Path, anything) -> None:
+def job_beside(between: Elapsed, own: float) -> WindowResult:
+    job = command_workload(["true"])
+    window = Window((job,), "native", ((0,),), (0, 1), 1.0, 10.0, Tolerance())
+    seen = _Seen([answer(own)], 0, 10**9, np.zeros(1, np.int64), between)
+    return _assessed(window, seen, datetime.now(UTC), (), None)
+
+
+def test_a_hypervisor_and_the_kernels_threads_are_no_other_processes() -> None:
+    found = job_beside(elapsed({0: 0.5}, stolen=0.1), 0.5)
+    assert found.status == "ok"
+    assert found.foreign is not None
+    assert found.foreign.stolen_ratio == pytest.approx(0.1)
+    taken = job_beside(elapsed({0: 0.5}, stolen=0.2), 0.5)
+    assert "the hypervisor took 20% of the cores' time" in str(taken.members[0].reason)
+    assert job_beside(elapsed({0: 0.9}, kernel=0.4), 0.5).status == "ok"
+    assert job_beside(elapsed({0: 0.9}), 0.5).status == "contaminated"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "delay", "busy_beside", "cores_of_others"),
+    [
+        (1.0, 0.0, 0.0, 0.0),
+        (0.75, 0.25, 0.0, 0.24),  # waited for its core: another process held it
+        (0.75, 0.0, 0.0, 0.0),  # did not wait and yet lost it: to the hypervisor
+        (0.75, None, 0.0, 0.24),
+        (1.0, 0.0, 0.27, 0.25),
+    ],
+)
+def test_a_kernels_core_was_taken_for_as_long_as_it_waited_in_the_queue(
+    cpu: float, delay: float | None, busy_beside: float, cores_of_others: float
+) -> None:
+    found = foreign_to_kernels(
+        elapsed({0: 1.0, 1: busy_beside}),
+        (0, 1),
+        {0},
+        cpu_seconds=[cpu],
+        delay_seconds=[delay],
+        entitled_cores=None,
+    )
+    assert found.processes_cores == pytest.approx(cores_of_others, abs=0.005)
+    assert (found.reason(Tolerance()) is None) == (cores_of_others < 0.1)
+    assert found.reason(Tolerance.anything()) is None
+
+
+def test_kernels_that_take_turns_wait_for_each_other() -> None:
+    def shared(cpu: list[float]) -> str | None:
+        found = foreign_to_kernels(
+            elapsed({0: 1.0, 1: 1.0}),
+            (0, 1),
+            {0, 1},
+            cpu_seconds=cpu,
+            delay_seconds=[0.5, 0.5, 0.5],
+            entitled_cores=2.0,
+        )
+        return found.reason(Tolerance(), shared_cores=2)
+
+    assert shared([0.66, 0.67, 0.66]) is None
+    assert "foreign load 10.0% of the 2 cores" in str(shared([0.6, 0.6, 0.6]))
+
+
+def test_where_a_job_runs_and_what_surrounds_it(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("hello")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "x").write_text("y")
@@ -123,16 +168,14 @@ def test_where_a_job_runs_and_what_surrounds_it(tmp_path: Path, anything) -> Non
         after=["ls made in.txt", f"{sys.executable} -c pass"],
         expected=tmp_path / "expected",
     )
-    (row,) = measured(
-        tmp_path, anything, command_workload([sys.executable, "-S", "-c", code], "mine", job)
-    )
+    (row,) = measured(tmp_path, command_workload([sys.executable, "-S", "-c", code], "mine", job))
     assert (row["workload"], row["status"], row["reason"]) == ("mine", "ok", None)
     places = log.read_text().splitlines()
     assert len(set(places)) == len(places) >= row["repetitions"]
     assert not any(Path(place).exists() for place in places)
 
 
-def test_what_goes_wrong_around_a_job_is_said(tmp_path: Path, anything) -> None:
+def test_what_goes_wrong_around_a_job_is_said(tmp_path: Path) -> None:
     (tmp_path / "expected").write_text("other")
     cases = {
         "output": (job_of(expected=tmp_path / "expected"), "standard output is not what was"),
@@ -144,7 +187,7 @@ def test_what_goes_wrong_around_a_job_is_said(tmp_path: Path, anything) -> None:
         "missing": (job_of(before=["no-such-program"]), "no-such-program"),
     }
     jobs = [command_workload(["echo", name], name, job) for name, (job, _) in cases.items()]
-    for row in measured(tmp_path, anything, *jobs):
+    for row in measured(tmp_path, *jobs):
         assert row["status"] == "failed"
         assert cases[row["workload"]][1] in row["reason"]
     with pytest.raises(UnreadableFile):
@@ -157,10 +200,10 @@ def test_what_goes_wrong_around_a_job_is_said(tmp_path: Path, anything) -> None:
         job_of(environment={"": "x"})
 
 
-def test_all_that_a_job_started_ends_with_it(tmp_path: Path, anything) -> None:
+def test_all_that_a_job_started_ends_with_it(tmp_path: Path) -> None:
     mark = f"97{time.monotonic_ns() % 10**6}"
     job = command_workload(["sh", "-c", f"sleep {mark} & sleep {mark}; true"], "tree")
-    (row,) = measured(tmp_path, anything, job, timeout_seconds=1.2)
+    (row,) = measured(tmp_path, job, timeout_seconds=1.2)
     assert (row["status"], "an execution took more than 1.2 s" in row["reason"]) == (
         "timeout",
         True,

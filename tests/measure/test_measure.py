@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -132,7 +133,7 @@ def test_disturbed_windows_are_kept_repeated_and_given_up(tmp_path: Path, quick)
     found = rows(tmp_path)
     assert {row["status"] for row in found} == {"contaminated"}
     assert all(row["runtime_seconds"] is None and row["beats"] > 0 for row in found)
-    assert all("foreign load" in row["reason"] for row in found)
+    assert all(re.match("other processes held|foreign load", row["reason"]) for row in found)
     assert {row["attempt"] for row in found} == {0, 1}
     # More attempts go on where the last ones ended.
     summary = measure(

@@ -13,15 +13,11 @@ from typer.testing import CliRunner
 from jostle.cli.collect import _measure
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import (
-    Campaign,
     JobSettings,
-    MeasureOptions,
-    Workload,
     command_workload,
-    measure,
     service_workload,
 )
-from jostle.runs import Dataset
+from tests.measure.measured import measured, rows
 
 # A server that answers each request after so long, one at a time, in one of two ways.
 SERVER = """
@@ -55,25 +51,11 @@ def server(tmp_path: Path) -> list[str]:
     return [sys.executable, "-S", str(tmp_path / "server.py"), "{port}"]
 
 
-def measured(path: Path, anything, *workloads: Workload, sets: int = 0) -> list[dict[str, Any]]:
-    campaign = Campaign(
-        workloads=list(workloads),
-        engines=["native"],
-        solo_repeats=1,
-        sets=sets,
-        set_sizes=(2, 2),
-        window_seconds=0.2,
-        device="here",
-    )
-    measure(campaign, path / "data", MeasureOptions(tolerance=anything, timeout_seconds=60.0))
-    return Dataset(path / "data").read().table.to_pylist()
-
-
 def test_latencies_at_a_rate_alone_and_beside(tmp_path: Path, server, anything) -> None:
     web = service_workload([*server, "0.02"], 50, url=URL, quantile=0.5, name="web")
     assert web.name == "web@50rps"
     job = command_workload(["sleep", "0.1"], "job")
-    found = measured(tmp_path, anything, web, job, sets=1)
+    found = measured(tmp_path, web, job, sets=1, window_seconds=0.2)
     assert {row["status"] for row in found} == {"ok"}
     assert any(row["corunners"] for row in found)
     for row in found:
@@ -91,7 +73,7 @@ def test_latencies_at_a_rate_alone_and_beside(tmp_path: Path, server, anything) 
 def test_a_server_that_falls_behind_shows_it(tmp_path: Path, server, anything) -> None:
     (tmp_path / "server.py").write_text(SERVER.replace("ThreadingHTTPServer", "HTTPServer"))
     slow = service_workload([*server, "0.05"], 60, url=URL + "chunked", quantile=0.9, name="slow")
-    (row,) = measured(tmp_path, anything, slow)
+    (row,) = measured(tmp_path, slow, window_seconds=0.2)
     # It answers 20 a second of 60: after a third of a second what is due has waited long.
     assert row["status"] == "failed" or row["runtime_seconds"] > 0.2
 
@@ -106,10 +88,12 @@ def test_latencies_that_another_program_prints(tmp_path: Path, server, anything)
     ]
     ready = [sys.executable, "-S", "-c", "import os; os.environ['PORT']"]
     web = service_workload([*server, "0"], 7, ready=ready, load=load, quantile=0.9, name="web")
-    (row,) = measured(tmp_path, anything, web)
+    (row,) = measured(tmp_path, web, window_seconds=0.2)
     assert (row["status"], row["runtime_seconds"]) == ("ok", 0.007)
     bad = service_workload([*server, "0"], 7, ready=ready, load=["echo", "fast"], name="bad")
-    (row,) = [r for r in measured(tmp_path / "b", anything, bad) if r["workload"] == "bad@7rps"]
+    (row,) = [
+        r for r in measured(tmp_path / "b", bad, window_seconds=0.2) if r["workload"] == "bad@7rps"
+    ]
     assert "the load printed 'fast', not seconds of latency" in row["reason"]
 
 
@@ -119,7 +103,8 @@ def test_servers_that_fail_say_why(tmp_path: Path, server, anything) -> None:
         [sys.executable, "-c", "raise SystemExit('no luck')"], 5, url=URL, name="dies"
     )
     reasons = {
-        row["workload"]: row["reason"] for row in measured(tmp_path, anything, missing, dies)
+        row["workload"]: row["reason"]
+        for row in measured(tmp_path, missing, dies, window_seconds=0.2)
     }
     assert "requests failed, the last by: status 404" in reasons["missing@50rps"]
     assert "the server ended with exit code 1: no luck" in reasons["dies@5rps"]
@@ -170,7 +155,7 @@ def test_on_the_command_line(tmp_path: Path, server) -> None:
     ]
     done = CliRunner().invoke(app, [*words, *serve, "--rate", "40", "--rate", "80"])
     assert done.exit_code == 0, done.output
-    assert {row["workload"] for row in Dataset(tmp_path / "d").read().table.to_pylist()} == {
+    assert {row["workload"] for row in rows(tmp_path / "d")} == {
         "web@40rps",
         "web@80rps",
     }

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from jostle.cli.collect import _measure, _opcodes, _trace
+from jostle.cli.collect import _audit, _measure, _opcodes, _trace
 from jostle.cli.console import print_error, say
 from jostle.cli.data import _import, _runs
 from jostle.cli.doctor import _doctor
@@ -47,6 +47,7 @@ def build() -> typer.Typer:
         _measure,
         _trace,
         _opcodes,
+        _audit,
         _import,
         _runs,
         _fit,

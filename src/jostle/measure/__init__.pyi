@@ -1,3 +1,8 @@
+from .audit._audit import AuditOptions as AuditOptions
+from .audit._audit import AuditReport as AuditReport
+from .audit._audit import audit as audit
+from .audit._disturbers import Detection as Detection
+from .audit._disturbers import detection as detection
 from .campaign._campaign import Campaign as Campaign
 from .campaign._fleet import FleetOptions as FleetOptions
 from .campaign._fleet import measure_fleet as measure_fleet

@@ -213,12 +213,18 @@ class Quiet:
     """How much other processes may disturb a window."""
 
     foreign_load: Annotated[
-        float,
-        "Share of the cores that other processes may take in a window on cores of its own.",
-        Limits(0),
-    ] = 0.15
+        float, "How much of one core other processes may hold, of all cores measured on.", Limits(0)
+    ] = 0.1
+    outside_load: Annotated[
+        float, "The same of the machine's cores that are not measured on.", Limits(0)
+    ] = 0.1
+    stolen: Annotated[float, "Share of the cores' time that a hypervisor may take.", Limits(0)] = (
+        0.15
+    )
     shared_load: Annotated[
-        float, "The same where members share cores; below it wall time counts.", Limits(0)
+        float,
+        "Share of the cores that is lost at most where kernels share them; below it wall time counts.",
+        Limits(0),
     ] = 0.05
     slowdown: Annotated[
         float, "How much slower than usual a core may be beside a window.", Limits(1)
@@ -233,6 +239,8 @@ class Quiet:
         return Tolerance(
             wall_load_ratio=self.shared_load,
             foreign_load_ratio=self.foreign_load,
+            outside_load_ratio=self.outside_load,
+            stolen_ratio=self.stolen,
             slowdown_ratio=self.slowdown,
         )
 
@@ -253,6 +261,11 @@ def measure(asked: MeasureCommand, plan: Plan, quiet: Quiet) -> None:
         (print_engines if asked.engines else print_check)(asked.json_)
         return
     if asked.output is None:
+        if plan.words[:1] == ("audit",) and len(plan.words) == 2:
+            from jostle.cli.collect._audit import AuditCommand, audit
+
+            audit(AuditCommand(dataset=Path(plan.words[1]), json_=asked.json_))
+            return
         raise UsageError("no dataset to measure into", fix="Name one with --output FOLDER.")
     options = MeasureOptions(
         time_budget_seconds=asked.budget,

@@ -10,7 +10,7 @@ from jostle.measure.campaign._summary import MeasureOptions
 from jostle.measure.host._engines import engine_setting
 from jostle.measure.host._variants import EngineVariant, variant_of
 from jostle.measure.slots._slots import Slot
-from jostle.measure.window._assess import Window
+from jostle.measure.window._assess import Observed, Window
 from jostle.measure.window._jobs import has_jobs, run_jobs
 from jostle.measure.window._placement import phases
 from jostle.measure.window._results import WindowResult
@@ -44,8 +44,13 @@ class SlotPool:
             self.close()
             raise
 
-    def measure(self, planned: PlannedWindow, window_seconds: float) -> WindowResult:
-        """The window, measured now. Raises Stopped, NotPermitted."""
+    def measure(
+        self,
+        planned: PlannedWindow,
+        window_seconds: float,
+        look: Callable[[Observed], None] | None = None,
+    ) -> WindowResult:
+        """The window, measured now. look: is shown what was seen of kernels. Raises Stopped, NotPermitted."""
         engine, cores = planned.engine, self.campaign.cores_of(planned.engine)
         window = Window(
             planned.members,
@@ -66,7 +71,9 @@ class SlotPool:
                 window, slots, speed=self.speed, stopped=self.stopped, limit_seconds=limit
             )
         probers = None if key == _PLAIN else self._slots[_PLAIN]
-        return run_window(window, slots, speed=self.speed, stopped=self.stopped, probers=probers)
+        return run_window(
+            window, slots, speed=self.speed, stopped=self.stopped, probers=probers, look=look
+        )
 
     def close(self) -> None:
         """End all processes."""

@@ -15,6 +15,7 @@ from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS
 from jostle.measure.counting._native_mix import NativeMix, native_mix
 from jostle.measure.counting._opcode_counts import OpcodeCounts, count_opcodes
 from jostle.measure.host._facts import engine_facts, machine_facts
+from jostle.measure.window._foreign import foreign_columns
 from jostle.measure.window._results import WindowResult, worst_status
 from jostle.measure.workloads._workloads import Workload
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 # Arrow types of columns that can be null in every row of a file.
 _FLOATS = (
-    "foreign_load_ratio core_slowdown_ratio repetitions cpu_seconds run_delay_seconds lateness_seconds "
+    "foreign_load_ratio foreign_cores outside_cores stolen_ratio pressure_cpu_ratio pressure_io_ratio "
+    "core_slowdown_ratio repetitions cpu_seconds run_delay_seconds lateness_seconds "
     "window_seconds nominal_frequency_hertz maximum_frequency_hertz cpu_quota_ratio"
 )
 _WHOLE = (
@@ -118,7 +120,7 @@ class Storage:
                 "slot": slot,
                 "attempt": attempt,
                 "window_seconds": result.window_seconds,
-                "foreign_load_ratio": result.foreign_load_ratio,
+                **foreign_columns(result.foreign),
                 "core_slowdown_ratio": result.slowdown_ratio,
                 **{name: value for name, value in asdict(member).items() if name != "extra"},
                 **member.extra,

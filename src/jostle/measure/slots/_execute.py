@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import select
 import shlex
 import shutil
@@ -24,7 +25,7 @@ from typing import Any
 
 from jostle.measure.slots._beats import packed, sleep_until
 from jostle.measure.slots._harness import Harness, Part
-from jostle.measure.slots._process import die_with, how_it_ended
+from jostle.measure.slots._process import adopt_orphans, die_with, end_children, how_it_ended
 from jostle.measure.slots._serve import ServicePart, serve
 
 _LOOK_EVERY_NS = 50_000_000
@@ -48,6 +49,8 @@ class Executions:
         self._shared = mmap(-1, 8)
         self._environment = {**os.environ, **self.job.get("environment", {})}
         self._folder: str | None = None
+        # What an execution leaves behind becomes a child of this process, to be ended and counted.
+        adopt_orphans()
         self.starts: list[int] = []
         self.ends: list[int] = []
         self.cpu_ns = self.delay_ns = self.switches = 0
@@ -122,8 +125,9 @@ class Executions:
                 self.delay_ns += int(file.read().split()[1])
         _kill_group(child)
         _, status, used = os.wait4(child, 0)
-        self.cpu_ns += int((used.ru_utime + used.ru_stime) * 1e9)
-        self.switches += used.ru_nivcsw
+        for one in (used, *end_children()):
+            self.cpu_ns += int((one.ru_utime + one.ru_stime) * 1e9)
+            self.switches += one.ru_nivcsw
         return status
 
     def _become(self, parent: int) -> None:
@@ -189,7 +193,8 @@ def execute(
 ) -> dict[str, Any]:
     """Over and over from start_ns until a line comes; notice: told {"done": n} at every end.
 
-    Of a job: {"starts", "ends": base64 of int64, "cpu_ns", "delay_ns", "switches"}. Of a kernel: its beats.
+    Of a job: {"starts", "ends": base64 of int64, "cpu_ns_used": by its executions, "cpu_ns_around": by the
+    commands before and after them, and what else a run has}. Of a kernel: its beats.
     """
     part = harness.parts[0]
     if isinstance(part, ServicePart):
@@ -197,6 +202,7 @@ def execute(
     if not isinstance(part, Executions):
         return _kernel(harness, message, notice)
     sleep_until(message["start_ns"])
+    before_ns = _children_ns()
     try:
         while True:
             part.prepare()
@@ -214,9 +220,16 @@ def execute(
         "starts": _encoded(part.starts),
         "ends": _encoded(part.ends),
         "cpu_ns_used": part.cpu_ns,
+        "cpu_ns_around": max(0, _children_ns() - before_ns - part.cpu_ns),
         "run_delay_seconds": part.delay_ns * 1e-9,
         "involuntary_switches": part.switches,
     }
+
+
+def _children_ns() -> int:
+    """CPU time of all that was started here and has ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return int((used.ru_utime + used.ru_stime) * 1e9)
 
 
 def _kernel(

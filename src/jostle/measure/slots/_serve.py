@@ -24,9 +24,13 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from jostle.measure.host._sampler import Sampler
 from jostle.measure.slots._harness import Part
-from jostle.measure.slots._process import how_it_ended
+from jostle.measure.slots._process import (
+    adopt_orphans,
+    end_children,
+    how_it_ended,
+    tree_cpu_seconds,
+)
 
 _READY_SECONDS = 120.0
 _LOOK_SECONDS = 0.05
@@ -50,10 +54,10 @@ class ServicePart(Part):
         self.told = False
         self._enough = max(_ENOUGH, math.ceil(2 / (1 - self.settings["quantile"])))
         words = [part["module"], *map(self._filled, part["arguments"])]
+        adopt_orphans()
         self._server = self._started(words, subprocess.DEVNULL)
         try:
             self._wait_until_ready()
-            self._sampler = Sampler(self._server.pid, tree=True)
         except BaseException:
             self.close()
             raise
@@ -67,7 +71,7 @@ class ServicePart(Part):
 
     def cpu_seconds(self) -> float:
         """Of the server and all that it started."""
-        return self._sampler.read().get("cpu_seconds", 0.0)
+        return tree_cpu_seconds(self._server.pid)
 
     def require_running(self) -> None:
         """Raises RuntimeError where the server has ended."""
@@ -80,6 +84,7 @@ class ServicePart(Part):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._server.pid, signal.SIGKILL)
         self._server.wait()
+        end_children()
         if not self.settings["directory"]:
             shutil.rmtree(self._folder, ignore_errors=True)
 

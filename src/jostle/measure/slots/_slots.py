@@ -16,7 +16,7 @@ from typing import Any
 
 from jostle.errors import NotPermitted
 from jostle.measure.host._variants import EngineVariant, ProcessLimits
-from jostle.measure.slots._process import how_it_ended
+from jostle.measure.slots._process import cpu_ns_of, descendants, how_it_ended
 
 
 def child_environment() -> dict[str, str]:
@@ -95,25 +95,9 @@ class Slot:
             return [thread for thread in threads if thread != self.pid] + children
         return []
 
-    def _groups(self) -> list[int]:
-        """What it has started that leads a group of its own: a job, with all that it started."""
-        found = []
-        with contextlib.suppress(OSError):
-            pid = self.pid
-            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-                for child in map(int, file.read().split()):
-                    with contextlib.suppress(OSError):
-                        if os.getpgid(child) == child:
-                            found.append(child)
-        return found
-
     def cpu_ns(self) -> int:
         """CPU time the process has used, to the nanosecond; 0 when it has died."""
-        # The kernel's number for "CPU clock of process pid" (clock_getcpuclockid(3)).
-        try:
-            return time.clock_gettime_ns(~self.pid << 3 | 2)
-        except OSError:
-            return 0
+        return cpu_ns_of(self.pid)
 
     def ask(self, message: dict[str, Any], timeout_seconds: float) -> dict[str, Any]:
         """Its answer, {"failed": why} or {"timeout": True}; the process is started if need be."""
@@ -150,11 +134,11 @@ class Slot:
         """End the process at once, and what it has started; the next use starts another."""
         if self._process is None:
             return
-        started = self._groups()
+        started = descendants(self._process.pid)
         self._process.kill()
-        for leader in started:
+        for one in started:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(leader, signal.SIGKILL)
+                os.kill(one, signal.SIGKILL)
         self._process.wait()
         for file in (self._input, self._output, self._errors):
             os.close(file)

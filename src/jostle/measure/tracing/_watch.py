@@ -65,11 +65,16 @@ class Watch:
             foreign = float(np.maximum(ran_seconds - cpu_seconds, 0.0).sum() / ran_seconds.sum())
         reason = contamination(
             slowdown_ratio=slowdown,
-            foreign_load_ratio=foreign or 0.0,
+            foreign=self._of_waiting(foreign),
             lateness_seconds=lateness_seconds,
             warmup_seconds=float("inf"),
             fewest_repetitions=float("inf"),
-            shares_cores=False,
             tolerance=self.tolerance,
         )
         return Assessment(members, attempt, reason, slowdown, foreign)
+
+    def _of_waiting(self, foreign_ratio: float | None) -> str | None:
+        allowed = self.tolerance.foreign_load_ratio
+        if foreign_ratio is None or foreign_ratio <= allowed:
+            return None
+        return f"foreign load {foreign_ratio:.1%} of the cores, at most {allowed:.1%} allowed"

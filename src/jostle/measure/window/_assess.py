@@ -13,6 +13,7 @@ from jostle.measure.host._variants import variant_of
 from jostle.measure.slots._beats import beat_cpu_ns, beat_times
 from jostle.measure.slots._parts import repeats_per_beat
 from jostle.measure.window._estimate import Tolerance, contamination, estimate
+from jostle.measure.window._foreign import Elapsed, Foreign, Moment, foreign_to_kernels
 from jostle.measure.window._results import MemberResult, WindowResult, failures
 from jostle.measure.window._speed import Probes
 from jostle.measure.workloads._workloads import Workload
@@ -35,18 +36,14 @@ class Window:
     timeout_seconds: float
     tolerance: Tolerance
 
-    def idle_cores(self) -> list[int]:
-        """Cores that are watched and have no member."""
-        return [core for core in self.cores if core not in set().union(*self.placement)]
-
 
 @dataclass(frozen=True)
 class Clocks:
-    """At a moment: the CPU time of each slot, and idle time of the cores without one."""
+    """At a moment: the CPU time of each slot, and what the system told of all cores."""
 
     at_ns: int
     cpu_ns: np.ndarray
-    idle_seconds: float
+    moment: Moment
 
 
 @dataclass(frozen=True)
@@ -77,10 +74,10 @@ class Observed:
 
 @dataclass(frozen=True)
 class _Load:
-    """cpu_seconds: of each member. foreign_ratio: of the cores. shares: whether members share cores."""
+    """cpu_seconds: of each member. shares: whether members share cores."""
 
     cpu_seconds: np.ndarray
-    foreign_ratio: float
+    foreign: Foreign
     shares: bool
 
 
@@ -103,7 +100,7 @@ def assessed(
     ]
     if any(full):
         results = failures(members, full, "a repetition", 0)
-        return WindowResult(results, measured_at, seconds, load.foreign_ratio)
+        return WindowResult(results, measured_at, seconds, load.foreign)
     interval = (observed.begin_ns, observed.end_ns)
     estimates = [
         estimate(beats, *interval, float(cpu), load.shares, window.tolerance)
@@ -117,11 +114,10 @@ def assessed(
     ]
     reason = contamination(
         slowdown_ratio=slowdown_ratio,
-        foreign_load_ratio=load.foreign_ratio,
+        foreign=load.foreign.reason(window.tolerance, len(window.cores) if load.shares else None),
         lateness_seconds=max(late),
         warmup_seconds=(observed.begin_ns - observed.start_ns) * 1e-9,
         fewest_repetitions=min(repetitions),
-        shares_cores=load.shares,
         tolerance=window.tolerance,
     )
     if reason is None and not all(estimates):
@@ -143,24 +139,32 @@ def assessed(
     )
     longest = max((seconds / done for done in repetitions if done), default=None)
     return WindowResult(
-        results, measured_at, seconds, load.foreign_ratio, slowdown_ratio, probes, longest
+        results, measured_at, seconds, load.foreign, slowdown_ratio, probes, longest
     )
 
 
 def _load(window: Window, observed: Observed) -> _Load:
     """What members used of the cores, and what others did."""
     before, after, seconds = observed.before, observed.after, observed.seconds
-    cores, idle = len(window.cores), len(window.idle_cores())
     watched_seconds = (after.at_ns - before.at_ns) * 1e-9
     # CPU clocks were read a little off the interval's ends: scale to it.
     cpu_seconds = (after.cpu_ns - before.cpu_ns) * 1e-9 * (seconds / watched_seconds)
-    busy_seconds = max(0.0, idle * watched_seconds - (after.idle_seconds - before.idle_seconds))
     # What a command used is known at its beats.
     cpu_seconds += [observed.child_cpu_seconds(answer) for answer in observed.answers]
-    # On cores with members, what the members did not get went to others (the hypervisor included).
+    used = set().union(*window.placement)
     quota = variant_of(window.engine).quota_ratio
-    entitled = min(cores - idle, len(window.members) * (quota or 1.0))
-    lost_seconds = max(0.0, entitled * seconds - float(cpu_seconds.sum()))
-    foreign = (lost_seconds + busy_seconds) / (cores * seconds)
-    shares = len(window.members) > cores - idle or quota is not None
+    shares = len(window.members) > len(used) or quota is not None
+    elapsed = Elapsed(before.moment, after.moment)
+    whole_seconds = (observed.end_ns - observed.start_ns) * 1e-9
+    delays = [answer["run_delay_seconds"] for answer in observed.answers]
+    foreign = foreign_to_kernels(
+        elapsed,
+        window.cores,
+        used,
+        cpu_seconds=[float(one) * elapsed.seconds / seconds for one in cpu_seconds],
+        delay_seconds=[
+            None if one is None else one * elapsed.seconds / whole_seconds for one in delays
+        ],
+        entitled_cores=min(len(used), len(window.members) * (quota or 1.0)) if shares else None,
+    )
     return _Load(cpu_seconds, foreign, shares)

@@ -26,7 +26,9 @@ _NAP_SECONDS = 0.001
 _NAMED = 5
 # Of the probed moments, this many may be slow before it is reported.
 _SLOW_MOMENTS_RATIO = 0.25
-# A window whose foreign load is past the tolerance is repeated: with this many it takes too long.
+# A moment of 50 ms counts as busy from this share of the cores on. Windows with others' load are repeated:
+# with this many it takes too long.
+_BUSY_RATIO = 0.15
 _BUSY_MOMENTS_RATIO = 0.25
 
 
@@ -81,10 +83,12 @@ class _Watched:
     def other_processes(self) -> tuple[tuple[str, float], ...]:
         """(name, CPU seconds per second) of the busiest."""
         loads: dict[str, float] = {}
-        for key, total in self.after["processes"].items():
-            used = total - self.before["processes"].get(key, 0.0)
+        # By number alone: a process may have another name by now.
+        earlier = {pid: total for (pid, _), total in self.before["processes"].items()}
+        for (pid, name), total in self.after["processes"].items():
+            used = total - earlier.get(pid, 0.0)
             if used > 0:
-                loads[key[1]] = loads.get(key[1], 0.0) + used / self.seconds
+                loads[name] = loads.get(name, 0.0) + used / self.seconds
         return tuple(sorted(loads.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED])
 
 
@@ -117,7 +121,7 @@ def check_machine(
         steal_ratio=steal_ratio,
         pressure_cpu_ratio=watched.rate("pressure_cpu_seconds"),
     )
-    busy_moments = float(np.mean(np.array(watched.loads) > tolerance.foreign_load_ratio))
+    busy_moments = float(np.mean(np.array(watched.loads) > _BUSY_RATIO))
     disturbances = _disturbances(found, busy_moments, tolerance)
     advice = []
     if found.governor not in (None, "performance"):
@@ -165,7 +169,7 @@ def _disturbances(
             f"{name} ({load:.0%} of a core)" for name, load in found.other_processes[:3]
         )
         text = (
-            f"other programs hold more than {tolerance.foreign_load_ratio:.0%} of the cores "
+            f"other programs hold more than {_BUSY_RATIO:.0%} of the cores "
             f"{busy_moments_ratio:.0%} of the time: {who or 'none that can be seen'}"
         )
         reasons.append((busy_moments_ratio, text))

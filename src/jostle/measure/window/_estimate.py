@@ -33,23 +33,26 @@ class Tolerance:
     """What a window may suffer before it is rejected and repeated.
 
     wall_load_ratio: foreign CPU time, as a share of the cores, up to which wall time is believed;
-    with shared cores a window past it is rejected. foreign_load_ratio: past this a window on cores
-    of its own is rejected. lateness_seconds: the latest start. minimum_repetitions: the fewest in
-    the interval that counts. slowdown_ratio: how much slower than usual a core may be before or
-    after the window (see `_speed`).
+    where kernels share cores a window past it is rejected. foreign_load_ratio: how much of one core
+    other processes may hold, of all that the window watches; outside_load_ratio: the same of the
+    machine's other cores. stolen_ratio: share of the cores' time that a hypervisor may take.
+    lateness_seconds: the latest start. minimum_repetitions: the fewest in the interval that counts.
+    slowdown_ratio: how much slower than usual a core may be before or after the window (see `_speed`).
     """
 
     wall_load_ratio: float = 0.05
-    foreign_load_ratio: float = 0.15
+    foreign_load_ratio: float = 0.1
     lateness_seconds: float = 0.02
     minimum_repetitions: float = 2.0
     slowdown_ratio: float = 1.25
+    outside_load_ratio: float = 0.1
+    stolen_ratio: float = 0.15
 
     @classmethod
     def anything(cls) -> Tolerance:
         """Reject nothing that gives a number at all: for tests on busy machines."""
         infinite = float("inf")
-        return cls(infinite, infinite, infinite, 0.0, infinite)
+        return cls(infinite, infinite, infinite, 0.0, infinite, infinite, infinite)
 
 
 @dataclass(frozen=True)
@@ -105,21 +108,20 @@ def too_slow(slowdown_ratio: float, tolerance: Tolerance) -> str:
 def contamination(
     *,
     slowdown_ratio: float | None,
-    foreign_load_ratio: float,
+    foreign: str | None,
     lateness_seconds: float,
     warmup_seconds: float,
     fewest_repetitions: float,
-    shares_cores: bool,
     tolerance: Tolerance,
 ) -> str | None:
     """Why a window cannot be believed; None when it can.
 
-    slowdown_ratio: of the slowest core, None where it was not probed. lateness_seconds: of the
-    latest member. fewest_repetitions: of the slowest member.
+    slowdown_ratio: of the slowest core, None where it was not probed. foreign: the reason that others
+    are, None where they were tolerable. lateness_seconds: of the latest member.
+    fewest_repetitions: of the slowest member.
     """
-    allowed = tolerance.wall_load_ratio if shares_cores else tolerance.foreign_load_ratio
-    if foreign_load_ratio > allowed:
-        return f"foreign load {foreign_load_ratio:.1%} of the cores, at most {allowed:.1%} allowed"
+    if foreign is not None:
+        return foreign
     if slowdown_ratio is not None and slowdown_ratio > tolerance.slowdown_ratio:
         return too_slow(slowdown_ratio, tolerance)
     latest = min(tolerance.lateness_seconds, warmup_seconds)

@@ -5,7 +5,7 @@ least once, all are told to stop; an execution that still runs is killed and doe
 execution that counts had all the others beside it, from its start to its end.
 
 A job may wait, for a disk or a clock, and use little of its core. What others took is therefore not what it
-did not get, but what was not idle (steal time included) less what the members and this process used.
+did not get: see `_foreign`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from jostle.measure.host._proc import idle_seconds
 from jostle.measure.slots._beats import beat_times, sleep_until
 from jostle.measure.slots._parts import part_of, repeats_per_beat
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.window._assess import Window
-from jostle.measure.window._estimate import Tolerance, estimate, too_slow
+from jostle.measure.window._estimate import estimate, too_slow
+from jostle.measure.window._foreign import Elapsed, Moment, foreign_to_jobs
 from jostle.measure.window._results import MemberResult, WindowResult, failures
 from jostle.measure.window._speed import CoreSpeed, wait_for_speed
 from jostle.measure.window._window import Stopped
@@ -44,15 +44,14 @@ _QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 @dataclass(frozen=True)
 class _Seen:
-    """answers: of each slot. seconds: from the common start to the stop. used: CPU seconds of each slot and
-    what it started. busy_seconds: of all cores that are watched."""
+    """answers: of each slot. seconds: from the common start to the stop, with what the system told at its
+    two ends. slot_cpu_ns: of each slot itself."""
 
     answers: list[dict[str, Any]]
     start_ns: int
     stop_ns: int
     slot_cpu_ns: np.ndarray
-    busy_seconds: float
-    own_seconds: float
+    elapsed: Elapsed
 
     @property
     def seconds(self) -> float:
@@ -121,12 +120,12 @@ def _followed(
         slot.send(message)
     sleep_until(start_ns)
     cpu_ns = np.array([slot.cpu_ns() for slot in slots])
-    idle, own = idle_seconds(window.cores), time.process_time()
+    before = Moment.now(kernel=True)
     shortest = max(window.window_seconds, _SHORTEST_SECONDS)
     early, is_late = _waited(slots, start_ns, shortest, limit_seconds, stopped)
     stop_ns = time.monotonic_ns()
     slot_cpu_ns = np.array([slot.cpu_ns() if slot.is_running else 0 for slot in slots]) - cpu_ns
-    idle = idle_seconds(window.cores) - idle
+    after = Moment.now(kernel=True)
     running = [slot for place, slot in enumerate(slots) if place not in early]
     for slot in running:
         slot.send({"do": "stop"})
@@ -136,14 +135,12 @@ def _followed(
         for place, answer in found.items():
             if not answer.get("ends"):
                 found[place] = {"timeout": True}
-    seconds = (stop_ns - start_ns) * 1e-9
     return _Seen(
         [found[place] for place in range(len(slots))],
         start_ns,
         stop_ns,
         np.maximum(slot_cpu_ns, 0),
-        max(0.0, len(window.cores) * seconds - idle),
-        time.process_time() - own,
+        Elapsed(before, after),
     )
 
 
@@ -194,9 +191,17 @@ def _assessed(
         float(slot_ns + answer.get("cpu_ns_used", 0)) * 1e-9
         for slot_ns, answer in zip(seen.slot_cpu_ns, seen.answers, strict=True)
     ]
-    foreign_seconds = max(0.0, seen.busy_seconds - sum(cpu) - seen.own_seconds)
-    reason = _contamination(foreign_seconds / seen.seconds, slowdown_ratio, window.tolerance)
+    around = sum(answer.get("cpu_ns_around", 0) for answer in seen.answers) * 1e-9
     shares = len(window.members) > len(window.cores)
+    used_cores = window.cores if shares else set().union(*window.placement)
+    foreign = foreign_to_jobs(seen.elapsed, window.cores, used_cores, sum(cpu) + around)
+    reason = foreign.reason(window.tolerance)
+    if (
+        reason is None
+        and slowdown_ratio is not None
+        and slowdown_ratio > window.tolerance.slowdown_ratio
+    ):
+        reason = too_slow(slowdown_ratio, window.tolerance)
     results = []
     for member, answer, used in zip(window.members, seen.answers, cpu, strict=True):
         if "starts" in answer:
@@ -224,22 +229,7 @@ def _assessed(
         )
         for found, answer, used in results
     )
-    ratio = foreign_seconds / (len(window.cores) * seen.seconds)
-    return WindowResult(rows, measured_at, seen.seconds, ratio, slowdown_ratio, probes, None)
-
-
-def _contamination(
-    foreign_cores: float, slowdown_ratio: float | None, tolerance: Tolerance
-) -> str | None:
-    """foreign_cores: how many cores other processes held in the mean."""
-    if foreign_cores > tolerance.foreign_load_ratio:
-        return (
-            f"other processes held {foreign_cores:.0%} of a core, "
-            f"at most {tolerance.foreign_load_ratio:.0%} allowed"
-        )
-    if slowdown_ratio is not None and slowdown_ratio > tolerance.slowdown_ratio:
-        return too_slow(slowdown_ratio, tolerance)
-    return None
+    return WindowResult(rows, measured_at, seen.seconds, foreign, slowdown_ratio, probes, None)
 
 
 _Found = tuple[float, str, float]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from jostle.measure.window._foreign import Foreign
 from jostle.measure.window._speed import Probes
 from jostle.measure.workloads._workloads import Workload
 
@@ -31,7 +32,7 @@ class MemberResult:
 
 @dataclass(frozen=True)
 class WindowResult:
-    """members: in the window's order. foreign_load_ratio: CPU time of others over all there was.
+    """members: in the window's order. foreign: who else was there, None where nobody looked.
 
     slowdown_ratio: how much slower than usual the slowest core was before or after, and probes,
     what says so. window_seconds: the interval that counts. longest_repetition_seconds: the slowest
@@ -41,7 +42,7 @@ class WindowResult:
     members: tuple[MemberResult, ...]
     measured_at: datetime
     window_seconds: float
-    foreign_load_ratio: float | None = None
+    foreign: Foreign | None = None
     slowdown_ratio: float | None = None
     probes: tuple[Probes, ...] = ()
     longest_repetition_seconds: float | None = None

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from jostle.measure.host._proc import idle_seconds
 from jostle.measure.slots._beats import sleep_until
 from jostle.measure.slots._parts import part_of, repeats_per_beat
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.window._assess import Clocks, Observed, Window, assessed
+from jostle.measure.window._foreign import Moment
 from jostle.measure.window._results import WindowResult, failures
 from jostle.measure.window._speed import CoreSpeed, wait_for_speed
 
@@ -39,11 +39,13 @@ def run_window(
     speed: CoreSpeed | None,
     stopped: Callable[[], bool],
     probers: Sequence[Slot] | None = None,
+    look: Callable[[Observed], None] | None = None,
 ) -> WindowResult:
     """Run the members at the same time, one a slot.
 
     speed: knows the cores' usual speed; None leaves it unwatched. probers: slots that probe it, one
-    a member, where the members' own cannot; they are pinned as their members are.
+    a member, where the members' own cannot; they are pinned as their members are. look: is shown what
+    was seen, beats and all.
     Raises Stopped, and NotPermitted where processes cannot be pinned.
     """
     measured_at = datetime.now(UTC)
@@ -73,6 +75,8 @@ def run_window(
     if not all("times" in answer for answer in observed.answers):
         results = failures(members, observed.answers, "a repetition", window.timeout_seconds)
         return WindowResult(results, measured_at, window.window_seconds)
+    if look is not None:
+        look(observed)
     slowdown_ratio = speed.slowdown(*probes) if speed else None
     return assessed(window, observed, measured_at, probes, slowdown_ratio)
 
@@ -92,22 +96,22 @@ def _observed(window: Window, slots: Sequence[Slot], stopped: Callable[[], bool]
                 "repeats": repeats_per_beat(workload, window.engine),
             }
         )
-    idle_cores, phases = window.idle_cores(), window.placement
+    phases = window.placement
     sleep_until(begin_ns)
-    before = _clocks(slots, idle_cores)
+    before = _clocks(slots)
     for number, phase in enumerate(phases[1:], start=1):
         sleep_until(begin_ns + (end_ns - begin_ns) * number // len(phases))
         _pin(slots, phase)
     sleep_until(end_ns)
-    after = _clocks(slots, idle_cores)
+    after = _clocks(slots)
     answers = _answers(slots, window, stopped)
     return Observed(start_ns, begin_ns, end_ns, before, after, answers)
 
 
-def _clocks(slots: Sequence[Slot], idle_cores: Sequence[int]) -> Clocks:
+def _clocks(slots: Sequence[Slot]) -> Clocks:
     at_ns = time.monotonic_ns()
     cpu_ns = np.array([slot.cpu_ns() for slot in slots])
-    return Clocks(at_ns, cpu_ns, idle_seconds(idle_cores) if idle_cores else 0.0)
+    return Clocks(at_ns, cpu_ns, Moment.now())
 
 
 def _pin(slots: Sequence[Slot], cores: Sequence[int]) -> None:

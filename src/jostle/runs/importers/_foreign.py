@@ -67,6 +67,7 @@ def read_parquet(content: bytes, where: str) -> ForeignTable:
     """Raises UnreadableFile."""
     try:
         table = pyarrow.parquet.read_table(pa.BufferReader(content))
+        table.validate(full=True)  # texts may be no UTF-8
     except (OSError, pa.ArrowException) as error:
         raise UnreadableFile(
             f"not a readable Parquet file: {_first_line(error)}", where=where

@@ -44,7 +44,10 @@ def read(path: Path, recording: RecordedRun) -> Profile:
             base.text_factory = lambda raw: raw.decode(errors="replace")
             _limit(base, path.stat().st_size)
             return _read(base, where, recording)
-    except sqlite3.Error as error:
+    except (
+        sqlite3.Error,
+        UnicodeDecodeError,
+    ) as error:  # SQLite's own messages quote names as they are
         raise UnreadableFile(
             f"not a readable SQLite database: {error}",
             where=where,

@@ -1,0 +1,164 @@
+"""The same kernels without the collector: timed by a plain loop, counted by wasmtime's own fuel."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jostle.measure.campaign._campaign import Campaign
+from jostle.measure.campaign._session import measure
+from jostle.measure.campaign._summary import MeasureOptions
+from jostle.measure.counting._opcode_counts import count_opcodes
+from jostle.measure.window._estimate import Tolerance
+from jostle.measure.workloads._workloads import Workload
+
+# As the collector's quiet beat: neighbours that nothing shows only ever slow a repetition.
+_QUIET_QUANTILE = 0.15
+_FUEL = 1 << 62
+# What `speed` and `none` mean, written once more: the collector's own settings are not asked.
+_LEVELS = {"speed": "speed", "none": "none"}
+
+
+@dataclass(frozen=True)
+class DirectTime:
+    """Seconds of a repetition alone: by a loop without the collector, by the collector now, and in the
+    dataset, None where it has none of this machine."""
+
+    workload: str
+    engine: str
+    direct_seconds: float
+    collected_seconds: float | None
+    dataset_seconds: float | None
+
+    @property
+    def error_ratio(self) -> float | None:
+        """How far the collector is from the loop."""
+        if self.collected_seconds is None:
+            return None
+        return self.collected_seconds / self.direct_seconds - 1
+
+
+@dataclass(frozen=True)
+class SecondCount:
+    """What a repetition executes, in units of fuel: by rewriting the module, by wasmtime's counter, and in
+    the dataset's features (None where not there)."""
+
+    workload: str
+    rewritten: int
+    fuel: int
+    dataset: int | None
+
+    @property
+    def agrees(self) -> bool:
+        return self.rewritten == self.fuel and self.dataset in (None, self.fuel)
+
+
+def can_time(engine: str) -> bool:
+    """Whether there is a second way to run it here."""
+    return engine in _LEVELS
+
+
+def _instance(workload: Workload, level: str, *, fuel: bool = False) -> tuple[Any, Any]:
+    """(store, exports) of a kernel that has been set up. level: of optimising."""
+    import wasmtime
+
+    config = wasmtime.Config()
+    config.cranelift_opt_level = level
+    config.consume_fuel = fuel
+    engine = wasmtime.Engine(config)
+    store = wasmtime.Store(engine)
+    if fuel:
+        store.set_fuel(_FUEL)
+    linker = wasmtime.Linker(engine)
+    linker.define_wasi()
+    store.set_wasi(wasmtime.WasiConfig())
+    module = wasmtime.Module(engine, workload.module_bytes)
+    exports: Any = linker.instantiate(store, module).exports(store)
+    exports["setup"](store, workload.argument)
+    return store, exports
+
+
+def timed_directly(workload: Workload, engine: str, seconds: float, core: int) -> float:
+    """Seconds of a repetition, kept to a core, for so long."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        store, exports = _instance(workload, _LEVELS[engine])
+        run, repeats, found = exports["run"], workload.repeats, list[float]()
+        run(store, repeats)
+        until = time.perf_counter() + seconds
+        while len(found) < 3 or time.perf_counter() < until:
+            before = time.perf_counter()
+            run(store, repeats)
+            found.append(time.perf_counter() - before)
+    finally:
+        os.sched_setaffinity(0, allowed)
+    return float(np.quantile(found, _QUIET_QUANTILE))
+
+
+def fuel_used(workload: Workload) -> int:
+    """What wasmtime's fuel says of one repetition after set-up."""
+    store, exports = _instance(workload, "speed", fuel=True)
+    before = store.get_fuel()
+    exports["run"](store, workload.repeats)
+    return before - store.get_fuel()
+
+
+def second_count(workload: Workload, features: dict[str, Any] | None) -> SecondCount:
+    """features: the dataset's row of the workload. Raises BadData."""
+    counts = count_opcodes(workload)
+    stored = None
+    if features is not None and features.get("instructions") is not None:
+        stored = int(features["instructions"]) + int(features["bulk_bytes"]) + counts.bulk_other
+    return SecondCount(workload.name, counts.fuel, fuel_used(workload), stored)
+
+
+def direct_times(
+    kernels: Sequence[Workload],
+    engine: str,
+    stored: dict[str, float],
+    cores: tuple[int, ...],
+    seconds: float,
+) -> list[DirectTime]:
+    """Loop, collector, loop: what changes on the machine meets both. stored: the dataset's seconds."""
+    first = [timed_directly(one, engine, seconds, cores[0]) for one in kernels]
+    collected = _collected(kernels, engine, cores)
+    second = [timed_directly(one, engine, seconds, cores[0]) for one in kernels]
+    return [
+        DirectTime(
+            one.name, engine, statistics.mean(pair), collected.get(one.name), stored.get(one.name)
+        )
+        for one, *pair in zip(kernels, first, second, strict=True)
+    ]
+
+
+def _collected(
+    kernels: Sequence[Workload], engine: str, cores: tuple[int, ...]
+) -> dict[str, float]:
+    from jostle.runs import Dataset
+
+    campaign = Campaign(
+        workloads=list(kernels),
+        engines=[engine],
+        solo_repeats=3,
+        sets=0,
+        cores=cores,
+        device="here",
+    )
+    with tempfile.TemporaryDirectory(prefix="jostle-audit-") as folder:
+        path = Path(folder) / "data"
+        measure(campaign, path, MeasureOptions(tolerance=Tolerance.anything()))
+        rows = Dataset(path).read().table.to_pylist()
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row["runtime_seconds"] is not None:
+            found.setdefault(row["workload"], []).append(row["runtime_seconds"])
+    return {name: statistics.median(times) for name, times in found.items()}
