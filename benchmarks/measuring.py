@@ -69,6 +69,12 @@ for _ in range(int(sys.argv[1])):
 COMPUTES = [sys.executable, "-S", "-c", "sum(range(4000000))"]
 JOBS = ("gzip", "sleep", "sqlite", "long", "served")
 _PORT = "18999"
+# Share of a core, and the core where it is kept.
+_DISTURBERS: dict[str, tuple[float, int | None]] = {
+    "none": (0.0, None),
+    "free": (0.25, None),
+    "kept": (0.25, 0),
+}
 
 
 def main() -> None:
@@ -77,6 +83,7 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=100, help="for each kind of disturbance")
     parser.add_argument("--seconds", type=float, default=45.0, help="how long the long job takes")
     parser.add_argument("--only", action="append", choices=("times", "disturbers"))
+    parser.add_argument("--disturber", action="append", choices=tuple(_DISTURBERS))
     parser.add_argument("--job", action="append", help="one of the table; may be repeated")
     given = parser.parse_args()
     quiet = check_machine(3.0)
@@ -87,7 +94,7 @@ def main() -> None:
         if "times" in wanted:
             good &= _times(Path(folder), given.seconds, given.job or JOBS)
         if "disturbers" in wanted:
-            good &= _disturbers(given.windows, given.job)
+            good &= _disturbers(given.windows, given.job, given.disturber or tuple(_DISTURBERS))
     sys.exit(not good)
 
 
@@ -221,7 +228,7 @@ def _served(folder: Path, beside: bool) -> float:
     return _compared("served", statistics.median(found), _measured(folder, web, beside), beside)
 
 
-def _disturbers(windows: int, wanted: Sequence[str] | None) -> bool:
+def _disturbers(windows: int, wanted: Sequence[str] | None, cases: Sequence[str]) -> bool:
     print("\n| member | other process | windows | flagged | others held (median) |")
     print("|---|---|---|---|---|")
     members = [
@@ -233,7 +240,7 @@ def _disturbers(windows: int, wanted: Sequence[str] | None) -> bool:
     for member, engine in members:
         if wanted and member.name not in wanted:
             continue
-        for share, core in ((0.0, None), (0.25, None), (0.25, 0)):
+        for share, core in (_DISTURBERS[name] for name in cases):
             found = detection(member, engine, share=share, windows=windows, core=core)
             what = f"{share:.0%} of a core" if share else "none"
             what += "" if core is None else f", on core {core}"
