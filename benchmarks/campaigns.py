@@ -3,8 +3,8 @@
     python benchmarks/campaigns.py jobs|web|kernels OUT [--seconds 200] [--observed 0.6] [--evaluate-only]
 
 jobs: gzip, bzip2, xz, zstd, a database with fsync, a NumPy job and a compiler, as far as they are installed.
-web: a server (uvicorn) at three rates beside batch jobs. kernels: those of the tour. Each is measured alone and
-in random sets of two and three, for --seconds at most (the same command goes on), into OUT; then
+web: a server (uvicorn) at three rates beside batch jobs. kernels: those of the tour. Each is measured alone
+and in random sets of two and three, for --seconds at most (the same command goes on), into OUT; then
 `jostle evaluate pairs` holds sets out and prints error and coverage of every method and simple rule.
 """
 

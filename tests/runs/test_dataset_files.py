@@ -120,20 +120,30 @@ def test_features_alone_can_be_read(tmp_path: Path):
     assert found.to_pylist() == [{"workload": "a", "f": 1}]
 
 
-def test_runs_without_features_are_refused_where_others_have_them(tmp_path: Path):
+def features_of(dataset: Dataset) -> dict[str, int | None]:
+    table = dataset.read().workload_features
+    return {} if table is None else {row["workload"]: row["f"] for row in table.to_pylist()}
+
+
+def test_runs_without_features_are_added_where_others_have_them(tmp_path: Path):
     dataset = Dataset(tmp_path)
     dataset.write(one(workload_features={"workload": ["a"], "f": [1]}))
-    before = dataset.files()
-    several = Runs.from_columns(
-        workload=[f"b{number}" for number in range(9)],
-        platform=["p"] * 9,
-        runtime_seconds=[1.0] * 9,
-    )
-    with pytest.raises(BadData, match=r"9 workloads have no row .* first is 'b0'"):
-        dataset.write(several)
-    with pytest.raises(BadData, match="first is 'b'"):
-        dataset.write(one("b"))
-    assert dataset.files() == before
+    dataset.write(one("b"))
+    assert features_of(dataset) == {"a": 1, "b": None}
+    assert any("1 workloads have no row" in note for note in dataset.read().notes)
+    # What is said later of it is known from then on, and what contradicts is refused.
+    dataset.write(one("c", workload_features={"workload": ["b", "c"], "f": [2, 3]}))
+    assert features_of(dataset) == {"a": 1, "b": 2, "c": 3}
+    assert not dataset.read().notes
+    with pytest.raises(BadData, match="'a'"):
+        dataset.write(one("d", workload_features={"workload": ["a", "d"], "f": [9, 4]}))
+    assert features_of(dataset) == {"a": 1, "b": 2, "c": 3}
+    assert not dataset.leftovers()
+
+
+def test_files_are_numbered(tmp_path: Path):
+    dataset = Dataset(tmp_path)
+    dataset.write(one(workload_features={"workload": ["a"], "f": [1]}))
     dataset.write(one("b", workload_features={"workload": ["b"], "f": [2]}))
     assert len(dataset.read()) == 2
     places = [(file.parent.name, file.name[:8]) for file in dataset.files()]
@@ -141,16 +151,14 @@ def test_runs_without_features_are_refused_where_others_have_them(tmp_path: Path
     assert places == [(name, n) for name in ("workload_features", "runs") for n in numbers]
 
 
-def test_first_features_must_cover_older_runs(tmp_path: Path):
+def test_first_features_need_not_cover_older_runs(tmp_path: Path):
     dataset = Dataset(tmp_path)
     dataset.write(one())
     new = one("b", platform_features={"platform": ["p"], "f": [1]})
     assert len(dataset.write(new)) == 2
-    before = dataset.files()
-    with pytest.raises(BadData, match="first is 'a'"):
-        dataset.write(one("c", workload_features={"workload": ["b", "c"], "f": [1, 2]}))
-    assert dataset.files() == before
-    dataset.write(one("c", workload_features={"workload": ["a", "b", "c"], "f": [1, 2, 3]}))
+    assert features_of(dataset) == {}
+    dataset.write(one("c", workload_features={"workload": ["b", "c"], "f": [1, 2]}))
+    assert features_of(dataset) == {"a": None, "b": 1, "c": 2}
     assert len(dataset.read()) == 3
 
 

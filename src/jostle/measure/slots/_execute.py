@@ -23,10 +23,10 @@ from mmap import mmap
 from pathlib import Path
 from typing import Any
 
+from jostle.measure.serving._serve import ServicePart, serve
 from jostle.measure.slots._beats import packed, sleep_until
 from jostle.measure.slots._harness import Harness, Part
 from jostle.measure.slots._process import adopt_orphans, die_with, end_children, how_it_ended
-from jostle.measure.slots._serve import ServicePart, serve
 
 _LOOK_EVERY_NS = 50_000_000
 _OUTPUT_CHUNK = 1 << 20

@@ -14,7 +14,7 @@ import pyarrow.csv
 
 from jostle._files import errors_explained, make_folder, sweep, write_whole
 from jostle.errors import BadData, BadRows
-from jostle.runs._check import SHOWN, find_bad_rows
+from jostle.runs._check import SHOWN
 from jostle.runs._features import merge_features
 from jostle.runs._runs import Runs, join_tables
 from jostle.runs.store._dataset import Dataset
@@ -34,9 +34,9 @@ def add_runs(
 
     source: what the runs come from, for errors and for the name of `rejected/<name>-<hash>.csv`,
     where rows that were not taken are kept. apart: how the names of campaigns begin of which the dataset
-    may hold no other. Raises BadRows where run_ids are in the dataset already or a name is in no feature
-    table, and BadData where features or the type of a free column disagree with what is there, or for
-    another campaign; then nothing is written.
+    may hold no other. Raises BadRows where run_ids are in the dataset already, and BadData where features
+    or the type of a free column disagree with what is there, or for another campaign; then nothing is
+    written.
     """
     dataset = Dataset(path)
     if dataset.exists:
@@ -62,19 +62,11 @@ def _require_fits(old: Runs, new: Runs, place: str, source: str) -> None:
             fix="The same runs seem to be imported already; nothing was written.",
         )
     join_tables([(place, old.table), (source, new.table)])
-    features = []
     for key in ("workload", "platform"):
         pair = [
             (where, getattr(r, f"{key}_features")) for where, r in ((place, old), (source, new))
         ]
-        features.append(merge_features([(w, t) for w, t in pair if t is not None], key))
-    for where, runs in ((source, new), (place, old)):
-        findings = find_bad_rows(runs.table, features[0], features[1])
-        if len(findings):
-            raise findings.error(
-                where=f"{where}, with the features of both",
-                fix="Give the features of all names, or use another dataset; nothing was written.",
-            )
+        merge_features([(w, t) for w, t in pair if t is not None], key)
 
 
 def _require_one_campaign(old: Runs, new: Runs, place: str, apart: str) -> None:

@@ -37,7 +37,7 @@ from jostle._files import (
     sync_folder,
 )
 from jostle._untrusted import understood
-from jostle.errors import BadData, BadRows, UnreadableFile
+from jostle.errors import BadRows, UnreadableFile
 from jostle.runs._check import find_bad_rows
 from jostle.runs._columns import flags
 from jostle.runs._features import merge_features
@@ -130,9 +130,9 @@ class Dataset:
         A table that the dataset already holds as a file is not written again, so writing the same
         runs twice is harmless. Nothing becomes visible unless all of it is on disk.
 
-        Raises BadRows for a run_id that the dataset holds already, BadData for features or a type of
-        a free column that contradict the dataset's and for features that lack a name, NotPermitted
-        when the disk is full or the folder cannot be written.
+        Names may have features or not: readers know nothing of those that have none. Raises BadRows
+        for a run_id that the dataset holds already, BadData for features or a type of a free column that
+        contradict the dataset's, NotPermitted when the disk is full or the folder cannot be written.
         """
         with self.ready_to_add(runs) as publish:
             return publish()
@@ -239,43 +239,21 @@ class Dataset:
         return self._features[file]
 
     def _require_features(self, runs: Runs) -> None:
-        """Refuse what contradicts the dataset or leaves a name without features."""
+        """Refuse features that contradict the dataset's; names without any are unknown to readers."""
         for key, new in (
             ("workload", runs.workload_features),
             ("platform", runs.platform_features),
         ):
-            tables, is_whole = [], True
-            for file in distinct_files(self.path / f"{key}_features"):
-                try:
-                    tables.append((str(file), self._feature_file(file, key)))
-                except UnreadableFile:
-                    is_whole = False  # readers are told; new measurements must not be lost
-            features = merge_features(tables, key, [])
-            if new is not None:
-                where = tables[0][0] if len(tables) == 1 else str(self.path)
-                there = [] if features is None else [(where, features)]
-                features = merge_features([*there, ("the features to be written", new)], key)
-            if features is None or not is_whole:
+            if new is None:
                 continue
-            given = [runs.table]
-            if not tables:
-                # The first features of their kind: runs that had none until now need theirs too.
-                given += self._readable(["workload", "platform", "corunners"])
-            lost = sorted(_names(given, key) - {*features.column(key).to_pylist()})
-            if lost:
-                raise BadData(
-                    f"{len(lost)} {key}s have no row in the {key} features of the dataset, "
-                    f"the first is {lost[0]!r}",
-                    where=str(self.path),
-                    fix=f"Write {key}_features for them along with the runs.",
-                )
-
-    def _readable(self, columns: list[str]) -> Iterator[pa.Table]:
-        """These columns of the run files; a damaged file is left for readers to name, because it
-        must not keep new measurements from being written."""
-        for file in parquet_files(self.path / "runs"):
-            with suppress(UnreadableFile):
-                yield read_parquet(file, VERSION, columns)
+            tables = []
+            for file in distinct_files(self.path / f"{key}_features"):
+                with suppress(UnreadableFile):  # readers are told; new runs must not be lost
+                    tables.append((str(file), self._feature_file(file, key)))
+            features = merge_features(tables, key, [])
+            where = tables[0][0] if len(tables) == 1 else str(self.path)
+            there = [] if features is None else [(where, features)]
+            merge_features([*there, ("the features to be written", new)], key)
 
     def _require_new(self, runs: Runs) -> None:
         ids = runs.table.column("run_id")

@@ -22,8 +22,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
+from jostle.measure.serving._requests import OpenLoop, Refused, asked_once
 from jostle.measure.slots._harness import Part
 from jostle.measure.slots._process import (
     adopt_orphans,
@@ -37,7 +37,7 @@ _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS = 2.0  # for answers that are due when the window ends
 _ENOUGH = 20  # requests before a window may end, and so many that two are above the quantile
 _MOST_FAILED_RATIO = 0.01
-_MOST_OPEN = 512
+_ONE_ANSWER_SECONDS = 10.0
 
 
 class ServicePart(Part):
@@ -116,11 +116,11 @@ class ServicePart(Part):
                 why = f"{words[0]} ended with exit code {done}"
             else:
                 try:
-                    status = asyncio.run(_Client(self.url).get())
+                    status = asked_once(self.url, _ONE_ANSWER_SECONDS)
                     if status < 500:
                         return
                     why = f"it answered with status {status}"
-                except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+                except (OSError, Refused) as error:
                     why = str(error) or type(error).__name__
             time.sleep(_LOOK_SECONDS)
         raise RuntimeError(f"the server was not ready in {_READY_SECONDS:g} s: {why}")
@@ -131,60 +131,28 @@ class ServicePart(Part):
             self.told = True
             notice({"done": True})
 
-    async def load(self, notice: Callable[[dict[str, Any]], None]) -> None:
-        """Until a line comes on standard input. Raises RuntimeError."""
+    def load(self, notice: Callable[[dict[str, Any]], None]) -> None:
+        """Until a line comes on standard input. Raises RuntimeError, OSError."""
+        if self.settings["load"]:
+            asyncio.run(self._commands(notice))
+            return
+        requests = OpenLoop(self.url, self.settings["rate"])
+        self.latencies, self.failed = requests.latencies, requests.failed
+        requests.run(sys.stdin.fileno(), lambda: self._tell(notice), _PATIENCE_SECONDS)
+
+    async def _commands(self, notice: Callable[[dict[str, Any]], None]) -> None:
+        """The load of another program, which prints latencies, over and over."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_reader(sys.stdin.fileno(), stop.set)
         try:
-            await (self._commands if self.settings["load"] else self._requests)(stop, notice)
+            await self._repeated(stop, notice)
         finally:
             loop.remove_reader(sys.stdin.fileno())
 
-    async def _requests(
+    async def _repeated(
         self, stop: asyncio.Event, notice: Callable[[dict[str, Any]], None]
     ) -> None:
-        client, between = _Client(self.url), 1 / self.settings["rate"]
-        began, number, open_ones = time.monotonic(), 0, set[asyncio.Task[None]]()
-
-        async def one(due: float) -> None:
-            try:
-                status = await client.get()
-                if status >= 400:
-                    raise OSError(f"status {status}")
-                self.latencies.append(time.monotonic() - due)
-            except (OSError, asyncio.IncompleteReadError, ValueError) as error:
-                self.failed.append(str(error) or type(error).__name__)
-
-        while not stop.is_set():
-            due = began + number * between
-            early = due - time.monotonic()
-            if early > 0:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), early)
-                continue
-            number += 1
-            if len(open_ones) >= _MOST_OPEN:
-                self.failed.append(f"{_MOST_OPEN} requests were open already")
-                await asyncio.sleep(0)
-                continue
-            task = asyncio.create_task(one(due))
-            open_ones.add(task)
-            task.add_done_callback(open_ones.discard)
-            if number % 16 == 0:
-                await asyncio.sleep(0)
-            self._tell(notice)
-        if open_ones:
-            await asyncio.wait(open_ones, timeout=_PATIENCE_SECONDS)
-        for task in list(open_ones):
-            task.cancel()
-            self.failed.append("no answer when the window ended")
-        client.close()
-
-    async def _commands(
-        self, stop: asyncio.Event, notice: Callable[[dict[str, Any]], None]
-    ) -> None:
-        """The load of another program, which prints latencies, over and over."""
         words = [self._filled(word) for word in self.settings["load"]]
         while not stop.is_set():
             process = await asyncio.create_subprocess_exec(
@@ -237,7 +205,7 @@ def serve(
         time.sleep(early_ns * 1e-9)
     try:
         before = part.cpu_seconds()
-        asyncio.run(part.load(notice))
+        part.load(notice)
         used = part.cpu_seconds() - before
         part.require_running()
         asked = len(part.latencies) + len(part.failed)
@@ -257,62 +225,6 @@ def serve(
         "run_delay_seconds": None,
         "involuntary_switches": None,
     }
-
-
-class _Client:
-    """GET requests over connections that are kept for the next one."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 80
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self._request = (
-            f"GET {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nUser-Agent: jostle\r\n\r\n"
-        ).encode()
-        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-
-    async def get(self) -> int:
-        """The status, once the whole answer has come. Raises OSError, IncompleteReadError, ValueError."""
-        while self._idle:
-            reader, writer = self._idle.pop()
-            if not reader.at_eof():
-                break
-            writer.close()
-        else:
-            reader, writer = await asyncio.open_connection(self.host, self.port)
-        try:
-            writer.write(self._request)
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-            fields = {
-                name.strip().lower(): value.strip()
-                for name, _, value in (line.partition(":") for line in head[1:])
-            }
-            status, keep = int(head[0].split()[1]), head[0].startswith("HTTP/1.1")
-            if fields.get("transfer-encoding", "").lower() == "chunked":
-                while size := int((await reader.readline()).split(b";")[0], 16):
-                    await reader.readexactly(size + 2)
-                await reader.readline()
-            elif "content-length" in fields:
-                await reader.readexactly(int(fields["content-length"]))
-            elif status not in (204, 304):
-                await reader.read()
-                keep = False
-        except asyncio.LimitOverrunError as error:
-            writer.close()
-            raise ValueError(f"not an answer of HTTP: {error}") from None
-        except BaseException:
-            writer.close()
-            raise
-        if keep and fields.get("connection", "").lower() != "close":
-            self._idle.append((reader, writer))
-        else:
-            writer.close()
-        return status
-
-    def close(self) -> None:
-        """Let the connections go."""
-        for _, writer in self._idle:
-            writer.close()
 
 
 def _free_port() -> int:

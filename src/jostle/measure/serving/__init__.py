@@ -1,0 +1,1 @@
+"""A server under an open loop of requests, in a slot."""
