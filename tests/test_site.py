@@ -6,18 +6,23 @@ import ast
 import importlib.util
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+import pandas
 import pyarrow.csv
 import pytest
 from typer.main import get_command
 
+import jostle
 from jostle.cli import _app
+from tests.models.levels import Levels
 
 ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
 
 
@@ -47,6 +52,62 @@ def test_the_tutorial_as_it_is_written(
     assert answers.column("status").to_pylist() == ["ok"] * 6
     assert answers.column("ticket").to_pylist() == ["A-1"] * 6
     assert np.all(np.array(answers.column("bound_seconds")) > 0)
+
+
+@pytest.fixture
+def with_a_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the tutorial's table, its dataset, and a model of it; fits are short."""
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```", TUTORIAL, re.MULTILINE | re.DOTALL)
+    exec(code, {})
+    frame = pandas.read_csv("times.csv")
+    named = {"workload": "job", "platform": "host", "corunners": "others"}
+    runs = jostle.runs.from_table(frame, runtime="ms", unit="ms", **named)
+    jostle.Dataset("fleet").write(runs)
+    usual = jostle.fit
+    monkeypatch.setattr(jostle, "fit", lambda data, **options: usual(data, Levels(), **options))
+    monkeypatch.setattr("jostle.models._model.method_named", lambda _: Levels)
+    return tmp_path
+
+
+def test_the_python_of_the_readme_and_of_drawing(
+    with_a_fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pyplot: Any = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    (readme,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    told: dict[str, Any] = {}
+    exec(readme, told)
+    assert "Largest doubt" in capsys.readouterr().out
+    assert told["bounds"].confidence == 0.99
+    assert (with_a_fleet / "model").is_dir()
+    page = (ROOT / "docs" / "how-to" / "draw.md").read_text("utf-8")
+    names: dict[str, Any] = {}
+    for code in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        exec(code, names)
+    assert (with_a_fleet / "slowdowns.svg").stat().st_size > 10_000
+    pyplot.close("all")
+
+
+def test_every_schema_that_is_written_stands_on_its_page() -> None:
+    written = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                written |= set(re.findall(r"^[a-z][a-z_-]*/v\d+$", node.value))
+    page = (ROOT / "docs" / "schemas.md").read_text("utf-8")
+    described = set(re.findall(r"`([a-z][a-z_-]*/v\d+)`", page))
+    assert len(written) > 40
+    assert written - described == set()
+    assert described - written == {"place_score/v1"} & (described - written)
+
+
+def test_the_citation_names_this_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {project['version']}\n" in citation
+    assert f"\nlicense: {project['license']}\n" in citation
+    assert "\ncff-version: 1.2.0\n" in f"\n{citation}"
 
 
 def test_every_command_and_option_says_what_it_is_for() -> None:

@@ -1,3 +1,17 @@
+from . import accelerator as accelerator
+from . import alignment as alignment
+from . import bounds as bounds
+from . import bridge as bridge
+from . import datasets as datasets
+from . import errors as errors
+from . import evaluate as evaluate
+from . import extend as extend
+from . import measure as measure
+from . import methods as methods
+from . import models as models
+from . import placement as placement
+from . import runs as runs
+from . import traces as traces
 from ._confidence import DEFAULT_CONFIDENCE as DEFAULT_CONFIDENCE
 from .accelerator import Accelerator as Accelerator
 from .alignment import Alignment as Alignment

@@ -74,6 +74,30 @@ def install_command(extra: str) -> str:
     return f"pip install {editable}'{url.removeprefix('file://')}[{extra}]'"
 
 
+_CALLED = {"ot": "pot", "sklearn": "scikit-learn"}  # modules that are not called like their package
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
+    """Where an import fails in the midst of work: which extra brings the module; None where none does."""
+    import re
+    from importlib import metadata
+
+    module = (error.name or "").partition(".")[0]
+    package = _CALLED.get(module, module).lower().replace("_", "-")
+    try:
+        required = metadata.requires("jostle") or []
+    except metadata.PackageNotFoundError:
+        return None
+    extras: dict[str, set[str]] = {}
+    for text in required:
+        if extra := re.search(r"extra\s*==\s*[\"']([^\"']+)", text):
+            name = re.split(r"[^\w.-]", text.strip())[0].lower().replace("_", "-")
+            extras.setdefault(extra[1], set()).add(name)
+    having = [extra for extra, names in extras.items() if package in names]
+    # Some bring others' libraries, too: the smallest is meant.
+    return MissingExtra(module, min(having, key=lambda e: len(extras[e]))) if having else None
+
+
 class NotEnoughRuns(JostleError):
     """There is too little data to learn from or to give a valid bound."""
 

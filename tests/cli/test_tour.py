@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,6 +55,44 @@ def test_the_tour_measures_learns_and_checks(
     assert 0 <= metrics["under_bound_runs"] <= metrics["held_out_runs"]
     for name in ("mape_corun_ratio", "mape_naive_solo_ratio", "mape_naive_share_ratio"):
         assert metrics[name] > 0
+
+
+def test_what_is_missing_is_said_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = importlib.util.find_spec
+    for module, extra in (("wasmtime", "measure"), ("jax", "fit")):
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                importlib.util,
+                "find_spec",
+                lambda name, *rest, gone=module: None if name == gone else known(name, *rest),
+            )
+            assert run(["tour", "-o", str(tmp_path / "tour"), *SHORT]) == 2
+        printed = capsys.readouterr()
+        assert f"needs {module}" in printed.err
+        assert f"[{extra}]" in printed.err
+        assert "Measuring" not in printed.out + printed.err
+        assert not (tmp_path / "tour").exists()
+
+
+def test_a_tour_that_others_disturbed_says_so_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from jostle.errors import NotEnoughRuns
+
+    def disturbed(*_: object, **__: object) -> SimpleNamespace:
+        return SimpleNamespace(ok=9, contaminated=91)
+
+    def too_few(*_: object, **__: object) -> None:
+        raise NotEnoughRuns("only 9 undisturbed runs could be measured")
+
+    monkeypatch.setattr("jostle.tour.measure_tour", disturbed)
+    monkeypatch.setattr("jostle.tour.learn_tour", too_few)
+    assert run(["tour", "-o", str(tmp_path / "tour")]) == 3
+    printed = capsys.readouterr().err
+    assert "91 of 100 windows were disturbed" in printed
+    assert "--accept-all" in printed
 
 
 def test_held_out_sets_are_whole_and_unseen() -> None:

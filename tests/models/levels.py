@@ -50,6 +50,12 @@ class Levels:
         effects = np.array([found[0], found[3]])
         return FittedLevels(names, level_w, level_p, effects, RunCounts.of(runs))
 
+    @classmethod
+    def restore(cls, arrays: Any, document: Any) -> FittedLevels:
+        names = tuple(document["workloads"]), tuple(document["platforms"])
+        of_w, of_p, effects = (arrays[name] for name in ("of_w", "of_p", "effects"))
+        return FittedLevels(names, of_w, of_p, effects, RunCounts.from_arrays(arrays, document))
+
 
 def _column(table: Any, key: str, column: str) -> Any:
     if table is None:
@@ -73,6 +79,12 @@ class FittedLevels(FromCounts):
 
     def candidates(self, asked: Colocations) -> Candidates:
         return Candidates.one_way(self.predict(asked))
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays, document = self.counts.to_arrays()
+        arrays |= {"of_w": self.of_w, "of_p": self.of_p, "effects": self.effects}
+        names = {"workloads": list(self.workload_names), "platforms": list(self.platform_names)}
+        return arrays, document | names
 
 
 def campaign(workloads: int = 24, platforms: int = 12, seed: int = 0) -> Runs:

@@ -18,7 +18,7 @@ from jostle.cli.placement import _place, _safe
 from jostle.cli.report import _report as _report_command
 from jostle.cli.service import _serve
 from jostle.cli.tour import _tour
-from jostle.errors import JostleError
+from jostle.errors import JostleError, missing_extra
 
 
 def build() -> typer.Typer:
@@ -87,6 +87,8 @@ def run(arguments: list[str]) -> int:
         text = f"{where}{error.strerror or error}. Check the name and what may be done with it"
         return _report(text, "NotPermitted", 5, as_json)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)):
+            return _report(str(missing), "MissingExtra", missing.exit_code, as_json)
         usage = _usage_of(error)
         if usage is not None:
             return _report(usage, "UsageError", 2, as_json)

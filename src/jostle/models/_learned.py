@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jostle.errors import missing_extra
 from jostle.methods import HeldOut, Learner, OffersChoice, Prepared, TakesPrior, halves
 from jostle.runs import Runs
 
@@ -29,12 +30,16 @@ def learned(
         # What bounds a pool is chosen on runs that the candidates were not learned from.
         watched, selection = halves(held.validation, seed, by)
     learn = held.learn.with_validation(watched)
-    if prior is None:
-        return method.fit(learn, seed=seed, progress=progress), selection
-    if isinstance(method, TakesPrior):
-        return method.fit_with_prior(learn, prior.ok(), seed=seed, progress=progress), selection
-    joined = _joined(method, learn, prior.ok())
-    return method.fit(joined, seed=seed, progress=progress), selection
+    try:
+        if prior is not None and isinstance(method, TakesPrior):
+            return method.fit_with_prior(learn, prior.ok(), seed=seed, progress=progress), selection
+        joined = learn if prior is None else _joined(method, learn, prior.ok())
+        return method.fit(joined, seed=seed, progress=progress), selection
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        raise missing from None
 
 
 def _joined(method: Learner[Any], learn: Prepared, prior: Runs) -> Prepared:

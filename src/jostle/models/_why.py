@@ -94,6 +94,21 @@ class Why:
         parts += [f"Largest doubt: {self.doubt}.", f"What would help: {self.measure}."]
         return Report(self.to_json(), parts)
 
+    def __str__(self) -> str:
+        """The same in plain lines."""
+        lines = []
+        for part in self.report().tables:
+            if isinstance(part, str):
+                lines.append(part)
+            else:
+                every = [list(part.columns), *map(list, part.rows)]
+                width = [max(map(len, column)) for column in zip(*every, strict=True)]
+                lines += [
+                    "  ".join(cell.ljust(w) for cell, w in zip(row, width, strict=True)).rstrip()
+                    for row in every
+                ]
+        return "\n".join(lines)
+
     def _costs(self) -> list[Table | str]:
         rows = [
             [

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from jostle.runs._colocations import Colocations
+# Runs draw pictures of what they tell alone, so they import this module and it cannot import them: where it
+# says Any, Runs are meant.
 
 
-class _Measured(Protocol):
-    """What is asked of runs here. Runs draw pictures of what they tell alone, so they import this module."""
-
-    @property
-    def colocations(self) -> Colocations: ...
-    @property
-    def is_ok(self) -> np.ndarray: ...
-    @property
-    def runtime_seconds(self) -> np.ndarray: ...
-    def features_of(self, key: str) -> tuple[tuple[str, ...], Any]: ...
-
-
-def all_names(*parts: _Measured) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def all_names(*parts: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(workloads, platforms), sorted: every name in the runs or in their feature tables."""
     workloads: set[str] = set()
     platforms: set[str] = set()
@@ -33,7 +21,7 @@ def all_names(*parts: _Measured) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def solo_medians(
-    runs: _Measured, workload_names: tuple[str, ...], platform_names: tuple[str, ...]
+    runs: Any, workload_names: tuple[str, ...], platform_names: tuple[str, ...]
 ) -> np.ndarray:
     """(platforms, workloads) median log seconds of the runs alone, NaN where there is none."""
     c = runs.colocations

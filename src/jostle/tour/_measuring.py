@@ -7,11 +7,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.errors import UnreadableFile
+from jostle.errors import MissingExtra, UnreadableFile
 from jostle.tour._plan import TourPlan
 
 if TYPE_CHECKING:
     from jostle.measure import CampaignProgress, Summary, Tolerance
+
+
+NEEDED = (("wasmtime", "measure"), ("jax", "fit"), ("optax", "fit"), ("scipy", "fit"))
+
+
+def check_tour() -> None:
+    """Before minutes are spent: whether all that the tour needs is installed. Raises MissingExtra."""
+    from importlib.util import find_spec
+
+    for module, extra in NEEDED:
+        if find_spec(module) is None:
+            raise MissingExtra(module, extra)
 
 
 def measure_tour(

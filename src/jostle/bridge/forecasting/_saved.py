@@ -3,7 +3,8 @@
     <folder>/forecast.json          schema, settings, components, cores
     <folder>/forecast-<hash>.safetensors
 
-Couplings are not kept: they follow from the snapshots, to the last bit. History: forecast/v1, the first.
+Couplings are not kept: they follow from the snapshots, to the last bit.
+History: forecast_model/v1, the first.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Optional
 
-import click
 import typer
 
 from jostle._options import REQUIRED, Flag, Limits, Option, Positional, Short, options_of
@@ -59,7 +58,9 @@ def _parameter(option: Option) -> inspect.Parameter:
     if limits := _mark(option, Limits):
         given |= {"min": limits.least, "max": limits.most}
     if option.choices:
-        given |= {"click_type": click.Choice(option.choices), "metavar": "|".join(option.choices)}
+        choices = tuple(option.choices)
+        given |= {"parser": _one_of(choices), "metavar": "|".join(choices)}
+        given |= {"autocompletion": lambda: list(choices)}
     if place := _mark(option, Positional):
         annotation = Annotated[kind, typer.Argument(**{"metavar": place.metavar, **given})]
     else:
@@ -70,6 +71,17 @@ def _parameter(option: Option) -> inspect.Parameter:
         default=inspect.Parameter.empty if required else default,
         annotation=annotation,
     )
+
+
+def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
+    """Takes one of these words. typer's own kinds of parameters moved between its versions."""
+
+    def choice(text: str) -> str:
+        if text not in choices:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(choices)}")
+        return text
+
+    return choice
 
 
 def _flags(option: Option) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from jostle.errors import install_command
+from jostle.errors import MissingExtra, install_command
 
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+)")
 _EXTRA = re.compile(r"extra\s*==\s*[\"']([^\"']+)[\"']")
@@ -109,7 +109,12 @@ def _measuring() -> list[Finding]:
     from jostle.measure import available_counters, engine_table
 
     found = []
-    for name, what, reason in engine_table():
+    try:
+        engines = engine_table()
+    except MissingExtra as error:
+        engines = []
+        found.append(Finding("Measuring: engines", "WebAssembly", False, error.what, error.fix))
+    for name, what, reason in engines:
         told = what if reason is None else f"{what}; {reason}"
         fix = None if reason is None else _ENGINES.get(name.partition("-")[0])
         found.append(Finding("Measuring: engines", name, reason is None, told, fix))

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 
 from jostle._options import Flag, Positional, Short
 from jostle.cli.console import fit_progress, note, print_json, print_table, registered_commands, say
 from jostle.cli.console._fields import Json
+from jostle.errors import UsageError
 from jostle.methods import method_named, method_names
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _refuse_unknown_method(args: list[str], known: list[str]) -> None:
     """Two names without an option: the first was meant as a method."""
     two = len(args) > 1 and not any(name.startswith("-") for name in args[:2])
     if two and not Path(args[0]).exists():
-        raise click.UsageError(f"unknown method {args[0]!r}. Known: {', '.join(known)}.")
+        raise UsageError(f"unknown method {args[0]!r}", fix=f"Known: {', '.join(known)}.")
 
 
 class _Methods(registered_commands(method_names, method_named, _fit, FitCommand)):

@@ -22,6 +22,7 @@ from jostle.cli.console import (
     say,
 )
 from jostle.cli.console._fields import Json
+from jostle.errors import NotEnoughRuns
 from jostle.tour import TourPlan
 
 if TYPE_CHECKING:
@@ -52,8 +53,9 @@ def register(app: typer.Typer) -> None:
 def tour(asked: TourCommand, plan: TourPlan) -> None:
     """Measure, learn, check, and print what was found."""
     from jostle.measure import Tolerance
-    from jostle.tour import learn_tour, measure_tour
+    from jostle.tour import check_tour, learn_tour, measure_tour
 
+    check_tour()
     output, tolerance = asked.output, Tolerance.anything() if asked.accept_all else None
     note(
         f"Measuring {len(plan.workloads)} workloads alone and side by side on this machine, for "
@@ -61,8 +63,16 @@ def tour(asked: TourCommand, plan: TourPlan) -> None:
     )
     with progress_bar() as report:
         measured = measure_tour(output, plan, tolerance=tolerance, progress=report)
-    with fit_progress("learning") as report:
-        found = learn_tour(output, plan, measured, progress=report, clock=time.perf_counter)
+    try:
+        with fit_progress("learning") as report:
+            found = learn_tour(output, plan, measured, progress=report, clock=time.perf_counter)
+    except NotEnoughRuns as error:
+        if measured.contaminated <= measured.ok:
+            raise
+        windows = measured.contaminated + measured.ok
+        disturbed = f"; {measured.contaminated} of {windows} windows were disturbed"
+        fix = "Quieten the machine and run the tour again, or take what comes with --accept-all."
+        raise NotEnoughRuns(error.what + disturbed, where=error.where, fix=fix) from None
     if not asked.json_:
         _print(found, plan, output)
         return
