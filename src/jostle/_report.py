@@ -5,6 +5,8 @@ Rooms that find something make a Report; the console prints it. Numbers are writ
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -33,12 +35,12 @@ class Report:
     notes: Sequence[str] = ()
 
 
-class Told:
+class Told(ABC):
     """Shows itself in a line, and in a notebook as a small table, by what `told` says of it."""
 
+    @abstractmethod
     def told(self) -> list[tuple[str, str]]:
         """(what, how much) of what one wants to know at a glance."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return (
@@ -52,6 +54,16 @@ class Told:
             for name, text in self.told()
         )
         return f"<table><caption>{escape(type(self).__name__)}</caption>{rows}</table>"
+
+
+def finite(value: Any) -> Any:
+    """As JSON can hold it, which has no infinity and no NaN: None for such a number, also within lists and
+    mappings."""
+    if isinstance(value, dict):
+        return {key: finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def duration(seconds: float) -> str:

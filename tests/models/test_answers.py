@@ -176,6 +176,9 @@ def test_what_is_wrong_with_the_whole_table_is_an_error(model: Model, tmp_path: 
         model.answer({"workload": ["nobody"], "platform": ["p01"]}, 1.5)
     with pytest.raises(UnreadableFile):
         model.answer(tmp_path / "none.csv")
+    (deep := tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(UnreadableFile, match="without end"):
+        model.answer(deep)
     with pytest.raises(BadData, match="differ in length"):
         model.answer({"workload": ["w01"], "platform": []})
     assert len(model.answer({"workload": [], "platform": []})) == 0

@@ -145,13 +145,7 @@ def _arrow(content: bytes, where: str) -> list[dict[str, Any]]:
 
 def _json(decoded: str, where: str) -> TableRows:
     """A list of objects, one object that holds such a list, or an object on each line."""
-    try:
-        try:
-            found = json.loads(decoded)
-        except ValueError:
-            found = [json.loads(line) for line in decoded.splitlines() if line.strip()]
-    except ValueError as error:
-        raise UnreadableFile(f"not readable JSON: {error}", where=where) from None
+    found = json_or_lines(decoded, where)
     if isinstance(found, dict):
         lists = [
             value
@@ -163,6 +157,20 @@ def _json(decoded: str, where: str) -> TableRows:
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise BadData("not a list of objects", where=where)
     return _numbered(found, where)
+
+
+def json_or_lines(text: str, where: str) -> Any:
+    """What a JSON document holds, or a list of what each line of JSON does. Raises UnreadableFile."""
+    try:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except RecursionError:
+        reason = "objects inside objects without end"
+    except ValueError as error:
+        reason = str(error)
+    raise UnreadableFile(f"not readable JSON: {reason}", where=where)
 
 
 def _delimiter(decoded: str) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from jostle._files import errors_explained, write_whole
+from jostle._report import finite
 from jostle._tables.cells import SEPARATOR
 from jostle.errors import UsageError
 
@@ -70,11 +70,7 @@ def _arrow(table: Any) -> bytes:
 
 
 def _json(table: Any) -> bytes:
-    def finite(cell: Any) -> Any:
-        return None if isinstance(cell, float) and not math.isfinite(cell) else cell
-
-    rows = [{name: finite(cell) for name, cell in row.items()} for row in table.to_pylist()]
-    return json.dumps(rows, ensure_ascii=False, default=str).encode()
+    return json.dumps(finite(table.to_pylist()), ensure_ascii=False, default=str).encode()
 
 
 _KINDS: dict[str, Callable[[Any], bytes]] = {

@@ -108,8 +108,8 @@ def entries(cell: Any, what: str, separator: str = SEPARATOR) -> list[Any]:
     if isinstance(cell, str) and cell.lstrip().startswith("["):
         try:
             cell = json.loads(cell)
-        except ValueError:
-            raise ValueError(f"{what} is {cell!r}, which is not JSON") from None
+        except (ValueError, RecursionError):
+            raise ValueError(f"{what} is {cell[:200]!r}, which is not JSON") from None
     if isinstance(cell, str):
         return [part.strip() for part in cell.split(separator) if part.strip()]
     if hasattr(cell, "tolist"):  # NumPy, as pandas has lists of a Parquet file

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle._confidence import exact_confidence
 from jostle._tables import RAGGED, cells, read_rows, write_table
 from jostle.bounds import OUTCOMES
 from jostle.errors import JostleError, UnknownName, UsageError
@@ -23,6 +24,7 @@ ASKED = ("workload", "platform", "corunners")
 # not know; a row that asks nothing.
 OK, NO_BOUND, UNKNOWN, BAD = "ok", "no_bound", "unknown_name", "bad_row"
 _TEXTS = ("outcome", "pool", "evidence", "status", "reason")
+_ANSWERED = ("runtime_seconds", "bound_seconds", "calibration_runs", *_TEXTS)
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ def answers(
     separator: str = cells.SEPARATOR,
 ) -> AnsweredTable:
     """What Model.answer gives."""
+    exact_confidence(confidence)  # one that makes no sense is refused, whatever is asked
     found = read_rows(table, ASKED, columns, others=_kept_as)
     known = _Known(model)
     parsed = [known.parsed(row, separator) for row in found.rows]
@@ -187,8 +190,6 @@ class _Known:
 def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray) -> None:
     """AnsweredTable where the model has them; a co-location that it refuses does not stop the others."""
     if not len(rows):
-        # A confidence that makes no sense is refused, whatever was asked.
-        model.bound(_colocations([]), made.confidence)
         return
     asked = _colocations(rows)
     try:
@@ -215,13 +216,12 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray) 
 def _colocations(rows: Sequence[Any]) -> Colocations:
     from jostle.runs import Colocations
 
-    workload, platform, corunners = zip(*rows, strict=True) if rows else ([], [], [])
+    workload, platform, corunners = zip(*rows, strict=True)
     return Colocations.from_columns(workload=workload, platform=platform, corunners=corunners)
 
 
 def _kept_as(name: str) -> str:
-    answered = ("runtime_seconds", "bound_seconds", "calibration_runs", *_TEXTS)
-    return f"{name}_asked" if name in answered else name
+    return f"{name}_asked" if name in _ANSWERED else name
 
 
 def _names(rows: list[dict[str, Any]]) -> list[str]:

@@ -16,6 +16,7 @@ from jostle._report import Report, Table, duration
 from jostle.errors import JostleError, UsageError
 
 if TYPE_CHECKING:
+    from jostle.bounds import Bounds
     from jostle.runs import Colocations, Runs
 
 ENOUGH = 20  # runs of a name past which more of it hardly change its answers
@@ -48,16 +49,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Why:
-    """seconds, bound_seconds, alone_seconds: predicted, at most, and predicted alone; NaN where there is no
-    answer. corunners: what each costs. evidence: runs that were learned from, by what they share with the
+    """seconds, alone_seconds: predicted, and predicted alone; NaN where there is no answer. bounds: of this
+    one. corunners: what each costs. evidence: runs that were learned from, by what they share with the
     question. nearest: None where no runs were given, or none is of the workload or platform.
     doubt: what the answer rests on least. measure: what would remove it."""
 
     workload: str
     platform: str
     seconds: float
-    bound_seconds: float
-    confidence: float
+    bounds: Bounds
     alone_seconds: float
     corunners: tuple[CorunnerCost, ...]
     evidence: dict[str, int]
@@ -65,8 +65,21 @@ class Why:
     doubt: str
     measure: str
 
+    @property
+    def bound_seconds(self) -> float:
+        """Infinite where no bound is valid."""
+        return float(self.bounds.seconds[0])
+
+    @property
+    def confidence(self) -> float:
+        """Of the bound."""
+        return self.bounds.confidence
+
     def to_json(self) -> dict[str, Any]:
-        return vars(self) | {
+        own = {name: value for name, value in vars(self).items() if name != "bounds"}
+        return own | {
+            "bound_seconds": self.bound_seconds,
+            "confidence": self.confidence,
             "corunners": [one.to_json() for one in self.corunners],
             "nearest": None if self.nearest is None else vars(self.nearest),
         }
@@ -164,8 +177,7 @@ def why(model: Any, asked: Colocations, confidence: float, runs: Runs | None = N
         workload,
         platform,
         seconds,
-        float(bounds.seconds[0]),
-        bounds.confidence,
+        bounds,
         _seconds(model, workload, platform, ()) if corunners else seconds,
         tuple(costs),
         counts,

@@ -90,14 +90,10 @@ class Colocations:
         """An Arrow table with the columns workload, platform and corunners."""
         import pyarrow as pa
 
-        rows = [self.row(i) for i in range(len(self))]
-        return pa.table(
-            {
-                "workload": pa.array([row[0] for row in rows], pa.string()),
-                "platform": pa.array([row[1] for row in rows], pa.string()),
-                "corunners": pa.array([list(row[2]) for row in rows], pa.list_(pa.string())),
-            }
-        )
+        names = pa.string()
+        kinds = {"workload": names, "platform": names, "corunners": pa.list_(names)}
+        columns = self.to_columns()
+        return pa.table({name: pa.array(columns[name], kind) for name, kind in kinds.items()})
 
     def __len__(self) -> int:
         return len(self.workload)

@@ -9,7 +9,7 @@ from unicodedata import category
 
 import typer
 
-from jostle._report import Report, Table
+from jostle._report import Report, Table, finite
 
 
 def say(text: object = "") -> None:
@@ -23,10 +23,11 @@ def note(text: object) -> None:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """One document on stdout. JSON has no infinity and no NaN: both become null."""
-    text = json.dumps(_finite(document), ensure_ascii=False)
+    """One document on stdout, in which no number is NaN or infinite."""
+    document = finite(document)
+    text = json.dumps(document, ensure_ascii=False)
     # What a terminal would obey, and halves of characters, which cannot be printed, are spelled out.
-    typer.echo(text if _harmless(text) == text else json.dumps(_finite(document)))
+    typer.echo(text if _harmless(text) == text else json.dumps(document))
 
 
 def print_error(text: str, kind: str, code: int, as_json: bool) -> None:
@@ -93,13 +94,3 @@ def _harmless(text: str) -> str:
     return "".join(
         c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else repr(c)[1:-1] for c in text
     )
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value

@@ -51,9 +51,9 @@ def explain(asked: ExplainCommand) -> None:
     if asked.full and not explains:
         raise UsageError(f"the method {model.metadata['method']} knows no more of a prediction")
     question = one_colocation(predictor, asked.workload, asked.platform, asked.beside)
-    bound = _of_bound(model.bound(question, asked.confidence))
     runs = None if asked.dataset is None else read_runs(asked.dataset)
     rests = model.why(question, asked.confidence, runs=runs)
+    bound = _of_bound(rests.bounds)
     document: dict[str, Any] = {"schema": "explain/v3"}
     parts: list[Table | str] = [*rests.report().tables, ""]
     if explains:

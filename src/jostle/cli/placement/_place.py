@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from jostle.placement import DevicePlacement, Fleet, Placement, Requests
 
 T = TypeVar("T")
+Goal = Literal[
+    "most_accepted", "fewest_platforms", "least_latest_finish", "least_total_time", "least_cost"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,13 +200,7 @@ class PlaceAssignCommand(AboutFleet):
     """
 
     goal: Annotated[
-        Literal[
-            "most_accepted",
-            "fewest_platforms",
-            "least_latest_finish",
-            "least_total_time",
-            "least_cost",
-        ],
+        Goal,
         "Of all ways to place as much as can be placed, one with the least of this.",
     ] = "most_accepted"
     limit: Annotated[float, "Seconds for each program in whole numbers.", Limits(0.01)] = 2.0
@@ -234,14 +231,7 @@ class PlaceWhatIfCommand(AboutFleet):
     remove: Annotated[tuple[str, ...], "A node that goes, with its tenants."] = ()
     move: Annotated[tuple[str, ...], "A tenant that moves, TENANT=NODE, before any node goes."] = ()
     goal: Annotated[
-        Literal[
-            "most_accepted",
-            "fewest_platforms",
-            "least_latest_finish",
-            "least_total_time",
-            "least_cost",
-        ]
-        | None,
+        Goal | None,
         "Assign all requests at once, too, before and after, for this.",
     ] = None
 

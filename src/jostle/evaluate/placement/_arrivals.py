@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle._tables import json_or_lines
 from jostle.errors import BadData, UnreadableFile, UsageError
 
 SPREAD = (
@@ -248,13 +248,7 @@ def _read(path: Path, how: Callable[[Path], bytes]) -> bytes:
 
 
 def _json(text: str, where: str) -> list[Any]:
-    try:
-        try:
-            found = json.loads(text)
-        except ValueError:
-            found = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except ValueError as error:
-        raise UnreadableFile(f"not readable JSON: {error}", where=where) from None
+    found = json_or_lines(text, where)
     found = [found] if isinstance(found, dict) else found
     return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 

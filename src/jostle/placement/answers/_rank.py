@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle._report import finite
 from jostle.errors import UsageError
 from jostle.placement._promise import NOTHING_CHOSEN, ON_PREDICTIONS, RANKED, Standard
 from jostle.placement.answers._safe import arrangement_of
@@ -75,9 +76,9 @@ class Ranking:
             node.name,
             node.platform,
             float(found.bound_seconds[at]),
-            _finite(found.limit_seconds[at]),
+            finite(found.limit_seconds[at]),
             float(self.cost[at]),
-            _finite(found.growth[at]),
+            finite(found.growth[at]),
             bool(found.predicted[at]),
             arrangement_of((*node.tenants, self.request), node, self.sets),
         )
@@ -100,8 +101,8 @@ class Ranking:
             {
                 "node": self.fleet.nodes[at].name,
                 "reason": WORDS[int(found.reason[at])],
-                "bound_seconds": _finite(found.bound_seconds[at]),
-                "limit_seconds": _finite(found.limit_seconds[at]),
+                "bound_seconds": finite(found.bound_seconds[at]),
+                "limit_seconds": finite(found.limit_seconds[at]),
                 "status": self.fleet.nodes[at].status,
             }
             for at in np.flatnonzero(~found.is_safe)
@@ -144,7 +145,3 @@ def _ordered(found: Assessed, by: str, cost: np.ndarray) -> np.ndarray:
     key = {"bound": found.bound_seconds, "cost": cost, "neighbours": found.growth}[by]
     at = np.flatnonzero(found.is_safe)
     return at[np.lexsort((found.bound_seconds[at], np.nan_to_num(key[at], nan=np.inf)))]
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle._report import duration
+from jostle._report import duration, finite
 from jostle.placement._promise import PREDICTED, Standard
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Request
@@ -200,9 +200,9 @@ def _members(
                 one.name or one.workload,
                 one.workload,
                 one is request,
-                _finite(mine),
-                _finite(predicted),
-                _finite(float(bound)),
+                finite(mine),
+                finite(predicted),
+                finite(float(bound)),
                 outcome,
                 sets.standard.of_each(one.confidence, len(people)),
             )
@@ -254,7 +254,3 @@ def _helps(
 
 def _is_safe(request: Request, node: Node, sets: SetBounds) -> bool:
     return bool(FleetBounds(Fleet((node,)), sets).assess(request).reason[0] == CODES["ok"])
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None

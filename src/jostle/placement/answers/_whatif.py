@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle._report import finite
 from jostle.placement._promise import Standard
 from jostle.placement.answers._change import Population
 from jostle.placement.asked._fleet import Fleet, Node
@@ -182,7 +183,7 @@ def _tenancies(population: Population, sets: SetBounds) -> dict[tuple[str, int],
                 limit = here.tenant_limit(tenant, node)
             keeps = bool(np.isfinite(bound) and bound <= limit) if tenant.has_objective else None
             guessed = bool(np.isfinite(bound)) and not valid
-            found[one.key] = Tenancy(node.name, _finite(bound), _finite(limit), keeps, guessed)
+            found[one.key] = Tenancy(node.name, finite(bound), finite(limit), keeps, guessed)
     return found
 
 
@@ -224,7 +225,3 @@ def _places(request: Request, fleet: FleetBounds) -> Places:
     best = at[np.argmin(found.bound_seconds[at])]
     name = fleet.fleet.nodes[best].name
     return Places(len(at), name, float(found.bound_seconds[best]), bool(found.predicted[best]))
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

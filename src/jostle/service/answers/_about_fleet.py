@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from jostle._report import finite
 from jostle.errors import JostleError, UnknownName, UsageError
 from jostle.placement import BY, Fleet, Placement, Request, Requests, Standard
 from jostle.service.answers._items import failed
@@ -193,12 +193,3 @@ def _each(
             except JostleError as error:
                 items.append(failed(str(error)))
     return items
-
-
-def finite(value: Any) -> Any:
-    """JSON has no infinity and no NaN: both become null."""
-    if isinstance(value, dict):
-        return {key: finite(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from jostle._report import finite
 from jostle.bounds import OUTCOMES
 from jostle.errors import JostleError, UsageError
 from jostle.methods import Explains
@@ -22,9 +22,7 @@ def predict_items(served: Served, items: Sequence[Any], confidence: float) -> li
     if not asked.at:
         return asked.listed([])
     seconds = served.model.predict(asked.colocations).tolist()
-    return asked.listed(
-        [{"status": "ok", "runtime_seconds": s if math.isfinite(s) else None} for s in seconds]
-    )
+    return asked.listed([{"status": "ok", "runtime_seconds": finite(s)} for s in seconds])
 
 
 def bound_items(served: Served, items: Sequence[Any], confidence: float) -> list[dict[str, Any]]:
@@ -47,7 +45,7 @@ def _bounded(served: Served, asked: AskedItems, confidence: float) -> list[dict[
     return [
         {
             "status": "ok",
-            "bound_seconds": seconds if math.isfinite(seconds) else None,
+            "bound_seconds": finite(seconds),
             "outcome": outcome,
             "pool": pool,
             "calibration_runs": n,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle._report import finite
 from jostle.placement import Node, Placement
-from jostle.service.answers._about_fleet import finite
 
 MOST_BOUNDED = 2000  # tenants whose bounds are looked up
 

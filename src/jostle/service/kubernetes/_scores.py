@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle._report import finite
 from jostle.errors import UsageError
 from jostle.placement import REASONS, Fleet, Placement, Request, Standard
 from jostle.service.kubernetes._pods import Pod
@@ -129,8 +130,8 @@ def decision(pod: Pod, found: PodAssessment, served: Served, most: int = 200) ->
                 "node": name,
                 "reason": reason,
                 "meaning": text_of(reason),
-                "bound_seconds": bound if np.isfinite(bound) else None,
-                "limit_seconds": limit if np.isfinite(limit) else None,
+                "bound_seconds": finite(bound),
+                "limit_seconds": finite(limit),
             }
             for name, reason, bound, limit in listed
         ],
