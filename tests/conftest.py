@@ -1,14 +1,21 @@
-"""For all tests: no time limit on a single example, which a busy machine would break, and one place for
-what training compiles, so that the workers and the next run find it."""
+"""For all tests: no time limit on a single example, which a busy machine would break; one place for what
+training compiles and for the bytecode of the many processes that tests start, so that the workers and the next
+run find it; one thread each, since there are as many workers as cores."""
 
 import os
+import sys
 from pathlib import Path
 
-from hypothesis import settings
+_KEPT = Path(__file__).resolve().parents[1] / ".pytest_cache"
+os.environ.setdefault("JOSTLE_PROGRAMS", str(_KEPT / "programs"))
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ.setdefault("PYTHONPYCACHEPREFIX", str(_KEPT / "bytecode"))
+sys.dont_write_bytecode = False
+sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"]
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")  # before anything imports NumPy
+
+from hypothesis import settings  # noqa: E402
 
 settings.register_profile("jostle", deadline=None)
 settings.load_profile("jostle")
-
-os.environ.setdefault(
-    "JOSTLE_PROGRAMS", str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "programs")
-)

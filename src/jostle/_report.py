@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,10 @@ def finite(value: Any) -> Any:
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    # Those of NumPy are real numbers, too, which not every writer of JSON takes.
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return float(value) if math.isfinite(value) else None
+    return value
 
 
 def duration(seconds: float) -> str:
