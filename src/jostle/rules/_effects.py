@@ -120,8 +120,7 @@ def _evidence(
         ridge = np.clip(noise / np.maximum(prior, 1e-300), LOOSE, STIFF)[kind]
         right = z.T @ (total * (y - mean))
         if k <= MOST_EXACT:
-            inverse = np.linalg.inv(gram.toarray() + np.diag(ridge))
-            effect, spread = inverse @ right, np.diag(inverse)
+            effect, spread = _posterior(gram.toarray(), ridge, right)
         else:
             gram.setdiag(gram.diagonal() + ridge)
             effect = cg(gram, right, x0=effect, rtol=1e-6, maxiter=200)[0]
@@ -137,3 +136,17 @@ def _evidence(
         edge = HUBER * np.sqrt(noise / np.maximum(weight, 1e-12))
         robust = np.minimum(1.0, edge / np.maximum(np.abs(left), 1e-300))
     return effect, mean, robust, float(np.log(noise))
+
+
+def _posterior(
+    gram: np.ndarray, ridge: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(mean, variances over the noise's) of the effects. gram: (k, k)."""
+    from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+
+    lower, failed = dpotrf(gram + np.diag(ridge), lower=1)
+    if failed:  # not positive definite, by rounding
+        inverse = np.linalg.pinv(gram + np.diag(ridge), hermitian=True)
+        return inverse @ right, np.diag(inverse)
+    effect, _ = dpotrs(lower, right, lower=1)
+    return effect, np.diag(dpotri(lower, lower=1)[0])
