@@ -167,8 +167,8 @@ def test_what_the_pictures_show(tmp_path: Path) -> None:
         np.full(shape, 0.9),
     )
     drawn = draw_scale_out(ScaleOut(outcomes, study, {}), tmp_path)
-    names = sorted({path.stem for path in drawn})
-    assert [name[:9] for name in names] == ["figure-16", "figure-17", "figure-18", "figure-19"]
+    names = {path.stem[:9] for path in drawn}
+    assert sorted(names) == ["figure-16", "figure-17", "figure-18", "figure-19"]
     assert all(path.stat().st_size > 1000 for path in drawn)
 
 
