@@ -95,7 +95,8 @@ def tried(python: str, package: Path, model: Path, folder: Path) -> float:
     run(jostle, "predict", model, "-w", "a", "-b", "b", "-c", "0.8")
     run(jostle, "doctor")
     table = folder / "times.csv"
-    table.write_text("job,host,ms\na,p,1\nb,p,2\n")
+    rows = [f"{job},p,{10 + number % 7}" for number in range(60) for job in ("a", "b")]
+    table.write_text("\n".join(["job,host,ms", *rows, ""]))
     names = ("--workload", "job", "--platform", "host", "--runtime", "ms", "--unit", "ms")
     run(jostle, "import", "csv", table, "-o", place / "fleet", *names)
     run(jostle, "runs", place / "fleet")

@@ -4,7 +4,7 @@
 
 GAVEL: the folder with the published measurements of Gavel (OSDI 2020; oracle_throughputs.json). A quarter
 of the pairs of jobs is held out on all three kinds of processors, the slowdown method learns from the rest
-(half a minute), and `model.plot.slowdowns` draws every pair held out: beside-light.svg, beside-dark.svg.
+(half a minute), and `model.plot.slowdowns` draws every pair held out: beside.svg, beside-dark.svg.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def main() -> None:
     axes.set_xlabel("pairs of training jobs that it never saw, in the order of their prediction")
     print(axes.get_title())
     asked.output.mkdir(parents=True, exist_ok=True)
-    for shade in ("light", "dark"):
-        if shade == "dark":
+    for shade in ("", "-dark"):
+        if shade:
             darkened(figure)
-        path = asked.output / f"beside-{shade}.svg"
+        path = asked.output / f"beside{shade}.svg"
         figure.savefig(path, metadata={"Date": None})
         print(path)
 

@@ -42,7 +42,20 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Links that leave docs/ on the way to a page of the root stay inside the site."""
     for name in PAGES:
         markdown = markdown.replace(f"](../{name}", f"]({name}")
-    return markdown.replace("](../README.md", "](index.md")
+    markdown = markdown.replace("](../README.md", "](index.md")
+    folder = ROOT / "docs" / Path(page.file.src_uri).parent
+    return PICTURE.sub(lambda found: _both(found, folder), markdown)
+
+
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)#]+)\.svg\)")
+
+
+def _both(found: re.Match[str], folder: Path) -> str:
+    """A picture that has a dark brother stands twice, and the page shows the one that suits it."""
+    text, name = found.groups()
+    if not (folder / f"{name}-dark.svg").exists():
+        return found[0]
+    return f"![{text}]({name}.svg#only-light)![{text}]({name}-dark.svg#only-dark)"
 
 
 SHIM = "https://unpkg.com/iframe-worker/shim"  # what the theme would fetch for search in files on the disk

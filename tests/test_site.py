@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,52 @@ def test_every_schema_that_is_written_stands_on_its_page() -> None:
     assert described - written == {"place_score/v1"} & (described - written)
 
 
+def test_every_picture_and_raw_table_has_a_command_that_makes_it() -> None:
+    results = loaded("results_registry", ROOT / "benchmarks" / "results.py")
+    made = {
+        "docs/pictures/page-light",
+        "docs/pictures/page",
+    }  # screenshots, of tests/service/test_page.py
+    for entry in results.ENTRIES.values():
+        for called in entry.pictures.values():
+            made.add(str((results.RESULTS / called).resolve().relative_to(ROOT)))
+    shown = {
+        str(path.relative_to(ROOT).with_suffix("")).removesuffix("-dark")
+        for kind in ("png", "svg")
+        for path in (ROOT / "docs").rglob(f"*.{kind}")
+    }
+    assert shown - made == set()
+    raw = {path.stem for path in (results.RESULTS / "raw").iterdir()}
+    assert raw <= set(results.ENTRIES)
+    text = "\n".join(path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    assert not [name for name in raw if f"raw/{name}.txt" not in text]
+    cheap = [name for name, entry in results.ENTRIES.items() if entry.is_cheap]
+    assert {"factorization-figures", "accelerator-scale-out"} <= set(cheap)
+
+
+def test_commands_behind_the_results_are_those_of_the_command_line() -> None:
+    results = loaded("results_registry", ROOT / "benchmarks" / "results.py")
+    top = get_command(_app.build())
+    wrong = []
+    for name, entry in results.ENTRIES.items():
+        for line in (*entry.first, entry.command):
+            words = shlex.split(line)
+            if words[0] == "python" and not (ROOT / words[1]).is_file():
+                wrong.append(f"{name}: {words[1]}")
+            if words[0] != "jostle":
+                continue
+            command: Any = top
+            rest = words[1:]
+            while hasattr(command, "list_commands"):
+                context = click.Context(command)
+                known = command.list_commands(context)
+                usual = "factorization" if rest[0] not in known else rest.pop(0)
+                command = command.get_command(context, usual)
+            options = {text for one in command.params for text in (*one.opts, *one.secondary_opts)}
+            wrong += [f"{name}: {w}" for w in rest if w.startswith("-") and w not in options]
+    assert not wrong
+
+
 def test_the_citation_names_this_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
@@ -130,12 +177,19 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
     assert not silent
 
 
-def test_every_public_name_is_described() -> None:
-    spec = importlib.util.spec_from_file_location("site_hooks", ROOT / "docs" / "_site.py")
+def loaded(name: str, path: Path) -> Any:
+    """A module that is no part of a package."""
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    site = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(site)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_public_name_is_described() -> None:
+    site = loaded("site_hooks", ROOT / "docs" / "_site.py")
     silent = []
     for room, _ in site.ROOMS:
         for home in site._public(room):

@@ -1,0 +1,251 @@
+"""Draws and prints again what stands in docs/results and docs/pictures: one entry for each command.
+
+    python benchmarks/results.py [NAME ...] [--all] [--list]
+
+Without a name, what takes under a minute and needs no data from elsewhere (`make results` does this). A
+NAME or --all takes the others; their data is found in $JOSTLE_DATA, or in ../shared/data. What a command
+prints goes to docs/results/raw/NAME.txt, pictures become SVG for light and for dark pages. --list says
+what there is, what it needs, and how many minutes it took on one busy core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS, PICTURES = ROOT / "docs" / "results", ROOT / "docs" / "pictures"
+CHEAP_MINUTES = 1.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """command: words in capitals stand for folders: OUT for a scratch folder, RESULTS for docs/results,
+    others for data. first: commands that make what it reads. minutes: on one busy core. keep: whether what
+    it prints is kept. pictures: what it draws in OUT/figures, and what that is called in docs/results."""
+
+    command: str
+    minutes: float
+    first: tuple[str, ...] = ()
+    keep: bool = False
+    pictures: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """The folders of data that it needs."""
+        words = " ".join((*self.first, self.command)).split()
+        return tuple(
+            dict.fromkeys(word.split("/")[0] for word in words if word.split("/")[0] in DATA)
+        )
+
+    @property
+    def is_cheap(self) -> bool:
+        return self.minutes <= CHEAP_MINUTES and not self.data
+
+
+DATA = {
+    "GAVEL": "gavel",
+    "MAGUS": "magus13",
+    "NMPC": "nmpc",
+    "PITOT": "pitot",
+    "V100": "v100_interference",
+}
+
+
+def _same(*names: str, prefix: str = "") -> dict[str, str]:
+    return {name: prefix + name for name in names}
+
+
+_BAG = ("figure-4-benchmarks", "figure-5-9-ablation", "figure-10-11-radar", "figure-12-heat-map")
+_BRIDGE = "jostle evaluate bridge"
+_RECORDED = "python benchmarks/bridge_recordings.py OUT --seed 41"
+ENTRIES = {
+    "picture": Entry(
+        "python benchmarks/picture.py GAVEL --output OUT/figures",
+        1.0,
+        pictures={"beside": "../pictures/beside"},
+    ),
+    "factorization-figures": Entry(
+        "jostle evaluate figures OUT",
+        1.0,
+        first=("cp -r RESULTS/. OUT",),
+        pictures=_same(
+            "figure-4a-objective",
+            "figure-4b-features",
+            "figure-4c-interference",
+            "figure-4d-activation",
+            "figure-5-quantiles",
+            "figure-6a-baselines",
+            "figure-8-heads",
+            "figure-11-bounds-all",
+        ),
+    ),
+    "factorization-maps": Entry(
+        "jostle evaluate figures OUT --model OUT/model --dataset OUT/runs",
+        3.0,
+        first=(
+            "cp -r RESULTS/. OUT",
+            "jostle import pitot PITOT -o OUT/runs",
+            "jostle fit OUT/runs -o OUT/model",
+        ),
+        pictures=_same(
+            "figure-7-12a-suite",
+            "figure-12b-runtime",
+            "figure-12c-microarchitecture",
+            "figure-12d-interference",
+        ),
+    ),
+    "gavel-rules": Entry(
+        "jostle evaluate pairs OUT/oracle --observed 0.75 --seeds 2 "
+        "--methods solo,solo_constant,additive,own_worst,boosting,additive_low_rank,slowdown",
+        3.0,
+        first=("jostle import gavel GAVEL --campaign oracle -o OUT/oracle",),
+        keep=True,
+    ),
+    "bag-magus": Entry(
+        "jostle evaluate bag --data OUT/magus --seeds 1 --no-bounds --figures OUT",
+        6.0,
+        first=("jostle import magus MAGUS -o OUT/magus",),
+        pictures={f"bag-{name}": f"bag-{name}" for name in _BAG},
+    ),
+    "bag-vision": Entry(
+        "jostle evaluate bag --seeds 1 --no-bounds --figures OUT",
+        20.0,
+        pictures={f"bag-{name}": f"bag-vision-{name}" for name in _BAG[:3]},
+    ),
+    "accelerator-scale-out": Entry(
+        "jostle evaluate accelerator --on scale-out --figures OUT",
+        0.5,
+        keep=True,
+        pictures=_same(
+            "figure-16-utilisation-pairs",
+            "figure-17-qos-pairs",
+            "figure-18-utilisation",
+            "figure-19-violations",
+            prefix="accelerator-",
+        ),
+    ),
+    "accelerator-v100": Entry("jostle evaluate accelerator --on v100 --data V100", 0.5, keep=True),
+    "accelerator-magus13": Entry(
+        "jostle evaluate accelerator --on magus13 --data MAGUS", 10.0, keep=True
+    ),
+    "bridge-made": Entry(f"{_BRIDGE} --no-speed --seed 41", 25.0, keep=True),
+    "bridge-made-without-marks": Entry(
+        f"{_BRIDGE} --clock none --no-speed --seed 41", 25.0, keep=True
+    ),
+    "bridge-published": Entry(
+        f"{_BRIDGE} --data nmpc-0 --data nmpc-1 --data nmpc-2 --data nmpc-3 --data nmpc-4 "
+        "--published NMPC --no-speed --seed 41",
+        30.0,
+        keep=True,
+    ),
+    "bridge-tables": Entry(
+        f"{_BRIDGE} --data drift-7 --splits 1 --seed 41 --tables --published NMPC", 15.0, keep=True
+    ),
+    "bridge-figures": Entry(
+        f"{_BRIDGE} --data drift-7 --splits 1 --no-speed --figures OUT",
+        8.0,
+        pictures=_same(
+            "figure-6-convergence-path",
+            "figure-7-predicted-path",
+            "figure-10-convergence-multicore",
+            "figure-11-predicted-barycentric",
+            prefix="bridge-",
+        )
+        | {"figure-11-predicted-series_parallel": "bridge-figure-11-predicted-series-parallel"},
+    ),
+    "bridge-controller": Entry(
+        "jostle forecast OUT/controller --at 0.3 --method phase --snapshots 7 --clock phases "
+        "--clock-kind beats --period 5 --component loads --component stores "
+        "--component float_operations --picture OUT",
+        20.0,
+        first=(f"{_RECORDED} --only controller",),
+        pictures={"forecast": "bridge-forecast-controller"},
+    ),
+    "bridge-controller-ended": Entry(
+        f"{_RECORDED} --only controller --ended 0.9 --splits 1", 20.0, keep=True
+    ),
+    "bridge-workers": Entry(f"{_RECORDED} --only workers --splits 1", 20.0, keep=True),
+    "alignment": Entry(
+        "jostle evaluate alignment --programs 16 --windows 60 --seconds 0.1 --folds 1 "
+        "--learner ridge --output OUT",
+        20.0,
+        pictures={
+            "figure-2-learners": "alignment-figure-2",
+            "figure-3-samples": "alignment-figure-3",
+            "counters-tree": "alignment-counters-tree",
+            "counters-prefix": "alignment-counters-prefix",
+        },
+    ),
+    "alignment-campaign": Entry(
+        "jostle evaluate alignment --on campaign --data OUT/campaign --corunners loop --own-cores "
+        "--learner ridge --output OUT",
+        60.0,
+        first=("python benchmarks/alignment_campaign.py OUT/campaign",),
+        pictures={
+            "figure-2-learners": "alignment-campaign-figure-2",
+            "figure-3-samples": "alignment-campaign-figure-3",
+        },
+    ),
+    "measure": Entry(
+        "python benchmarks/sample_tables.py src/jostle/datasets/sample", 2.0, keep=True
+    ),
+}
+
+
+def run(name: str, entry: Entry) -> None:
+    """Runs an entry's commands, and keeps what they print and draw."""
+    data = Path(os.environ.get("JOSTLE_DATA", ROOT.parent / "shared" / "data"))
+    with tempfile.TemporaryDirectory() as out:
+        places = {word: str(data / folder) for word, folder in DATA.items()}
+        places |= {"OUT": out, "RESULTS": str(RESULTS)}
+        printed = ""
+        for command in (*entry.first, entry.command):
+            words = [
+                "/".join([places.get(part, part) for part in word.split("/")])
+                for word in shlex.split(command)
+            ]
+            if words[0] in ("jostle", "python"):
+                module = ["-m", "jostle"] if words[0] == "jostle" else []
+                words = [sys.executable, *module, *words[1:]]
+            print(f"$ {command}", flush=True)
+            done = subprocess.run(words, cwd=ROOT, text=True, stdout=subprocess.PIPE, check=False)
+            if done.returncode:
+                raise SystemExit(f"{name}: ended with {done.returncode}")
+            printed = done.stdout
+        if entry.keep:
+            (RESULTS / "raw" / f"{name}.txt").write_text(printed.replace(out, "OUT"), "utf-8")
+        for drawn, called in entry.pictures.items():
+            for shade in ("", "-dark"):
+                picture = Path(out) / "figures" / f"{drawn}{shade}.svg"
+                if picture.exists():
+                    (RESULTS / f"{called}{shade}.svg").write_bytes(picture.read_bytes())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("name", nargs="*", choices=[[], *ENTRIES], metavar="NAME")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    asked = parser.parse_args()
+    if asked.list:
+        for name, entry in ENTRIES.items():
+            needs = f", needs {' and '.join(entry.data)}" if entry.data else ""
+            print(f"{name}: {entry.minutes:g} min{needs}\n    {entry.command}")
+        return
+    usual = [name for name, entry in ENTRIES.items() if asked.all or entry.is_cheap]
+    for name in asked.name or usual:
+        run(name, ENTRIES[name])
+
+
+if __name__ == "__main__":
+    main()
