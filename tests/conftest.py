@@ -1,6 +1,6 @@
 """For all tests: no time limit on a single example, which a busy machine would break; one place for what
-training compiles and for the bytecode of the many processes that tests start, so that the workers and the next
-run find it; one thread each, since there are as many workers as cores."""
+training compiles and for the bytecode of the many processes that tests start, so that the workers and the
+next run find it; one thread each, since there are as many workers as cores."""
 
 import os
 import sys

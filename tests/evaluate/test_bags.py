@@ -27,9 +27,7 @@ from jostle.runs import Colocations, Dataset, Runs
 from jostle.slowdown import Slowdown
 from tests.bag.conftest import APPS, make_bags
 
-QUICK = Slowdown(
-    target="extra", rank=2, members=1, penalty=0.002, here=0.5, steps=60, stack=False
-)
+QUICK = Slowdown(target="extra", rank=2, members=1, penalty=0.002, here=0.5, steps=60, stack=False)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,9 @@ def test_a_folder_is_read_when_asked(runs: Runs, tmp_path: Path) -> None:
     assert again.version == Dataset(tmp_path / "d").version()
     assert again.features[0] is not None
     assert again.runs is again.runs
-    fitted = jostle.fit(tmp_path / "d", Slowdown(members=1, steps=5, penalty=0.01, here=0.5, stack=False))
+    fitted = jostle.fit(
+        tmp_path / "d", Slowdown(members=1, steps=5, penalty=0.01, here=0.5, stack=False)
+    )
     same = jostle.fit(again, Slowdown(members=1, steps=5, penalty=0.01, here=0.5, stack=False))
     assert np.array_equal(fitted.predict(runs.colocations), same.predict(runs.colocations))
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from jostle.rules._rows import Ground, SlowdownRows
 
-ROUNDS = 14
+ROUNDS, ROUNDS_TO_CHOOSE = 14, 4  # at most; with each power, of which the best goes on
+STILL = 0.01  # standard deviations of the noise by which nothing moves any more
 HUBER = 1.5  # standard deviations past which a residual counts linearly
 MOST_EXACT = 1_200  # effects up to which the posterior's variances are exact
 POWERS = (
@@ -47,103 +48,128 @@ class RandomEffects:
 def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.ndarray]:
     """(effects, (n,) Huber's weights of the rows)."""
     degree = rows.degree
-    several = len(np.unique(degree)) > 1
-    found = [_fit(rows, ground, degree, power) for power in (POWERS if several else (0.0,))]
-    return min(found, key=lambda each: each[2])[:2]
+    powers = POWERS if len(np.unique(degree)) > 1 else POWERS[:1]
+    found = [_RandomEffects(rows, ground, degree, power) for power in powers]
+    if len(found) > 1:
+        for each in found:
+            each.learn(ROUNDS_TO_CHOOSE)
+    best = min(found, key=lambda each: each.noise)
+    best.learn(ROUNDS)
+    return best.effects(), best.robust
 
 
-def _fit(
-    rows: SlowdownRows, ground: Ground, degree: np.ndarray, power: float
-) -> tuple[RandomEffects, np.ndarray, float]:
-    from scipy.sparse import csr_matrix, hstack
+class _RandomEffects:
+    """What is being learned. effect: (k,); prior: (kinds,) variances; noise: a variance; robust: (n,)."""
 
-    n, w, p = len(rows), ground.workloads, ground.platforms
-    most = int(degree.max(initial=1))
-    place, workload = rows.target // w, rows.target % w
-    own = np.arange(n)
-    share = degree[rows.row] ** (power - 1.0)
-    sides: list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] = [
-        (own, place, np.ones(n), p),
-        (own, place * (most + 1) + degree, np.ones(n), p * (most + 1)),
-        (own, degree, np.ones(n), most + 1),
-        (own, workload, np.ones(n), w),
-        (own, rows.target, np.ones(n), p * w),
-        (own, workload, np.log(degree), w),
-        (rows.row, rows.corunner % w, share, w),
-        (rows.row, rows.corunner, share, p * w),
-    ]
-    blocks, codes = [], []
-    for at, code, weight, size in sides:
-        kept = np.unique(code)
-        if size == most + 1 and len(kept) == 1:
-            kept = kept[:0]
-        inside = np.isin(code, kept) & (weight != 0)
-        column = np.searchsorted(kept, code[inside])
-        shape = (n, len(kept))
-        blocks.append(csr_matrix((weight[inside], (at[inside], column)), shape=shape))
-        codes.append((kept, size))
-    every: Any = hstack(blocks, format="csr")
-    effect, mean, robust, cost = _evidence(
-        every, np.array([len(kept) for kept, _ in codes]), rows.value, rows.weight
-    )
-    parts = []
-    for (kept, size), mine in zip(
-        codes, np.split(effect, np.cumsum([len(kept) for kept, _ in codes])[:-1]), strict=True
-    ):
-        whole = np.zeros(size)
-        whole[kept] = mine
-        parts.append(whole)
-    by_place = mean + parts[0][:, None] + parts[1].reshape(p, most + 1) + parts[2][None]
-    target = np.tile(parts[3], p) + parts[4]
-    corunner = np.tile(parts[6], p) + parts[7]
-    found = RandomEffects(by_place, target, np.tile(parts[5], p), corunner, np.array(power))
-    return found, robust, cost
+    def __init__(
+        self, rows: SlowdownRows, ground: Ground, degree: np.ndarray, power: float
+    ) -> None:
+        self.rows, self.power, self.most = rows, power, int(degree.max(initial=1))
+        self.size = (ground.platforms, ground.workloads)
+        self.y, self.weight = rows.value, rows.weight
+        self.columns, self.codes = self._columns(degree)
+        self.sizes = np.array([len(kept) for kept, _ in self.codes])
+        self.mean = float(np.average(self.y, weights=self.weight))
+        around = np.average((self.y - self.mean) ** 2, weights=self.weight)
+        self.variance = max(float(around), 1e-12)
+        self.noise = self.variance / 4
+        self.prior = np.full(len(self.sizes), self.variance / len(self.sizes))
+        self.effect, self.robust = np.zeros(self.columns.shape[1]), np.ones(len(rows))
+        self.rounds, self.answered = 0, np.zeros(len(rows))
 
+    def _columns(self, degree: np.ndarray) -> tuple[Any, list[tuple[np.ndarray, int]]]:
+        """((n, k) sparse, for each kind of effect which of its numbers have a column and how many it has)."""
+        from scipy.sparse import csr_matrix, hstack
 
-def _evidence(
-    z: Any, sizes: np.ndarray, y: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, float, np.ndarray, float]:
-    """(effects, mean, Huber's weights, log of the noise): z: (n, k) sparse, sizes: how many columns each
-    kind has; y: (n,); weight: (n,) prior weights of the rows."""
-    from scipy.sparse.linalg import cg
+        rows, n, (p, w), most = self.rows, len(self.rows), self.size, self.most
+        place, workload = rows.target // w, rows.target % w
+        own = np.arange(n)
+        share = degree[rows.row] ** (self.power - 1.0)
+        sides: list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] = [
+            (own, place, np.ones(n), p),
+            (own, place * (most + 1) + degree, np.ones(n), p * (most + 1)),
+            (own, degree, np.ones(n), most + 1),
+            (own, workload, np.ones(n), w),
+            (own, rows.target, np.ones(n), p * w),
+            (own, workload, np.log(degree), w),
+            (rows.row, rows.corunner % w, share, w),
+            (rows.row, rows.corunner, share, p * w),
+        ]
+        blocks, codes = [], []
+        for at, code, weight, size in sides:
+            kept = np.unique(code)
+            if size == most + 1 and len(kept) == 1:
+                kept = kept[:0]
+            inside = np.isin(code, kept) & (weight != 0)
+            column = np.searchsorted(kept, code[inside])
+            shape = (n, len(kept))
+            blocks.append(csr_matrix((weight[inside], (at[inside], column)), shape=shape))
+            codes.append((kept, size))
+        return hstack(blocks, format="csr"), codes
 
-    n, k = z.shape
-    kind = np.repeat(np.arange(len(sizes)), sizes)
-    mean = float(np.average(y, weights=weight))
-    variance = max(float(np.average((y - mean) ** 2, weights=weight)), 1e-12)
-    noise = variance / 4
-    prior = np.full(len(sizes), variance / len(sizes))
-    effect, robust = np.zeros(k), np.ones(n)
-    for _ in range(ROUNDS):
-        total = weight * robust
+    def learn(self, rounds: int) -> None:
+        """Up to so many rounds in all, or until nothing moves."""
+        while self.rounds < rounds:
+            before = self.answered
+            self._round()
+            moved = float(((self.answered - before) ** 2).mean())
+            if moved < STILL**2 * self.noise:
+                return
+
+    def _round(self) -> None:
+        """One turn of the effects, their variances, the noise and Huber's weights."""
+        from scipy.sparse.linalg import cg
+
+        z, kind = self.columns, np.repeat(np.arange(len(self.sizes)), self.sizes)
+        total = self.weight * self.robust
         gram = (z.T @ z.multiply(total[:, None])).tocsc()
-        ridge = np.clip(noise / np.maximum(prior, 1e-300), LOOSE, STIFF)[kind]
-        right = z.T @ (total * (y - mean))
-        if k <= MOST_EXACT:
-            effect, spread = _posterior(gram.toarray(), ridge, right)
+        ridge = np.clip(self.noise / np.maximum(self.prior, 1e-300), LOOSE, STIFF)[kind]
+        right = z.T @ (total * (self.y - self.mean))
+        if z.shape[1] <= MOST_EXACT:
+            self.effect, spread = _posterior(gram.toarray(), ridge, right)
         else:
             gram.setdiag(gram.diagonal() + ridge)
-            effect = cg(gram, right, x0=effect, rtol=1e-6, maxiter=200)[0]
+            self.effect = cg(gram, right, x0=self.effect, rtol=1e-6, maxiter=200)[0]
             spread = 1 / gram.diagonal()
-        used = np.bincount(kind, 1 - ridge * spread, len(sizes))
+        used = np.bincount(kind, 1 - ridge * spread, len(self.sizes))
         used = np.clip(used, 1e-9, None)
-        square = np.bincount(kind, effect**2, len(sizes))
-        prior = np.maximum(square / used, 1e-300)
-        left = y - mean - z @ effect
-        free = max(n - used.sum() - 1, 0.1 * n)
-        noise = max(float((total * left**2).sum() / free), 1e-6 * variance, 1e-16)
-        mean += float(np.average(left, weights=total))
-        edge = HUBER * np.sqrt(noise / np.maximum(weight, 1e-12))
-        robust = np.minimum(1.0, edge / np.maximum(np.abs(left), 1e-300))
-    return effect, mean, robust, float(np.log(noise))
+        square = np.bincount(kind, self.effect**2, len(self.sizes))
+        self.prior = np.maximum(square / used, 1e-300)
+        answered = z @ self.effect
+        left = self.y - self.mean - answered
+        free = max(len(left) - used.sum() - 1, 0.1 * len(left))
+        noise = float((total * left**2).sum() / free)
+        self.noise = max(noise, 1e-6 * self.variance, 1e-16)
+        more = float(np.average(left, weights=total))
+        self.mean += more
+        left -= more
+        edge = HUBER * np.sqrt(self.noise / np.maximum(self.weight, 1e-12))
+        self.robust = np.minimum(1.0, edge / np.maximum(np.abs(left), 1e-300))
+        self.answered, self.rounds = answered + self.mean, self.rounds + 1
+
+    def effects(self) -> RandomEffects:
+        """With zeros where there is no column."""
+        p = self.size[0]
+        parts, start = [], 0
+        for kept, size in self.codes:
+            whole = np.zeros(size)
+            whole[kept] = self.effect[start : start + len(kept)]
+            parts.append(whole)
+            start += len(kept)
+        by_place = self.mean + parts[0][:, None] + parts[1].reshape(p, -1) + parts[2][None]
+        target = np.tile(parts[3], p) + parts[4]
+        corunner = np.tile(parts[6], p) + parts[7]
+        slope = np.tile(parts[5], p)
+        return RandomEffects(by_place, target, slope, corunner, np.array(self.power))
 
 
 def _posterior(
     gram: np.ndarray, ridge: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(mean, variances over the noise's) of the effects. gram: (k, k)."""
-    from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+    from scipy.linalg import get_lapack_funcs
 
+    dpotrf, dpotrs, dpotri = get_lapack_funcs(("potrf", "potrs", "potri"), (gram,))
     lower, failed = dpotrf(gram + np.diag(ridge), lower=1)
     if failed:  # not positive definite, by rounding
         inverse = np.linalg.pinv(gram + np.diag(ridge), hermitian=True)
