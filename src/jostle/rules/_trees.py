@@ -49,7 +49,8 @@ class Forest:
             right = part[feature] > level[:, None]
             reached = _leaf_of(right.reshape(trees, inner, -1))
             # From the first tree to the last whatever the number of rows: a sum of one row goes by pairs.
-            each = leaf[first + reached[:, [0, 0]] if len(x) == start + 1 else first + reached]
+            alone = len(x) == start + 1
+            each = leaf[first + (np.repeat(reached, 2, axis=1) if alone else reached)]
             out[start : start + ROWS_AT_ONCE] = each.sum(0)[: len(x) - start]
         return out + float(self.base)
 
