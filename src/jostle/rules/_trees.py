@@ -7,6 +7,7 @@ level are split at once, from sums over bins.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,7 +42,8 @@ class Forest:
         trees, inner = self.feature.shape
         if not trees:
             return np.full(len(x), float(self.base))
-        coded, level = self._coded(x)
+        edges, level = self._edges
+        coded = _coded(x, edges, level.dtype)
         feature, first = self.feature.ravel(), (inner + 1) * np.arange(trees)[:, None]
         leaf, out = self.leaf.ravel(), np.empty(len(x))
         for start in range(0, len(x), ROWS_AT_ONCE):
@@ -54,20 +56,28 @@ class Forest:
             out[start : start + ROWS_AT_ONCE] = each.sum(0)[: len(x) - start]
         return out + float(self.base)
 
-    def _coded(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """((columns, n) how many of its column's thresholds a number is above, (trees * inner,) which of them
-        each node has). What is no number is above none."""
+    @cached_property
+    def _edges(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """(for each column its thresholds, (trees * inner,) which of them each node has)."""
         feature, threshold = self.feature.ravel(), self.threshold.ravel()
-        edges = [np.unique(threshold[feature == at]) for at in range(x.shape[1])]
-        most = max(map(len, edges))
-        coded = np.empty(x.shape[::-1], np.uint8 if most <= np.iinfo(np.uint8).max else np.int64)
-        level = np.empty(len(feature), coded.dtype)
+        edges = [np.unique(threshold[feature == at]) for at in range(int(feature.max()) + 1)]
+        few = max(map(len, edges)) <= np.iinfo(np.uint8).max
+        level = np.empty(len(feature), np.uint8 if few else np.int64)
         for at, edge in enumerate(edges):
-            above = np.searchsorted(edge, x[:, at])
-            coded[at] = np.where(np.isnan(x[:, at]), 0, above)
             mine = feature == at
             level[mine] = np.searchsorted(edge, threshold[mine])
-        return coded, level
+        return edges, level
+
+
+def _coded(x: np.ndarray, edges: list[np.ndarray], kind: np.dtype) -> np.ndarray:
+    """(columns, n) how many of its column's thresholds a number is above; NaN is above none."""
+    coded = np.empty((len(edges), len(x)), kind)
+    missing = np.isnan(x)
+    for at, edge in enumerate(edges):
+        coded[at] = edge.searchsorted(x[:, at])
+    if missing.any():
+        coded[missing[:, : len(edges)].T] = 0
+    return coded
 
 
 def _leaf_of(right: np.ndarray) -> np.ndarray:

@@ -28,11 +28,24 @@ def predict_items(served: Served, items: Sequence[Any], confidence: float) -> li
 def bound_items(served: Served, items: Sequence[Any], confidence: float) -> list[dict[str, Any]]:
     """The bound of each with its outcome; null where none is valid."""
     asked = read_items(items, served)
-    return asked.listed(_bounded(served, asked, confidence) if asked.at else [])
+    return asked.listed(_bounded(served, asked, confidence))
 
 
 def _bounded(served: Served, asked: AskedItems, confidence: float) -> list[dict[str, Any]]:
-    found = served.model.bound(asked.colocations, confidence)
+    """Of each good item; what was asked lately is not computed again."""
+    lately = served.bounds_lately
+    found = [lately.get((confidence, key)) for key in asked.keys]
+    missing = [row for row, one in enumerate(found) if one is None]
+    if missing:
+        some = asked.colocations if len(missing) == len(found) else asked.colocations.take(missing)
+        for row, one in zip(missing, _computed(served, some, confidence), strict=True):
+            found[row] = one
+            lately.put((confidence, asked.keys[row]), one)
+    return found
+
+
+def _computed(served: Served, asked: Colocations, confidence: float) -> list[dict[str, Any]]:
+    found = served.model.bound(asked, confidence)
     columns = zip(
         found.seconds.tolist(),
         found.outcome.tolist(),
@@ -66,7 +79,7 @@ def explain_items(served: Served, items: Sequence[Any], confidence: float) -> li
         method = served.model.metadata.get("method")
         raise UsageError(f"a model of the method {method} cannot be explained")
     asked = read_items(items, served)
-    bounds = _bounded(served, asked, confidence) if asked.at else []
+    bounds = _bounded(served, asked, confidence)
     return asked.listed(
         [
             _explained(predictor, asked.colocations.take([row]), bounds[row])

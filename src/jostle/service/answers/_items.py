@@ -19,9 +19,11 @@ MOST_SUGGESTED = 20  # sentences in one answer that look for names that are mean
 
 @dataclass(frozen=True)
 class AskedItems:
-    """n items. colocations: of the m good ones. at: (m,) where each stands. errors: {place: why not}."""
+    """n items. colocations: of the m good ones. keys: m, the same for the same question. at: (m,) where each
+    stands. errors: {place: why not}."""
 
     colocations: Colocations
+    keys: list[tuple[int, int, tuple[int, ...]]]
     at: list[int]
     errors: dict[int, str]
     n: int
@@ -52,7 +54,7 @@ def read_items(items: Sequence[Any], served: Served) -> AskedItems:
     workload: list[int] = []
     platform: list[int] = []
     corunner: list[int] = []
-    offsets, at, errors = [0], [], {}
+    offsets, keys, at, errors = [0], [], [], {}
     for place, item in enumerate(items):
         try:
             if item.keys() - KEYS:
@@ -69,6 +71,7 @@ def read_items(items: Sequence[Any], served: Served) -> AskedItems:
         workload.append(w)
         platform.append(p)
         corunner += others
+        keys.append((w, p, tuple(others)))
         offsets.append(len(corunner))
         at.append(place)
     asked = Colocations(
@@ -79,7 +82,7 @@ def read_items(items: Sequence[Any], served: Served) -> AskedItems:
         np.array(offsets, np.int64),
         np.array(corunner, np.int32),
     )
-    return AskedItems(asked, at, errors, len(items))
+    return AskedItems(asked, keys, at, errors, len(items))
 
 
 def why_not(item: Any, served: Served | None, *, suggest: bool = True) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError, UnknownName, UnreadableFile
@@ -17,6 +19,30 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 20
 _LONGEST_NAME = 200
+MOST_LATELY = 20_000
+
+
+class Lately:
+    """Answers by question, the oldest forgotten past so many; used by several threads."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._found: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Any) -> Any:
+        """None where there is none."""
+        return self._found.get(key)
+
+    def put(self, key: Any, answer: Any) -> None:
+        """Nobody changes an answer afterwards."""
+        with self._lock:
+            if key not in self._found and len(self._found) >= self.most:
+                self._found.popitem(last=False)
+            self._found[key] = answer
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 @dataclass(frozen=True)
@@ -24,6 +50,7 @@ class Served:
     """A model with the version of its files. An answer takes everything from one of these, never from two.
 
     version: of the model, the checksum of its files. data_version: of what it was fitted to.
+    bounds_lately: answers by question, which schedulers ask again and again.
     """
 
     model: Model
@@ -31,6 +58,7 @@ class Served:
     data_version: str
     workload_code: dict[str, int] = field(repr=False)
     platform_code: dict[str, int] = field(repr=False)
+    bounds_lately: Lately = field(default_factory=lambda: Lately(MOST_LATELY), repr=False)
 
     @classmethod
     def of(cls, model: Model, version: str) -> Served:
