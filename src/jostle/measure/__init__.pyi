@@ -31,6 +31,8 @@ from .tracing._watch import Assessment as Assessment
 from .window._check import MachineCheck as MachineCheck
 from .window._check import check_machine as check_machine
 from .window._estimate import Tolerance as Tolerance
+from .workloads._container import container_workload as container_workload
+from .workloads._job import ContainerSettings as ContainerSettings
 from .workloads._job import JobSettings as JobSettings
 from .workloads._job import job_of as job_of
 from .workloads._load_settings import LoadSettings as LoadSettings

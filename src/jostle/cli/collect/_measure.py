@@ -85,6 +85,12 @@ class Plan:
         str | None,
         "What the command line after --, or the server, is called.  [default: its words]",
     ] = None
+    image: Annotated[
+        str | None, "Run the command line after -- in a container of this image (podman, docker)."
+    ] = None
+    image_option: Annotated[
+        tuple[str, ...], "An option of the container, --NAME=VALUE; may be repeated."
+    ] = ()
     directory: Annotated[
         Path | None, "Where command lines run.  [default: a fresh folder each time]"
     ] = None
@@ -133,7 +139,7 @@ class Plan:
         import shlex
 
         from jostle.errors import UsageError
-        from jostle.measure import command_workload
+        from jostle.measure import command_workload, container_workload
 
         lines = []
         for text in self.command:
@@ -141,14 +147,23 @@ class Plan:
                 lines.append(shlex.split(text))
             except ValueError as error:
                 raise UsageError(f"cannot be split into words: {error}", where=text) from None
-        if self.name is not None and not self.words and self.serve is None:
+        if self.name is not None and not self.words and self.serve is None and self.image is None:
             raise UsageError(
                 "a name, but no command line after --", fix="Give both: --name NAME -- COMMAND."
             )
         job = self._job()
-        if job is not None and not (lines or self.words or self.serve):
+        if job is not None and not (lines or self.words or self.serve or self.image):
             raise UsageError("what surrounds command lines was given, but no command line")
-        commands = [command_workload(self.words, self.name, job)] if self.words else []
+        if self.image_option and self.image is None:
+            raise UsageError("options of a container, but no image", fix="Give --image NAME.")
+        if self.image is not None:
+            commands = [
+                container_workload(
+                    self.image, self.words, name=self.name, job=job, options=self.image_option
+                )
+            ]
+        else:
+            commands = [command_workload(self.words, self.name, job)] if self.words else []
         commands += [command_workload(words, None, job) for words in lines]
         return [*self.workload, *commands, *self._services()] or None
 
@@ -177,7 +192,7 @@ class Plan:
                 ready=ready,
                 load=load,
                 quantile=self.quantile,
-                name=None if self.words else self.name,
+                name=None if self.words or self.image else self.name,
                 job=job_of(directory=self.directory, environment=self._variables()),
             )
             for rate in self.rate

@@ -25,12 +25,14 @@ from typing import Any
 
 from jostle.measure.serving._serve import ServicePart, serve
 from jostle.measure.slots._beats import packed, sleep_until
+from jostle.measure.slots._containers import remove, run_words
 from jostle.measure.slots._harness import Harness, Part
 from jostle.measure.slots._process import adopt_orphans, die_with, end_children, how_it_ended
 
 _LOOK_EVERY_NS = 50_000_000
 _OUTPUT_CHUNK = 1 << 20
 _PREPARING_SECONDS = 3600.0
+_CONTAINER_ENDS_SECONDS = 5.0
 
 
 class StoppedInside(Exception):
@@ -42,7 +44,9 @@ class Executions:
 
     def __init__(self, part: dict[str, Any]) -> None:
         self.job: dict[str, Any] = part.get("job") or {}
-        self._words = [part["module"], *part["arguments"]]
+        self._words: list[str] = [part["module"], *part["arguments"]]
+        self._container: dict[str, Any] | None = self.job.get("container")
+        self._number = 0
         self._nothing = os.open(os.devnull, os.O_RDWR)
         self._errors = os.memfd_create("jostle-job-errors", os.MFD_CLOEXEC)
         self._output = os.memfd_create("jostle-job-output", os.MFD_CLOEXEC)
@@ -87,11 +91,13 @@ class Executions:
             os.ftruncate(file, 0)
             os.lseek(file, 0, os.SEEK_SET)
         self._shared[:] = bytes(8)
+        self._number += 1
+        words = self._run_words()
         parent = os.getpid()
         forked_ns = time.monotonic_ns()
         child = os.fork()
         if child == 0:
-            self._become(parent)
+            self._become(parent, words)
         stopped = True
         try:
             stopped = _ended_or_told_to_stop(child)
@@ -99,6 +105,8 @@ class Executions:
             ended_ns = time.monotonic_ns()
             if stopped:
                 _kill(child)
+                if self._container is not None:
+                    remove(self._words[0], self._name)
             status = self._reaped(child)
         if stopped:
             raise StoppedInside
@@ -125,12 +133,30 @@ class Executions:
                 self.delay_ns += int(file.read().split()[1])
         _kill_group(child)
         _, status, used = os.wait4(child, 0)
-        for one in (used, *end_children()):
+        # What cleans up after a container is not cut off.
+        patience = 0.0 if self._container is None else _CONTAINER_ENDS_SECONDS
+        for one in (used, *end_children(patience)):
             self.cpu_ns += int((one.ru_utime + one.ru_stime) * 1e9)
             self.switches += one.ru_nivcsw
         return status
 
-    def _become(self, parent: int) -> None:
+    @property
+    def _name(self) -> str:
+        """Of the container of this execution."""
+        return f"jostle-{os.getpid()}-{self._number}"
+
+    @property
+    def knows_cpu(self) -> bool:
+        """Whether what it uses can be seen from here: not where a service runs it."""
+        return self._container is None or bool(self._container["is_child"])
+
+    def _run_words(self) -> list[str]:
+        if self._container is None:
+            return self._words
+        program, *words = self._words
+        return run_words(program, self.job, words, self._folder or "/", self._name)
+
+    def _become(self, parent: int, words: list[str]) -> None:
         """In the child: never returns."""
         try:
             os.setpgid(0, 0)
@@ -144,7 +170,7 @@ class Executions:
             if self._folder is not None:
                 os.chdir(self._folder)
             self._shared[:] = time.monotonic_ns().to_bytes(8, "little")
-            os.execve(self._words[0], self._words, self._environment)
+            os.execve(words[0], words, self._environment)
         except OSError as error:
             os.write(2, f"cannot be started: {error.strerror}".encode())
         finally:
@@ -219,7 +245,7 @@ def execute(
     return {
         "starts": _encoded(part.starts),
         "ends": _encoded(part.ends),
-        "cpu_ns_used": part.cpu_ns,
+        "cpu_ns_used": part.cpu_ns if part.knows_cpu else None,
         "cpu_ns_around": max(0, _children_ns() - before_ns - part.cpu_ns),
         "run_delay_seconds": part.delay_ns * 1e-9,
         "involuntary_switches": part.switches,

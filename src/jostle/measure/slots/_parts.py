@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.measure.host._engines import engine_setting
+from jostle.measure.host._variants import variant_of
 from jostle.measure.workloads._workloads import Workload
 
 
@@ -19,6 +20,10 @@ def can_run(engine: str, workload: Workload) -> bool:
 def part_of(workload: Workload, engine: str) -> dict[str, Any]:
     """What a slot must know to set a workload up on an engine."""
     part = workload.part()
+    container = part.get("job", {}).get("container")
+    if container is not None:  # control groups of its own: the platform's limits are told to it
+        variant = variant_of(engine)
+        container |= {"quota_ratio": variant.quota_ratio, "memory_bytes": variant.memory_bytes}
     native = part["kind"] == "kernel" and "native" in engine_setting(engine).runs
     return {**part, "kind": "native"} if native else part
 

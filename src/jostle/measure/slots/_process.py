@@ -12,6 +12,7 @@ from contextlib import suppress
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_BETWEEN_LOOKS_SECONDS = 0.002
 # Enough of a dying process's last words to say why.
 _LAST_WORDS_BYTES = 300
 
@@ -28,9 +29,20 @@ def adopt_orphans() -> None:
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def end_children() -> list[resource.struct_rusage]:
-    """End all children of this thread, and theirs, which are adopted one after the other; what each used."""
+def end_children(patience_seconds: float = 0.0) -> list[resource.struct_rusage]:
+    """End all children of this thread, and theirs, which are adopted one after the other; what each used.
+
+    patience_seconds: how long they may take to end by themselves.
+    """
     found: list[resource.struct_rusage] = []
+    until = time.monotonic() + patience_seconds
+    with suppress(ChildProcessError):
+        while time.monotonic() < until:
+            pid, _, used = os.wait4(-1, os.WNOHANG)
+            if pid:
+                found.append(used)
+            else:
+                time.sleep(_BETWEEN_LOOKS_SECONDS)
     with suppress(OSError):
         while True:
             with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:

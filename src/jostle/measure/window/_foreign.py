@@ -151,16 +151,24 @@ class Elapsed:
 
 
 def foreign_to_jobs(
-    elapsed: Elapsed, cores: Sequence[int], used: Iterable[int], member_seconds: float
+    elapsed: Elapsed,
+    cores: Sequence[int],
+    used: Iterable[int],
+    member_seconds: float,
+    unseen: Iterable[int] = (),
 ) -> Foreign:
     """Where members may wait: what was busy, less what they used.
 
-    used: cores that have a member. member_seconds: CPU time of members, of all that they started, and of
+    used: cores that have a member; unseen: those of them with a member whose CPU time is not known, of which
+    nothing can be told. member_seconds: CPU time of members, of all that they started, and of
     what runs them.
     """
-    with_member, kernel = set(used), elapsed.after.kernel_seconds - elapsed.before.kernel_seconds
+    with_member, kernel = (
+        set(used) - set(unseen),
+        elapsed.after.kernel_seconds - elapsed.before.kernel_seconds,
+    )
     busy = sum(elapsed.busy(core) for core in with_member) - member_seconds
-    inside = busy + elapsed.busy_beyond_house(set(cores) - with_member)
+    inside = busy + elapsed.busy_beyond_house(set(cores) - set(used))
     ours = elapsed.own_seconds + kernel
     outside = elapsed.busy_beyond_house(elapsed.outside(cores))
     stolen = elapsed.stolen(cores)

@@ -11,6 +11,7 @@ did not get: see `_foreign`.
 from __future__ import annotations
 
 import base64
+import os
 import select
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from jostle.measure.slots._beats import beat_times, sleep_until
+from jostle.measure.slots._containers import remove_all
 from jostle.measure.slots._parts import part_of, repeats_per_beat
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.window._assess import Window
@@ -84,6 +86,24 @@ def run_jobs(
         part = part_of(member, window.engine)
         part = {**part, "kind": "job"} if member.kind == "command" else part
         slot.send({"do": "prepare", "engine": window.engine, "parts": [part]})
+    try:
+        return _run(window, slots, measured_at, speed, stopped, limit_seconds)
+    finally:
+        # Slots that were killed could not end them, and they are no children of theirs.
+        for program in {str(one.module) for one in members if one.job and one.job.container}:
+            remove_all(program, os.getpid())
+
+
+def _run(
+    window: Window,
+    slots: Sequence[Slot],
+    measured_at: datetime,
+    speed: CoreSpeed | None,
+    stopped: Callable[[], bool],
+    limit_seconds: float,
+) -> WindowResult:
+    """The window, once its members are told to prepare."""
+    members = window.members
     ready = gather(slots, time.monotonic() + limit_seconds, stopped)
     if ready is None:
         raise Stopped
@@ -188,13 +208,20 @@ def _assessed(
     slowdown_ratio: float | None,
 ) -> WindowResult:
     cpu = [
-        float(slot_ns + answer.get("cpu_ns_used", 0)) * 1e-9
+        float(slot_ns + (answer.get("cpu_ns_used") or 0)) * 1e-9
         for slot_ns, answer in zip(seen.slot_cpu_ns, seen.answers, strict=True)
     ]
+    # Of what a service runs for a member, nobody here knows what it used.
+    hidden = [answer.get("cpu_ns_used", 0) is None for answer in seen.answers]
     around = sum(answer.get("cpu_ns_around", 0) for answer in seen.answers) * 1e-9
     shares = len(window.members) > len(window.cores)
     used_cores = window.cores if shares else set().union(*window.placement)
-    foreign = foreign_to_jobs(seen.elapsed, window.cores, used_cores, sum(cpu) + around)
+    unseen = [
+        core for core, is_hidden in zip(window.placement[0], hidden, strict=True) if is_hidden
+    ]
+    unseen = list(window.cores) if unseen and shares else unseen
+    seconds = sum(cpu) + around
+    foreign = foreign_to_jobs(seen.elapsed, window.cores, used_cores, seconds, unseen)
     reason = foreign.reason(window.tolerance)
     if (
         reason is None
@@ -221,13 +248,13 @@ def _assessed(
             estimator=found[1] if found else None,
             repetitions=found[2] if found else 0.0,
             beats=int(found[2]) if found else 0,
-            cpu_seconds=used,
+            cpu_seconds=None if is_hidden else used,
             run_delay_seconds=answer["run_delay_seconds"],
             involuntary_switches=answer["involuntary_switches"],
             lateness_seconds=None,
             extra=_latencies(answer) if reason is None else {},
         )
-        for found, answer, used in results
+        for (found, answer, used), is_hidden in zip(results, hidden, strict=True)
     )
     return WindowResult(rows, measured_at, seen.seconds, foreign, slowdown_ratio, probes, None)
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from jostle.errors import UnreadableFile, UsageError
+
+
+@dataclass(frozen=True)
+class ContainerSettings:
+    """image: by name or number, as the program knows it. options: further ones of its `run`. is_child:
+    whether what runs in it is started by the program itself (podman) and not by a service (docker)."""
+
+    image: str
+    options: tuple[str, ...] = ()
+    is_child: bool = True
 
 
 @dataclass(frozen=True)
@@ -19,7 +29,7 @@ class JobSettings:
     directory: where it runs; None is a fresh folder for each execution, removed after it. inputs: files and
     folders copied there before. environment: variables beside those of this process. before, after:
     command lines run before and after each execution, in the same place, not counted. expected: SHA-256 of
-    what it must write to standard output; None throws that away.
+    what it must write to standard output; None throws that away. container: what it runs in, None for none.
     """
 
     directory: Path | None = None
@@ -28,10 +38,13 @@ class JobSettings:
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     expected: str | None = None
+    container: ContainerSettings | None = None
 
     def to_message(self) -> dict[str, Any]:
         """As a slot is told it."""
+        inside = {} if self.container is None else {"container": asdict(self.container)}
         return {
+            **inside,
             "directory": None if self.directory is None else str(self.directory),
             "inputs": [str(path) for path in self.inputs],
             "environment": dict(self.environment),

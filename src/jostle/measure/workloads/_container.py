@@ -1,0 +1,90 @@
+"""Command lines in containers: an image that podman or docker has here."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from jostle.errors import UnreadableFile, UsageError
+from jostle.measure.workloads._job import ContainerSettings, JobSettings
+from jostle.measure.workloads._workloads import Workload
+
+PROGRAMS = ("podman", "docker")
+_ASKED_SECONDS = 30.0
+# What Jostle says itself, so that it knows what runs and where.
+_OWN_OPTIONS = ("--rm", "--name", "--detach", "-d", "--cpuset-cpus", "--label", "--pull")
+
+
+def container_workload(
+    image: str,
+    words: Sequence[str] = (),
+    *,
+    name: str | None = None,
+    job: JobSettings | None = None,
+    options: Sequence[str] = (),
+) -> Workload:
+    """A finished job in a fresh container of an image; its runtime is that of `podman run` from start to end.
+
+    words: the command line in it; none is the image's own. job: the folder where it runs, with its inputs, is
+    /work in the container, and its environment is the container's; before and after run outside. options: of
+    `run`, such as --network=none. Raises UsageError, and UnreadableFile where there is neither podman nor
+    docker, or neither has the image.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][\w.:/@\-]{0,255}", image):
+        raise UsageError(f"{image!r:.100} is no name of an image")
+    for option in options:
+        if not option.startswith("-") or option.partition("=")[0] in _OWN_OPTIONS:
+            raise UsageError(
+                f"{option!r:.100} cannot be an option of the container",
+                fix=f"Write --NAME=VALUE; {', '.join(_OWN_OPTIONS)} are Jostle's own.",
+            )
+    program = _program_with(image)
+    spelled = re.sub(r"[^\w.=]+", "-", " ".join([image, *words]))[:80].strip("-")
+    settings = ContainerSettings(image, tuple(options), Path(program).name == "podman")
+    return Workload(
+        name or spelled,
+        Path(program).absolute(),
+        kind="command",
+        family="container",
+        arguments=tuple(words),
+        job=replace(job or JobSettings(), container=settings),
+    )
+
+
+def _program_with(image: str) -> str:
+    """The first program here that has the image."""
+    why = []
+    for name in PROGRAMS:
+        program = shutil.which(name)
+        if program is None:
+            continue
+        try:
+            done = subprocess.run(
+                [program, "image", "inspect", image],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_ASKED_SECONDS,
+                check=False,
+            )
+        except (subprocess.TimeoutExpired, OSError) as error:
+            why.append(f"{name}: {type(error).__name__}")
+            continue
+        if done.returncode == 0:
+            return program
+        lines = done.stderr.decode("utf-8", "replace").split("\n")
+        why.append(f"{name}: {' '.join([line for line in lines if line.strip()][-1:])[:200]}")
+    if not why:
+        raise UnreadableFile(
+            "neither podman nor docker is installed here, so no image can be run",
+            where=image,
+            fix="Install one of them, or measure the command line itself.",
+        )
+    raise UnreadableFile(
+        f"the image cannot be run here ({'; '.join(why)})",
+        where=image,
+        fix="See that the program works, and fetch the image before: podman pull IMAGE.",
+    )
