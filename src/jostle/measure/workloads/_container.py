@@ -40,7 +40,8 @@ def container_workload(
         if not option.startswith("-") or option.partition("=")[0] in _OWN_OPTIONS:
             raise UsageError(
                 f"{option!r:.100} cannot be an option of the container",
-                fix=f"Write --NAME=VALUE; {', '.join(_OWN_OPTIONS)} are Jostle's own.",
+                fix="Write each as one word with a dash in front, such as that for the network; the "
+                "container's name, cores, label and removal are Jostle's own.",
             )
     program = _program_with(image)
     spelled = re.sub(r"[^\w.=]+", "-", " ".join([image, *words]))[:80].strip("-")
