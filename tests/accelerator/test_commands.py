@@ -28,14 +28,14 @@ KINDS = {
 NAMES = tuple(KINDS)
 
 
-def profile_of(name: str) -> Profile:
+def profile_of(name: str, gpu: str = "V100") -> Profile:
     kind, seconds = KINDS[name]
     shape = {"blocks": 80 * 4, "threads_per_block": 256, "registers_per_thread": 32}
     rows = []
     for number, what in enumerate(kind * 3):
         row = {"kind": what, "start_seconds": 0.1 + number * seconds, "duration_seconds": seconds}
         rows.append({**row, **(shape if what == "kernel" else {"bytes": 1000, "pinned": False})})
-    return tasks_from_rows(rows, run_id=name, gpu=GPUS["V100"])
+    return tasks_from_rows(rows, run_id=name, gpu=GPUS[gpu])
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +98,28 @@ def test_safe(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ask, "nobody"]) == 4
     assert run([*ask, "md", "--latency", "soon"]) == 2
     assert run([*ask, "md", "--gpu", "Voodoo"]) == 4
+
+
+def test_safe_in_a_folder_with_profiles_of_two_devices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both, one = tmp_path / "both", tmp_path / "one"
+    write_profiles(both, [profile_of("asr"), profile_of("pf"), profile_of("md", "T4")])
+    write_profiles(one, [profile_of("asr"), profile_of("pf")])
+    documents = []
+    for folder in (both, one):
+        assert run(["safe", str(folder), "--service", "asr", "--batch", "pf", "--json"]) in (0, 1)
+        printed = capsys.readouterr()
+        documents.append(json.loads(printed.out))
+        assert ("left out, profiled on others only: md" in printed.err) == (folder == both)
+    assert documents[0]["instances"] == documents[1]["instances"]
+    assert run(["safe", str(both), "--service", "asr", "--batch", "md"]) == 4
+    assert "md was profiled on" in capsys.readouterr().err
+    assert run(["safe", str(both), "--service", "asr", "--batch", "md", "--gpu", "V100"]) in (0, 1)
+    capsys.readouterr()
+    assert run(["safe", str(both), "--json"]) in (0, 1)
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["batch"] for row in rows} == {"asr", "pf"}
 
 
 def test_safe_for_all_in_the_folder(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,16 @@ def test_no_valid_bound_is_null_and_ends_with_3(
     assert one["outcome"] == "too_few_runs"
     assert run(answer(model, *["-b", "w02"] * 5)) == 3
     assert "unseen_group" in capsys.readouterr().out
+
+
+def test_without_a_bound_the_confidence_that_has_one_is_named(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["predict", str(model), "-w", "w00", "-p", "p0"]
+    assert run([*asked, "-c", "0.99999"]) == 3
+    printed = capsys.readouterr().out
+    (level,) = re.findall(r"with -c (\S+) there is one", printed)
+    assert run([*asked, "-c", level]) == 0
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,18 @@ def test_pitot_and_that_its_years_do_not_mix(pitot_folder: Path, tmp_path: Path)
         jostle("import", "pitot", pitot_folder, "-o", tmp_path)
     with pytest.raises(BadRows, match="already"):
         jostle("import", "pitot", pitot_folder / "2023", "-o", tmp_path)
+
+
+def test_a_remark_names_the_option_to_use(tmp_path: Path) -> None:
+    rows = [
+        f"{job},pi,{other},5" for job in ("fft", "lu", "sort") for other in ("", "fft", "lu;sort")
+    ]
+    file = tmp_path / "bench.csv"
+    file.write_text("\n".join(["name,host,with,us", *rows, ""]))
+    without = [word for word in NAMED if word not in ("--corunners", "with")]
+    told = jostle("import", "csv", file, "-o", tmp_path / "a", *without).stderr
+    assert "with 'with' as --corunners." in told
+    assert "`" not in told
+    told = jostle("import", "csv", file, "-o", tmp_path / "b", *NAMED, "--separator", ",").stderr
+    assert "with that --separator." in told
+    assert "?." not in told

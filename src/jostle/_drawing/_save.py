@@ -8,7 +8,7 @@ from typing import Any
 from jostle._drawing._style import plotting
 
 INK, PAPER = "#e8e8e8", "#1e2129"  # on dark pages, for black and white
-_NEAR_BLACK, _NEAR_WHITE = 0.25, 0.97  # of full brightness, up to and from which a grey is turned
+_NEAR_BLACK, _NEAR_WHITE = 0.2, 0.97  # of full brightness, up to and from which a grey is turned
 
 
 def save(figure: Any, folder: Path, name: str) -> list[Path]:

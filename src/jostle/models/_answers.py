@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._confidence import exact_confidence
+from jostle._report import Told
 from jostle._tables import RAGGED, cells, read_rows, write_table
 from jostle.bounds import OUTCOMES
 from jostle.errors import JostleError, UnknownName, UsageError
@@ -27,8 +28,8 @@ _TEXTS = ("outcome", "pool", "evidence", "status", "reason")
 _ANSWERED = ("runtime_seconds", "bound_seconds", "calibration_runs", *_TEXTS)
 
 
-@dataclass(frozen=True)
-class AnsweredTable:
+@dataclass(frozen=True, repr=False)
+class AnsweredTable(Told):
     """One answer for each of n rows, in their order.
 
     asked: the rows as they came, with their other columns. where: the file. numbers: (n,) where each row
@@ -55,6 +56,12 @@ class AnsweredTable:
 
     def __len__(self) -> int:
         return len(self.asked)
+
+    def told(self) -> list[tuple[str, str]]:
+        """How many rows, and what became of them."""
+        found = [("rows", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
+        names, times = np.unique(self.status.astype(str), return_counts=True)
+        return found + [(str(name), f"{count}") for name, count in zip(names, times, strict=True)]
 
     @property
     def is_answered(self) -> np.ndarray:

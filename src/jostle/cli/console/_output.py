@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 from unicodedata import category
@@ -20,6 +21,13 @@ def say(text: object = "") -> None:
 def note(text: object) -> None:
     """A line beside the result, on stderr."""
     typer.echo(_harmless(str(text)), err=True)
+
+
+def as_typed(text: str) -> str:
+    """A remark of the library, which names an argument as `separator`, with the option that gives it, and
+    with an end."""
+    named = re.sub(r"`(\w+)`", lambda found: "--" + found[1].replace("_", "-"), text)
+    return named if named.endswith((".", "?", "!")) else f"{named}."
 
 
 def print_json(document: dict[str, Any]) -> None:

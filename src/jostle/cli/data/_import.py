@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from jostle.cli.collect._trace import print_traces
-from jostle.cli.console import duration, note, print_json, registered_commands, say
+from jostle.cli.console import as_typed, duration, note, print_json, registered_commands, say
 from jostle.cli.console._fields import DatasetOutput, Json
 from jostle.runs import importer_named, importer_names
 
@@ -83,7 +83,7 @@ def _print_runs(found: Imported, output: Path, written: Sequence[Path], as_json:
         text = f"{found.skipped} entries are zero or empty: not measured, passed over"
         note(text)
     for text in remarks:
-        note(f"note: {text}.")
+        note(f"note: {as_typed(text)}")
     say(
         f"{output}: {len(runs)} runs from {found.source}, {alone} alone and {len(runs) - alone} with "
         f"co-runners; {document['workloads']} workloads, {document['platforms']} platforms"

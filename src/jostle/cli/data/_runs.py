@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jostle._options import Positional
-from jostle.cli.console import command_of, note, print_json, print_table, say
+from jostle.cli.console import as_typed, command_of, note, print_json, print_table, say
 from jostle.cli.console._fields import Json
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def runs(options: RunsCommand) -> None:
     for text in every.notes:
         note(f"note: {text}")
     for text in summary.doubts:
-        note(f"note: {text}.")
+        note(f"note: {as_typed(text)}")
     _print(summary, options.dataset)
     if left := found.leftovers():
         note(

@@ -86,6 +86,8 @@ def predict(asked: PredictCommand) -> None:
         print_json({"schema": "predict/v1", "confidence": bounds.confidence, "answers": answers})
     else:
         say(_sentence(answers[0], bounds.confidence))
+        if str(bounds.outcome[0]) == "too_few_runs":
+            say(_lower(model, questions))
     if not bounds.is_valid.all():
         raise typer.Exit(3)
 
@@ -182,6 +184,15 @@ def _knowing(model: Model, traces: Path) -> Model:
         raise UsageError("--traces is for models of the method alignment")
     predictor = model.predictor.with_solo(read_traces(traces))
     return Model(predictor, model.calibration, model.metadata)
+
+
+def _lower(model: Model, questions: Colocations) -> str:
+    """Which of the usual confidences has a bound where the one that was asked for has none."""
+    for level in (0.999, 0.995, 0.99, 0.98, 0.95, 0.9, 0.8, 0.5):
+        bounds = model.bound(questions, level)
+        if bounds.is_valid.all():
+            return f"with -c {level:g} there is one: {duration(float(bounds.seconds[0]))}"
+    return "no confidence from 0.5 on has one here"
 
 
 def _sentence(answer: dict[str, Any], confidence: float) -> str:

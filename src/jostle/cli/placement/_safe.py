@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +13,7 @@ import typer
 
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._options import Limits, Positional
-from jostle.cli.console import command_of, fit_progress, show
+from jostle.cli.console import command_of, fit_progress, note, show
 from jostle.cli.console._fields import Confidence, Json
 from jostle.cli.placement._answers import one_answer, table_answer
 from jostle.cli.placement._questions import Bounded, Question
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from jostle.accelerator import Application, Device, Objective
+    from jostle.traces import Profile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,15 +81,21 @@ class DeviceOptions:
     pinned: Annotated[bool, "Transfers that do not say were from pinned memory."] = False
     memory_need: Annotated[float | None, "Bytes/s per PE of kernels whose profile has none."] = None
 
-    def read(self, dataset: Path) -> tuple[dict[str, Application], Device]:
-        """The applications of the profiles, and the device or its slice."""
+    def read(
+        self, dataset: Path, service: str | None, batch: str | None
+    ) -> tuple[dict[str, Application], Device]:
+        """The applications of the profiles, and the device or its slice. Of profiles of several devices
+        those on the service's count."""
         from dataclasses import replace
 
         import jostle
         from jostle.accelerator import applications_of, split_device
 
+        profiles = jostle.read(dataset).profiles
+        if self.gpu is None:
+            profiles = _on_one_device(profiles, service, batch)
         applications, device = applications_of(
-            jostle.read(dataset).profiles,
+            profiles,
             self.gpu,
             pinned=self.pinned,
             memory_need=self.memory_need,
@@ -149,7 +158,7 @@ def safe(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
     from jostle.errors import UnknownName
 
     objective = asked.objective_kept()
-    applications, device = hardware.read(asked.dataset)
+    applications, device = hardware.read(asked.dataset, asked.service, asked.batch)
     for name in (asked.service, asked.batch):
         if name is not None and name not in applications:
             raise UnknownName("workload", name, sorted(applications), where=str(asked.dataset))
@@ -184,6 +193,37 @@ def safe(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
         report, code = table_answer(question, fits, bounds)
     show(report, asked.json_)
     raise typer.Exit(code)
+
+
+def _on_one_device(
+    profiles: Mapping[str, Profile], service: str | None, batch: str | None
+) -> Mapping[str, Profile]:
+    """The profiles of the device that the service was profiled on, and without a service that most were."""
+    from jostle.errors import BadData
+
+    device = {}
+    for run_id, profile in profiles.items():
+        row = profile.gpus.get(profile.devices[0])
+        if row is not None:
+            device[run_id] = row.name
+    if len(set(device.values())) < 2:
+        return profiles
+    of_service = [device[i] for i in device if profiles[i].workload == service]
+    counted = Counter(of_service or device.values())
+    chosen = min(counted, key=lambda name: (-counted[name], name))
+    kept = {i: profile for i, profile in profiles.items() if device.get(i, chosen) == chosen}
+    there = {profile.workload for profile in kept.values()}
+    gone = {profiles[i].workload: name for i, name in device.items()}
+    for name in (service, batch):
+        if name in gone and name not in there:
+            raise BadData(
+                f"{name} was profiled on {gone[name]}, not on {chosen}",
+                fix=f"Profile it on {chosen}, too; or say --gpu to take all profiles as of one device.",
+            )
+    left_out = ", ".join(sorted(set(gone) - there))
+    also = f"; left out, profiled on others only: {left_out}" if left_out else ""
+    note(f"note: the folder has profiles of {len(set(device.values()))} devices: on {chosen}{also}")
+    return kept
 
 
 def _slowdown(text: str) -> float | None:

@@ -131,7 +131,7 @@ def _radar(found: BagsEvaluation) -> Any:
         side = np.cos(turned)
         axes.annotate(
             f"{_wrapped(name)}\n{100 * share:.0f}%",
-            (turned, 1.08 * most),
+            (turned, 1.13 * most),
             ha="center" if abs(side) < 0.2 else "left" if side > 0 else "right",
             va="center" if abs(side) >= 0.2 else "bottom" if np.sin(turned) > 0 else "top",
             fontsize=7,
@@ -159,8 +159,10 @@ def _heat_map(found: BagsEvaluation) -> Any:
         figsize=(0.5 * len(columns) + 3.5, 0.26 * len(rows) + 2.2), layout="constrained"
     )
     axes.imshow(part, cmap="Blues", aspect="auto", vmin=0)
+    axes.grid(False)
     for (y, x), value in np.ndenumerate(part):
-        colour = "white" if value > 0.6 * part.max() else "black"
+        # Not black and white: the picture under them stays as it is on dark pages.
+        colour = "#f0f0f0" if value > 0.6 * part.max() else "#404040"
         axes.text(x, y, str(value), ha="center", va="center", fontsize=7, color=colour)
     names = [_short(found.features[at]).replace("\n", " ") for at in columns]
     axes.set_xticks(range(len(columns)), names, rotation=45, ha="right", fontsize=7)

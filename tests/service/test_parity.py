@@ -1,0 +1,102 @@
+"""Python, shell and HTTP have each other's verbs: docs/verbs.md against all three."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+import jostle
+from jostle.cli._app import build
+from jostle.placement import Placement
+from jostle.service._settings import ServeSettings
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "verbs.md"
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split(" | ")]
+    for line in PAGE.read_text("utf-8").splitlines()
+    if line.startswith("| ") and "---" not in line
+][1:]
+PYTHON, SHELL, HTTP, CLIENT = 1, 2, 3, 4
+# Of the service itself, not of workloads; and the shell's ways to one verb: importers, methods, studies.
+ABOUT_ITSELF = {"GET /healthz", "GET /metrics", "GET /openapi.json"}
+FAMILIES = ("jostle import", "jostle fit", "jostle evaluate")
+TOLD = {"told", "notes", "standard", "close"}  # what objects say of themselves
+
+
+def named(column: int) -> set[str]:
+    """What stands in a column in backticks, where it is not said to be missing."""
+    cells = [row[column] for row in ROWS]
+    return {
+        name for cell in cells if not cell.startswith("–") for name in re.findall("`([^`]+)`", cell)
+    }
+
+
+def test_a_verb_is_there_or_it_says_why_not() -> None:
+    assert len(ROWS) > 30
+    for row in ROWS:
+        assert len(row) == 5, row
+        for cell in row[1:]:
+            assert re.fullmatch(r"`[^`]+`|– .{5,}", cell), row
+
+
+def found(name: str) -> Any:
+    """What a dotted name means; rooms are modules."""
+    thing, parts = jostle, name.split(".")[1:]
+    for number, part in enumerate(parts):
+        try:
+            thing = getattr(thing, part)
+        except AttributeError:
+            thing = importlib.import_module(".".join(["jostle", *parts[: number + 1]]))
+    return thing
+
+
+def test_python() -> None:
+    for name in named(PYTHON):
+        assert found(name) is not None
+    for kind, prefix in (
+        (jostle.Model, "jostle.Model."),
+        (Placement, "jostle.placement.Placement."),
+    ):
+        verbs = {name for name in vars(kind) if not name.startswith("_")} - TOLD
+        assert {prefix + verb for verb in verbs} - named(PYTHON) == set()
+
+
+def commands(command: Any, name: str) -> set[str]:
+    if name in FAMILIES or not hasattr(command, "list_commands"):
+        return {name}
+    subs = command.list_commands(None)
+    return {
+        one for sub in subs for one in commands(command.get_command(None, sub), f"{name} {sub}")
+    }
+
+
+def test_shell() -> None:
+    there = commands(get_command(build()), "jostle")
+    assert there - named(SHELL) == set()
+    assert named(SHELL) - there - {"jostle import csv"} == set()
+
+
+def test_http(tmp_path: Path) -> None:
+    pytest.importorskip("fastapi", reason="extra: service")
+    from jostle.service import make_app
+
+    app = make_app(ServeSettings(model=tmp_path / "model", state=str(tmp_path / "state.sqlite")))
+    there = {
+        f"{method} {str(getattr(route, 'path', '')).replace('{id:path}', '{id}')}"
+        for route in app.routes
+        for method in getattr(route, "methods", None) or ()
+        if getattr(route, "include_in_schema", False) and method != "HEAD"
+    }
+    assert len(there) > 15
+    assert there - ABOUT_ITSELF - named(HTTP) == set()
+    assert named(HTTP) - there == set()
+
+
+def test_client() -> None:
+    verbs = {name for name in vars(jostle.Client) if not name.startswith("_")} - TOLD
+    assert verbs == named(CLIENT)
