@@ -33,5 +33,6 @@ def test_a_node_of_its_own_is_kept_to(service: Running) -> None:
 
 
 def test_what_is_no_job_is_a_problem(service: Running) -> None:
-    for body in ({}, {"workload": ""}, {"workload": "w00", "limit_confidence": "x"}):
+    odd = {"workload": "w00", "limit_confidence": "x"}
+    for body in ({}, {"workload": ""}, {"workload": 0}, odd):
         assert service.http.post("/v1/slurm/submit", json=body).status_code == 422

@@ -53,6 +53,8 @@ def slurm_handlers(service: Serving) -> dict[tuple[str, str], Any]:
     async def submit(request: HttpRequest) -> Response:
         body = await json_of(request, settings)
         only(body, *KEYS, "nodes", "limit_confidence")
+        if not isinstance(body.get("workload"), str):
+            raise UsageError("`workload` is not a name")
         nodes = names_of(body, "nodes")
         row = {key: body[key] for key in KEYS if body.get(key) is not None}
         own = _confidence_of(body.get("confidence"), None)
