@@ -23,7 +23,11 @@ PROBLEMS = {
 
 _TEXT = {"type": "string"}
 _NAME = {"type": "string", "minLength": 1}
-_VISIBLE = {"type": "string", "pattern": "^[A-Za-z0-9]", "description": "A name."}
+_VISIBLE = {
+    "type": "string",
+    "pattern": "[^\\s\\u001c-\\u001f\\u0085]",
+    "description": "A name: not blank alone.",
+}
 _ABOVE_0 = {"type": "number", "exclusiveMinimum": 0}
 _BOOL = {"type": "boolean"}
 _CONFIDENCE = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
