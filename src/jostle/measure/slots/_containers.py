@@ -33,25 +33,27 @@ def run_words(
 
 def remove(program: str, name: str) -> None:
     """End a container and forget it, if it is there."""
-    with suppress(OSError, subprocess.TimeoutExpired):
-        subprocess.run(
-            [program, "rm", "--force", name],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_REMOVED_SECONDS,
-            check=False,
-        )
+    # `rm --force` alone would ask it to end first, and wait.
+    for words in (["kill", name], ["rm", "--force", name]):
+        _told(program, words)
 
 
 def remove_all(program: str, owner: int) -> None:
-    """The same for whatever slots of a process have left behind, which were killed."""
+    """The same for all that the slots of a process have begun. What runs them should still be alive."""
+    listed = _told(program, ["ps", "--all", "--quiet", f"--filter=label={_LABEL}={owner}"])
+    for number in listed.split():
+        remove(program, number)
+
+
+def _told(program: str, words: Sequence[str]) -> str:
+    """What it prints; nothing where it fails."""
     with suppress(OSError, subprocess.TimeoutExpired):
-        listed = subprocess.run(
-            [program, "ps", "--all", "--quiet", f"--filter=label={_LABEL}={owner}"],
+        done = subprocess.run(
+            [program, *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_REMOVED_SECONDS,
             check=False,
         )
-        for number in listed.stdout.decode("ascii", "replace").split():
-            remove(program, number)
+        return done.stdout.decode("ascii", "replace")
+    return ""

@@ -89,9 +89,7 @@ def run_jobs(
     try:
         return _run(window, slots, measured_at, speed, stopped, limit_seconds)
     finally:
-        # Slots that were killed could not end them, and they are no children of theirs.
-        for program in {str(one.module) for one in members if one.job and one.job.container}:
-            remove_all(program, os.getpid())
+        _end_containers(window)
 
 
 def _run(
@@ -142,7 +140,7 @@ def _followed(
     cpu_ns = np.array([slot.cpu_ns() for slot in slots])
     before = Moment.now(kernel=True)
     shortest = max(window.window_seconds, _SHORTEST_SECONDS)
-    early, is_late = _waited(slots, start_ns, shortest, limit_seconds, stopped)
+    early, is_late = _waited(window, slots, start_ns, shortest, limit_seconds, stopped)
     stop_ns = time.monotonic_ns()
     slot_cpu_ns = np.array([slot.cpu_ns() if slot.is_running else 0 for slot in slots]) - cpu_ns
     after = Moment.now(kernel=True)
@@ -164,7 +162,15 @@ def _followed(
     )
 
 
+def _end_containers(window: Window) -> None:
+    """Those of members: a slot that is killed cannot end them, and they need not be children of its."""
+    programs = {str(one.module) for one in window.members if one.job and one.job.container}
+    for program in programs:
+        remove_all(program, os.getpid())
+
+
 def _waited(
+    window: Window,
     slots: Sequence[Slot],
     start_ns: int,
     shortest_seconds: float,
@@ -182,6 +188,7 @@ def _waited(
     while not early:
         passed = (time.monotonic_ns() - start_ns) * 1e-9
         if stopped():
+            _end_containers(window)
             for slot in slots:
                 slot.kill()
             raise Stopped
