@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -87,8 +88,12 @@ def test_overlap_is_what_the_beats_of_all_cover() -> None:
     assert whole.common_ratio == 1
     assert whole.longest_beat_ratio == pytest.approx(0.5)
     assert whole.spread_seconds == pytest.approx(0.001)
+    assert whole.counts
     late = overlap_of("s", observed([0, 120], [35, 90]))
     assert late.common_ratio == pytest.approx(0.55)
+    assert not late.counts  # a campaign would repeat it
+    assert report(overlaps=(late,)).passed
+    assert not report(overlaps=(replace(whole, common_ratio=0.9),)).passed
     assert overlap_of("s", observed([0, 20], [50, 120])).common_ratio == 0
 
 

@@ -79,11 +79,12 @@ def _print(report: AuditReport) -> None:
                 f"{one.common_ratio:.1%}",
                 f"{one.longest_beat_ratio:.1%}",
                 duration(one.spread_seconds),
+                "yes" if one.counts else "no: late",
             )
             for one in report.overlaps
         ]
         say()
-        columns = ("set", "all there", "longest beat", "starts apart")
+        columns = ("set", "all there", "longest beat", "starts apart", "counts")
         print_table(columns, rows, right=(1, 2, 3), title="Overlap, from the beats")
     if report.detections:
         rows = [

@@ -82,9 +82,9 @@ class AuditReport:
     def checks(self) -> dict[str, bool]:
         """What was to hold, and whether it does; a check that had nothing to look at is not there."""
         found = {"the dataset does not contradict itself": not self.contradictions}
-        if self.overlaps:
+        if counted := [one for one in self.overlaps if one.counts]:
             found["everyone was there all the time"] = all(
-                one.common_ratio >= _WHOLE for one in self.overlaps
+                one.common_ratio >= _WHOLE for one in counted
             )
         if (off := self.median_error) is not None:
             found["the collector's times are those of a plain loop"] = off <= _MOST_OFF
