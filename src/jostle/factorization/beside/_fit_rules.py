@@ -88,12 +88,10 @@ def fit_rules(
         within = np.where(counted > 0, within / counted, np.nan)
     if float(found.network.mean()) < 0.5:
         within = np.where(counted > 0, within, solo + found.within)
-    bias = trial.bias(runs.log_runtime - within, trial.degree)
-    more = np.where(
-        trial.degree > 0,
-        bias[runs.target // size[1], np.minimum(trial.degree, bias.shape[1] - 1)],
-        0.0,
-    )
+    left = runs.log_runtime - within
+    bias, more = trial.bias(left), trial.bias_of_others(left)
+    if not trial.is_closer(left, more):
+        bias, more = np.zeros_like(bias), np.zeros_like(more)
     rules = trial.finished(runs.beside(solo), found, (measured, bias), within + more - solo, whole)
     held = [answer + more[fold.held] for fold, answer in zip(folds, answered, strict=True)]
     return rules, held, ()
@@ -385,8 +383,26 @@ class _Trial:
         design = design_of_names(workloads, platforms, solo)
         return Ground(platforms, workloads, design, (solo - overall).ravel())
 
-    def bias(self, left: np.ndarray, degree: np.ndarray) -> np.ndarray:
+    def bias_of_others(self, left: np.ndarray) -> np.ndarray:
+        """(n,) as the bias would be of a run that it was not learned from: 0 alone."""
+        part, out = self.random.integers(0, FOLDS, len(left)), np.zeros(len(left))
+        for number in range(FOLDS):
+            mine = (part == number) & (self.degree > 0)
+            found = self.bias(np.where(part == number, np.nan, left))
+            out[mine] = found[self.runs.target[mine] // self.size[1], self.degree[mine]]
+        return out
+
+    def is_closer(self, left: np.ndarray, more: np.ndarray) -> bool:
+        """Whether what is added to answers brings them closer to runs beside others."""
+        here = np.isfinite(left) & (self.degree > 0)
+        error, before = (
+            np.abs(np.expm1(np.clip(each[here], -8.0, 8.0))) for each in (more - left, -left)
+        )
+        return bool(len(error)) and float(error.mean()) < float(before.mean())
+
+    def bias(self, left: np.ndarray) -> np.ndarray:
         """(platforms, most + 1) median of what is left, drawn to that of all platforms and to 0."""
+        degree = self.degree
         out = np.zeros((self.size[0], int(degree.max()) + 1))
         place = self.runs.target // self.size[1]
         known = np.isfinite(left)
