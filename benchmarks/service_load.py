@@ -102,6 +102,18 @@ async def open_loop(
     return found
 
 
+async def lateness(rate: float, seconds: float) -> Latencies:
+    """How late a timer alone is, with nothing to do: what no service on this machine can be better than."""
+    found, start = Latencies(), time.perf_counter()
+
+    async def one(due: float) -> None:
+        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        found.seconds.append(time.perf_counter() - due)
+
+    await asyncio.gather(*(one(start + number / rate) for number in range(int(rate * seconds))))
+    return found
+
+
 class Process:
     """`jostle serve`, started and ended."""
 
