@@ -22,7 +22,7 @@ def test_dask_runs_a_task_on_the_node_that_is_ranked_first(service: Running) -> 
     }
     scheduler = {"cls": Scheduler, "options": {"dashboard": False}}
     with (
-        SpecCluster(workers=workers, scheduler=scheduler, silence_logs=50) as cluster,
+        SpecCluster(workers=workers, scheduler=scheduler) as cluster,
         Client(cluster) as dask_client,
     ):
         for node in (nodes[0], nodes[-1]):
