@@ -61,8 +61,11 @@ def test_a_step_over_the_batch_alone_is_the_same_step(
     jax.clear_caches()
     whole = learn(small, world, validation=validation, seed=0)
     jax.clear_caches()
-    asked = validation.colocations
-    assert np.allclose(near.predict(asked), whole.predict(asked), rtol=1e-3)
+    # The network alone: simple rules beside it are chosen, and a choice may turn on the last digit.
+    for one, other in zip(
+        vars(near.embeddings).values(), vars(whole.embeddings).values(), strict=True
+    ):
+        assert np.allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
 def test_methods_that_need_tables_say_so(folder: Path) -> None:

@@ -13,7 +13,9 @@ from pathlib import Path
 
 
 def programs() -> Path | None:
-    """The folder of the newest server that is installed."""
+    """The folder of the newest server that is installed and can be started."""
+    if os.geteuid() == 0 and shutil.which("runuser") is None:
+        return None
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return found[-1].parent if found else None
 
