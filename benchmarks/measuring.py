@@ -85,7 +85,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="of both clocks in turn")
     parser.add_argument("--only", action="append", choices=("times", "disturbers"))
     parser.add_argument("--disturber", action="append", choices=tuple(_DISTURBERS))
-    parser.add_argument("--job", action="append", help="one of the table; may be repeated")
+    parser.add_argument(
+        "--job", action="append", choices=JOBS, help="one of the table; may be repeated"
+    )
     given = parser.parse_args()
     quiet = check_machine(3.0)
     print(f"quiet: {quiet.quiet}; " + ("; ".join(quiet.disturbances) or "nothing disturbs"))
