@@ -79,23 +79,37 @@ _CALLED = {"ot": "pot", "sklearn": "scikit-learn"}  # modules that are not calle
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
     """Where an import fails in the midst of work: which extra brings the module; None where none does."""
+    module = (error.name or "").partition(".")[0]
+    package = _normal(_CALLED.get(module, module))
+    having = [
+        (len(names), extra)
+        for extra, names in extras().items()
+        if package in {_normal(name) for name in names}
+    ]
+    # Some bring others' libraries, too: the smallest is meant.
+    return MissingExtra(module, min(having, key=lambda one: one[0])[1]) if having else None
+
+
+def extras() -> dict[str, list[str]]:
+    """{extra: packages it brings}, without the one that is all of them together."""
     import re
     from importlib import metadata
 
-    module = (error.name or "").partition(".")[0]
-    package = _CALLED.get(module, module).lower().replace("_", "-")
     try:
-        required = metadata.requires("jostle") or []
+        lines = metadata.requires("jostle") or []
     except metadata.PackageNotFoundError:
-        return None
-    extras: dict[str, set[str]] = {}
-    for text in required:
-        if extra := re.search(r"extra\s*==\s*[\"']([^\"']+)", text):
-            name = re.split(r"[^\w.-]", text.strip())[0].lower().replace("_", "-")
-            extras.setdefault(extra[1], set()).add(name)
-    having = [extra for extra, names in extras.items() if package in names]
-    # Some bring others' libraries, too: the smallest is meant.
-    return MissingExtra(module, min(having, key=lambda e: len(extras[e]))) if having else None
+        return {}
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        package = re.match(r"\s*([A-Za-z0-9._-]+)", line)
+        extra = re.search(r"extra\s*==\s*[\"']([^\"']+)[\"']", line)
+        if package and extra and extra[1] != "all" and package[1].lower() != "jostle":
+            found.setdefault(extra[1], []).append(package[1])
+    return found
+
+
+def _normal(package: str) -> str:
+    return package.lower().replace("_", "-")
 
 
 class NotEnoughRuns(JostleError):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from jostle.errors import MissingExtra, install_command
+from jostle.errors import MissingExtra, extras, install_command
 
-_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+)")
-_EXTRA = re.compile(r"extra\s*==\s*[\"']([^\"']+)[\"']")
 FOR = {
     "alignment": "learning from counter traces, jostle fit alignment",
     "bridge": "exact transport in forecasts",
@@ -80,20 +77,6 @@ def _extras() -> list[Finding]:
             told += f"; missing: {', '.join(missing)}"
         fix = install_command(extra) if missing else None
         found.append(Finding("Extras", extra, not missing, told, fix and f"Install with: {fix}"))
-    return found
-
-
-def extras() -> dict[str, list[str]]:
-    """{extra: packages it brings}, without the one that is all of them together."""
-    try:
-        lines = metadata.requires("jostle") or []
-    except metadata.PackageNotFoundError:
-        return {}
-    found: dict[str, list[str]] = {}
-    for line in lines:
-        package, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
-        if package and extra and extra[1] != "all" and package[1].lower() != "jostle":
-            found.setdefault(extra[1], []).append(package[1])
     return found
 
 

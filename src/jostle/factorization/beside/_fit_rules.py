@@ -155,7 +155,7 @@ class _Trial:
                     here = self.degree[at] == d
                     typical[here] = np.median(left[here])
                 for rule, answered in enumerate((slow, typical)):
-                    error = np.abs(np.expm1(np.clip(answered - left, -8.0, 8.0)))
+                    error = _relative_error(answered - left)
                     cost[number, rule] += np.nansum(error)
         if count >= FEWEST:
             return SHARES[int(np.argmin(cost.min(1)))]
@@ -236,8 +236,8 @@ class _Trial:
             learned = np.flatnonzero(~fold.held & (self.degree > 0))
             level = self.levels(self.runs.beside(solo), learned)
             none[fold.held] = (solo + level[self.runs.target])[fold.held]
-        left = np.clip(none[at] - self.runs.log_runtime[at], -8.0, 8.0)
-        return nothing_but_noise(np.abs(np.expm1(left)) - unseen, sets)
+        error = _relative_error(none[at] - self.runs.log_runtime[at])
+        return nothing_but_noise(error - unseen, sets)
 
     def levels(self, rows: SlowdownRows, index: np.ndarray) -> np.ndarray:
         """(cells,) what is to be added to the times alone if runs beside others, those of the index, are like
@@ -264,7 +264,7 @@ class _Trial:
         members = fit_members(learned, ground, PLAIN, self.seed)
 
         def error(answered: np.ndarray) -> float:
-            return float(np.abs(np.expm1(np.clip(answered - asked.log_slowdown, -8.0, 8.0))).mean())
+            return float(_relative_error(answered - asked.log_slowdown).mean())
 
         least = min(error(value_of(member, asked, ground)) for member in members.values())
         return error(fold.network.log_slowdown(asked)) < FAR * least
@@ -299,8 +299,7 @@ class _Trial:
         for part in np.unique(fold[tried]):
             here = fold == part
             level[here] = self.levels(rows, index_of[~here])[some.target[here]]
-        left = np.clip(level[tried] - y, -8.0, 8.0)
-        noise = nothing_but_noise(np.abs(np.expm1(left)) - unseen, mine)
+        noise = nothing_but_noise(_relative_error(level[tried] - y) - unseen, mine)
         weight[:] = pooled
         degree = some.degree[tried]
         for d in range(1, most + 1):
@@ -395,9 +394,7 @@ class _Trial:
     def is_closer(self, left: np.ndarray, more: np.ndarray) -> bool:
         """Whether what is added to answers brings them closer to runs beside others."""
         here = np.isfinite(left) & (self.degree > 0)
-        error, before = (
-            np.abs(np.expm1(np.clip(each[here], -8.0, 8.0))) for each in (more - left, -left)
-        )
+        error, before = (_relative_error(each[here]) for each in (more - left, -left))
         return bool(len(error)) and float(error.mean()) < float(before.mean())
 
     def bias(self, left: np.ndarray) -> np.ndarray:
@@ -455,3 +452,8 @@ class _Trial:
 
         more = fit_extrapolation(mine, ground, answer(rules), unseen, fewer, self.noise())
         return replace(rules, more=more)
+
+
+def _relative_error(log_ratio: np.ndarray) -> np.ndarray:
+    """Of an answer over what was measured, whose logarithm is given; none is without end."""
+    return np.abs(np.expm1(np.clip(log_ratio, -8.0, 8.0)))

@@ -23,8 +23,8 @@ from jostle.measure.workloads._workloads import Workload
 # As the collector's quiet beat: neighbours that nothing shows only ever slow a repetition.
 _QUIET_QUANTILE = 0.15
 _FUEL = 1 << 62
-# What `speed` and `none` mean, written once more: the collector's own settings are not asked.
-_LEVELS = {"speed": "speed", "none": "none"}
+# Engines of wasmtime, called after its level of optimising: the collector's own settings are not asked.
+_LEVELS = ("speed", "none")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def timed_directly(workload: Workload, engine: str, seconds: float, core: int) -
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
-        store, exports = _instance(workload, _LEVELS[engine])
+        store, exports = _instance(workload, engine)
         run, repeats, found = exports["run"], workload.repeats, list[float]()
         run(store, repeats)
         until = time.perf_counter() + seconds
