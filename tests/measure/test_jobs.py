@@ -19,7 +19,7 @@ from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import Tolerance, command_workload, job_of
 from jostle.measure.host._core_times import CoreTimes
 from jostle.measure.window._assess import Window
-from jostle.measure.window._foreign import Elapsed, Moment, foreign_to_kernels
+from jostle.measure.window._foreign import Elapsed, Foreign, Moment, foreign_to_kernels
 from jostle.measure.window._jobs import _assessed, _Seen
 from jostle.measure.window._results import WindowResult
 from tests.measure.measured import measured, rows
@@ -102,8 +102,16 @@ def test_a_hypervisor_and_the_kernels_threads_are_no_other_processes() -> None:
     assert found.foreign.stolen_ratio == pytest.approx(0.1)
     taken = job_beside(elapsed({0: 0.5}, stolen=0.2), 0.5)
     assert "the hypervisor took 20% of the cores' time" in str(taken.members[0].reason)
+    all_of_it = job_beside(elapsed({0: 0.5}, stolen=7.0), 0.5).foreign
+    assert all_of_it is not None
+    assert all_of_it.stolen_ratio == 1.0
     assert job_beside(elapsed({0: 0.9}, kernel=0.4), 0.5).status == "ok"
     assert job_beside(elapsed({0: 0.9}), 0.5).status == "contaminated"
+
+
+def test_one_tick_of_the_kernels_clock_rejects_no_short_window() -> None:
+    assert Foreign(0.0, 0.0, 0.33, 0.33, tick_ratio=0.33).reason(Tolerance()) is None
+    assert "took 67%" in str(Foreign(0.0, 0.0, 0.67, 0.67, tick_ratio=0.33).reason(Tolerance()))
 
 
 @pytest.mark.parametrize(

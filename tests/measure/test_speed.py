@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,7 @@ def test_windows_from_a_slow_beginning_are_repeated(
 ) -> None:
     monkeypatch.setattr(SlowAtFirst, "moments", 0)  # also where the test is tried again
     monkeypatch.setattr(pool_module, "CoreSpeed", SlowAtFirst)
-    infinite = float("inf")
-    tolerance = Tolerance(infinite, infinite, infinite, 0.0, 1.25)
+    tolerance = replace(Tolerance.anything(), slowdown_ratio=1.25)
     campaign = quick(solo_repeats=2, sets=6, engines=["speed"])
     summary = measure(campaign, tmp_path, MeasureOptions(tolerance=tolerance))
     assert (summary.planned, summary.ok, summary.contaminated) == (10, 10, 3)

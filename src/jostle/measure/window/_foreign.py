@@ -53,7 +53,8 @@ class Foreign:
     """processes_cores: how many of the window's cores other processes held in the mean; outside_cores: the
     same of the machine's other cores. stolen_ratio: share of the window's cores that the hypervisor took.
     load_ratio: share of them that members did not have, whoever did. pressure_cpu_ratio, pressure_io_ratio:
-    of the time some task of the machine waited for a core, for input or output (PSI); None where not told."""
+    of the time some task of the machine waited for a core, for input or output (PSI); None where not told.
+    tick_ratio: one tick of the kernel's clock as a share of the window; no time is told finer."""
 
     processes_cores: float
     outside_cores: float
@@ -61,6 +62,7 @@ class Foreign:
     load_ratio: float
     pressure_cpu_ratio: float | None = None
     pressure_io_ratio: float | None = None
+    tick_ratio: float = 0.0
 
     def reason(self, tolerance: Tolerance, shared_cores: int | None = None) -> str | None:
         """Why the window cannot be believed. shared_cores: how many, where kernels take turns on them."""
@@ -80,7 +82,7 @@ class Foreign:
                 f"other processes held {self.outside_cores:.0%} of a core among those that are not "
                 f"measured on, at most {tolerance.outside_load_ratio:.0%} allowed"
             )
-        if self.stolen_ratio > tolerance.stolen_ratio:
+        if self.stolen_ratio - self.tick_ratio > tolerance.stolen_ratio:
             return (
                 f"the hypervisor took {self.stolen_ratio:.0%} of the cores' time, "
                 f"at most {tolerance.stolen_ratio:.0%} allowed"
@@ -117,7 +119,8 @@ class Elapsed:
         return self.after.own_seconds - self.before.own_seconds
 
     def stolen(self, cores: Iterable[int]) -> float:
-        return sum(self._grown(core, "stolen") for core in cores)
+        """Never more than there was: what a core lost before is at times told only when it next runs."""
+        return sum(min(self.seconds, self._grown(core, "stolen")) for core in cores)
 
     def busy(self, core: int) -> float:
         """In processes and the kernel's threads."""
@@ -232,4 +235,5 @@ def _found(
         (inside + stolen if load is None else load) / (len(cores) * seconds),
         elapsed.pressure_ratio("cpu"),
         elapsed.pressure_ratio("io"),
+        TICK_SECONDS / seconds,
     )
