@@ -24,9 +24,10 @@ from jostle.alignment import (
     traced_runs,
     traced_windows,
 )
-from jostle.alignment.learning._kinds import LEARNERS, LearnerKind
+from jostle.alignment.learning._kinds import LEARNERS, OWN_FORM, LearnerKind
 from jostle.alignment.learning._learn import fit_learner
 from jostle.alignment.learning._linear import LinearModel
+from jostle.alignment.learning._windows import executed_and_took
 from jostle.alignment.solo._offered import offered_counters
 from jostle.cli import _app
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
@@ -56,9 +57,18 @@ def rows(traces: Traces) -> AlignedRows:
 
 
 def test_rows_are_what_truly_ran(traces: Traces, rows: AlignedRows) -> None:
-    window = next(iter(traced_windows(traces).values()))
-    mine = rows.take(rows.run == 0)
-    np.testing.assert_allclose(mine.count, window[0]["instructions"][: len(mine)])
+    windows = sorted(traced_windows(traces).values(), key=executed_and_took)
+    plain = []
+    for number, window in enumerate(windows):
+        mine = rows.take(rows.run == 2 * number)
+        assert rows.members[2 * number][1] == window[0].workload
+        traced = window[0]["instructions"]
+        assert mine.count.sum() <= traced.sum() * (1 + 1e-9)
+        # But where short stretches are joined, a row is a sample.
+        if np.allclose(mine.count, traced[: len(mine)]):
+            plain.append(mine)
+    assert len(plain) > 0.5 * len(windows)
+    mine = plain[0]
     # Inside a sample instructions are taken as even, which they are not where a phase ends.
     assert (rows.slowdown > 0.98).mean() > 0.95
     # A section's mean rate times its length alone is what was executed in it.
@@ -66,7 +76,7 @@ def test_rows_are_what_truly_ran(traces: Traces, rows: AlignedRows) -> None:
     np.testing.assert_allclose(np.cumsum(alone)[:-1], mine.begin_seconds[1:], rtol=1e-9)
 
 
-@pytest.mark.parametrize("learner", [name for name in LEARNERS if name != "network"])
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in OWN_FORM])
 def test_numpy_answers_what_scikit_learn_fitted(rows: AlignedRows, learner: str) -> None:
     """By the features spelled out, without the shortcuts that answering takes."""
     few = rows.take(np.arange(0, len(rows), 9))

@@ -8,7 +8,7 @@ import numpy as np
 
 from jostle.alignment import FittedAlignment, SoloIndex, roll
 from jostle.alignment.learning import _network
-from jostle.alignment.learning._learn import learned_from_arrays
+from jostle.alignment.learning._blend import learned_from_arrays
 from jostle.alignment.learning._network import Network, TrainingOptions, train
 from jostle.methods import RunCounts
 from tests.alignment.conftest import a_solo

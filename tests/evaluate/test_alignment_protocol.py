@@ -44,12 +44,14 @@ def test_on_the_simulator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert document["schema"] == "evaluate/v1"
     metrics = document["metrics"]
     for prefix in ("", "printed_", "continuous_", "section_"):
-        assert metrics[f"{prefix}run_time_error_mean_ratio"] >= 0
         assert (
             metrics[f"{prefix}run_time_error_max_ratio"]
             >= metrics[f"{prefix}run_time_error_mean_ratio"]
         )
-        assert metrics[f"{prefix}instructions_mae_ratio"] >= 0
+        # Nothing is exact to a part in a million, nor off by as much as the run takes, but as printed.
+        assert metrics[f"{prefix}instructions_mae_ratio"] > 1e-6
+        if prefix != "printed_":
+            assert metrics[f"{prefix}run_time_error_mean_ratio"] < 0.5
     assert metrics["mean_slowdown_error_mean_ratio"] > 0
     assert metrics["ridge_core_0_instructions_mae_ratio"] > 0
     (fold,) = document["folds"]

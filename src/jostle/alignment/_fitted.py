@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.alignment._roll import Roll, roll
-from jostle.alignment.learning._learn import Learned, learned_from_arrays
+from jostle.alignment.learning._blend import Blend, Learned, learned_from_arrays
+from jostle.alignment.learning._known import KnownPrograms
 from jostle.alignment.learning._network import Network
 from jostle.alignment.learning._rows import AlignedRows, slot_columns
 from jostle.alignment.solo._counters import SoloCounters
@@ -35,7 +36,8 @@ class FittedAlignment(FromCounts):
     solos: of every workload that it can answer for. models: the learned slowdown by ordered pair of
     slots, or {None: one for all}. counts: of the runs learned from. slots: those that are features of a
     pooled model. selection: how the counters were chosen, None for a loaded model or counters that were
-    given.
+    given. programs: what those that ran beside others showed there. repeats: the number at which
+    times are compared, None for all that there are.
     """
 
     solos: SoloIndex
@@ -46,6 +48,8 @@ class FittedAlignment(FromCounts):
     corunners: str = "once"
     notes: tuple[str, ...] = ()
     selection: CounterSelection | None = None
+    programs: KnownPrograms = field(default_factory=KnownPrograms)
+    repeats: int | None = None
     _known: dict[tuple, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -68,7 +72,8 @@ class FittedAlignment(FromCounts):
         Raises UnknownName for a trace without a counter it needs, BadData for one of another kind.
         """
         have = {(s.workload, s.platform, s.slot) for s in self.solos.all}
-        new = SoloIndex.from_traces(traces, self.counters, self.solos.all[0].period_seconds).all
+        period = self.solos.all[0].period_seconds
+        new = SoloIndex.from_traces(traces, self.counters, period, repeats=self.repeats).all
         more = [s for s in new if (s.workload, s.platform, s.slot) not in have]
         return replace(self, solos=SoloIndex([*self.solos.all, *more]))
 
@@ -121,19 +126,32 @@ class FittedAlignment(FromCounts):
                 )
         marks = slot_columns(np.array(places), self.slots)
         model = self.models.get(None)
-        if isinstance(model, Network) and len(solos) == 2 and self.alignment == "section":
-            return _roll_pair(model, solos, marks, loop)
+        shown = [self.programs.of(self._member(solos, i)) for i in range(len(solos))]
+        network = _only_network(model)
+        if network is not None and len(solos) == 2 and self.alignment == "section":
+            weight, level = _weight_and_level(model)
+            lines = [(share * weight, share * level + more) for share, more in shown]
+            return _roll_pair(network, solos, marks, loop, lines)
 
         def slowdown(i: int, own: np.ndarray, others: np.ndarray) -> np.ndarray:
             if model is None:
                 return self._of_slots(places, i).slowdown(own, others)
+            beside = (others > 0).any(axis=1)
             if self.slots:
                 n = len(own)
                 own = np.concatenate([own, np.broadcast_to(marks[i], (n, len(self.slots)))], 1)
                 others = np.concatenate([others, np.zeros((n, len(self.slots)))], 1)
-            return model.slowdown(own, others)
+            found = model.slowdown(own, others)
+            share, more = shown[i]
+            if (share, more) == (1.0, 0.0):
+                return found
+            return np.where(beside, np.exp(share * np.log(found) + more), found)
 
         return roll(solos, slowdown, loop=loop, alignment=self.alignment)
+
+    def _member(self, solos: Sequence[SoloCounters], i: int) -> tuple[str, str, tuple[str, ...]]:
+        others = tuple(solo.workload for k, solo in enumerate(solos) if k != i)
+        return solos[i].platform, solos[i].workload, others
 
     def instructions(self, rows: AlignedRows) -> np.ndarray:
         """(n,) predicted instructions of measured periods: what was executed until then is known (Fig. 2)."""
@@ -200,6 +218,8 @@ class FittedAlignment(FromCounts):
             "slots": list(self.slots),
             "alignment": self.alignment,
             "corunners": self.corunners,
+            "programs": self.programs.document(),
+            "repeats": self.repeats,
             "notes": list(self.notes),
         }
 
@@ -229,7 +249,24 @@ class FittedAlignment(FromCounts):
             metadata["alignment"],
             metadata["corunners"],
             tuple(metadata["notes"]),
+            # Models saved before there were these.
+            programs=KnownPrograms.from_document(metadata["programs"])
+            if "programs" in metadata
+            else KnownPrograms(),
+            repeats=metadata.get("repeats"),
         )
+
+
+def _only_network(model: Learned | None) -> Network | None:
+    """The network, where a model is nothing else but levels."""
+    if isinstance(model, Blend) and len(model.parts) == 1:
+        _, learner, at = model.parts[0]
+        model = learner if at == tuple(range(len(at))) else None
+    return model if isinstance(model, Network) else None
+
+
+def _weight_and_level(model: Learned | None) -> tuple[float, float]:
+    return (model.parts[0][0], model.level) if isinstance(model, Blend) else (1.0, 0.0)
 
 
 def _roll_pair(
@@ -237,21 +274,30 @@ def _roll_pair(
     solos: Sequence[SoloCounters],
     marks: np.ndarray,
     loop: Sequence[bool] | None,
+    lines: Sequence[tuple[float, float]],
 ) -> Roll:
     """A pair by what the first layer makes of each sample, computed once: layers are sums, so what it makes
-    of a stretch of samples is the mean of them."""
+    of a stretch of samples is the mean of them. lines: of each workload, what the network's log slowdown is
+    multiplied by, and what is added to it."""
     own, tables = [], []
     for solo, mark in zip(solos, marks, strict=True):
         rates = np.diff(solo.cumulative, axis=0) / solo.period_seconds
         slots = np.broadcast_to(mark, (len(rates), len(mark)))
-        mine = network.own_part(np.concatenate([rates, slots], axis=1))
-        theirs = network.others_part(np.concatenate([rates, 0 * slots], axis=1))
-        own.append(mine.reshape(len(rates), -1))
-        steps = theirs.reshape(len(rates), -1) * solo.period_seconds
+        n = len(rates)
+        mine = network.own_part(np.concatenate([rates, slots], axis=1)).reshape(n, -1)
+        theirs = network.others_part(np.concatenate([rates, 0 * slots], axis=1)).reshape(n, -1)
+        # The last column says whether the other does anything at all.
+        own.append(np.concatenate([mine, np.zeros((n, 1))], axis=1))
+        busy = (rates > 0).any(axis=1, keepdims=True)
+        steps = np.concatenate([theirs, busy], axis=1) * solo.period_seconds
         tables.append(np.concatenate([np.zeros((1, steps.shape[1])), np.cumsum(steps, axis=0)]))
     shape = (-1, *network.own_shape)
 
     def slowdown(i: int, mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-        return network.of_parts((mine + theirs).reshape(shape))
+        found = network.of_parts((mine + theirs)[:, :-1].reshape(shape))
+        share, more = lines[i]
+        if (share, more) != (1.0, 0.0):
+            found = np.exp(share * np.log(found) + more)
+        return np.where(theirs[:, -1] > 1e-9, found, 1.0)
 
     return roll(solos, slowdown, loop=loop, tables=tables, own=own)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from jostle._options import options_of
-from jostle.alignment.learning._kinds import LearnerKind
+from jostle.alignment.learning._kinds import OWN_FORM, LearnerKind
 from jostle.errors import UsageError
 
 AUTO = "auto"
@@ -17,12 +17,12 @@ class AlignmentSettings:
     """The fields of Alignment, without what it does."""
 
     learner: Annotated[
-        Literal["auto", "ridge", "lasso", "elastic_net", "linear_svr", "network"],
-        "What learns; auto takes ridge or the network, whichever errs less on workloads left out.",
+        Literal["auto", "ridge", "lasso", "elastic_net", "linear_svr", "network", "trees"],
+        "What learns; auto weighs ridge, the network, trees, one level and none by workloads left out.",
     ] = "auto"
     form: Annotated[
-        Literal["auto", "linear", "interacting", "network"],
-        "The features: linear as in the paper, interacting (own rates times others' pressure), or network.",
+        Literal["auto", "linear", "interacting", "network", "trees"],
+        "The features: linear as in the paper, interacting (own rates times others' pressure), or its own.",
     ] = "auto"
     target: Annotated[
         Literal["auto", "instructions", "slowdown", "speed"],
@@ -82,7 +82,7 @@ class AlignmentSettings:
     def kind(self, learner: str = AUTO) -> LearnerKind:
         """What is learned, without any `auto`; learner: the one to take where this one is `auto`."""
         name = learner if self.learner == AUTO else self.learner
-        usual_form = "network" if name == "network" else "interacting"
+        usual_form = name if name in OWN_FORM else "interacting"
         form = usual_form if self.form == AUTO else self.form
         usual_target = "speed" if form == "linear" else "slowdown"
         return LearnerKind(name, form, usual_target if self.target == AUTO else self.target)

@@ -20,6 +20,8 @@ from ._rows import Addend as Addend
 from ._rows import Ground as Ground
 from ._rows import SlowdownRows as SlowdownRows
 from ._rows import design_of_names as design_of_names
+from ._trees import Boosting as Boosting
 from ._trees import Forest as Forest
+from ._trees import grow_forest as grow_forest
 from ._weights import greedy_weights as greedy_weights
 from ._weights import nothing_but_noise as nothing_but_noise

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from jostle.errors import UsageError
 
-LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network")
-FORMS = ("linear", "interacting", "network")
+LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network", "trees")
+FORMS = ("linear", "interacting", "network", "trees")
+OWN_FORM = ("network", "trees")  # learners that take the rates as they are
 TARGETS = ("instructions", "slowdown", "speed")
 
 
 @dataclass(frozen=True)
 class LearnerKind:
-    """A learner, the form of its features (see `_features`; the network takes the rates as they are), and
-    what it learns. Raises UsageError for an unknown name, or for what a network cannot learn."""
+    """A learner, the form of its features (see `_features`; network and trees take the rates as they are),
+    and what it learns. Raises UsageError for an unknown name, or for what these two cannot learn."""
 
     learner: str = "ridge"
     form: str = "interacting"
@@ -25,15 +26,21 @@ class LearnerKind:
             value = getattr(self, name)
             if value not in known:
                 raise UsageError(f"unknown {name} {value!r}", fix=f"One of {', '.join(known)}.")
-        if (self.learner == "network") != (self.form == "network"):
-            raise UsageError("the network learner and the network form go together")
-        if self.is_network and self.target != "slowdown":
-            raise UsageError("the network learns the slowdown")
+        own = [name for name in OWN_FORM if name in (self.learner, self.form)]
+        if own and self.learner != self.form:
+            raise UsageError(f"the {own[0]} learner and the {own[0]} form go together")
+        if own and self.target != "slowdown":
+            raise UsageError(f"the learner {own[0]!r} learns the slowdown")
 
     @property
     def is_network(self) -> bool:
         return self.learner == "network"
 
+    @property
+    def takes_rates(self) -> bool:
+        """As they are, without features made of them."""
+        return self.learner in OWN_FORM
 
-# What `auto` chooses among.
-CANDIDATES = (LearnerKind(), LearnerKind("network", "network"))
+
+# What `auto` weighs.
+CANDIDATES = (LearnerKind(), LearnerKind("network", "network"), LearnerKind("trees", "trees"))

@@ -1,4 +1,4 @@
-"""Fitting a learner, and choosing among learners by workloads left out.
+"""Fitting a learner, and choosing how much it is regularised by workloads left out.
 
 Source: Saeed et al., MLCAD 2021, Sec. IV-B. A small network stands beside the paper's learners (see
 `_network`) for what no weighted sum of features can be.
@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from jostle.alignment.learning._features import scale_of
+from jostle.alignment.learning._folds import folds_of
+from jostle.alignment.learning._forest import BoostedTrees, fit_trees
 from jostle.alignment.learning._kinds import LearnerKind
 from jostle.alignment.learning._linear import (
     FASTEST,
@@ -25,7 +27,7 @@ from jostle.alignment.learning._network import Network, TrainingOptions, train
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.errors import NotEnoughRuns
 
-Learned = LinearModel | Network
+Learner = LinearModel | Network | BoostedTrees
 # Regularisation that is tried, times the number of rows where the learner's own scale does that.
 STRENGTHS = {
     "ridge": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0),
@@ -33,18 +35,19 @@ STRENGTHS = {
     "elastic_net": (1e-6, 1e-5, 1e-4, 1e-3),
     "linear_svr": (1e-3, 1e-2, 1e-1),
     "network": (1e-1,),
+    "trees": (1.0,),
 }
 MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly
 MOST_ROWS_OF_NETWORK = 40_000
 MOST_ROWS_TO_CHOOSE = 8_000
-FOLDS = 4
+FURTHER = 3  # strengths that are tried beyond those, where the last one is best
 ROUNDS = 1  # of fits that weigh runs by the errors of the one before
 
 
-def learned_from_arrays(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Learned:
-    """The inverse of either's to_arrays."""
-    kind = Network if metadata["form"] == "network" else LinearModel
-    return kind.from_arrays(arrays, metadata)
+def learner_from_arrays(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Learner:
+    """The inverse of each's to_arrays."""
+    known = {"network": Network, "trees": BoostedTrees}
+    return known.get(metadata["form"], LinearModel).from_arrays(arrays, metadata)
 
 
 def fit_learner(
@@ -54,7 +57,7 @@ def fit_learner(
     strength: float | None = None,
     seed: int = 0,
     rounds: int = ROUNDS,
-) -> Learned:
+) -> Learner:
     """Fit one learner. strength: of the regularisation; None chooses it by leaving out workload sets.
     rounds: of fits again, in which runs are weighed by the errors of the fit before.
 
@@ -70,14 +73,39 @@ def fit_learner(
         return _fit_network(rows.thinned(MOST_ROWS_OF_NETWORK), best, seed)
     rows = rows.thinned(MOST_ROWS)
     scale = scale_of(rows.own)
+    if kind.learner == "trees":
+        slow = np.clip(rows.slowdown, FASTEST, SLOWEST)
+        return fit_trees(rows, scale, limits_of(slow), seed)
     if len(choices) > 1 and len(np.unique(rows.group)) >= 2:
-        few = rows.thinned(MOST_ROWS_TO_CHOOSE)
-        errors = [
-            left_out_error(few, seed, lambda some, s=s: fit_linear(some, kind, scale, s, seed))
-            for s in choices
-        ]
-        best = choices[int(np.argmin(errors))]
+        best = _best_strength(rows.thinned(MOST_ROWS_TO_CHOOSE), kind, scale, choices, seed)
     return fit_linear(rows, kind, scale, best, seed, rounds)
+
+
+def _best_strength(
+    rows: AlignedRows, kind: LearnerKind, scale: np.ndarray, choices: Sequence[float], seed: int
+) -> float:
+    """The one of least error; where that is the last one, further ones are tried too."""
+
+    def error(strength: float) -> float:
+        return left_out_error(
+            rows, seed, lambda some: fit_linear(some, kind, scale, strength, seed)
+        )
+
+    errors = {s: error(s) for s in choices}
+    for _ in range(FURTHER):
+        best = min(errors, key=lambda s: errors[s])
+        if best not in (min(errors), max(errors)):
+            break
+        further = best * (10 if best == max(errors) else 0.1)
+        errors[further] = error(further)
+    return min(errors, key=lambda s: errors[s])
+
+
+def at_edge(learned: LinearModel, learner: str) -> bool:
+    """Whether the strength is the least or the largest that is ever tried."""
+    low, high = min(STRENGTHS[learner]), max(STRENGTHS[learner])
+    beyond = 10.0**FURTHER
+    return not low / beyond * 1.01 < learned.strength < high * beyond / 1.01
 
 
 def _fit_network(rows: AlignedRows, decay: float, seed: int) -> Network:
@@ -96,29 +124,7 @@ def _fit_network(rows: AlignedRows, decay: float, seed: int) -> Network:
     )
 
 
-def choose(
-    rows: AlignedRows, offers: Sequence[tuple[LearnerKind, tuple[str, ...]]], seed: int = 0
-) -> tuple[LearnerKind, tuple[str, ...]]:
-    """The offer, of (kind, its counters), that errs least on the run times of workloads that it did not
-    learn from."""
-    if len(offers) == 1 or len(np.unique(rows.group)) < 2:
-        return offers[0]
-    errors = []
-    for kind, counters in offers:
-        most = MOST_ROWS if kind.is_network else MOST_ROWS_TO_CHOOSE
-        strengths = STRENGTHS[kind.learner]
-        middle = strengths[len(strengths) // 2]
-        errors.append(
-            left_out_error(
-                rows.thinned(most).with_counters(counters),
-                seed,
-                lambda some, kind=kind, s=middle: fit_learner(some, kind, strength=s, seed=seed),
-            )
-        )
-    return offers[int(np.argmin(errors))]
-
-
-def left_out_error(rows: AlignedRows, seed: int, fit: Callable[[AlignedRows], Learned]) -> float:
+def left_out_error(rows: AlignedRows, seed: int, fit: Callable[[AlignedRows], Learner]) -> float:
     """The error of the run times of workloads left out, added up over the folds: what is systematic in a
     run counts, what averages out over its samples does not."""
     return sum(
@@ -127,29 +133,7 @@ def left_out_error(rows: AlignedRows, seed: int, fit: Callable[[AlignedRows], Le
     )
 
 
-def folds_of(rows: AlignedRows, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Masks of rows to learn from and to test on: of windows without some workloads, and with them. Where
-    there are too few workloads for that, whole sets are left out instead."""
-    names = sorted({name for group in np.unique(rows.group) for name in rows.sets[group]})
-    random = np.random.default_rng(seed)
-    found = []
-    for held in np.array_split(random.permutation(names), min(FOLDS, len(names))):
-        touched = np.array([any(name in held for name in group) for group in rows.sets], bool)
-        test = touched[rows.group]
-        found.append((~test, test))
-    # A fold that leaves too little to learn from would choose for the wrong reason.
-    if all(train.sum() >= 0.2 * len(rows) and test.any() for train, test in found):
-        return found
-    groups = np.unique(rows.group)
-    if len(groups) < 2:  # nothing to tell apart by: later periods from earlier ones
-        late = np.arange(len(rows)) >= 0.75 * len(rows)
-        return [(~late, late)]
-    held_out = np.array_split(random.permutation(groups), min(FOLDS, len(groups)))
-    tests = [np.isin(rows.group, held) for held in held_out]
-    return [(~test, test) for test in tests]
-
-
-def per_sample_error(learned: Learned, rows: AlignedRows) -> float:
+def per_sample_error(learned: Learner, rows: AlignedRows) -> float:
     """Mean |predicted - true| instructions per period over the mean true ones (the measure of Fig. 2)."""
     predicted = rows.own[:, 0] * rows.period_seconds / learned.slowdown(rows.own, rows.others)
     return float(np.abs(predicted - rows.count).sum() / rows.count.sum())

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jostle.alignment.solo._quiet import quiet_weights
+
 KEPT_SHARE = 1 / 3  # of the repeats of a stretch that is learned from
 
 
@@ -19,7 +21,8 @@ class AlignedRows:
     those of all others added up. count: (n,) instructions executed in the period; period_seconds: (n,) its
     length. slot, other: (n,) where it ran and the first of the others. group: (n,) equal for all windows of
     the same workloads, whichever is predicted: its number in `sets`. run: (n,) number of the run.
-    begin_seconds: (n,) where the period begins in the run alone."""
+    begin_seconds: (n,) where the period begins in the run alone. members: of each run by its number, the
+    platform, the workload and its co-runners; empty where nobody asks."""
 
     counters: tuple[str, ...]
     sets: tuple[tuple[str, ...], ...]
@@ -32,6 +35,7 @@ class AlignedRows:
     group: np.ndarray
     run: np.ndarray
     begin_seconds: np.ndarray
+    members: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
 
     def __len__(self) -> int:
         return len(self.count)
@@ -45,6 +49,17 @@ class AlignedRows:
     def solo_seconds(self) -> np.ndarray:
         """(n,) how long the same stretch takes alone: what a slowdown is of, and so its weight."""
         return self.count / self.own[:, 0]
+
+    def run_logs(self, log_slowdown: np.ndarray | None = None) -> np.ndarray:
+        """(runs,) log slowdown of each run that occurs, over all of its rows; of what was measured, or
+        of the (n,) predicted ones."""
+        took = (
+            self.period_seconds
+            if log_slowdown is None
+            else np.exp(log_slowdown) * self.solo_seconds
+        )
+        run = self.run_index
+        return np.log(np.bincount(run, took) / np.bincount(run, self.solo_seconds))
 
     @property
     def run_index(self) -> np.ndarray:
@@ -78,7 +93,7 @@ class AlignedRows:
 
     @staticmethod
     def concatenate(parts: Sequence[AlignedRows]) -> AlignedRows:
-        """One after the other; counters and sets are those of the first."""
+        """One after the other; what is not by row is that of the first."""
         first = parts[0]
         joined = {
             name: np.concatenate([getattr(part, name) for part in parts]) for name in _by_row(first)
@@ -87,7 +102,7 @@ class AlignedRows:
 
 
 def _by_row(rows: AlignedRows) -> list[str]:
-    return [name for name in vars(rows) if name not in ("counters", "sets")]
+    return [name for name in vars(rows) if name not in ("counters", "sets", "members")]
 
 
 def slot_columns(slot: np.ndarray, slots: Sequence[int]) -> np.ndarray:
@@ -95,12 +110,15 @@ def slot_columns(slot: np.ndarray, slots: Sequence[int]) -> np.ndarray:
     return (np.asarray(slot)[:, None] == np.array(slots, np.int64)[None]).astype(np.float64)
 
 
-def quiet_rows(rows: AlignedRows, same: np.ndarray, segment_seconds: float) -> AlignedRows:
+def quiet_rows(
+    rows: AlignedRows, same: np.ndarray, segment_seconds: float, compared: int | None = None
+) -> AlignedRows:
     """Of repeats, each stretch only from those that passed it quickly; as it was where there are fewer than
     three.
 
     same: (runs,) equal for all runs of the same workload beside the same others, by the number of
-    the run.
+    the run. compared: the number of repeats that times alone are of: stretches then take as long as their
+    repeats say at that number (`quiet_weights`), and not as long as the quickest of them.
     """
     of = same[rows.run]
     segment = (rows.begin_seconds / segment_seconds).astype(np.int64)
@@ -116,4 +134,12 @@ def quiet_rows(rows: AlignedRows, same: np.ndarray, segment_seconds: float) -> A
     rank[order] = np.arange(len(order)) - start
     repeats = np.bincount(cells[0])[cells[0]]
     kept = (repeats < 3) | (rank < np.maximum(1, np.ceil(KEPT_SHARE * repeats)))
+    if compared is not None:
+        weight = np.concatenate(
+            [quiet_weights(int(n), compared) for n in range(1, repeats.max() + 1)]
+        )
+        first_weight = repeats * (repeats - 1) // 2
+        quiet = np.bincount(cells[0], weight[first_weight + rank] * slow)[cells[0]]
+        longer = (quiet / slow)[cell]
+        rows = replace(rows, period_seconds=rows.period_seconds * longer)
     return rows.take(np.flatnonzero(kept[cell]))

@@ -45,7 +45,7 @@ def traced_windows(
     wanted = None if run_ids is None else set(run_ids)
     found = {}
     for name, runs in windows.items():
-        runs.sort(key=lambda run: (run.core, run.run_id))
+        runs.sort(key=lambda run: (run.core, *executed_and_took([run]), run.run_id))
         if wanted is not None and wanted.isdisjoint(run.run_id for run in runs):
             continue
         if len(runs) != 1 + len(runs[0].corunners):
@@ -72,6 +72,7 @@ def aligned_rows(
     loop: bool = False,
     quiet: bool = True,
     leave_out: Collection[str] = (),
+    repeats: int | None = None,
 ) -> AlignedRows:
     """The periods in which all members of a window still ran.
 
@@ -80,30 +81,42 @@ def aligned_rows(
     instructions do not tell how far the workload is. Where the samples of two members do not end
     together, the co-runner's progress is taken at the other's times. loop: runs began anew where they ended
     before their window. quiet: of three or more windows of the same workloads, each stretch only from
-    those that passed it quickly. leave_out: workloads without rows of their own. Raises BadData where a run
+    those that passed it quickly, and as long as at so many `repeats`, see `quiet_rows`. leave_out: workloads
+    without rows of their own. Raises BadData where a run
     executed over 2% more instructions than alone: it is not the same program.
     """
     parts: list[AlignedRows] = []
     groups: dict[tuple[str, ...], int] = {}
-    repeats: dict[tuple[int, str], int] = {}
+    numbers: dict[tuple[int, str, int], int] = {}
+    members: list[tuple[str, str, tuple[str, ...]]] = []
     same: list[int] = []
-    for runs in windows.values():
+    for runs in sorted(windows.values(), key=executed_and_took):
         key = (runs[0].platform, *sorted(run.workload for run in runs))
         group = groups.setdefault(key, len(groups))
         tracks = _tracks(runs, solos, loop)
         for place, run in enumerate(runs):
             number = len(same)
-            same.append(repeats.setdefault((group, run.workload), len(repeats)))
+            members.append((run.platform, run.workload, run.corunners))
+            key = (group, run.workload, tracks[place].slot)
+            same.append(numbers.setdefault(key, len(numbers)))
             if run.workload not in leave_out:
                 times = _shared_times(tracks, place)
                 if len(times) >= 2:
                     parts.append(_rows_of_one(tracks, place, times, alignment, group, number))
     if not parts:
         raise BadData("no window has a period in which all of its runs ran", where="the traces")
-    rows = replace(AlignedRows.concatenate(parts), sets=tuple(key[1:] for key in groups))
+    sets = tuple(key[1:] for key in groups)
+    rows = replace(AlignedRows.concatenate(parts), sets=sets, members=tuple(members))
     if not quiet or not len(rows):
         return rows
-    return quiet_rows(rows, np.array(same), SEGMENT_PERIODS * solos.all[0].period_seconds)
+    segment = SEGMENT_PERIODS * solos.all[0].period_seconds
+    return quiet_rows(rows, np.array(same), segment, repeats)
+
+
+def executed_and_took(runs: Sequence[Trace]) -> tuple[float, ...]:
+    """By what windows are put in order: what was measured, so that names do not matter."""
+    executed = [float(np.nansum(run.counters.get(INSTRUCTIONS, 0.0))) for run in runs]
+    return tuple(executed + [float(run.time_seconds.sum()) for run in runs])
 
 
 @dataclass(frozen=True)

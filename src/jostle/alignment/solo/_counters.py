@@ -101,11 +101,13 @@ def solo_counters(
     runs: Trace | Sequence[Trace],
     counters: Sequence[str] = (),
     period_seconds: float | None = None,
+    repeats: int | None = None,
 ) -> SoloCounters:
     """The solo counters of a program from a whole run alone, or from the quiet stretches of several.
 
     counters: beside the instructions; by default all that every run has. period_seconds: by default the
-    median interval. Unequal samples are divided by their own intervals. Null samples of a counter are filled
+    median interval. repeats: the number of repeats that times are compared at, by default all (see
+    `equal_repeats`). Unequal samples are divided by their own intervals. Null samples of a counter are filled
     from their neighbours where at least half are known. Raises BadData for a trace that is not of a whole run
     alone, has gaps, no or impossible counts, and for runs that executed over 2% apart; UnknownName for a
     counter that one does not have.
@@ -128,7 +130,7 @@ def solo_counters(
     times, counted = tracks[0]
     if len(runs) > 1:
         where = f"the runs of {one.workload!r} alone"
-        times, counted = quiet_track(tracks, SEGMENT_PERIODS * period_seconds, where)
+        times, counted = quiet_track(tracks, SEGMENT_PERIODS * period_seconds, where, repeats)
     duration = float(times[-1])
     n = max(1, int(np.ceil(duration / period_seconds - 1e-9)))
     edges = np.minimum(np.arange(n + 1) * period_seconds, duration)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.alignment.solo._counters import SoloCounters, solo_counters
+from jostle.alignment.solo._quiet import quiet_seconds
 from jostle.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -34,13 +35,20 @@ class SoloIndex:
         period_seconds: float | None = None,
         *,
         quiet: bool = True,
+        repeats: int | None = None,
     ) -> SoloIndex:
         """One entry per workload, platform and slot: of the quiet stretches of all its runs alone, or of
-        the first one in the order of run_ids. period_seconds: by default the `sampling_period`."""
+        the first one in the order of run_ids. period_seconds: by default the `sampling_period`. repeats: see
+        `solo_counters`."""
         groups = solo_runs(traces, quiet=quiet)
         if period_seconds is None:
             period_seconds = sampling_period(traces, quiet=quiet)
-        return cls([solo_counters(groups[key], counters, period_seconds) for key in sorted(groups)])
+        return cls(
+            [
+                solo_counters(groups[key], counters, period_seconds, repeats)
+                for key in sorted(groups)
+            ]
+        )
 
     def of(self, workload: str, platform: str, slot: int) -> SoloCounters:
         """Raises UnknownName where the workload has no trace alone on the platform."""
@@ -76,12 +84,12 @@ def sampling_period(traces: Traces, *, quiet: bool = True) -> float:
     return float(np.median([np.median(run.interval_seconds) for run in runs]))
 
 
-def unsteady_workloads(traces: Traces, solos: SoloIndex) -> tuple[str, ...]:
+def unsteady_workloads(traces: Traces, period_seconds: float) -> tuple[str, ...]:
     """Workloads traced alone three times or more whose usual run takes over a quarter longer than their
     quiet run time: what others do to them cannot be told from what happens to them alone."""
     found = set()
-    for (name, platform, slot), runs in solo_runs(traces).items():
+    for (name, _, _), runs in solo_runs(traces).items():
         usual = np.median([run.runtime_seconds for run in runs])
-        if len(runs) >= 3 and usual > UNSTEADY * solos.of(name, platform, slot).duration_seconds:
+        if len(runs) >= 3 and usual > UNSTEADY * quiet_seconds(runs, period_seconds):
             found.add(name)
     return tuple(sorted(found))

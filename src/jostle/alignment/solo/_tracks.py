@@ -32,7 +32,7 @@ def track_of(trace: Trace, names: Sequence[str]) -> Track:
         raise BadData(
             "the run had not ended when the trace did", where=where, fix="Trace a whole run."
         )
-    longest = 1.5 * float(trace.interval_seconds.max())
+    longest = 1.5 * float(np.median(trace.interval_seconds))
     if duration - times[-1] > longest:
         raise BadData(
             f"it stops early: {times[-1]:.6g} s of a run of {duration:.6g} s",
@@ -43,8 +43,9 @@ def track_of(trace: Trace, names: Sequence[str]) -> Track:
         if name not in trace.counters:
             raise UnknownName("counter", name, sorted(trace.counters), where=where)
     rates = np.stack([_rates(trace, name, where) for name in names], axis=1)
+    # What was counted is counted, also where there is a small gap before a sample.
     counted = np.concatenate(
-        [np.zeros((1, rates.shape[1])), np.cumsum(rates * np.diff(times)[:, None], axis=0)]
+        [np.zeros((1, rates.shape[1])), np.cumsum(rates * trace.interval_seconds[:, None], axis=0)]
     )
     # A run that ends after its last sample goes on as it did; samples past its end do not count.
     if times[-1] < duration:

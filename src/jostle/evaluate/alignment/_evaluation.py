@@ -92,7 +92,7 @@ def evaluate_alignment(
     the four alignments under one learner, and the paper's learners. Raises NotEnoughRuns where a fold has no
     window to test or to learn from."""
     from jostle.alignment import Alignment as Method
-    from jostle.alignment import sampling_period, solo_runs, traced_windows
+    from jostle.alignment import equal_repeats, sampling_period, solo_runs, traced_windows
 
     method = method or Method()
     windows = traced_windows(traces)
@@ -101,7 +101,7 @@ def evaluate_alignment(
     period = method.period_seconds or sampling_period(traces)
     groups = solo_runs(traces)
     alone = [member_of(groups[key], key[2], period) for key in sorted(groups)]
-    sets = measured_sets(windows, period)
+    sets = measured_sets(windows, period, equal_repeats(traces))
     total = len(held_out) * (2 + (len(COMPARED) if compare else 0) + factorization)
     numbers = count(1)
 

@@ -46,8 +46,8 @@ class AlignmentStudy:
     ] = None
     folds: Annotated[int | None, "Folds at most.", Limits(least=1)] = None
     learner: Annotated[
-        Literal["auto", "ridge", "lasso", "elastic_net", "linear_svr", "network"],
-        "What learns; auto takes whichever of ridge and network errs less.",
+        Literal["auto", "ridge", "lasso", "elastic_net", "linear_svr", "network", "trees"],
+        "What learns; auto weighs ridge, the network, trees, one level and none by workloads left out.",
     ] = "auto"
     corunners: Annotated[
         Literal["once", "loop"], "Whether co-runners run once, or loop until the workload ends."

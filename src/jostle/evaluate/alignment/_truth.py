@@ -60,9 +60,9 @@ class MeasuredSet:
 
 
 def measured_sets(
-    windows: Mapping[str, Sequence[Trace]], period_seconds: float
+    windows: Mapping[str, Sequence[Trace]], period_seconds: float, repeats: int | None = None
 ) -> list[MeasuredSet]:
-    """Windows of {window_id: runs}, by set."""
+    """Windows of {window_id: runs}, by set. repeats: see `member_of`."""
     from jostle.alignment import slots_of
 
     sets: dict[tuple, dict[str, Sequence[Trace]]] = {}
@@ -78,7 +78,9 @@ def measured_sets(
         MeasuredSet(
             same,
             tuple(
-                member_of([runs[i] for runs in same.values()], slots_of(first)[i], period_seconds)
+                member_of(
+                    [runs[i] for runs in same.values()], slots_of(first)[i], period_seconds, repeats
+                )
                 for i in range(len(first))
             ),
         )
@@ -87,12 +89,15 @@ def measured_sets(
     ]
 
 
-def member_of(runs: Sequence[Trace], slot: int, period_seconds: float) -> Member:
-    """Of repeats of one workload, alone or beside the same others."""
+def member_of(
+    runs: Sequence[Trace], slot: int, period_seconds: float, repeats: int | None = None
+) -> Member:
+    """Of repeats of one workload, alone or beside the same others. repeats: the number at which times are
+    compared, by default all (see `jostle.alignment.equal_repeats`)."""
     from jostle.alignment import quiet_seconds
 
     ended = sorted((r for r in runs if not np.isnan(r.runtime_seconds)), key=lambda r: r.run_id)
-    seconds = quiet_seconds(ended, period_seconds) if ended else np.nan
+    seconds = quiet_seconds(ended, period_seconds, repeats) if ended else np.nan
     apart = np.nan
     if len(ended) >= 4:
         halves = [quiet_seconds(ended[k::2], period_seconds) for k in (0, 1)]

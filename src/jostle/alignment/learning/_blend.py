@@ -1,0 +1,157 @@
+"""What is answered by default: learners and plain levels, weighed by how close they come on sets left out.
+
+    log slowdown = level + sum over learners of weight * log slowdown of the learner
+
+No interference (all weights 0) and one level for everything (the mean slowdown) are among what is weighed,
+so that the answers are never worse than these by more than chance. Weights: see `jostle.rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.alignment.learning._folds import folds_of
+from jostle.alignment.learning._kinds import LearnerKind
+from jostle.alignment.learning._learn import (
+    MOST_ROWS,
+    MOST_ROWS_TO_CHOOSE,
+    STRENGTHS,
+    Learner,
+    fit_learner,
+    learner_from_arrays,
+)
+from jostle.alignment.learning._rows import AlignedRows
+from jostle.rules import greedy_weights, nothing_but_noise
+
+LEAST_WEIGHT = 0.1  # of a learner, under which it is not worth its time and others take its place
+Offer = tuple[LearnerKind, tuple[str, ...]]
+Fit = Callable[[AlignedRows], "Blend"]
+
+
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """parts: (weight, learner, places of its rates among those of the model). level: added to the log
+    slowdown wherever anyone runs beside."""
+
+    parts: tuple[tuple[float, Learner, tuple[int, ...]], ...]
+    level: float
+
+    def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """(n,) of (n, d) rates."""
+        found = np.full(len(own), self.level)
+        for weight, learner, at in self.parts:
+            found += weight * np.log(learner.slowdown(own[:, at], others[:, at]))
+        return np.exp(np.where((others > 0).any(axis=1), found, 0.0))
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, metadata for JSON)."""
+        arrays: dict[str, np.ndarray] = {}
+        parts = []
+        for number, (weight, learner, at) in enumerate(self.parts):
+            mine, metadata = learner.to_arrays()
+            arrays |= {f"part_{number}.{name}": value for name, value in mine.items()}
+            parts.append({"weight": weight, "at": list(at), "learner": metadata})
+        return arrays, {"form": "blend", "level": self.level, "parts": parts}
+
+
+def log_level(rows: AlignedRows) -> float:
+    """The log slowdown that is nearest to all runs by the mean relative error of the run time."""
+    logs = rows.run_logs()
+    order = np.argsort(logs, kind="stable")
+    share = np.cumsum(np.exp(-logs[order]))
+    return float(logs[order][np.searchsorted(share, share[-1] / 2)])
+
+
+def fit_blend(
+    rows: AlignedRows,
+    offers: Sequence[Offer],
+    seed: int,
+    strength: float | None,
+    widen: Callable[[AlignedRows], AlignedRows],
+) -> tuple[Blend, tuple[str, ...], dict[str, float], Fit]:
+    """(the blend, the counters it needs, {what: its weight}, how to fit the same again on other rows).
+
+    widen: adds the slots to the rows, after their counters were taken.
+    """
+    weights, level = _without_small(*_weights(rows, offers, seed))
+    chosen = [(w, *offer) for w, offer in zip(weights, offers, strict=True) if w > 0]
+    strengths: dict[int, float | None] = {}
+    counters = (
+        tuple(dict.fromkeys(name for _, _, names in chosen for name in names)) or offers[0][1]
+    )
+
+    def fitted(some: AlignedRows) -> Blend:
+        parts = []
+        for number, (weight, kind, names) in enumerate(chosen):
+            mine = widen(some.with_counters(names))
+            every = widen(some.with_counters(counters)).counters
+            how_strong = strengths.get(number, strength)
+            learner = fit_learner(mine, kind, strength=how_strong, seed=seed)
+            strengths[number] = getattr(learner, "strength", None)
+            parts.append((float(weight), learner, tuple(every.index(n) for n in mine.counters)))
+        return Blend(tuple(parts), level * log_level(some))
+
+    by_name: dict[str, float] = {"one level": level}
+    for weight, kind, _ in chosen:
+        by_name[kind.learner] = by_name.get(kind.learner, 0.0) + float(weight)
+    return fitted(rows), counters, by_name, fitted
+
+
+def _without_small(weights: np.ndarray, level: float) -> tuple[np.ndarray, float]:
+    """The weights of learners that have some, the small ones shared out among all that is left."""
+    kept = np.where(weights >= LEAST_WEIGHT, weights, 0.0)
+    left = kept.sum() + level
+    share = (weights.sum() + level) / left if left > 0 else 1.0
+    return kept * share, level * share
+
+
+def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.ndarray, float]:
+    """((offers,) weights, weight of the level); what is left to 1 is the weight of no interference."""
+    if len(np.unique(rows.group)) < 2:
+        return np.zeros(len(offers)), 1.0
+    answers: list[list[np.ndarray]] = [[] for _ in range(len(offers) + 2)]
+    measured, sets = [], []
+    few = rows.thinned(MOST_ROWS)
+    for train, test in folds_of(few, seed):
+        learned, asked = few.take(train), few.take(test)
+        measured.append(asked.run_logs())
+        group = np.zeros(asked.run_index.max() + 1, np.int64)
+        group[asked.run_index] = asked.group
+        sets.append(group)
+        for place, (kind, names) in enumerate(offers):
+            mine = learned.with_counters(names)
+            choices = STRENGTHS[kind.learner]
+            if kind.learner not in ("network", "trees"):
+                mine = mine.thinned(MOST_ROWS_TO_CHOOSE)
+            model = fit_learner(mine, kind, strength=choices[len(choices) // 2], seed=seed)
+            theirs = asked.with_counters(names)
+            logs = np.log(model.slowdown(theirs.own, theirs.others))
+            answers[place].append(asked.run_logs(logs))
+        answers[-2].append(np.full(len(group), log_level(learned)))
+        answers[-1].append(np.zeros(len(group)))
+    every = np.stack([np.concatenate(each) for each in answers])
+    truth, belongs = np.concatenate(measured), np.concatenate(sets)
+    weights, unseen = greedy_weights(every, truth, belongs, seed)
+    if nothing_but_noise(np.abs(np.expm1(-truth)) - unseen, belongs):
+        weights = np.zeros(len(weights))
+    return weights[:-2], float(weights[-2])
+
+
+Learned = Learner | Blend
+
+
+def learned_from_arrays(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Learned:
+    """The inverse of to_arrays of each."""
+    if metadata["form"] != "blend":
+        return learner_from_arrays(arrays, metadata)
+    parts = []
+    for number, part in enumerate(metadata["parts"]):
+        prefix = f"part_{number}."
+        mine = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        learner = learner_from_arrays(mine, part["learner"])
+        parts.append((float(part["weight"]), learner, tuple(int(i) for i in part["at"])))
+    return Blend(tuple(parts), float(metadata["level"]))

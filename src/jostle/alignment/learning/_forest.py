@@ -1,0 +1,66 @@
+"""Boosted trees on the rates' logarithms: for laws that no smooth form follows.
+
+Friedman, Greedy Function Approximation (Annals of Statistics 29, 2001); grown and answered by NumPy, see
+`jostle.rules`. Trees never answer beyond what they learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.alignment.learning._rows import AlignedRows
+from jostle.rules import Boosting, Forest, grow_forest
+
+SMALLEST = 1e-4  # of a rate's scale: what is less is as good as none
+TREES = Boosting(trees=150, depth=4, rate=0.1, share=0.7)
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """scale: (d,) of the rates. forest: of log slowdowns. limits: as of the other learners."""
+
+    scale: np.ndarray
+    forest: Forest
+    limits: tuple[float, float]
+
+    def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """(n,) of (n, d) rates."""
+        found = np.exp(self.forest.value(_columns(own, others, self.scale)))
+        return np.where((others > 0).any(axis=1), np.clip(found, *self.limits), 1.0)
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
+        arrays = {name: np.asarray(getattr(self.forest, name)) for name in _FOREST}
+        arrays["scale"] = self.scale
+        return arrays, {"form": "trees", "limits": list(self.limits)}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+    ) -> BoostedTrees:
+        forest = Forest(*(np.asarray(arrays[name]) for name in _FOREST))
+        low, high = metadata["limits"]
+        return cls(np.asarray(arrays["scale"]), forest, (float(low), float(high)))
+
+
+_FOREST = ("feature", "threshold", "leaf", "base")
+
+
+def _columns(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """(n, 3 d) logarithms of the own rates, of the others', and of how much they add to the own."""
+    mine, theirs = np.maximum(own / scale, 0) + SMALLEST, np.maximum(others / scale, 0) + SMALLEST
+    return np.log(np.concatenate([mine, theirs, 1 + theirs / mine], axis=1))
+
+
+def fit_trees(
+    rows: AlignedRows, scale: np.ndarray, limits: tuple[float, float], seed: int
+) -> BoostedTrees:
+    """scale: (d,) of the rates; limits: the least and the largest slowdown to answer."""
+    log_slowdown = np.log(np.clip(rows.slowdown, *limits))
+    weight = rows.solo_seconds / rows.solo_seconds.mean()
+    columns = _columns(rows.own, rows.others, scale)
+    return BoostedTrees(scale, grow_forest(columns, log_slowdown, weight, TREES, seed), limits)

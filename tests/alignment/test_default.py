@@ -1,0 +1,220 @@
+"""What is answered by default: never worse than plain rules, whatever the names, and true to repeats."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.alignment import (
+    Alignment,
+    FittedAlignment,
+    SoloIndex,
+    equal_repeats,
+    quiet_seconds,
+    solo_counters,
+)
+from jostle.alignment.learning import _kinds
+from jostle.alignment.solo._quiet import quiet_weights
+from jostle.methods import Data, learn
+from jostle.traces import Trace, Traces
+from tests.alignment.conftest import a_trace
+
+PERIOD = 1e-3
+
+
+def disturbed(kind: str, work: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """(n,) seconds of the samples of a run that would take one period each."""
+    n = len(work)
+    if kind == "clock":
+        return PERIOD * np.full(n, np.exp(0.01 * random.normal()))
+    if kind == "two clocks":
+        return PERIOD * np.full(n, 1.05 if random.random() < 0.3 else 1.0)
+    if kind == "bursts":
+        slow = np.ones(n)
+        for start in random.integers(0, n, 2):
+            slow[start : start + random.integers(5, 30)] = 1.3
+        return PERIOD * slow
+    if kind == "jitter":
+        return PERIOD * np.exp(0.03 * random.normal(size=n))
+    if kind == "stalls":
+        return PERIOD * (1 + (random.random(n) < 0.02) * random.exponential(1.0, n))
+    return PERIOD * np.exp(np.cumsum(0.003 * random.normal(size=n)))  # drifts
+
+
+def undisturbed_pairs(kind: str, alone: int, beside: int, seed: int) -> list[Trace]:
+    """Eight programs that do nothing to each other, some runs of each alone and of each pair."""
+    random = np.random.default_rng(seed)
+    work = {f"w{i}": random.uniform(1e5, 1e6, 100) for i in range(8)}
+    traces = []
+
+    def run(name: str, number: str, others: tuple[str, ...], core: int) -> None:
+        took = disturbed(kind, work[name], random)
+        window = None if not others else number
+        traces.append(
+            a_trace(
+                work[name].tolist(),
+                interval=took.tolist(),
+                workload=name,
+                run_id=f"{name}-{number}-{core}",
+                corunners=others,
+                window_id=window,
+                core=core if others else 0,
+                misses=(work[name][::-1] * 0.01).tolist(),
+            )
+        )
+
+    for name in work:
+        for k in range(alone):
+            run(name, f"alone{k}", (), k)
+    names = sorted(work)
+    for i, one in enumerate(names):
+        for other in names[i + 1 :]:
+            for k in range(beside):
+                run(one, f"{one}{other}{k}", (other,), 0)
+                run(other, f"{one}{other}{k}", (one,), 1)
+    return traces
+
+
+@pytest.mark.parametrize("kind", ["clock", "two clocks", "bursts", "jitter", "stalls", "drift"])
+def test_no_interference_is_no_slowdown_whatever_disturbs(kind: str) -> None:
+    traces = undisturbed_pairs(kind, 20, 6, seed=5)
+    at = equal_repeats(traces)
+    assert at == 6
+    ratios = []
+    names = sorted({t.workload for t in traces})
+    for one in names:
+        alone = [t for t in traces if t.solo and t.workload == one]
+        seconds = quiet_seconds(alone, PERIOD, at)
+        for other in names:
+            pair = [t for t in traces if t.workload == one and t.corunners == (other,)]
+            if pair:
+                ratios.append(quiet_seconds(pair, PERIOD, at) / seconds)
+    assert len(ratios) == 56
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.003)
+    assert max(quiet_weights(20, 6)) < 0.5  # not one of the twenty, but many
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the network, which takes longest."""
+    kinds = tuple(kind for kind in _kinds.CANDIDATES if not kind.is_network)
+    monkeypatch.setattr("jostle.alignment._fit.CANDIDATES", kinds)
+
+
+@pytest.mark.usefixtures("quick")
+def test_no_interference_is_answered_as_none() -> None:
+    traces = Traces.from_traces(undisturbed_pairs("clock", 3, 1, seed=1))
+    fitted = learn(Alignment(counters=("misses",)), Data(traces=traces), seed=0)
+    asked = jostle.Colocations.from_columns(
+        workload=["w0", "w1"], platform=["p", "p"], corunners=[["w2"], ["w3"]]
+    )
+    alone = [fitted.solos.of(name, "p", 0).duration_seconds for name in ("w0", "w1")]
+    np.testing.assert_allclose(fitted.predict(asked), alone, rtol=3e-3)
+
+
+def test_the_weights_of_repeats_are_means_over_draws() -> None:
+    from itertools import combinations
+
+    times = np.sort(np.random.default_rng(0).exponential(size=9))
+    for drawn in (1, 3, 5, 6, 9):
+        rank = round(0.15 * (drawn - 1))
+        expected = np.mean([sorted(some)[rank] for some in combinations(times, drawn)])
+        assert quiet_weights(9, drawn) @ times == pytest.approx(expected)
+    np.testing.assert_array_equal(quiet_weights(3, 8), quiet_weights(3))
+
+
+def renamed(traces: Traces, change: dict[str, str]) -> Traces:
+    return Traces.from_traces(
+        [
+            replace(
+                t,
+                workload=change[t.workload],
+                corunners=tuple(sorted(change[name] for name in t.corunners)),
+                run_id=f"{hash(t.run_id) % 9973}-{t.run_id}",
+            )
+            for t in traces
+        ]
+    )
+
+
+def test_names_do_not_matter(traces: Traces) -> None:
+    names = sorted({t.workload for t in traces})
+    change = dict(zip(names, ["zoe", "abe", "mia", "bob", "yan", "cid"], strict=True))
+    method = Alignment(learner="ridge", counters=("instructions", "cache_misses"), strength=1e-2)
+    answers = []
+    for some, called in ((traces, {n: n for n in names}), (renamed(traces, change), change)):
+        fitted = learn(method, Data(traces=some), seed=0)
+        asked = jostle.Colocations.from_columns(
+            workload=[called[names[0]], called[names[3]]],
+            platform=["simulated"] * 2,
+            corunners=[[called[names[1]]], [called[names[2]]]],
+        )
+        answers.append(fitted.predict(asked))
+    np.testing.assert_allclose(answers[0], answers[1], rtol=1e-6)
+
+
+def a_pair_law(seed: int) -> list[Trace]:
+    """Programs alike in all they count, of which each suffers and presses in its own measure."""
+    random = np.random.default_rng(seed)
+    names = [f"w{i}" for i in range(8)]
+    suffers, presses = random.uniform(0, 0.4, 8), random.uniform(0, 0.4, 8)
+    found = [a_trace([5e5] * 60, interval=PERIOD, workload=n, run_id=f"s{n}") for n in names]
+    for i in range(8):
+        for j in range(i + 1, 8):
+            for core, (a, b) in enumerate(((i, j), (j, i))):
+                slow = float(np.exp(suffers[a] + presses[b]))
+                found.append(
+                    a_trace(
+                        [5e5] * 60,
+                        interval=PERIOD * slow,
+                        workload=names[a],
+                        run_id=f"r{i}{j}{core}",
+                        corunners=(names[b],),
+                        window_id=f"v{i}{j}",
+                        core=core,
+                    )
+                )
+    return found
+
+
+@pytest.mark.usefixtures("quick")
+def test_known_programs_are_told_apart_where_counters_do_not() -> None:
+    """Pairs held out, answered while both run."""
+    every = a_pair_law(3)
+    kept = Traces.from_traces([t for t in every if t.window_id not in ("v01", "v25", "v67")])
+    fitted = learn(Alignment(corunners="loop"), Data(traces=kept), seed=0)
+    tested = [t for t in every if t.window_id in ("v01", "v25", "v67")]
+    errors = [
+        abs(
+            fitted.window([t.workload, *t.corunners], "p", loop=[False, True]).end_seconds[0]
+            / t.runtime_seconds
+            - 1
+        )
+        for t in tested
+    ]
+    level = np.mean([t.runtime_seconds for t in kept if not t.solo])
+    plain = [abs(level / t.runtime_seconds - 1) for t in tested]
+    assert np.mean(errors) < 0.25 * np.mean(plain)
+    again = FittedAlignment.from_arrays(
+        *(
+            part if isinstance(part, dict) and number == 0 else json.loads(json.dumps(part))
+            for number, part in enumerate(fitted.to_arrays())
+        )
+    )
+    assert again.programs == fitted.programs
+    asked = jostle.Colocations.from_columns(workload=["w0"], platform=["p"], corunners=[["w1"]])
+    assert again.predict(asked)[0] == fitted.predict(asked)[0]
+
+
+def test_small_gaps_add_nothing_and_a_long_sample_hides_no_end() -> None:
+    whole = a_trace([1e5] * 100)
+    gaps = replace(whole, interval_seconds=0.01 / 1.4 * np.ones(100))
+    for trace in (whole, gaps):
+        assert solo_counters(trace).instructions == pytest.approx(1e7)
+    long = a_trace([1e5] * 50, interval=[0.5] + [0.01] * 49, runtime=1.4)
+    with pytest.raises(jostle.errors.BadData, match="stops early"):
+        SoloIndex.from_traces(Traces.from_traces([long]), ("instructions",))
