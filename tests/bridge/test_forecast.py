@@ -111,8 +111,8 @@ def test_thinned_covariance_within_five_percent() -> None:
 
 def test_noise_repairs_the_shrinking() -> None:
     shots = gaussians(n=300)
-    wide = jostle.forecast(shots, Bridge(eps=2.0)).at(1.5)
-    narrow = jostle.forecast(shots, Bridge(eps=2.0, noise=False)).at(1.5)
+    wide = jostle.forecast(shots, Bridge(method="bridge", eps=2.0, noise=True)).at(1.5)
+    narrow = jostle.forecast(shots, Bridge(method="bridge", eps=2.0)).at(1.5)
     assert np.trace(narrow.covariance) < 0.85 * np.trace(wide.covariance)
 
 

@@ -102,7 +102,12 @@ def test_outliers_duplicates_and_flat_components(
         atoms[:, 2] = other[:, 2] = 7.0
     a, b = Cloud.of(atoms, x.weights).merged, Cloud.of(other, y.weights)
     found = solve_edge(a, b, edge_eps(a, b, ratio, "median"), stopping=Stopping(sweeps=300))
-    assert found.convergence.status in ("converged", "max_sweeps", "stalled")
+    assert found.convergence.status in (
+        "converged",
+        "max_sweeps",
+        "stalled",
+        "exact_transport",
+    )
     assert np.isfinite(found.convergence.marginal_l1)
     assert np.isfinite(found.matrix).all()
     assert found.matrix.min() >= 0
@@ -112,12 +117,46 @@ def test_outliers_duplicates_and_flat_components(
 
 def test_an_unfinished_solver_says_so() -> None:
     x, y = cloud(60, 7), cloud(60, 8, at=3.0)
-    found = solve_edge(x, y, 1e-4, stopping=Stopping(hilbert=1e-12, marginal_l1=0.0, sweeps=3))
+    few = Stopping(hilbert=1e-12, marginal_l1=0.0, sweeps=3)
+    found = solve_edge(x, y, 1e-2, stopping=few, fallback=False)
     assert found.convergence.status == "max_sweeps"
     assert not found.convergence.converged
     assert found.convergence.marginal_l1 > 1e-4
     assert found.warning
     assert "not converged" in found.warning
+
+
+@pytest.mark.parametrize("ratio", [1e-3, 1e-7])
+def test_an_eps_that_is_too_small_is_exact_transport(ratio: float) -> None:
+    """Rounding what an unfinished solver leaves may cost more than no coupling at all."""
+    ot = pytest.importorskip("ot")
+    x, y = cloud(60, 7), cloud(50, 8, at=3.0)
+    eps = edge_eps(x, y, ratio, "median")
+    found = solve_edge(x, y, eps, stopping=Stopping(hilbert=1e-12, marginal_l1=0.0, sweeps=3))
+    assert found.convergence.status == "exact_transport"
+    assert found.warning is None
+    cost = squared_distances(x.atoms, y.atoms)
+    assert (found.matrix * cost).sum() == pytest.approx(ot.emd2(x.weights, y.weights, cost))
+    np.testing.assert_allclose(found.matrix.sum(axis=1), x.weights, atol=1e-12)
+    np.testing.assert_allclose(found.matrix.sum(axis=0), y.weights, atol=1e-12)
+
+
+def test_a_large_coupling_is_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above a size only potentials are kept: the same numbers, drawn and summed from parts."""
+    from jostle.bridge.forecasting._interpolate import bridge
+    from jostle.bridge.solvers import _coupling
+
+    x, y = cloud(70, 3), cloud(50, 4, at=0.5)
+    laws = []
+    for kept, block in ((10**6, 10**6), (10, 170)):
+        monkeypatch.setattr(_coupling, "KEPT", kept)
+        monkeypatch.setattr(_coupling, "BLOCK", block)
+        found = solve_edge(x, y, 0.3)
+        drawn = bridge(found, 0.4, noise=np.zeros(3), draws=3, seed=1)
+        laws.append((found.matrix, found.cross, drawn.cloud.atoms, drawn.covariance))
+        assert len(list(found.blocks())) == (1 if kept > 10 else 24)
+    for one, two in zip(*laws, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-12)
 
 
 def test_threads_give_the_same() -> None:

@@ -7,8 +7,6 @@ from .forecasting._contexts import Contexts as Contexts
 from .forecasting._forecast import Forecast as Forecast
 from .forecasting._forecast import forecast as forecast
 from .forecasting._interpolate import METHODS as METHODS
-from .forecasting._interpolate import transport as transport
-from .forecasting._interpolate import wasserstein as wasserstein
 from .forecasting._phase import place as place
 from .forecasting._plots import ForecastPlots as ForecastPlots
 from .forecasting._select import MethodChoice as MethodChoice
@@ -34,3 +32,5 @@ from .solvers._path import solve_path_jointly as solve_path_jointly
 from .solvers._series_parallel import SeriesParallel as SeriesParallel
 from .solvers._series_parallel import solve_series_parallel as solve_series_parallel
 from .solvers._sinkhorn import solve_edge as solve_edge
+from .solvers._transport import transport as transport
+from .solvers._transport import wasserstein as wasserstein

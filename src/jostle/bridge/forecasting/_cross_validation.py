@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from jostle.bridge.answers._distribution import Distribution
-from jostle.bridge.forecasting._interpolate import wasserstein
 from jostle.bridge.problem._snapshots import Snapshot, Snapshots
 from jostle.bridge.problem._thin import few
+from jostle.bridge.solvers._transport import wasserstein
 
 EPSILONS = (0.02, 0.1, 1.0, float("inf"))  # of the spread; inf: the independent coupling
 DEFAULT = 0.1

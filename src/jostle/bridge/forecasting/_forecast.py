@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,12 @@ from jostle.bridge.forecasting._phase import phase, place
 from jostle.bridge.forecasting._select import MethodChoice, choose
 from jostle.bridge.forecasting._settings import METHODS, Bridge
 from jostle.bridge.problem._clouds import Cloud
-from jostle.bridge.problem._snapshots import Snapshots, evenly
+from jostle.bridge.problem._snapshots import Snapshot, Snapshots, evenly
 from jostle.bridge.problem._units import Units
 from jostle.bridge.solvers._coupling import Coupling
 from jostle.bridge.solvers._path import edge_eps
 from jostle.bridge.solvers._sinkhorn import solve_edge
+from jostle.bridge.solvers._transport import transport
 from jostle.errors import UsageError
 from jostle.methods import Data
 from jostle.traces import Traces, Windows
@@ -83,6 +85,10 @@ class Forecast(Told):
             log1p=method.log1p,
             at_most=method.at_most,
         )
+        floors = zip(snapshots.components, self._units.floors, strict=True)
+        below = ", ".join(name for name, floor in floors if floor < 0)
+        text = f"{below}: below 0 in the data, so the forecast may be below 0 too"
+        self._warnings = (text,) if below else ()
         self._couplings: dict[tuple[int, int, str], Coupling] = {}
         self._selections: dict[int, MethodChoice] = {}
         self._lock = threading.RLock()
@@ -169,10 +175,12 @@ class Forecast(Told):
             )
         times = self.snapshots.times_seconds
         shots = self.snapshots.of(core)
-        at = np.flatnonzero(np.abs(times - time_seconds) <= OFF_GRID * max(last - first, abs(last)))
-        if len(at):
-            shot = shots[int(at[0])]
+        near = int(np.abs(times - time_seconds).argmin())
+        rounding = 2 * float(np.spacing(max(abs(first), abs(last))))
+        if abs(times[near] - time_seconds) <= max(OFF_GRID * (last - first), rounding):
+            shot = shots[near]
             found = Distribution.of(shot.cloud, self.components, "snapshot")
+            found = replace(found, warnings=(*self._warnings, *self._filled(shot)))
             return replace(found.with_idle(shot.idle_ratio), time_seconds=time_seconds)
         k = int(np.searchsorted(times, time_seconds)) - 1
         lam = float((time_seconds - times[k]) / (times[k + 1] - times[k]))
@@ -184,7 +192,19 @@ class Forecast(Told):
         else:
             seed = self.method.seed if seed is None else seed
             found = self._running(k, lam, time_seconds, core, method, seed)
+        told = (*self._warnings, *self._filled(*shots[k : k + 2]))
+        found = replace(found, warnings=(*found.warnings, *told))
         return replace(found.with_idle(idle), time_seconds=time_seconds)
+
+    def _filled(self, *shots: Snapshot) -> tuple[str, ...]:
+        """What to say of counters that were not measured all the time."""
+        shares = [shot.filled for shot in shots if shot.filled is not None]
+        if not shares:
+            return ()
+        worst = np.max(shares, axis=0)
+        named = zip(self.components, worst, strict=True)
+        few = ", ".join(f"{name} {share:.0%}" for name, share in named if share > 0)
+        return (f"values that were not counted come from runs alike: {few}",)
 
     def selection(self, core: int = 0) -> MethodChoice:
         """Which method serves which interval, and the scores that decided it."""
@@ -195,25 +215,29 @@ class Forecast(Told):
                 )
             return self._selections[core]
 
-    def solve(self, core: int = 0) -> list[Coupling]:
-        """The couplings of all intervals of a core, so that questions later take only a draw."""
-        return [self.coupling(k, core) for k in range(len(self.snapshots) - 1)]
+    def solve(self, core: int = 0, *, threads: int = 1) -> list[Coupling]:
+        """The couplings of all intervals of a core, so that questions later take only a draw; intervals of a
+        path are independent and are solved by `threads` threads."""
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(lambda k: self.coupling(k, core), range(len(self.snapshots) - 1)))
 
     def coupling(self, k: int, core: int = 0, kind: str = "bridge") -> Coupling:
         """The coupling of snapshots k and k + 1, in scaled units. kind: `bridge` or `ot`."""
+        found = self._couplings.get((core, k, kind))
+        if found is None and (kind != "bridge" or self.method.graph == "path"):
+            found = self._couplings.setdefault((core, k, kind), self._couple(k, core, kind))
+        if found is not None:
+            return found
         with self._lock:
             if (core, k, kind) not in self._couplings:
-                if kind == "bridge" and self.method.graph != "path":
-                    solved = couple_cores(self.method, self.eps, self.snapshots, self._clouds)
-                    self._couplings |= {(c, i, "bridge"): found for (c, i), found in solved.items()}
-                else:
-                    self._couplings[core, k, kind] = self._couple(k, core, kind)
+                solved = couple_cores(self.method, self.eps, self.snapshots, self._clouds)
+                self._couplings |= {(c, i, "bridge"): one for (c, i), one in solved.items()}
             return self._couplings[core, k, kind]
 
     def _couple(self, k: int, core: int, kind: str) -> Coupling:
         x, y = (self._clouds(core)[i].merged for i in (k, k + 1))
         if kind == "ot":
-            return between.transport(x, y)
+            return transport(x, y)
         if self.eps == np.inf:
             return between.product(x, y)
         steps = np.diff(self.snapshots.times_seconds)
@@ -276,8 +300,9 @@ class Forecast(Told):
         draws = -(-self.method.atoms // len(coupling.x))
         place = [seed, core % 2**32, k, round(lam * 2**40)]
         law = between.bridge(coupling, lam, noise=noise, draws=draws, seed=place)
-        found = Distribution.of(self._units.cloud_out(law.cloud), self.components, "bridge")
-        if self._units.linear:
+        cloud = self._units.cloud_out(law.cloud)
+        found = Distribution.of(cloud, self.components, "bridge")
+        if self._units.linear and np.allclose(cloud.atoms * self.scale, law.cloud.atoms):
             unit = 1 / self.scale
             found = replace(
                 found, mean=law.mean * unit, covariance=law.covariance * np.outer(unit, unit)

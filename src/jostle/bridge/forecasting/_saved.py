@@ -57,6 +57,10 @@ def save(saved: Saved, path: str | os.PathLike[str], atoms: int | None) -> None:
         arrays |= _ragged(f"atoms.{core}", [shot.cloud.atoms for shot in shots])
         arrays |= _ragged(f"weights.{core}", [shot.cloud.weights for shot in shots])
         arrays |= _ragged(f"runs.{core}", [shot.runs.astype(np.int64) for shot in shots])
+        if any(shot.filled is not None for shot in shots):
+            none = np.zeros(len(snapshots.components))
+            shares = [none if shot.filled is None else shot.filled for shot in shots]
+            arrays[f"filled.{core}"] = np.array(shares)
         arrays[f"idle.{core}"] = np.array([shot.idle_ratio for shot in shots])
         if snapshots.end_seconds is not None:
             arrays[f"ends.{core}"] = snapshots.end_seconds[core]
@@ -88,9 +92,11 @@ def load(path: str | os.PathLike[str]) -> Saved:
         shots = {}
         for core in cores:
             parts = [_parts(arrays, f"{what}.{core}") for what in ("atoms", "weights", "runs")]
+            idles = arrays[f"idle.{core}"]
+            shares = arrays.get(f"filled.{core}", np.zeros((len(idles), 1)))
             shots[core] = [
-                Snapshot(Cloud(atoms, weights), runs, float(idle))
-                for atoms, weights, runs, idle in zip(*parts, arrays[f"idle.{core}"], strict=True)
+                Snapshot(Cloud(atoms, weights), runs, float(idle), share if share.any() else None)
+                for atoms, weights, runs, idle, share in zip(*parts, idles, shares, strict=True)
             ]
         ends = {core: arrays[f"ends.{core}"] for core in cores if f"ends.{core}" in arrays}
         clock = None
@@ -132,7 +138,7 @@ def _smaller(snapshots: Snapshots, scale: np.ndarray, atoms: int) -> Snapshots:
     for core, shots in snapshots.cores.items():
         small = [thinned(shot.cloud.scaled(unit), atoms).scaled(1 / unit) for shot in shots]
         cores[core] = [
-            Snapshot(cloud, np.full(len(cloud), -1), shot.idle_ratio)
+            Snapshot(cloud, np.full(len(cloud), -1), shot.idle_ratio, shot.filled)
             for cloud, shot in zip(small, shots, strict=True)
         ]
     return replace(snapshots, cores=cores)

@@ -62,7 +62,9 @@ class Bridge:
     time_scaled: Annotated[
         bool, "Give each interval an eps in proportion to its length, as Brownian motion has it."
     ] = True
-    noise: Annotated[bool, "Add the bridge's own noise between snapshots."] = True
+    noise: Annotated[
+        bool, "Add the bridge's own noise between snapshots, for data near Gaussians only."
+    ] = False
     cost: Annotated[str, "What moving an atom costs: its distance squared, or euclid."] = "squared"
     scale: Annotated[
         Mapping[str, float] | None,

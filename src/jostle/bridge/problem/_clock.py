@@ -141,8 +141,12 @@ class Clock:
     def _samples(self, core: int, time_seconds: float) -> Iterator[tuple[int, int]]:
         """(run, number of the sample that covers the time) of every run traced then; 1 is the first."""
         for run, times in enumerate(self.times[core]):
-            if len(times) and times[0] <= time_seconds <= times[-1] * (1 + 1e-9):
-                sample = int(np.searchsorted(times, time_seconds - 1e-9))
+            if len(times) < 2:
+                continue
+            # Of the run's own length: a clock may count from anywhere.
+            slack = 1e-9 * (times[-1] - times[0]) + 2 * np.spacing(abs(times[-1]))
+            if times[0] <= time_seconds <= times[-1] + slack:
+                sample = int(np.searchsorted(times, time_seconds - slack))
                 yield run, min(max(sample, 1), len(times) - 1)
 
 

@@ -10,6 +10,9 @@ import numpy as np
 
 from jostle.errors import BadData
 
+MIDDLES = (0.1, 0.01)  # shares below and above the middle of a cloud
+REACH = 5.0
+SAMPLED = 4_000_000  # costs of which the median is taken; of more, as many of evenly spread atoms
 FLOOR = 1e-3  # of a component's range: no component counts for more than a thousand times its noise
 
 
@@ -65,10 +68,29 @@ class Cloud:
         """(d,) standard deviation of each component."""
         return np.sqrt(self.weights @ (self.atoms - self.mean) ** 2)
 
+    @cached_property
+    def typical_deviation(self) -> np.ndarray:
+        """(d,) standard deviation of each component without what a few wild samples add: values further than
+        REACH times the range of the middle 80% outside it count as if they were there."""
+        found = self.deviation
+        for column in np.flatnonzero(found > 0):
+            values = self.atoms[:, column]
+            order = np.argsort(values, kind="stable")
+            below = np.cumsum(self.weights[order])
+            for part in MIDDLES:
+                places = np.searchsorted(below, (part, 1 - part))
+                low, high = values[order[np.minimum(places, len(values) - 1)]]
+                if high > low:
+                    room = REACH * (high - low)
+                    near = np.clip(values, low - room, high + room)
+                    found[column] = (self.weights @ (near - self.weights @ near) ** 2) ** 0.5
+                    break
+        return found
+
     @property
     def spread(self) -> float:
-        """Mean squared distance to the centroid: the trace of the covariance."""
-        return float((self.deviation**2).sum())
+        """Mean squared distance to the centroid, glitches apart (`typical_deviation`)."""
+        return float((self.typical_deviation**2).sum())
 
     @property
     def first_axis(self) -> np.ndarray:
@@ -101,13 +123,14 @@ def scale_of(clouds: Sequence[Cloud]) -> np.ndarray:
     1 / the median over the clouds of the standard deviation within a cloud: the noise of one time, not
     the drift over time, is the unit. Clouds in which the component hardly varies do not count, so that one
     that is used in few phases only has the noise of those; where there is none, the unit is a thousandth of
-    the component's range. A component that never changes gets 0.
+    the component's range. Both are taken without what a few wild samples add. A component that never changes
+    gets 0.
     """
     everything = np.concatenate([cloud.atoms for cloud in clouds])
-    extent = np.ptp(everything, axis=0)
-    unit = FLOOR * extent
-    for column in range(len(extent)):
-        inside = [float(cloud.deviation[column]) for cloud in clouds if len(cloud) > 1]
+    low, high = np.quantile(everything, (MIDDLES[1], 1 - MIDDLES[1]), axis=0)
+    unit = FLOOR * np.where(high > low, high - low, np.ptp(everything, axis=0))
+    for column in range(len(unit)):
+        inside = [float(cloud.typical_deviation[column]) for cloud in clouds if len(cloud) > 1]
         inside = [value for value in inside if value > unit[column]]
         if inside:
             unit[column] = np.median(inside)
@@ -116,7 +139,11 @@ def scale_of(clouds: Sequence[Cloud]) -> np.ndarray:
 
 def median_cost(x: Cloud, y: Cloud) -> float:
     """The median of the squared distances between their atoms."""
-    return float(np.median(squared_distances(x.atoms, y.atoms)))
+    atoms = [cloud.atoms for cloud in (x, y)]
+    if len(x) * len(y) > SAMPLED:
+        most = int(SAMPLED**0.5)
+        atoms = [part[np.linspace(0, len(part) - 1, most).astype(int)] for part in atoms]
+    return float(np.median(squared_distances(*atoms)))
 
 
 def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
 A state is a rate: the count of a sample divided by that sample's own length, for samplers keep their
 interval badly; levels, like resident memory, are taken as they are. A run that has ended is idle: it
 counts, with a mass of its own, and is not an atom at 0 that gets displaced. A run whose trace has a gap, or
-stops before the run did, is left out at that time.
+stops before the run did, is left out at that time; where only some counters are missing, they come from
+runs that are alike (`jostle.bridge.problem._filling`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from jostle.bridge.problem._clock import Clock, ClockSettings
 from jostle.bridge.problem._clouds import Cloud
+from jostle.bridge.problem._filling import filled
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.traces import LEVELS, MARKS, Traces
 
@@ -28,11 +30,13 @@ FEWEST_RUNS = 2
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """One time on one core. cloud: rates (n, d) of the runs that still run; a single atom at 0 where none
-    does (idle_ratio 1). runs: (n,) which runs the atoms are, -1 where that is not known."""
+    does (idle_ratio 1). runs: (n,) which runs the atoms are, -1 where that is not known. filled: (d,) the
+    share of each component's values that were missing and come from runs alike; None for none."""
 
     cloud: Cloud
     runs: np.ndarray
     idle_ratio: float = 0.0
+    filled: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,8 +228,10 @@ def _times(
     ended = np.concatenate(list(ends.values()))
     ended = ended[np.isfinite(ended)]
     last = max(last, float(ended.max()) if len(ended) else 0.0)
-    grid = np.arange(1, max(int(last / step + 1e-9), 1) + 1) * step
-    grid = grid[grid >= min(first, last) - 1e-9]
+    # Whole samples; not from 0 on, for runs may begin at any reading of a clock.
+    start = max(int(min(first, last) / step - 1e-6), 1)
+    grid = np.arange(start, max(int(last / step + 1e-6), start) + 1) * step
+    grid = grid[grid >= min(first, last) - 1e-6 * step]
     if count is None:
         return _checked_times(grid)
     if count < 1:
@@ -237,7 +243,7 @@ def _rates(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.nda
     """(T, d) the rates of the samples that cover the times, NaN where none does."""
     found = np.full((len(times), len(components)), np.nan)
     # A hair of slack: the end of a sample and a multiple of its length differ by rounding.
-    slack = 1e-6 * np.median(trace.interval_seconds)
+    slack = 1e-6 * np.median(trace.interval_seconds) + 2 * np.spacing(np.abs(times).max())
     sample = np.searchsorted(trace.time_seconds, times - slack)
     inside = sample < len(trace)
     sample = np.minimum(sample, len(trace) - 1)
@@ -260,9 +266,11 @@ def _snapshots_of(
 ) -> list[Snapshot]:
     """states: (R, s, d), NaN where a run is not known at a time."""
     made = []
+    running = np.where((ends[:, None] < times)[:, :, None], np.nan, states)
+    states, shares = filled(running)
     for k, time in enumerate(times):
         ended = ends < time
-        known = np.isfinite(states[:, k]).all(axis=1) & ~ended
+        known = np.isfinite(states[:, k]).all(axis=1)
         counted = int(ended.sum() + known.sum())
         if counted < FEWEST_RUNS:
             null = [name for c, name in enumerate(components) if np.isnan(states[:, :, c]).all()]
@@ -277,5 +285,6 @@ def _snapshots_of(
             cloud = Cloud.of(states[runs, k])
         else:
             cloud, runs = Cloud.of(np.zeros((1, states.shape[2]))), np.array([-1])
-        made.append(Snapshot(cloud, runs, float(ended.sum() / counted)))
+        share = shares[k] if shares[k].any() else None
+        made.append(Snapshot(cloud, runs, float(ended.sum() / counted), share))
     return made

@@ -17,11 +17,12 @@ TINY = 1e-12  # stands for a scale of 0
 class Units:
     """scale: (d,) what components are multiplied by, 0 for those that do not count in distances.
     logs: (d,) which move as log(1 + rate). limits: pairs of columns, of which the first cannot exceed the
-    second."""
+    second. floors: (d,) what a component cannot be below: 0, or nothing where it was."""
 
     scale: np.ndarray
     logs: np.ndarray
     limits: tuple[tuple[int, int], ...]
+    floors: np.ndarray
 
     @classmethod
     def of(
@@ -35,7 +36,7 @@ class Units:
     ) -> Units:
         """For clouds of running runs; scale: an array (d,) is taken as it is, names overrule the default.
 
-        Raises UnknownName, UsageError for a scale below 0 or not finite.
+        Raises UnknownName, UsageError for a scale below 0 or not finite, or log1p of what is below 0.
         """
         given = scale if isinstance(scale, Mapping) else {}
         for name in (*log1p, *given, *(at_most or {}), *(at_most or {}).values()):
@@ -44,12 +45,21 @@ class Units:
         bounded = paired_counters(components) if at_most is None else at_most
         limits = tuple((components.index(a), components.index(b)) for a, b in bounded.items())
         logs = np.array([name in log1p for name in components])
+        lows = np.zeros(len(components))
+        if clouds:
+            lows = np.min([cloud.atoms.min(axis=0) for cloud in clouds], axis=0)
+        floors = np.where(lows < 0, -np.inf, 0.0)
+        for name in [name for name in log1p if lows[components.index(name)] < 0]:
+            raise UsageError(
+                f"component {name!r} is below 0 in the data and cannot move as log(1 + rate)",
+                fix="Leave it out of log1p.",
+            )
         if isinstance(scale, np.ndarray):
-            return cls(scale, logs, limits)
-        made = cls(np.ones(len(components)), logs, limits)
+            return cls(scale, logs, limits, floors)
+        made = cls(np.ones(len(components)), logs, limits, floors)
         if clouds:
             seen = [Cloud(made.logged(cloud.atoms), cloud.weights) for cloud in clouds]
-            made = cls(scale_of(seen), logs, limits)
+            made = cls(scale_of(seen), logs, limits, floors)
         for name, factor in given.items():
             if not (factor >= 0 and np.isfinite(factor)):
                 raise UsageError(f"the scale of {name!r} is {factor}")
@@ -72,11 +82,11 @@ class Units:
         return Cloud(self.logged(cloud.atoms) * factor, cloud.weights)
 
     def cloud_out(self, cloud: Cloud) -> Cloud:
-        """Back from scaled units; rates are not negative, and misses are not more than requests."""
+        """Back from scaled units; what was never below 0 is not, and misses are not more than requests."""
         atoms = cloud.atoms / np.where(self.scale > 0, self.scale, TINY)
         if self.logs.any():
             atoms = np.where(self.logs, np.expm1(np.minimum(atoms, 700)), atoms)
-        atoms = np.maximum(atoms, 0)
+        atoms = np.maximum(atoms, self.floors)
         for low, high in self.limits:
             atoms[:, low] = np.minimum(atoms[:, low], atoms[:, high])
         return Cloud(atoms, cloud.weights)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,8 @@ import numpy as np
 from jostle.bridge.problem._clouds import Cloud
 from jostle.errors import UsageError
 
+KEPT = 300_000  # entries: a matrix of more is made anew when it is asked for, in parts
+BLOCK = 2_000_000  # entries of such a part
 INDEPENDENT = 10.0  # eps over the median cost from which a coupling is the product in all digits
 
 
@@ -18,7 +20,8 @@ INDEPENDENT = 10.0  # eps over the median cost from which a coupling is the prod
 class Convergence:
     """How a solver ended.
 
-    status: `converged`, `max_sweeps`, or `stalled` (the residual fell no more: rounding).
+    status: `converged`, `max_sweeps`, `stalled` (the residual fell no more: rounding), or `exact_transport`
+    (eps was too small for the solver, and exact transport, its limit, was taken).
     hilbert: range of log(marginal wanted / marginal found) over the nodes, before the last sweep.
     marginal_l1: the largest sum of |found - wanted| over the nodes, after it. sweeps: how many.
     residuals: the Hilbert residual of every sweep.
@@ -32,7 +35,7 @@ class Convergence:
 
     @property
     def converged(self) -> bool:
-        return self.status == "converged"
+        return self.status in ("converged", "exact_transport")
 
 
 EXACT = Convergence("converged", 0.0, 0.0, 0)  # of a coupling that no solver was needed for
@@ -70,50 +73,161 @@ class Stopping:
 
 
 @dataclass(frozen=True, eq=False)
+class Potentials:
+    """An entropic coupling by what its solver found, O(n + m): log P = 2 <x, y> / eps - row - column + f + g
+    for centred clouds. row, f: (n,), column, g: (m,)."""
+
+    row: np.ndarray
+    column: np.ndarray
+    f: np.ndarray
+    g: np.ndarray
+
+    def log_rows(self, x: Cloud, y: Cloud, eps: float, part: slice) -> np.ndarray:
+        """(b, m) log P of some rows."""
+        found = inner_products(x, y, eps, part)
+        found -= self.row[part, None]
+        found -= self.column
+        found += self.f[part, None]
+        found += self.g
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class SparseLaw:
+    """A coupling with few pairs, like exact transport's: mass[k] of x[i[k]] with y[j[k]]."""
+
+    i: np.ndarray
+    j: np.ndarray
+    mass: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Coupling:
     """The joint law of two clouds. x: (n,) atoms, y: (m,) atoms. eps: 0 for exact transport.
 
-    median_cost: of C, in the squared units of the atoms, so eps / median_cost says how blurred it is.
-    noise_eps: the eps of the noise between the clouds, None for the coupling's own.
+    law: the logarithm of the coupling (n, m), or what it follows from in less memory. median_cost: of C, in
+    the squared units of the atoms, so eps / median_cost says how blurred it is. noise_eps: the eps of the
+    noise between the clouds, None for the coupling's own.
     """
 
     x: Cloud
     y: Cloud
-    log_coupling: np.ndarray
+    law: np.ndarray | Potentials | SparseLaw
     eps: float
     median_cost: float
     convergence: Convergence
     noise_eps: float | None = None
 
-    @cached_property
+    @property
+    def log_coupling(self) -> np.ndarray:
+        """(n, m) as the solver left it, made anew."""
+        return self._log_rows(slice(0, len(self.x)))
+
+    @property
     def matrix(self) -> np.ndarray:
-        """(n, m) with exactly the marginals of the clouds.
+        """(n, m) with exactly the marginals of the clouds (`rows` says how), kept where it is small."""
+        return self._kept if self._is_small else self.rows(slice(0, len(self.x)))
+
+    def rows(self, part: slice) -> np.ndarray:
+        """(b, m) some rows of the matrix.
 
         What an unfinished solver leaves over is made good by scaling down rows and columns that have too
         much and adding the product of what is missing (Altschuler, Weed, Rigollet, NeurIPS 2017, Alg. 2).
         """
-        found = np.exp(self.log_coupling)
-        mu, nu = self.x.weights, self.y.weights
-        rows, columns = found.sum(axis=1), np.zeros(len(nu))
-        found *= np.divide(mu, rows, out=np.ones_like(mu), where=rows > mu)[:, None]
-        columns = found.sum(axis=0)
-        found *= np.divide(nu, columns, out=np.ones_like(nu), where=columns > nu)
-        rows = np.maximum(mu - found.sum(axis=1), 0)
-        columns = np.maximum(nu - found.sum(axis=0), 0)
-        if rows.sum() > 0 and columns.sum() > 0:
-            found += np.outer(rows, columns / columns.sum())
+        down, across, missing, where = self._rounding
+        found = np.exp(self._log_rows(part))
+        found *= down[part, None]
+        found *= across
+        if missing.any():
+            found += missing[part, None] * where
         return found
 
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """(rows, those rows of the matrix), in parts of little memory."""
+        if self._is_small:
+            yield slice(0, len(self.x)), self.matrix
+            return
+        for part in self._parts():
+            yield part, self.rows(part)
+
     @cached_property
-    def ranked(self) -> tuple[np.ndarray, np.ndarray]:
-        """(m,) the y along their direction of largest variance, (n, m) cumulative sums of rows so sorted."""
-        order = np.argsort(self.y.first_axis, kind="stable")
-        return order, np.cumsum(self.matrix[:, order], axis=1)
+    def pairs(self) -> SparseLaw:
+        """The pairs that have mass: for sparse couplings."""
+        if isinstance(self.law, SparseLaw):
+            return self.law
+        i, j = np.nonzero(self.matrix > 0)
+        return SparseLaw(i, j, self.matrix[i, j])
+
+    def ranked(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """(rows, (m,) the y along their direction of largest variance, (b, m) cumulative sums of the rows so
+        sorted), in parts of little memory."""
+        if self._is_small:
+            yield slice(0, len(self.x)), self._order, self._below
+            return
+        for part, rows in self.blocks():
+            yield part, self._order, np.cumsum(rows[:, self._order], axis=1)
 
     @cached_property
     def cross(self) -> np.ndarray:
         """(d, d) the covariance of x with y."""
-        return (self.x.atoms - self.x.mean).T @ self.matrix @ (self.y.atoms - self.y.mean)
+        x, y = self.x.atoms - self.x.mean, self.y.atoms - self.y.mean
+        if isinstance(self.law, SparseLaw):
+            return (x[self.law.i] * self.law.mass[:, None]).T @ y[self.law.j]
+        return np.sum([x[part].T @ (rows @ y) for part, rows in self.blocks()], axis=0)
+
+    @cached_property
+    def _kept(self) -> np.ndarray:
+        return self.rows(slice(0, len(self.x)))
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return np.argsort(self.y.first_axis, kind="stable")
+
+    @cached_property
+    def _below(self) -> np.ndarray:
+        return np.cumsum(self.matrix[:, self._order], axis=1)
+
+    @property
+    def _is_small(self) -> bool:
+        return len(self.x) * len(self.y) <= KEPT
+
+    def _parts(self) -> Iterator[slice]:
+        step = max(1, BLOCK // len(self.y))
+        for start in range(0, len(self.x), step):
+            yield slice(start, min(start + step, len(self.x)))
+
+    def _log_rows(self, part: slice) -> np.ndarray:
+        if isinstance(self.law, Potentials):
+            return self.law.log_rows(self.x, self.y, self.eps, part)
+        if isinstance(self.law, SparseLaw):
+            found = np.full((part.stop - part.start, len(self.y)), -np.inf)
+            mine = (self.law.i >= part.start) & (self.law.i < part.stop)
+            found[self.law.i[mine] - part.start, self.law.j[mine]] = np.log(self.law.mass[mine])
+            return found
+        return self.law[part]
+
+    @cached_property
+    def _rounding(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(n,) and (m,) what rows and columns are scaled by, (n,) what rows then lack and (m,) where it
+        goes."""
+        mu, nu = self.x.weights, self.y.weights
+        down = np.empty(len(mu))
+        columns = np.zeros(len(nu))
+        for part in self._parts():
+            found = np.exp(self._log_rows(part))
+            sums = found.sum(axis=1)
+            share = np.divide(mu[part], sums, out=np.ones_like(sums), where=sums > mu[part])
+            down[part] = share
+            columns += share @ found
+        across = np.divide(nu, columns, out=np.ones_like(nu), where=columns > nu)
+        rows = np.empty(len(mu))
+        for part in self._parts():
+            rows[part] = down[part] * (np.exp(self._log_rows(part)) @ across)
+        missing = np.maximum(mu - rows, 0)
+        short = np.maximum(nu - columns * across, 0)
+        if not (missing.sum() > 0 and short.sum() > 0):
+            return down, across, np.zeros_like(mu), np.zeros_like(nu)
+        return down, across, missing, short / short.sum()
 
     @property
     def eps_over_median(self) -> float:
@@ -123,7 +237,7 @@ class Coupling:
     @property
     def dependence(self) -> float:
         """Mutual information over the smaller entropy: 0 for the product, 1 for a map."""
-        joint = np.where(self.log_coupling < -700, -700, self.log_coupling)
+        joint = np.maximum(self.log_coupling, -700)
         mass = np.exp(joint)
         mu, nu = self.x.weights, self.y.weights
         information = (mass * (joint - np.log(mu)[:, None] - np.log(nu))).sum()
@@ -142,6 +256,17 @@ class Coupling:
             c = self.convergence
             return f"not converged ({c.status}): L1 marginal error {c.marginal_l1:.1e}"
         return None
+
+
+def inner_products(x: Cloud, y: Cloud, eps: float, part: slice | None = None) -> np.ndarray:
+    """(n, m) or (b, m) 2 <x, y> / eps of centred clouds: -C/eps of squared distances up to a term for each
+    row and each column, which do not change the coupling.
+
+    An atom a million deviations away costs 1e12, of which double precision would keep too little of what
+    tells its neighbours apart.
+    """
+    rows = x.atoms if part is None else x.atoms[part]
+    return (2 / eps) * ((rows - x.mean) @ (y.atoms - y.mean).T)
 
 
 def check_eps(eps: float) -> float:

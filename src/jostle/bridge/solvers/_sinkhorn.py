@@ -11,17 +11,31 @@ of n^3 operations each.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, squared_distances
-from jostle.bridge.solvers._coupling import EXACT, Convergence, Coupling, Stopping, check_eps
+from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
+from jostle.bridge.solvers._coupling import (
+    EXACT,
+    Convergence,
+    Coupling,
+    Potentials,
+    Stopping,
+    check_eps,
+    inner_products,
+)
 from jostle.bridge.solvers._logs import AbsorbedKernel, Kernel, LogKernel
+from jostle.bridge.solvers._transport import duals, transport
 
 MEMORY = 10  # sweeps to extrapolate from
 LARGE = 1e3  # weights of an extrapolation that are not believed
 LEAP = 20.0  # the most that a potential moves in one step of Newton
 NEWTON_AFTER = 100  # sweeps: from here a step of Newton costs less than the sweeps that it saves
 NEWTON_ATOMS = 2000  # with more, it does not
+FAR_OFF = 2e3  # eps: costs from which sweeps begin at the potentials of exact transport
+HOPELESS = 1e-4  # of the median cost: an eps below it is not tried
+WRONG = 1e-4  # L1 marginal error from which exact transport is nearer than what was reached
 PATIENCE = 200  # sweeps without a new low, from 1e-3 down, are explained by rounding
 
 
@@ -34,46 +48,61 @@ def solve_edge(
     accelerate: bool = True,
     reference: bool = False,
     euclid: bool = False,
+    fallback: bool = True,
 ) -> Coupling:
     """The entropic coupling of two clouds; eps in squared units of the atoms.
 
     reference: exact log-sum-exp in every step and plain sweeps only. euclid: the distance itself as cost,
-    as the published multi-core code has it; otherwise its square. A cloud of one atom needs no solver.
-    Raises UsageError for an eps that is not above 0 and finite.
+    as the published multi-core code has it; otherwise its square. fallback: where eps is too small to
+    converge, exact transport, its limit (with the extra `bridge`); otherwise what was reached, rounded. A
+    cloud of one atom needs no solver. Raises UsageError for an eps that is not above 0 and finite.
     """
     check_eps(eps)
-    cost = squared_distances(x.atoms, y.atoms)
+    median = median_cost(x, y)
     if euclid:
-        np.sqrt(cost, out=cost)
-    median = float(np.median(cost))
+        median = median**0.5
     log_mu, log_nu = np.log(x.weights), np.log(y.weights)
     if len(x) == 1 or len(y) == 1:
         product = log_mu[:, None] + log_nu
         return Coupling(x, y, product, eps, median, EXACT)
-    log_kernel = _log_kernel(x, y, cost, eps, squared=not euclid)
+    fallback = fallback and not reference and not euclid and find_spec("ot") is not None
+    if fallback and eps < HOPELESS * median:
+        return transport(x, y, eps=eps)
+    if euclid:
+        log_kernel = squared_distances(x.atoms, y.atoms)
+        np.sqrt(log_kernel, out=log_kernel)
+        log_kernel /= -eps
+    else:
+        log_kernel = inner_products(x, y, eps)
+    row = log_kernel.max(axis=1)
+    log_kernel -= row[:, None]
+    column = log_kernel.max(axis=0)
+    log_kernel -= column
     kernel = LogKernel(log_kernel) if reference else AbsorbedKernel(log_kernel)
+    start = None
+    if fallback and _is_far(x, y, eps):
+        start = row + (duals(x, y) - ((x.atoms - x.mean) ** 2).sum(axis=1)) / eps
     f, g, convergence = sinkhorn(
-        kernel, log_mu, log_nu, stopping or Stopping(), accelerate=accelerate and not reference
+        kernel,
+        log_mu,
+        log_nu,
+        stopping or Stopping(),
+        accelerate=accelerate and not reference,
+        start=start,
     )
+    if fallback and not convergence.converged and convergence.marginal_l1 > WRONG:
+        return transport(x, y, eps=eps)
+    if not euclid:
+        return Coupling(x, y, Potentials(row, column, f, g), eps, median, convergence)
     log_kernel += f[:, None]
     log_kernel += g
     return Coupling(x, y, log_kernel, eps, median, convergence)
 
 
-def _log_kernel(x: Cloud, y: Cloud, cost: np.ndarray, eps: float, *, squared: bool) -> np.ndarray:
-    """-C/eps up to a term for each row and each column, which do not change the coupling.
-
-    For squared distances only 2 <x, y> / eps remains: an atom a million deviations away costs 1e12, of
-    which double precision would keep too little of what tells its neighbours apart.
-    """
-    if squared:
-        middle = y.mean
-        log_kernel = (2 / eps) * ((x.atoms - x.mean) @ (y.atoms - middle).T)
-    else:
-        log_kernel = np.divide(cost, -eps, out=cost)
-    log_kernel -= log_kernel.max(axis=1)[:, None]
-    log_kernel -= log_kernel.max(axis=0)
-    return log_kernel
+def _is_far(x: Cloud, y: Cloud, eps: float) -> bool:
+    """Whether some atom is so far from the others that sweeps would take too long to find its potential."""
+    ends = np.concatenate([x.atoms, y.atoms])
+    return bool((np.ptp(ends, axis=0) ** 2).sum() > FAR_OFF * eps)
 
 
 def sinkhorn(
@@ -83,15 +112,18 @@ def sinkhorn(
     stopping: Stopping,
     *,
     accelerate: bool = True,
+    start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Convergence]:
     """Potentials (n,) and (m,) with exp(f + L + g) of the marginals mu and nu, and how it ended.
+
+    start: (n,) a first guess of f.
 
     The column sums are exact at the end; the Hilbert residual and the L1 error are those of the rows.
     """
     mu, nu = np.exp(log_mu), np.exp(log_nu)
     newton = accelerate and len(mu) <= NEWTON_ATOMS
     extrapolation = Extrapolation(min(MEMORY, len(mu) - 1) if accelerate else 0)
-    f = g = log_mu
+    f = g = log_mu if start is None else start
     best, best_at, status = np.inf, 0, "max_sweeps"
     residual = error = np.inf
     residuals = []
