@@ -16,6 +16,7 @@ from jostle.evaluate import (
     LinearScaling,
     MatrixFactorization,
     NeuralNetwork,
+    PublishedPitot,
 )
 from jostle.evaluate.rivals._blind import without_corunners
 from jostle.evaluate.rivals._vocabulary import feature_matrix
@@ -30,6 +31,7 @@ TRAINED = [
     MatrixFactorization(rank=6, steps=2000, batch=256),
     NeuralNetwork(hidden=32, steps=600, batch=128),
     Attention(hidden=32, steps=600, batch=128),
+    PublishedPitot(rank=8, hidden=32, steps=600, batch=128, quantiles=(0.5, 0.9)),
 ]
 
 

@@ -72,7 +72,9 @@ from .rivals._neural import Attention as Attention
 from .rivals._neural import MatrixFactorization as MatrixFactorization
 from .rivals._neural import NeuralNetwork as NeuralNetwork
 from .rivals._own_pairs import OwnPairs as OwnPairs
+from .rivals._published import PublishedPitot as PublishedPitot
 from .rivals._solo import SoloTime as SoloTime
+from .study._contract import Announced as Announced
 from .study._contract import Study as Study
 from .study._contract import document as document
 from .study._contract import study_named as study_named

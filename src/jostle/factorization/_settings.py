@@ -30,7 +30,10 @@ class FactorizationSettings:
         int, "Width of the towers' two layers; less where runs are few.", Limits(1)
     ] = 256
     table_width: Annotated[
-        int, "Learned features per name and per category, the paper's q.", Limits(1)
+        int,
+        "Learned features per name and per category, the paper's q; 0 for none beside the offset of each "
+        "name's embedding.",
+        Limits(0),
     ] = 8
     members: Annotated[
         int,
@@ -80,9 +83,11 @@ class FactorizationSettings:
             raise UsageError(
                 f"unknown objective {self.objective!r}", fix=f"One of {', '.join(OBJECTIVES)}."
             )
-        for name in ("rank", "types", "type_rank", "hidden", "table_width", "members", "batch"):
+        for name in ("rank", "types", "type_rank", "hidden", "members", "batch"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.table_width < 0:
+            raise UsageError(f"table_width must be at least 0, not {self.table_width}")
         if self.steps is not None and self.steps < 1:
             raise UsageError(f"steps must be at least 1, not {self.steps}")
         if self.learning_rate is not None and not 0 < self.learning_rate < 1:

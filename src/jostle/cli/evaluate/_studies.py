@@ -8,7 +8,7 @@ import typer
 
 from jostle.cli.console import fit_progress, registered_commands, show
 from jostle.cli.console._fields import Json
-from jostle.evaluate import Study, study_named, study_names
+from jostle.evaluate import Announced, Study, study_named, study_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _run(study: Study, shared: EvaluateCommand) -> None:
+    if isinstance(study, Announced) and (first := study.announced()):
+        typer.echo(first, err=True)
     with fit_progress(study.name) as progress:
         report = study.run(progress=progress)
     show(report, as_json=shared.json_)

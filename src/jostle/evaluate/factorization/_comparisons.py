@@ -58,10 +58,12 @@ def _baselines(method: Factorization, steps: int | None) -> Comparison:
     from jostle.evaluate.rivals._boosting import GradientBoosting
     from jostle.evaluate.rivals._linear import LinearScaling
     from jostle.evaluate.rivals._neural import Attention, MatrixFactorization, NeuralNetwork
+    from jostle.evaluate.rivals._published import PublishedPitot
 
-    set_steps = {} if steps is None else {"steps": steps}
+    set_steps: dict[str, Any] = {} if steps is None else {"steps": steps}
     variants = (
         NamedMethod("factorization", method),
+        NamedMethod("Pitot as published", PublishedPitot(**set_steps)),
         NamedMethod("gradient boosting", GradientBoosting()),
         NamedMethod("attention", Attention(**set_steps)),
         NamedMethod("neural network", NeuralNetwork(**set_steps)),
@@ -166,7 +168,7 @@ _STUDIES: dict[str, Callable[[Any, int | None], Comparison]] = {
     "form": _form,
     "activation": _activation,
     "quantiles": _quantiles,
-    "q": _sweep("q", "table_width", "Learned features", (1, 2, 4, 8)),
+    "q": _sweep("q", "table_width", "Learned features", (0, 1, 2, 4, 8)),
     "r": _sweep("r", "rank", "Embedding dimension", (8, 16, 32, 64, 128)),
     "s": _sweep("s", "types", "Interference types", (1, 2, 4, 8)),
     "beta": _sweep("beta", "corun_weight", "Weight of runs with co-runners", (0.1, 0.2, 0.5, 1.0)),

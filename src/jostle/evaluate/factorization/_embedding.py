@@ -114,26 +114,37 @@ def labels_of(runs: Runs, side: str, names: tuple[str, ...], kind: str) -> list[
     return None
 
 
-def measured_interference(runs: Runs) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """(platform names, mean log slowdown (p,), runs with co-runners behind each (p,)).
+def log_slowdowns(runs: Runs) -> tuple[np.ndarray, np.ndarray]:
+    """(log slowdown (m,), number of co-runners (m,)) of the runs beside others whose workload also ran alone
+    on the same platform, against its mean log runtime there."""
+    _, slowdown, degree = _slowdowns(runs.ok())
+    return slowdown, degree
 
-    Against the mean log runtime of the same workload alone on the same platform; runs without one
-    do not count. NaN for a platform without any.
-    """
+
+def measured_interference(runs: Runs) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """(platform names, mean log slowdown (p,), runs with co-runners behind each (p,)), as of log_slowdowns;
+    NaN for a platform without any."""
     runs = runs.ok()
     c = runs.colocations
-    key = c.workload.astype(np.int64) * len(c.platform_names) + c.platform
-    log_runtime = np.log(runs.runtime_seconds)
-    alone = c.number_of_corunners == 0
-    size = len(c.workload_names) * len(c.platform_names)
-    count = np.bincount(key[alone], minlength=size)
-    total = np.bincount(key[alone], log_runtime[alone], size)
-    used = ~alone & (count[key] > 0)
-    slowdown = log_runtime[used] - total[key[used]] / count[key[used]]
+    used, slowdown, _ = _slowdowns(runs)
     n = np.bincount(c.platform[used], minlength=len(c.platform_names))
     summed = np.bincount(c.platform[used], slowdown, len(c.platform_names))
     with np.errstate(invalid="ignore", divide="ignore"):
         return c.platform_names, summed / n, n
+
+
+def _slowdowns(runs: Runs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(which runs (n,) bool, their log slowdowns, their numbers of co-runners)."""
+    c = runs.colocations
+    key = c.workload.astype(np.int64) * len(c.platform_names) + c.platform
+    log_runtime = np.log(runs.runtime_seconds)
+    degree = c.number_of_corunners
+    alone = degree == 0
+    size = len(c.workload_names) * len(c.platform_names)
+    count = np.bincount(key[alone], minlength=size)
+    total = np.bincount(key[alone], log_runtime[alone], size)
+    used = ~alone & (count[key] > 0)
+    return used, log_runtime[used] - total[key[used]] / count[key[used]], degree[used]
 
 
 def _map_figure(points: np.ndarray, labels: list[str], title: str) -> Any:

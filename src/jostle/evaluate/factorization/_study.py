@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from jostle._options import Limits
 from jostle._report import Report, Table, percent
-from jostle.evaluate.study._fields import DatasetFolder
+from jostle.evaluate.study._fields import DatasetFolder, Scheduler, Workers, listed
 from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
+    from jostle.evaluate.factorization._paper import Paper
     from jostle.evaluate.study._coverage import Covered
 
 LEVELS = (90, 95, 99)
@@ -20,7 +21,10 @@ WORST_PLATFORMS = 10
 
 @dataclass(frozen=True)
 class FactorizationStudy:
-    """Error, coverage and margin of factorization on runs it has not seen."""
+    """Error, coverage and margin of factorization on runs it has not seen.
+
+    With --paper every table and figure of the Pitot paper (MLSys 2025) instead, on one page.
+    """
 
     name: ClassVar[str] = "factorization"
 
@@ -42,6 +46,38 @@ class FactorizationStudy:
         None
     )
     coverage: Annotated[bool, "Also print coverage by platform and tenth of the workloads."] = False
+    paper: Annotated[
+        Path | None,
+        "Fill this folder with every table and figure of the paper, from where it was left; open its "
+        "index.html. --observed says one share instead of nine; --by is `row` there.",
+    ] = None
+    studies: Annotated[
+        str | None, "With --paper: only these studies, separated by commas (see protocol)."
+    ] = None
+    replicates: Annotated[int, "With --paper: splits and seeds per share.", Limits(1)] = 5
+    baseline_steps: Annotated[
+        int | None,
+        "With --paper: training steps of the neural baselines.  [default: 20000]",
+        Limits(1),
+    ] = None
+    workers: Workers = None
+    scheduler: Scheduler = None
+
+    def announced(self) -> str | None:
+        """With `paper`, how many fits are missing and how long they take, roughly."""
+        from jostle.runs import read_runs
+
+        if self.paper is None:
+            return None
+        paper = self._paper()
+        missing = len(paper.missing())
+        if not missing:
+            return f"all fits are in {self.paper}; drawing"
+        hours = paper.seconds_left(len(read_runs(self.dataset))) / 3600
+        text = f"{hours:.0f} hours" if hours >= 10 else f"{max(hours * 60, 1):.0f} minutes"
+        return (
+            f"{missing} fits to do, roughly {text} of one core; what is done stays in {self.paper}"
+        )
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, NotEnoughRuns and what reading and fitting raise."""
@@ -52,6 +88,8 @@ class FactorizationStudy:
         from jostle.factorization import Factorization
         from jostle.runs import Dataset, read_runs
 
+        if self.paper is not None:
+            return self._run_paper(progress)
         if (self.splits is None) == (self.observed is None):
             raise UsageError("say either `splits` or `observed`")
         runs = read_runs(self.dataset)
@@ -83,6 +121,44 @@ class FactorizationStudy:
                 coverage=[covered.to_row() for covered in found.coverage],
             ),
             tables + (_coverage_tables(found.coverage) if self.coverage else []),
+        )
+
+    def _paper(self) -> Paper:
+        from jostle.errors import UsageError
+        from jostle.evaluate.factorization._paper import PAPERS_SHARES, STUDIES, Paper
+        from jostle.evaluate.factorization._protocol import Draws
+        from jostle.factorization import Factorization
+
+        if self.paper is None or self.splits is not None:
+            raise UsageError("`splits` and `paper` do not go together")
+        shares = PAPERS_SHARES if self.observed is None else (self.observed,)
+        method = Factorization(form=self.form, members=self.members, steps=self.steps)
+        draws = Draws(shares, self.replicates, self.seed, "row")
+        studies = listed(self.studies) or STUDIES
+        return Paper(self.dataset, self.paper, method, draws, studies, self.baseline_steps)
+
+    def _run_paper(self, progress: Progress) -> Report:
+        from jostle.evaluate.factorization._figures import summary_rows
+        from jostle.evaluate.study._contract import document
+        from jostle.runs import Dataset
+
+        paper = self._paper()
+        tables = paper.run(workers=self.workers, scheduler=self.scheduler, progress=progress)
+        printed: list[Table | str] = []
+        for name, table in tables.items():
+            columns, rows = summary_rows(table)
+            printed += [name, Table(columns, rows, range(1, len(columns)))]
+        data = {
+            "dataset": str(self.dataset),
+            "version": Dataset(self.dataset).version(),
+            "observed": list(paper.draws.observed),
+        }
+        rows = {name: table.to_pylist() for name, table in tables.items()}
+        home = paper.folder / "figures"
+        return Report(
+            document(self, data, self.seed, page=str(paper.folder / "index.html"), rows=rows),
+            [*printed, f"all on one page: {paper.folder / 'index.html'}"],
+            figures=sorted(home.glob("*.png")),
         )
 
 

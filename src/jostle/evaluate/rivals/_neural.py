@@ -9,6 +9,7 @@ softmax over a single co-runner would always be 1.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -30,32 +31,45 @@ CORUN_WEIGHT = 0.5
 CHUNK = 32_768
 
 
-class _Trained(Rival):
+class Trained(Rival, ABC):
     """A rival trained by gradient descent: how its parameters start, and what it answers with them."""
 
     steps: int
     batch: int
     blind: ClassVar[bool] = False  # to co-runners
+    corun_weight: float = CORUN_WEIGHT
 
+    @abstractmethod
     def start(self, key: Any, features: Any) -> Any:
         """Parameters."""
-        raise NotImplementedError
 
-    @staticmethod
-    def answer(p: Any, features: Any, rows: Any) -> Any:
-        """(n,) centred log runtime. features: of workloads and platforms. rows: as _padded gives them."""
-        raise NotImplementedError
+    @abstractmethod
+    def answer(self, p: Any, features: Any, rows: Any) -> Any:
+        """(n,) centred log runtime. features: of workloads and platforms. rows: as padded gives them."""
+
+    def loss(self, answer: Any, target: Any) -> Any:
+        """One number: of what is answered to a batch, against its (n,) centred log runtimes."""
+        import jax.numpy as jnp
+
+        return jnp.square(answer - target).mean()
 
     def fit(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> _NeuralAnswers:
+    ) -> RivalAnswers:
         """Raises NotEnoughRuns, and MissingExtra without JAX."""
-        try:
-            import jax
-        except ModuleNotFoundError as error:
-            raise MissingExtra(str(error.name), "fit") from None
-        import jax.numpy as jnp
+        vocabulary, runs, validation = self.seen(prepared)
+        mean = float(np.log(runs.runtime_seconds).mean())
+        answer = self.train(
+            vocabulary,
+            by_degree(vocabulary, runs, lambda part: np.full(len(part), mean)),
+            by_degree(vocabulary, validation, lambda part: np.full(len(part), mean)),
+            seed,
+            progress,
+        )
+        return NeuralAnswers(vocabulary, answer, mean, self.blind)
 
+    def seen(self, prepared: Prepared) -> tuple[Vocabulary, Runs, Runs]:
+        """Names, and the runs to learn from and to choose a checkpoint by. Raises NotEnoughRuns."""
         runs, validation = prepared.in_memory, prepared.validation
         if self.blind:
             runs = alone(runs)
@@ -65,31 +79,45 @@ class _Trained(Rival):
                 "there is no run to learn from", fix="Measure or import runs first."
             )
         vocabulary = Vocabulary.of(replace(prepared, runs=runs, validation=validation))
+        return vocabulary, runs, validation
+
+    def train(
+        self,
+        vocabulary: Vocabulary,
+        data: list[Any],
+        held: list[Any],
+        seed: int,
+        progress: Progress | None,
+    ) -> Callable[[Any], np.ndarray]:
+        """What answers rows after training. data, held: as by_degree gives them.
+
+        Raises MissingExtra without JAX.
+        """
+        try:
+            import jax
+        except ModuleNotFoundError as error:
+            raise MissingExtra(str(error.name), "fit") from None
+        import jax.numpy as jnp
+
         features = (
             jnp.asarray(vocabulary.workload_matrix, jnp.float32),
             jnp.asarray(vocabulary.platform_matrix, jnp.float32),
         )
-        mean = float(np.log(runs.runtime_seconds).mean())
         parameters = _train(
             self.start(jax.random.key(seed), features),
             lambda p, rows: self.answer(p, features, rows),
-            _by_degree(vocabulary, runs, mean),
-            _by_degree(vocabulary, validation, mean),
+            data,
+            held,
             self,
             seed,
             progress,
         )
         compiled = jax.jit(self.answer)
-        return _NeuralAnswers(
-            vocabulary,
-            lambda rows: np.asarray(compiled(parameters, features, rows)),
-            mean,
-            self.blind,
-        )
+        return lambda rows: np.asarray(compiled(parameters, features, rows))
 
 
 @dataclass(frozen=True, eq=False)
-class _NeuralAnswers(RivalAnswers):
+class NeuralAnswers(RivalAnswers):
     vocabulary: Vocabulary
     answer: Callable[..., np.ndarray]
     mean: float
@@ -101,12 +129,12 @@ class _NeuralAnswers(RivalAnswers):
         out = np.zeros(len(asked))
         for start in range(0, len(asked), CHUNK):
             part = asked.take(slice(start, start + CHUNK))
-            out[start : start + CHUNK] = self.answer(_padded(self.vocabulary, part))
+            out[start : start + CHUNK] = self.answer(padded(self.vocabulary, part))
         return np.exp(self.mean + out)
 
 
 @dataclass(frozen=True)
-class MatrixFactorization(_Trained):
+class MatrixFactorization(Trained):
     """log runtime = mean + <workload, platform>, learned vectors of width `rank`; no features, and
     blind to co-runners (runs with any are discarded)."""
 
@@ -127,13 +155,12 @@ class MatrixFactorization(_Trained):
             "platform": jax.random.normal(b, (len(features[1]), self.rank)) * 0.3 * scale,
         }
 
-    @staticmethod
-    def answer(p: Any, features: Any, rows: Any) -> Any:
+    def answer(self, p: Any, features: Any, rows: Any) -> Any:
         return (p["workload"][rows[0]] * p["platform"][rows[1]]).sum(-1)
 
 
 @dataclass(frozen=True)
-class NeuralNetwork(_Trained):
+class NeuralNetwork(Trained):
     """A network on the features of workload and platform, times one multiplier per co-runner from a
     second network on the features of both workloads and the platform. Two hidden layers of `hidden`."""
 
@@ -150,16 +177,15 @@ class NeuralNetwork(_Trained):
         a, b = jax.random.split(key)
         hidden = (self.hidden, self.hidden)
         return {
-            "base": _layers(a, (w + p, *hidden, 1)),
-            "multiplier": _layers(b, (w + w + p, *hidden, 1)),
+            "base": layers_of(a, (w + p, *hidden, 1)),
+            "multiplier": layers_of(b, (w + w + p, *hidden, 1)),
         }
 
-    @staticmethod
-    def answer(p: Any, features: Any, rows: Any) -> Any:
+    def answer(self, p: Any, features: Any, rows: Any) -> Any:
         import jax.numpy as jnp
 
         workload, platform, corunner = rows
-        out = _network(p["base"], (features[0], workload), (features[1], platform))[:, 0]
+        out = network(p["base"], (features[0], workload), (features[1], platform))[:, 0]
         for place in range(corunner.shape[1]):
             other = corunner[:, place]
             here = (
@@ -167,12 +193,12 @@ class NeuralNetwork(_Trained):
                 (features[0], jnp.maximum(other, 0)),
                 (features[1], platform),
             )
-            out = out + jnp.where(other >= 0, _network(p["multiplier"], *here)[:, 0], 0.0)
+            out = out + jnp.where(other >= 0, network(p["multiplier"], *here)[:, 0], 0.0)
         return out
 
 
 @dataclass(frozen=True)
-class Attention(_Trained):
+class Attention(Trained):
     """As NeuralNetwork, but with one multiplier for all co-runners: the base network's query weighs
     each co-runner's value by its key, and a small network reads the weighted sum."""
 
@@ -191,18 +217,17 @@ class Attention(_Trained):
         a, b, c = jax.random.split(key, 3)
         hidden = (self.hidden, self.hidden)
         return {
-            "base": _layers(a, (w + p, *hidden, 1 + self.width)),
-            "beside": _layers(b, (w + p, *hidden, 2 * self.width)),
-            "output": _layers(c, (self.width, self.output_hidden, 1)),
+            "base": layers_of(a, (w + p, *hidden, 1 + self.width)),
+            "beside": layers_of(b, (w + p, *hidden, 2 * self.width)),
+            "output": layers_of(c, (self.width, self.output_hidden, 1)),
         }
 
-    @staticmethod
-    def answer(p: Any, features: Any, rows: Any) -> Any:
+    def answer(self, p: Any, features: Any, rows: Any) -> Any:
         import jax
         import jax.numpy as jnp
 
         workload, platform, corunner = rows
-        base = _network(p["base"], (features[0], workload), (features[1], platform))
+        base = network(p["base"], (features[0], workload), (features[1], platform))
         out, query = base[:, 0], base[:, 1:]
         if corunner.shape[1] == 0:
             return out
@@ -210,7 +235,7 @@ class Attention(_Trained):
         read = jnp.zeros_like(query)
         for place in range(corunner.shape[1]):
             other = corunner[:, place]
-            beside = _network(
+            beside = network(
                 p["beside"], (features[0], jnp.maximum(other, 0)), (features[1], platform)
             )
             key, value = beside[:, :width], beside[:, width:]
@@ -221,7 +246,7 @@ class Attention(_Trained):
         return out + jnp.where((corunner >= 0).any(1), multiplier, 0.0)
 
 
-def _padded(vocabulary: Vocabulary, colocations: Colocations) -> tuple[np.ndarray, ...]:
+def padded(vocabulary: Vocabulary, colocations: Colocations) -> tuple[np.ndarray, ...]:
     """(workload (n,), platform (n,), co-runners (n, most) with -1 where there are fewer)."""
     workload, platform, corunner = vocabulary.codes(colocations)
     counts = colocations.number_of_corunners
@@ -232,15 +257,20 @@ def _padded(vocabulary: Vocabulary, colocations: Colocations) -> tuple[np.ndarra
     return workload, platform, padded
 
 
-def _by_degree(vocabulary: Vocabulary, runs: Runs, mean: float) -> list[Any]:
-    """((workload, platform, co-runners), centred log runtime) for each number of co-runners."""
+def by_degree(
+    vocabulary: Vocabulary, runs: Runs, centre: Callable[[Colocations], np.ndarray]
+) -> list[Any]:
+    """((workload, platform, co-runners), log runtime less its centre) for each number of co-runners; runs
+    whose centre is NaN are left out."""
     degree = runs.colocations.number_of_corunners
     parts = []
     for d in np.unique(degree):
         inside = np.flatnonzero(degree == d)
-        rows = _padded(vocabulary, runs.colocations.take(inside))
-        target = np.log(runs.runtime_seconds[inside]) - mean
-        parts.append((rows, target.astype(np.float32)))
+        target = np.log(runs.runtime_seconds[inside]) - centre(runs.colocations.take(inside))
+        kept = np.isfinite(target)
+        if kept.any():
+            rows = padded(vocabulary, runs.colocations.take(inside[kept]))
+            parts.append((rows, target[kept].astype(np.float32)))
     return parts
 
 
@@ -249,7 +279,7 @@ def _train(
     predict: Callable[[Any, Any], Any],
     data: list[Any],
     held: list[Any],
-    method: _Trained,
+    method: Trained,
     seed: int,
     progress: Progress | None,
 ) -> Any:
@@ -264,12 +294,11 @@ def _train(
     several = max(sum(rows[2].shape[1] > 0 for rows, _ in data), 1)
 
     def weight(rows: Any) -> float:
-        return CORUN_WEIGHT / several if rows[2].shape[1] else 1.0
+        return method.corun_weight / several if rows[2].shape[1] else 1.0
 
     def loss_of(parameters: Any, parts: Any) -> Any:
         losses = [
-            weight(rows) * jnp.square(predict(parameters, rows) - target).mean()
-            for rows, target in parts
+            weight(rows) * method.loss(predict(parameters, rows), target) for rows, target in parts
         ]
         return sum(losses, jnp.zeros(()))
 
@@ -303,7 +332,7 @@ def _train(
     return kept
 
 
-def _layers(key: Any, sizes: tuple[int, ...]) -> list[Any]:
+def layers_of(key: Any, sizes: tuple[int, ...]) -> list[Any]:
     """Weights and biases of a network, its outputs near 0 at first."""
     import jax
     import jax.numpy as jnp
@@ -317,7 +346,7 @@ def _layers(key: Any, sizes: tuple[int, ...]) -> list[Any]:
     return layers
 
 
-def _network(layers: list[Any], *parts: tuple[Any, Any]) -> Any:
+def network(layers: list[Any], *parts: tuple[Any, Any]) -> Any:
     """The network's outputs for concatenated inputs, each given as (table, codes).
 
     The first layer of a concatenation is a sum of products with the tables, which are far shorter than

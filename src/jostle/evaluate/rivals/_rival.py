@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -24,12 +25,12 @@ class Rival:
         return Prepared.of(data, data.runs_in_memory)
 
 
-class RivalAnswers:
+class RivalAnswers(ABC):
     """What a rival has learned: one way to bound, the prediction with the same offset everywhere."""
 
+    @abstractmethod
     def predict(self, asked: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where there is no answer."""
-        raise NotImplementedError
 
     def candidates(self, asked: Colocations) -> Candidates:
         from jostle.bounds import Candidates

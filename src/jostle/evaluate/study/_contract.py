@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from jostle._registry import load, names_of
 from jostle._report import Report
@@ -21,6 +21,15 @@ class Study(Protocol):
 
     def run(self, *, progress: Progress) -> Report:
         """What was found, as a document for programs and tables for people."""
+        ...
+
+
+@runtime_checkable
+class Announced(Protocol):
+    """A study that can take so long that it says so first."""
+
+    def announced(self) -> str | None:
+        """What is about to happen and how long it takes; None where that is not worth a line."""
         ...
 
 
