@@ -31,6 +31,7 @@ from .placement import Request as Request
 from .placement import Requests as Requests
 from .placement import place as place
 from .placement import place_devices as place_devices
+from .probes import Probes as Probes
 from .runs import Colocations as Colocations
 from .runs import Dataset as Dataset
 from .runs import Runs as Runs

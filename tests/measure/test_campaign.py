@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import UnknownName, UnreadableFile, UsageError
-from jostle.measure import Campaign, find_workloads
+from jostle.measure import Campaign, find_workloads, probe_workloads
 from jostle.measure.campaign._journal import Journal
 
 SMALL = {"workloads": ["sort-s", "edit-s", "chase-s"], "engines": ["none", "speed"], "device": "d"}
@@ -33,6 +33,30 @@ def test_asking_for_more_only_adds() -> None:
     assert len(set(more)) == len(more) == 3 * 2 * 3 + 40
     identities = {Campaign(**SMALL, sets=sets).identity for sets in (0, 10, 40)}
     assert len(identities) == 1
+
+
+def test_probes_put_everyone_beside_every_stressor_and_nobody_else() -> None:
+    stressors = [one.name for one in probe_workloads()]
+    plan = Campaign(**SMALL, probes=True, solo_repeats=2, sets=30).plan()
+    met = {
+        tuple(m.name for m in planned.members)
+        for planned in plan
+        if any(m.name in stressors for m in planned.members) and len(planned.members) > 1
+    }
+    expected = {
+        tuple(sorted((name, stressor)))
+        for stressor in stressors
+        for name in [*(f"{kernel}-s" for kernel in ("sort", "edit", "chase")), *stressors]
+    }
+    assert met == expected
+    per_window = [planned.key for planned in plan]
+    assert len(set(per_window)) == len(per_window) == 2 * 2 * (7 + len(expected)) + 30
+    # Who is not asked for probes has the plan and the name that he had.
+    assert keys(probes=False) == keys()
+    assert Campaign(**SMALL, probes=True).identity != Campaign(**SMALL).identity
+    assert Campaign(**SMALL, probes=False).identity == Campaign(**SMALL).identity
+    with pytest.raises(UsageError, match="two cores"):
+        Campaign(**SMALL, probes=True, cores=[min(os.sched_getaffinity(0))])
 
 
 def test_every_workload_is_measured_alone_before_any_set() -> None:

@@ -36,6 +36,7 @@ from .workloads._job import ContainerSettings as ContainerSettings
 from .workloads._job import JobSettings as JobSettings
 from .workloads._job import job_of as job_of
 from .workloads._load_settings import LoadSettings as LoadSettings
+from .workloads._probes import probe_workloads as probe_workloads
 from .workloads._program import TracedProgram as TracedProgram
 from .workloads._service import service_workload as service_workload
 from .workloads._workloads import Workload as Workload

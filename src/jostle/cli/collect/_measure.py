@@ -112,6 +112,9 @@ class Plan:
         Short("-e"),
     ] = None
     solo: Annotated[int, "Windows of each workload alone on each engine.", Limits(0)] = 2
+    probes: Annotated[
+        bool, "Also each workload beside each of four stressors (for jostle fit probes)."
+    ] = False
     sets: Annotated[int, "Random sets of workloads side by side, in all.", Limits(0)] = 60
     smallest: Annotated[int, "Fewest members of a set.", Limits(2)] = 2
     largest: Annotated[int, "Most members of a set.", Limits(2)] = 4
@@ -130,6 +133,7 @@ class Plan:
             "set_sizes": (self.smallest, self.largest),
             "window_seconds": self.window,
             "seed": self.seed,
+            "probes": self.probes,
             "device": self.device,
             "cores": self.core,
         }

@@ -20,6 +20,7 @@ from jostle.measure.host._facts import chosen_cores, device_name
 from jostle.measure.host._variants import variant_of
 from jostle.measure.slots._available import find_engines
 from jostle.measure.slots._parts import can_run
+from jostle.measure.workloads._probes import probe_workloads
 from jostle.measure.workloads._workloads import Workload, find_workloads
 
 _FORMAT = 1
@@ -55,8 +56,9 @@ class Campaign:
     a size from set_sizes = (smallest, largest) and its members with replacement. window_seconds:
     the length that counts, of one window; slow members get longer ones. seed: of the sets and the
     order. device: what platforms are called after the engine; None derives it from the CPU. cores:
-    those to use; None means all that this process may use. Raises UsageError, UnknownName,
-    MissingExtra, NotPermitted.
+    those to use; None means all that this process may use. probes: also each workload beside each stressor
+    of `probe_workloads`, and these alone and beside each other, solo_repeats times. Raises
+    UsageError, UnknownName, MissingExtra, NotPermitted.
     """
 
     workloads: Sequence[str | Workload] | None = None
@@ -68,6 +70,7 @@ class Campaign:
     seed: int = 0
     device: str | None = None
     cores: Sequence[int] | None = None
+    probes: bool = False
     # What the settings above mean here.
     members: tuple[Workload, ...] = field(init=False, repr=False)
     engine_names: tuple[str, ...] = field(init=False, repr=False)
@@ -89,6 +92,10 @@ class Campaign:
         settle = object.__setattr__
         settle(self, "core_numbers", cores)
         members = find_workloads(self.workloads)
+        if self.probes:
+            if len(cores) < 2:
+                raise UsageError("probes need two cores: a workload's, and the stressor's")
+            members = find_workloads([*members, *probe_workloads()])
         engines = [
             engine
             for engine in find_engines(self.engines)
@@ -131,6 +138,7 @@ class Campaign:
             "seed": self.seed,
             "device": self.device_name,
             "cores": self.core_numbers,
+            **({"probes": True} if self.probes else {}),
         }
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -162,19 +170,39 @@ class Campaign:
         order = random.Random(f"jostle-order/{_FORMAT}/{self.seed}")
         opening = [window for repeat in first for window in repeat]
         order.shuffle(opening)
-        mixed = rest + self._sets()
+        mixed = rest + self._beside_probes() + self._sets()
         order.shuffle(mixed)
         return opening + mixed
+
+    def _beside_probes(self) -> list[PlannedWindow]:
+        """Each workload, and each stressor, beside each stressor."""
+        stressors = probe_workloads() if self.probes else ()
+        names = {one.name for one in stressors}
+        pairs = [
+            tuple(sorted((member, stressor), key=lambda one: one.name))
+            for stressor in stressors
+            for member in self.members
+            if member.name not in names or member.name <= stressor.name
+        ]
+        return [
+            PlannedWindow(engine, pair, ordinal)
+            for ordinal in range(self.solo_repeats)
+            for engine in self.engine_names
+            for pair in pairs
+            if all(can_run(engine, member) for member in pair)
+        ]
 
     def _sets(self) -> list[PlannedWindow]:
         """The first of an endless sequence of random sets, so that asking for more only adds."""
         draw = random.Random(f"jostle-sets/{_FORMAT}/{self.seed}")
         seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
         sets = []
+        stressors = {one.name for one in probe_workloads()} if self.probes else set()
+        drawn = [member for member in self.members if member.name not in stressors]
         for number in range(self.sets):
             engine = self.engine_names[number % len(self.engine_names)]
             size = draw.randint(*self.set_sizes)
-            members = [member for member in self.members if can_run(engine, member)]
+            members = [member for member in drawn if can_run(engine, member)]
             chosen = sorted(draw.choices(members, k=size), key=lambda member: member.name)
             name = (engine, tuple(member.name for member in chosen))
             sets.append(PlannedWindow(engine, tuple(chosen), seen[name]))

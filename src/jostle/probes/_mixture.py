@@ -1,0 +1,108 @@
+"""Each workload as a mixture of stressors, by what the stressors lose beside it.
+
+    press[B, r]  log slowdown of stressor r beside B
+    SS[r, k]     log slowdown of stressor r beside stressor k
+    w[B] >= 0, sum w[B] <= 1, least |SS w - press[B]|    (what is left to 1 is idle)
+    log slowdown of A beside B = sum_k w[B, k] * log slowdown of A beside stressor k
+
+With one stressor that is A's slowdown beside it, times B's pressure over the stressor's own, which is the
+idea of Mars et al., "Bubble-Up", MICRO 2011.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.probes._tables import ProbeTables
+
+RIDGE = 1e-3  # of the mean square of SS: so that stressors that are alike share
+MOST_SENSITIVE = 4.0  # times what is typical of a stressor, that is filled in at most
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    """sensitivity: (platforms, workloads, k) log slowdown beside each stressor, filled in where it was not
+    measured. weights: (platforms, workloads, k) of the mixture that each presses like. guessed: how many
+    workloads on platforms ran beside no stressor."""
+
+    sensitivity: np.ndarray
+    weights: np.ndarray
+    guessed: int
+
+
+def mixture_weights(beside: np.ndarray, pressed: np.ndarray) -> np.ndarray:
+    """(k,) weights, at least 0 and of sum 1 at most, of the stressors that press as a workload does.
+
+    beside: (r, k) log slowdown of reporting stressor r beside stressor k. pressed: (r,) of them beside the
+    workload; those with NaN are left out.
+    """
+    from scipy.optimize import nnls
+
+    known = np.isfinite(pressed)
+    k = beside.shape[1]
+    if not known.any() or k == 0:
+        return np.zeros(k)
+    size = float(np.sqrt(np.mean(beside**2))) or 1.0
+    # One more column is idle: it presses on nobody, and fills the sum to 1.
+    rows = [np.column_stack([beside[known] / size, np.zeros(known.sum())])]
+    rows.append(np.sqrt(RIDGE) * np.eye(k, k + 1))
+    rows.append(1e3 * np.ones((1, k + 1)))
+    wanted = np.concatenate([pressed[known] / size, np.zeros(k), [1e3]])
+    weights = nnls(np.concatenate(rows), wanted)[0][:k]
+    return weights / max(1.0, float(weights.sum()))
+
+
+def mixtures_of(tables: ProbeTables) -> Mixtures:
+    """Of all workloads on all platforms."""
+    sensitivity, weights = np.zeros_like(tables.suffered), np.zeros_like(tables.pressed)
+    guessed = 0
+    for p, (suffered, pressed) in enumerate(zip(tables.suffered, tables.pressed, strict=True)):
+        sensitivity[p] = _filled(suffered)
+        # What no workload here ran beside is in no mixture.
+        here = np.isfinite(suffered).any(axis=0)
+        between = _between(sensitivity[p][tables.stressor], suffered[tables.stressor])[:, here]
+        reported = np.isfinite(pressed).any(axis=1)
+        for w in np.flatnonzero(reported).tolist():
+            weights[p, w, here] = mixture_weights(between, pressed[w])
+        programs = reported.copy()
+        programs[tables.stressor] = False
+        typical = weights[p, programs if programs.any() else reported]
+        if len(typical):
+            weights[p, ~reported] = typical.mean(axis=0)
+        weights[p, tables.stressor] = np.diag(here.astype(float))
+        ran = np.isfinite(tables.log_solo[p])
+        ran[tables.stressor] = False
+        guessed += int((ran & ~reported & ~np.isfinite(suffered).any(axis=1)).sum())
+    return Mixtures(sensitivity, weights, guessed)
+
+
+def _filled(suffered: np.ndarray) -> np.ndarray:
+    """(workloads, k) with what was not measured as it is typical of the stressor, in the workload's
+    measure: by how much it suffers beside the others."""
+    known = np.isfinite(suffered)
+    typical = np.array(
+        [
+            np.median(column[at]) if at.any() else 0.0
+            for column, at in zip(suffered.T, known.T, strict=True)
+        ]
+    )
+    mine = np.where(known, suffered, 0.0).sum(axis=1)
+    usual = np.where(known, typical, 0.0).sum(axis=1)
+    measure = np.where(usual > 1e-6, mine / np.where(usual > 1e-6, usual, 1.0), 1.0)
+    measure = np.where(known.any(axis=1), np.clip(measure, 0.0, MOST_SENSITIVE), 1.0)
+    return np.where(known, suffered, measure[:, None] * typical)
+
+
+def _between(filled: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """(k, k) of stressors beside each other; one beside itself, where that was not measured, loses what it
+    loses most."""
+    out = filled.copy()
+    itself = np.isnan(np.diag(measured))
+    rest = np.where(np.isfinite(measured), measured, -np.inf)
+    largest = rest.max(axis=1, initial=-np.inf)
+    largest = np.where(np.isfinite(largest), largest, filled.max(axis=1, initial=0.0))
+    diagonal = np.where(itself, largest, np.diag(filled))
+    np.fill_diagonal(out, diagonal)
+    return out

@@ -1,0 +1,99 @@
+"""What was measured beside stressors, as tables of log slowdowns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from jostle.errors import NotEnoughRuns
+from jostle.runs import Runs, solo_medians
+
+MOST_SUGGESTED = 4
+
+
+def stressors_among(runs: Runs, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Names of workloads that ran and fit a name or pattern, sorted. Raises NotEnoughRuns for none."""
+    colocations = runs.colocations
+    ran = sorted({colocations.workload_names[code] for code in np.unique(colocations.workload)})
+    found = tuple(name for name in ran if any(fnmatchcase(name, one) for one in wanted))
+    if found:
+        return found
+    single = np.flatnonzero(colocations.number_of_corunners == 1)
+    beside = sorted({colocations.row(int(row))[::2] for row in single})
+    met = Counter(others[0] for _, others in beside)
+    usual = ", ".join(name for name, _ in met.most_common(MOST_SUGGESTED))
+    raise NotEnoughRuns(
+        f"none of {len(ran)} workloads is a stressor: no name fits {', '.join(wanted)}",
+        fix="Measure with jostle measure --probes, or name workloads that ran beside most others with "
+        f"--stressors{': ' + usual if usual else ''}.",
+    )
+
+
+def is_probing(runs: Runs, stressors: Sequence[str]) -> np.ndarray:
+    """(n,) bool: two ran, of which one or both are stressors."""
+    c = runs.colocations
+    known = dict.fromkeys(stressors, True)
+    by_code = np.array([known.get(name, False) for name in c.workload_names], bool)
+    out = np.zeros(len(c), bool)
+    single = np.flatnonzero(c.number_of_corunners == 1)
+    beside = c.corunner[c.corunner_offsets[:-1][single]]
+    out[single] = by_code[c.workload[single]] | by_code[beside]
+    return out
+
+
+@dataclass(frozen=True)
+class ProbeTables:
+    """Medians of log slowdowns, NaN where nothing was measured. names: workloads, platforms. stressor: (k,)
+    codes. log_solo: (platforms, workloads). suffered: (platforms, workloads, k) of each workload beside each
+    stressor; pressed: (platforms, workloads, k) of each stressor beside each workload."""
+
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    stressor: np.ndarray
+    log_solo: np.ndarray
+    suffered: np.ndarray
+    pressed: np.ndarray
+
+    @classmethod
+    def of(
+        cls, runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], stressors: Sequence[str]
+    ) -> ProbeTables:
+        """names: all that occur, sorted."""
+        w, p = len(names[0]), len(names[1])
+        log_solo = solo_medians(runs, *names)
+        workload, platform, corunner = (
+            codes.astype(np.int64) for codes in runs.colocations.recode(*names)
+        )
+        stressor = np.array([names[0].index(name) for name in stressors], np.int64)
+        number = np.full(w, -1)
+        number[stressor] = np.arange(len(stressor))
+        single = np.flatnonzero(runs.colocations.number_of_corunners == 1)
+        beside = corunner[runs.colocations.corunner_offsets[:-1][single]]
+        target, place = workload[single], platform[single]
+        slow = np.log(runs.runtime_seconds[single]) - log_solo[place, target]
+        shape = (p, w, len(stressor))
+        return cls(
+            names,
+            stressor,
+            log_solo,
+            _medians(shape, (place, target, number[beside]), slow),
+            _medians(shape, (place, beside, number[target]), slow),
+        )
+
+
+def _medians(
+    shape: tuple[int, int, int], at: tuple[np.ndarray, np.ndarray, np.ndarray], value: np.ndarray
+) -> np.ndarray:
+    """Of what falls on the same cell; rows with a cell of -1 or no value are left out."""
+    keep = (at[2] >= 0) & np.isfinite(value)
+    cell = np.ravel_multi_index(tuple(part[keep] for part in at), shape)
+    order = np.lexsort((value[keep], cell))
+    cell, value = cell[order], value[keep][order]
+    out = np.full(int(np.prod(shape)), np.nan)
+    each, first, count = np.unique(cell, return_index=True, return_counts=True)
+    if len(each):
+        out[each] = (value[first + (count - 1) // 2] + value[first + count // 2]) / 2
+    return out.reshape(shape)

@@ -1,0 +1,210 @@
+"""Answers about pairs from runs beside stressors alone, and bounds from whatever pairs there are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.cli import _app
+from jostle.errors import NotEnoughRuns, UnknownName, UsageError
+from jostle.methods import Data, check, learn
+from jostle.probes import FittedProbes, Probes, mixture_weights
+from jostle.runs import Runs, add_runs
+
+STRESSORS = ("probe-bus", "probe-cache")
+
+
+def law(
+    programs: int, seed: int, *, pairs: bool = True, triples: int = 0, noise: float = 0.0
+) -> tuple[Runs, dict[str, np.ndarray]]:
+    """Programs that press on cache and bus, and suffer from both, in measures of their own: log slowdown is
+    the product of one's sensitivities with the others' pressures, which stressors have one of each."""
+    random = np.random.default_rng(seed)
+    names = [f"w{i}" for i in range(programs)]
+    press = {name: random.dirichlet([1, 1, 2])[:2] for name in names}
+    press |= {"probe-bus": np.array([1.0, 0.0]), "probe-cache": np.array([0.0, 1.0])}
+    suffer = {name: random.uniform(0, 0.6, 2) for name in press}
+    solo = {name: float(random.uniform(1, 9)) for name in press}
+    rows: list[tuple[str, list[str], str]] = [(name, [], f"s{name}") for name in press]
+
+    def together(members: list[str]) -> None:
+        window = "+".join(members)
+        rows.extend((m, [*members[:i], *members[i + 1 :]], window) for i, m in enumerate(members))
+
+    for stressor in STRESSORS:
+        for name in press:
+            together([name, stressor])
+    if pairs:
+        for i, one in enumerate(names):
+            for other in names[i:]:
+                together([one, other])
+    for _ in range(triples):
+        together(random.choice(names, 3).tolist())
+    seconds = [
+        solo[name]
+        * float(np.exp(suffer[name] @ sum((press[o] for o in others), np.zeros(2))))
+        * float(np.exp(noise * random.normal()))
+        for name, others, _ in rows
+    ]
+    runs = Runs.from_columns(
+        workload=[name for name, _, _ in rows],
+        platform=["p"] * len(rows),
+        corunners=[others for _, others, _ in rows],
+        runtime_seconds=seconds,
+        window_id=[window for _, _, window in rows],
+    )
+    return runs, {"solo": np.array(list(solo.values()))}
+
+
+def pairs_of(runs: Runs) -> np.ndarray:
+    c = runs.colocations
+    names = [c.row(i) for i in range(len(c))]
+    return np.array(
+        [bool(o) and not any(n.startswith("probe") for n in (w, *o)) for w, _, o in names]
+    )
+
+
+def test_mixtures_are_found_again() -> None:
+    beside = np.array([[0.5, 0.1, 0.0], [0.1, 0.4, 0.2], [0.0, 0.3, 0.6]])
+    for weights in ([0.2, 0.3, 0.1], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]):
+        found = mixture_weights(beside, beside @ np.array(weights))
+        np.testing.assert_allclose(found, weights, atol=0.02)
+    # No more than all of it, no less than nothing, and what was not measured is not asked for.
+    assert mixture_weights(beside, 9 * beside[:, 0]).sum() == pytest.approx(1.0, abs=1e-3)
+    assert mixture_weights(beside, -beside[:, 0]).max() == pytest.approx(0.0, abs=1e-9)
+    some = mixture_weights(beside, np.where([True, True, False], beside[:, 1], np.nan))
+    np.testing.assert_allclose(some, [0, 1, 0], atol=0.05)
+    assert mixture_weights(beside, np.full(3, np.nan)).sum() == 0
+
+
+def test_one_stressor_is_a_share_of_its_pressure() -> None:
+    for pressed, expected in ((0.2, 0.5), (0.8, 1.0), (-0.1, 0.0)):
+        found = mixture_weights(np.array([[0.4]]), np.array([pressed]))
+        np.testing.assert_allclose(found, [expected], atol=2e-3)
+
+
+def test_pairs_are_answered_from_stressors_alone() -> None:
+    every, _ = law(8, 1)
+    tested = pairs_of(every)
+    fitted = learn(Probes(), Data(every.take(~tested)), seed=0)
+    truth = every.runtime_seconds[tested]
+    error = np.abs(fitted.predict(every.take(tested).colocations) / truth - 1)
+    solo = np.exp(fitted.log_solo[0])
+    alone = solo[
+        [
+            fitted.workload_names.index(every.colocations.row(int(i))[0])
+            for i in np.flatnonzero(tested)
+        ]
+    ]
+    nothing = np.abs(alone / truth - 1)
+    constant = np.abs(alone * np.mean(truth / alone) / truth - 1)
+    assert error.mean() < 0.25 * min(nothing.mean(), constant.mean())
+    assert any("added up" in note for note in fitted.notes)
+
+
+def test_several_are_added_up_and_pairs_of_programs_only_help() -> None:
+    every, _ = law(8, 2, triples=30, noise=0.005)
+    tested = pairs_of(every)
+    several = every.colocations.number_of_corunners > 1
+    asked = every.take(several)
+    errors = {}
+    for name, kept in (("alone", ~tested), ("pairs", ~several), ("all", np.ones(len(every), bool))):
+        fitted = learn(Probes(), Data(every.take(kept)), seed=0)
+        errors[name] = np.abs(fitted.predict(asked.colocations) / asked.runtime_seconds - 1).mean()
+    assert max(errors.values()) < 0.06
+    assert errors["all"] < errors["alone"] + 0.005
+
+
+def test_no_interference_is_no_slowdown() -> None:
+    """What stressors do to each other is no reason to think that programs suffer."""
+    every, _ = law(7, 3)
+    quiet = pairs_of(every)
+    alone = {every.colocations.row(i)[0]: every.runtime_seconds[i] for i in range(9)}
+    seconds = every.runtime_seconds.copy()
+    for i in np.flatnonzero(quiet).tolist():
+        seconds[i] = alone[every.colocations.row(i)[0]]
+    columns = every.colocations.to_columns()
+    windows = [str(number) for number in every.units("window").tolist()]
+    runs = Runs.from_columns(**columns, runtime_seconds=seconds, window_id=windows)
+    fitted = learn(Probes(), Data(runs), seed=0)
+    slow = fitted.slowdown(runs.take(quiet).colocations)
+    plain = learn(Probes(learn_weights=False), Data(runs), seed=0)
+    assert slow.mean() - 1 < 0.3 * (plain.slowdown(runs.take(quiet).colocations).mean() - 1)
+
+
+def test_obeys_the_contract_of_methods() -> None:
+    runs, _ = law(6, 4, triples=12, noise=0.01)
+    assert len(check(Probes(), Data(runs))) >= 14
+
+
+def test_bounds_come_from_pairs_of_programs() -> None:
+    runs, _ = law(12, 5, noise=0.02)
+    model = jostle.fit(runs, Probes(), seed=0)
+    asked = runs.take(pairs_of(runs)).colocations
+    bound = model.bound(asked, 0.8)
+    assert np.isfinite(bound.seconds).all()
+    assert (bound.seconds >= model.predict(asked)).all()
+    none, _ = law(6, 5, pairs=False)
+    with_none = jostle.fit(none, Probes(), seed=0)
+    refused = with_none.bound(asked.take(np.arange(1)), 0.9)
+    assert np.isinf(refused.seconds).all()
+    assert refused.outcome[0] in ("too_few_runs", "unseen_group")
+
+
+def test_what_was_not_measured_is_typical_or_refused() -> None:
+    runs, _ = law(6, 6, pairs=False)
+    c = runs.colocations
+    rows = [c.row(i) for i in range(len(c))]
+    beside = np.array([(w == "w0" and bool(o)) or "w0" in o for w, _, o in rows])
+    fitted = learn(Probes(), Data(runs.take(~beside)), seed=0)
+    asked = jostle.Colocations.from_columns(
+        workload=["w0", "w1"], platform=["p", "p"], corunners=[["w1"], ["w0"]]
+    )
+    slow = fitted.slowdown(asked)
+    assert (slow > 1.02).all()
+    assert (slow < 2).all()
+    assert "beside no stressor" in fitted.notes[0]
+    no_time = np.array([w == "w0" and not o for w, _, o in rows])
+    unknown = learn(Probes(), Data(runs.take(~no_time)), seed=0).predict(asked)
+    assert np.isnan(unknown[0])
+    assert np.isfinite(unknown[1])
+    with pytest.raises(UnknownName, match="nobody"):
+        fitted.predict(
+            jostle.Colocations.from_columns(workload=["nobody"], platform=["p"], corunners=[["w1"]])
+        )
+
+
+def test_data_without_stressors_are_refused_with_names_that_would_do() -> None:
+    runs, _ = law(4, 7)
+    with pytest.raises(
+        NotEnoughRuns, match=r"(?s)no name fits bus-\*.*--stressors: probe-bus, probe-cache"
+    ):
+        learn(Probes(stressors=("bus-*",)), Data(runs), seed=0)
+    alone = runs.colocations.number_of_corunners == 0
+    with pytest.raises(NotEnoughRuns, match="alone"):
+        learn(Probes(), Data(runs.take(alone)), seed=0)
+    for wrong in ((), (" ",)):
+        with pytest.raises(UsageError):
+            Probes(stressors=wrong)
+    named = learn(Probes(stressors=("w0", "w1")), Data(runs), seed=0)
+    assert isinstance(named, FittedProbes)
+    assert named.stressors == ("w0", "w1")
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs, _ = law(6, 8, noise=0.01)
+    data, output = str(tmp_path / "data"), str(tmp_path / "model")
+    add_runs(data, runs, "made up")
+    assert _app.run(["fit", "probes", data, "-o", output, "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert document["runs"]["calibration"] > 0
+    assert _app.run(["predict", output, "-w", "w1", "-b", "w2", "-c", "0.5", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    assert answer["runtime_seconds"] > 0
+    assert _app.run(["fit", "probes", data, "-o", output, "--stressors", "none-*"]) == 3
+    assert "jostle measure --probes" in capsys.readouterr().err
