@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.errors import BadData, UnreadableFile
+from jostle.errors import BadData, UnreadableFile, UsageError
 from jostle.traces import PerfImport, read_traces
 
 LINES = """# started on Sat Jan  1 10:00:00 2022
@@ -135,3 +135,36 @@ def test_the_command_imports_a_run(tmp_path: Path, capsys) -> None:
     document = json.loads(capsys.readouterr().out)
     assert document["runs"][0]["instructions"] == 1000
     assert read_traces(tmp_path / "data").run_ids == ("run",)
+
+
+def test_modifiers_and_threads(tmp_path: Path) -> None:
+    both = (
+        "0.01,700,,instructions:u,1,100.00,,\n0.01,300,,instructions:k,1,100.00,,\n"
+        "0.01,1000,,instructions,1,100.00,,\n0.01,5,,cycles:u,1,100.00,,\n"
+    )
+    (one,) = read(tmp_path, both)
+    assert {name: values[0] for name, values in one.counters.items()} == {
+        "perf_instructions_u": 700,
+        "perf_instructions_k": 300,
+        "perf_instructions": 1000,
+        "perf_cycles": 5,
+    }
+    threads = "".join(
+        f"{t},{name},{count},,instructions,1,{share},,\n"
+        for t in (0.01, 0.02)
+        for name, count, share in (
+            ("my app-17", 10, "100.00"),
+            ("my app-18", 32, "50.00"),
+            ("idle-3", "<not counted>", "0.00"),
+        )
+    )
+    (one,) = read(tmp_path, threads)
+    np.testing.assert_array_equal(one["perf_instructions"], [42, 42])
+    np.testing.assert_array_equal(one["perf_instructions_running_ratio"], [0.5, 0.5])
+
+
+def test_a_recording_that_ends_with_its_run(tmp_path: Path) -> None:
+    (one,) = read(tmp_path, LINES, whole=True)
+    assert one.runtime_seconds == 0.027377
+    with pytest.raises(UsageError, match="--whole"):
+        read(tmp_path, LINES, whole=True, runtime=1.0)

@@ -13,6 +13,7 @@ from jostle.alignment.learning._blend import Blend, Learned, learned_from_arrays
 from jostle.alignment.learning._known import KnownPrograms
 from jostle.alignment.learning._network import Network
 from jostle.alignment.learning._rows import AlignedRows, slot_columns
+from jostle.alignment.solo._axis import with_instructions
 from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._index import SoloIndex
 from jostle.bounds import Candidates
@@ -71,6 +72,7 @@ class FittedAlignment(FromCounts):
 
         Raises UnknownName for a trace without a counter it needs, BadData for one of another kind.
         """
+        traces = with_instructions(traces)
         have = {(s.workload, s.platform, s.slot) for s in self.solos.all}
         period = self.solos.all[0].period_seconds
         new = SoloIndex.from_traces(traces, self.counters, period, repeats=self.repeats).all

@@ -73,6 +73,8 @@ class Alignment(AlignmentSettings):
         return FittedAlignment.from_arrays(arrays, document)
 
     def _traces(self, data: Data) -> Traces:
+        from jostle.alignment.solo._axis import with_instructions
         from jostle.traces import all_without_waiting
 
-        return all_without_waiting(data.traces) if self.own_cores else data.traces
+        traces = with_instructions(data.traces)
+        return all_without_waiting(traces) if self.own_cores else traces

@@ -34,6 +34,8 @@ NOT_OF_THE_PROGRAM = frozenset(
     )
 )
 
+OF_THE_RECORDING = ("_running_ratio",)  # how much of the time perf counted something
+
 
 def offered_counters(
     traces: Traces, wanted: tuple[str, ...] | None
@@ -51,11 +53,13 @@ def offered_counters(
         for name, values in trace.counters.items()
         if name not in NOT_OF_THE_PROGRAM
         and name not in MARKS
+        and not name.endswith(OF_THE_RECORDING)
         and np.isnan(values).mean() <= MOST_NULL
     )
     if not count[INSTRUCTIONS]:
         raise BadData(
-            "no trace counts instructions", fix="Record the counter 'instructions': it is the axis."
+            "no trace counts instructions",
+            fix="Record them: they are the axis (jostle trace, or perf stat -e instructions).",
         )
     notes = [
         f"counter {name} was left out: {len(solo) - n} of {len(solo)} runs alone do not have it"

@@ -30,7 +30,9 @@ def track_of(trace: Trace, names: Sequence[str]) -> Track:
     duration = trace.runtime_seconds
     if np.isnan(duration):
         raise BadData(
-            "the run had not ended when the trace did", where=where, fix="Trace a whole run."
+            "the run had not ended when the trace did",
+            where=where,
+            fix="Trace a whole run; where a recording ends with it, import it with --whole or --runtime.",
         )
     longest = 1.5 * float(np.median(trace.interval_seconds))
     if duration - times[-1] > longest:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from jostle._options import Positional, Short
 from jostle._untrusted import understands
+from jostle.errors import UsageError
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._tasks import Profile
 from jostle.traces.readers._perf_stat import read as read_counters
@@ -27,11 +28,14 @@ class PerfImport:
     window: Annotated[str | None, "What runs traced together share."] = None
     run_id: Annotated[str | None, "The run's name; the file's by default."] = None
     runtime: Annotated[float | None, "Seconds of the whole run, where it had ended."] = None
+    whole: Annotated[
+        bool, "The run ended with the recording (perf stat -- CMD): it took as long as its samples."
+    ] = False
     separator: Annotated[str, "What perf was given with -x."] = ","
 
     @understands("file")
     def read(self) -> Traces:
-        """Raises UnreadableFile, BadData naming the line that cannot be read."""
+        """Raises UnreadableFile, BadData naming the line that cannot be read, and UsageError."""
         recorded = RecordedRun(
             workload=self.workload,
             run_id=self.run_id or Path(self.file).stem,
@@ -40,7 +44,15 @@ class PerfImport:
             window_id=self.window,
             runtime_seconds=self.runtime,
         )
-        return read_counters(Path(self.file), recorded, self.separator)
+        if self.whole and self.runtime is not None:
+            raise UsageError(
+                "--whole takes the runtime from the samples", fix="Leave out --runtime."
+            )
+        found = read_counters(Path(self.file), recorded, self.separator)
+        if not self.whole:
+            return found
+        ended = [replace(one, runtime_seconds=float(one.time_seconds[-1])) for one in found]
+        return Traces.from_traces(ended)
 
 
 @dataclass(frozen=True)

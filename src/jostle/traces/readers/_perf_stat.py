@@ -6,7 +6,8 @@ Times are perf's own, whose intervals drift: a sample's length is the distance t
 event becomes the counter `perf_` with its name in small letters; units become SI (a task-clock in
 milliseconds is `perf_task_clock_ns`). `<not counted>` and `<not supported>` are null. Where perf took
 turns with its counters the value is its estimate, and `<counter>_running_ratio` the share of the time
-it counted.
+it counted. Modifiers (`:u`, `:k`) are part of a counter's name where an event stands there with several.
+Threads (`--per-thread`) are added up.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class _Line:
     counter: str
     value: float
     running_ratio: float
+    modifier: str = ""
+    of_thread: bool = False
 
 
 def sniff(head: bytes, path: Path) -> bool:
@@ -79,14 +82,23 @@ def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:
         mine = [line for line in lines if line.core == core]
         times = np.array(sorted({line.seconds for line in mine}))
         counters: dict[str, np.ndarray] = {}
+        several = _counted_several_ways(mine)
         for line in mine:
             at = int(np.searchsorted(times, line.seconds))
+            counter = line.counter
+            if counter in several and line.modifier:
+                counter = f"{counter}_{line.modifier.lower()}"
             for name, value in (
-                (line.counter, line.value),
-                (f"{line.counter}_running_ratio", line.running_ratio),
+                (counter, line.value),
+                (f"{counter}_running_ratio", line.running_ratio),
             ):
                 column = counters.setdefault(name, np.full(len(times), np.nan))
-                if np.isfinite(column[at]):
+                if np.isfinite(column[at]) and line.of_thread:
+                    if name == counter and np.isfinite(value):
+                        value += column[at]
+                    else:
+                        value = np.fmin(column[at], value)
+                elif np.isfinite(column[at]):
                     raise BadData(
                         f"{name} stands twice at {line.seconds} s"
                         + (f" for {core}" if core else ""),
@@ -113,6 +125,14 @@ def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:
             )
         )
     return Traces.from_traces(found)
+
+
+def _counted_several_ways(lines: list[_Line]) -> set[str]:
+    """Counters of events that stand there with several modifiers."""
+    ways: dict[str, set[str]] = {}
+    for line in lines:
+        ways.setdefault(line.counter, set()).add(line.modifier)
+    return {counter for counter, modifiers in ways.items() if len(modifiers) > 1}
 
 
 def _lines(text: str, where: str, separator: str) -> Iterator[_Line]:
@@ -154,11 +174,12 @@ def _of_json(line: str) -> _Line:
         event["unit"],
         event["event"],
         event.get("pcnt-running"),
+        of_thread="thread" in event,
     )
 
 
 def _of_fields(fields: list[str]) -> _Line:
-    """time[,core[,how many]],value,unit,event,run time,share of it, ..."""
+    """time[,core[,how many] or thread],value,unit,event,run time,share of it, ..."""
     if len(fields) < _FEWEST_FIELDS:
         raise ValueError
     core, rest = "", fields[1:]
@@ -166,13 +187,35 @@ def _of_fields(fields: list[str]) -> _Line:
         core, rest = rest[0], rest[1:]
         if not core.startswith("CPU"):
             rest = rest[1:]
+    # A thread is its command's name and a number: no count, and a count comes after it.
+    of_thread = len(rest) > _FEWEST_FIELDS and _is_thread(rest[0]) and _is_count(rest[1])
+    if of_thread:
+        rest = rest[1:]
     running = rest[4] if len(rest) > 4 else None
-    return _made(fields[0], core, rest[0], rest[1], rest[2], running)
+    return _made(fields[0], core, rest[0], rest[1], rest[2], running, of_thread=of_thread)
 
 
-def _made(seconds: object, core: str, value: str, unit: str, event: str, running: object) -> _Line:
+def _is_thread(text: str) -> bool:
+    return re.fullmatch(r"\s*\S.*-\d+\s*", text) is not None and not _is_count(text)
+
+
+def _is_count(text: str) -> bool:
+    return text in _MISSING or re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) is not None
+
+
+def _made(
+    seconds: object,
+    core: str,
+    value: str,
+    unit: str,
+    event: str,
+    running: object,
+    *,
+    of_thread: bool = False,
+) -> _Line:
     scale, ending = _SCALES.get(unit, (1.0, f"_{_plain(unit)}"))
     name = _plain(re.sub(r":[ukhGHp]+$", "", event))
+    modifier = re.sub(r"^.*?(:([ukhGHp]+))?$", r"\2", event)
     if not name:
         raise ValueError
     missing = value in _MISSING
@@ -183,6 +226,8 @@ def _made(seconds: object, core: str, value: str, unit: str, event: str, running
         f"perf_{name}{ending}",
         float("nan") if missing else float(value) * scale,
         share,
+        re.sub("[^ukh]", "", modifier),
+        of_thread,
     )
 
 

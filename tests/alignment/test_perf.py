@@ -1,0 +1,67 @@
+"""From what perf stat wrote to predictions, through the commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.cli import _app
+
+PROGRAMS = {"a": (2e7, 1e5), "b": (1e7, 8e5), "c": (3e7, 4e5), "d": (1.5e7, 2e5)}
+PERIODS, STEP = 20, 0.01
+
+
+def lines(program: str, slow: float) -> str:
+    """Two phases, half as many instructions in the second; each period as long as perf makes it."""
+    out, now, done = [], 0.0, 0.0
+    work, misses = PROGRAMS[program]
+    whole = PERIODS * STEP
+    while done < whole - 1e-12:
+        part = min(STEP / slow, whole - done)
+        share = part / STEP * (1.0 if done < whole / 2 else 0.5)
+        now, done = now + part * slow, done + part
+        for event, count in (("instructions:u", work), ("cache-misses", misses)):
+            out.append(f"{now:.9f},{count * share:.0f},,{event},9999,100.00,,")
+        out.append(f"{now:.9f},<not supported>,,LLC-stores,0,100.00,,")
+    return "\n".join(["# started on Mon Jan  1 10:00:00 2024", "", *out, ""])
+
+
+def slowdown(program: str, other: str) -> float:
+    return 1 + 0.8 * PROGRAMS[program][1] * PROGRAMS[other][1] / 64e10
+
+
+def test_from_perf_to_a_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, file = str(tmp_path / "data"), tmp_path / "perf.csv"
+
+    def add(program: str, run_id: str, others: list[str], slow: float) -> None:
+        file.write_text(lines(program, slow))
+        words = ["import", "perf", str(file), "-o", data, "--workload", program, "--whole"]
+        words += ["--platform", "p", "--run-id", run_id]
+        for other in others:
+            words += ["--beside", other, "--window", f"w{'-'.join(sorted([program, other]))}"]
+        assert _app.run(words) == 0
+
+    names = sorted(PROGRAMS)
+    for name in names:
+        add(name, f"alone-{name}", [], 1.0)
+    for i, one in enumerate(names):
+        for other in names[i + 1 :]:
+            add(one, f"{one}-{other}", [other], slowdown(one, other))
+            add(other, f"{other}-{one}", [one], slowdown(other, one))
+    capsys.readouterr()
+    model = str(tmp_path / "model")
+    fit = ["fit", "alignment", data, "-o", model, "--learner", "ridge", "--corunners", "loop"]
+    fit += ["--counters", "perf_cache_misses", "--strength", "1e-7"]
+    assert _app.run(fit) == 0
+    capsys.readouterr()
+    errors, nothing = [], []
+    for one, other in (("b", "c"), ("c", "b"), ("a", "d"), ("d", "b")):
+        assert _app.run(["predict", model, "-w", one, "-b", other, "-c", "0.5", "--json"]) == 0
+        (answer,) = json.loads(capsys.readouterr().out)["answers"]
+        slow = slowdown(one, other)
+        errors.append(answer["runtime_seconds"] / (PERIODS * STEP * slow) - 1)
+        nothing.append(1 / slow - 1)
+    assert np.abs(errors).mean() < 0.5 * np.abs(nothing).mean()
