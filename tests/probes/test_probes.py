@@ -182,7 +182,7 @@ def test_what_was_not_measured_is_typical_or_refused() -> None:
 def test_data_without_stressors_are_refused_with_names_that_would_do() -> None:
     runs, _ = law(4, 7)
     with pytest.raises(
-        NotEnoughRuns, match=r"(?s)no name fits bus-\*.*--stressors: probe-bus, probe-cache"
+        NotEnoughRuns, match=r"(?s)no name fits bus-\*.*stressors`: probe-bus, probe-cache"
     ):
         learn(Probes(stressors=("bus-*",)), Data(runs), seed=0)
     alone = runs.colocations.number_of_corunners == 0
@@ -207,4 +207,4 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (answer,) = json.loads(capsys.readouterr().out)["answers"]
     assert answer["runtime_seconds"] > 0
     assert _app.run(["fit", "probes", data, "-o", output, "--stressors", "none-*"]) == 3
-    assert "jostle measure --probes" in capsys.readouterr().err
+    assert "beside probes (jostle measure)" in capsys.readouterr().err

@@ -166,5 +166,5 @@ def test_modifiers_and_threads(tmp_path: Path) -> None:
 def test_a_recording_that_ends_with_its_run(tmp_path: Path) -> None:
     (one,) = read(tmp_path, LINES, whole=True)
     assert one.runtime_seconds == 0.027377
-    with pytest.raises(UsageError, match="--whole"):
+    with pytest.raises(UsageError, match="`whole`"):
         read(tmp_path, LINES, whole=True, runtime=1.0)

@@ -27,7 +27,7 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
     if not np.isfinite(tables.suffered).any():
         raise NotEnoughRuns(
             f"nothing ran beside one of the stressors {', '.join(stressors)} alone, and alone",
-            fix="Measure with jostle measure --probes.",
+            fix="Measure beside probes (jostle measure).",
         )
     mixtures = mixtures_of(tables)
     cells, k = len(names[0]) * len(names[1]), len(stressors)

@@ -28,8 +28,8 @@ def stressors_among(runs: Runs, wanted: Sequence[str]) -> tuple[str, ...]:
     usual = ", ".join(name for name, _ in met.most_common(MOST_SUGGESTED))
     raise NotEnoughRuns(
         f"none of {len(ran)} workloads is a stressor: no name fits {', '.join(wanted)}",
-        fix="Measure with jostle measure --probes, or name workloads that ran beside most others with "
-        f"--stressors{': ' + usual if usual else ''}.",
+        fix="Measure beside probes (jostle measure), or name workloads that ran beside most others as "
+        f"`stressors`{': ' + usual if usual else ''}.",
     )
 
 

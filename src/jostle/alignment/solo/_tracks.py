@@ -32,7 +32,7 @@ def track_of(trace: Trace, names: Sequence[str]) -> Track:
         raise BadData(
             "the run had not ended when the trace did",
             where=where,
-            fix="Trace a whole run; where a recording ends with it, import it with --whole or --runtime.",
+            fix="Trace a whole run; where a recording of perf ended with it, import it as whole.",
         )
     longest = 1.5 * float(np.median(trace.interval_seconds))
     if duration - times[-1] > longest:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import typer
 
-from jostle.cli.console import fit_progress, registered_commands, show
+from jostle.cli.console import fit_progress, note, registered_commands, show
 from jostle.cli.console._fields import Json
 from jostle.evaluate import Announced, Study, study_named, study_names
 
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 def _run(study: Study, shared: EvaluateCommand) -> None:
     if isinstance(study, Announced) and (first := study.announced()):
-        typer.echo(first, err=True)
+        note(first)
     with fit_progress(study.name) as progress:
         report = study.run(progress=progress)
     show(report, as_json=shared.json_)

@@ -46,7 +46,7 @@ class PerfImport:
         )
         if self.whole and self.runtime is not None:
             raise UsageError(
-                "--whole takes the runtime from the samples", fix="Leave out --runtime."
+                "`whole` takes the runtime from the samples", fix="Leave out `runtime`."
             )
         found = read_counters(Path(self.file), recorded, self.separator)
         if not self.whole:
