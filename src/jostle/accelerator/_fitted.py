@@ -1,13 +1,10 @@
-"""The simulator with what measured runs show of its error, as a predictor of runtimes.
-
-What it simulates is corrected on the log scale: by one offset for solo runs and one for co-runs, and by one
-of its own for every workload, shrunk towards them.
-"""
+"""The simulator with what measured runs show it misses, as a predictor of runtimes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,57 +12,39 @@ import numpy as np
 from jostle.accelerator._device import Device, Partition
 from jostle.accelerator.applications._application import Application
 from jostle.accelerator.applications._tasks import TaskColumns
-from jostle.accelerator.simulator._simulate import simulate
-from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
+from jostle.accelerator.learned._coruns import CoRuns, asked_coruns
+from jostle.accelerator.learned._delays import REPEATING, Delays, Sharing
+from jostle.accelerator.learned._fit import EVERYWHERE
+from jostle.accelerator.learned._larger import larger_sets
+from jostle.accelerator.learned._stack import CoRunStack
 from jostle.bounds import Candidates
-from jostle.errors import UnknownName
+from jostle.errors import UnreadableFile
 from jostle.methods import FromCounts, RunCounts
 
 if TYPE_CHECKING:
-    from jostle.runs import Colocations, Runs
-
-SHRINKAGE = 2.0  # runs that the common offset counts for beside a workload's own
+    from jostle.runs import Colocations
 
 
 @dataclass(frozen=True, eq=False)
 class FittedAccelerator(FromCounts):
-    """applications: {workload: its tasks}. sharing: the model of how kernels share the device, by name.
-    counts: of the runs learned from. offsets: (2,) log, alone and beside others. own: {workload: log offset
-    beside others}."""
+    """applications: {workload: its tasks}, sorted by name. sharing: the model of how kernels share the
+    device, by name, where no run says otherwise. counts: of the runs learned from. log_solo: (platforms,
+    workloads). stacks: {platform: what answers about co-runs there}, most: {platform: co-runners in any
+    run learned from}, both with EVERYWHERE for platforms without one of their own."""
 
     applications: dict[str, Application]
     device: Device
     sharing: str
     counts: RunCounts
-    offsets: np.ndarray = field(default_factory=lambda: np.zeros(2))
-    own: dict[str, float] = field(default_factory=dict)
-    _simulated: dict[tuple, float] = field(default_factory=dict, init=False, repr=False)
-
-    @classmethod
-    def learned(
-        cls, applications: dict[str, Application], device: Device, sharing: str, runs: Runs
-    ) -> FittedAccelerator:
-        """With offsets learned from runs."""
-        plain = cls(applications, device, sharing, RunCounts.of(runs))
-        colocations = runs.colocations
-        off = np.log(runs.runtime_seconds) - np.log(plain.simulated(colocations))
-        beside = colocations.number_of_corunners > 0
-        offsets = np.array(
-            [float(np.median(off[part])) if part.any() else np.nan for part in (~beside, beside)]
-        )
-        known = offsets[~np.isnan(offsets)]
-        offsets = np.where(np.isnan(offsets), known.mean() if len(known) else 0.0, offsets)
-        names = np.array(colocations.to_columns()["workload"])
-        own = {}
-        for name in sorted(set(names[beside])):
-            rest = off[beside & (names == name)] - offsets[1]
-            own[str(name)] = float(rest.sum() / (len(rest) + SHRINKAGE))
-        return replace(plain, offsets=offsets, own=own)
+    log_solo: np.ndarray
+    stacks: dict[str, CoRunStack]
+    most: dict[str, int]
+    learned_notes: tuple[str, ...] = ()
 
     @property
     def workload_names(self) -> tuple[str, ...]:
         """Those with a profile."""
-        return tuple(sorted(self.applications))
+        return tuple(self.applications)
 
     @property
     def platform_names(self) -> tuple[str, ...]:
@@ -74,36 +53,48 @@ class FittedAccelerator(FromCounts):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return tuple(f"{a.name}: {note}" for a in self.applications.values() for note in a.notes)
+        of_traces = (f"{a.name}: {note}" for a in self.applications.values() for note in a.notes)
+        return (*self.learned_notes, *of_traces)
+
+    @cached_property
+    def delays(self) -> Delays:
+        """Simulations of its applications, each made once."""
+        return Delays(tuple(self.applications.values()), self.device)
 
     def simulated(self, asked: Colocations) -> np.ndarray:
-        """(n,) seconds without the correction: one run of the workload, its co-runners repeating.
+        """(n,) seconds by the simulator alone, nothing learned: one run of the workload, as long as its
+        trace, its co-runners repeating.
 
         Raises UnknownName for a workload without a profile."""
-        columns = asked.to_columns()
-        rows = zip(columns["workload"], columns["corunners"], strict=True)
-        keys = [(workload, tuple(sorted(corunners))) for workload, corunners in rows]
-        for key in keys:
-            if key not in self._simulated:
-                self._simulated[key] = self._simulate(*key)
-        return np.array([self._simulated[key] for key in keys], np.float64)
-
-    def _simulate(self, workload: str, corunners: tuple[str, ...]) -> float:
-        for name in (workload, *corunners):
-            if name not in self.applications:
-                raise UnknownName("workload", name, sorted(self.applications))
-        tenants = [Tenant(self.applications[workload])]
-        tenants += [Tenant(self.applications[name], None) for name in corunners]
-        found = simulate(tenants, self.device, SimulationOptions(self.sharing))
-        return float(found.run_ends[0][0])
+        places = tuple(sorted({*self.platform_names, *asked.platform_names}))
+        solo = np.zeros((len(places), len(self.applications)))
+        rows = asked_coruns(asked, (self.workload_names, places), solo)
+        trace = np.array([application.solo_seconds for application in self.applications.values()])
+        way = Sharing(self.sharing, self.device.bus, REPEATING)
+        return trace[rows.target] + self.delays.of(way, rows.target, rows.beside)
 
     def predict(self, asked: Colocations) -> np.ndarray:
         """(n,) seconds. Raises UnknownName for a workload without a profile, a platform without runs."""
-        asked.codes_in(self.workload_names, self.platform_names)
-        beside = asked.number_of_corunners > 0
-        own = [self.own.get(name, 0.0) for name in asked.to_columns()["workload"]]
-        log_offsets = self.offsets[beside.astype(int)] + np.where(beside, own, 0.0)
-        return self.simulated(asked) * np.exp(log_offsets)
+        rows = asked_coruns(asked, (self.workload_names, self.platform_names), self.log_solo)
+        log_slowdown = np.zeros(len(rows))
+        for code in np.unique(rows.platform):
+            name = self.platform_names[code]
+            stack = self.stacks.get(name, self.stacks[EVERYWHERE])
+            most = self.most.get(name, self.most[EVERYWHERE])
+            here = (rows.platform == code) & (rows.degree > 0)
+            usual = np.flatnonzero(here & (rows.degree <= most))
+            more = np.flatnonzero(here & (rows.degree > most))
+            if len(usual):
+                log_slowdown[usual] = stack.log_slowdown(rows.take(usual), self.delays)
+            if len(more):
+
+                def answer(some: CoRuns, stack: CoRunStack = stack) -> np.ndarray:
+                    return stack.log_slowdown(some, self.delays)
+
+                log_slowdown[more] = larger_sets(
+                    rows.take(more), most, answer, self.delays, stack.main_way
+                )
+        return rows.solo * np.exp(log_slowdown)
 
     def candidates(self, asked: Colocations) -> Candidates:
         """The prediction with the same offset everywhere."""
@@ -112,15 +103,19 @@ class FittedAccelerator(FromCounts):
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
         counts, counted = self.counts.to_arrays()
-        arrays: dict[str, np.ndarray] = {**counts, "offsets": self.offsets}
+        arrays: dict[str, np.ndarray] = {**counts, "log_solo": self.log_solo}
         applications = []
         for number, app in enumerate(self.applications.values()):
             columns = app.columns.arrays()
             arrays |= {f"application_{number}_{name}": column for name, column in columns.items()}
-            applications.append(
-                {"name": app.name, "notes": app.notes, "resources": app.columns.resources}
-            )
-        return arrays, {
+            entry = {"name": app.name, "notes": app.notes, "resources": app.columns.resources}
+            applications.append({**entry, "first_seconds": app.first_seconds})
+        stacks = []
+        for number, (name, stack) in enumerate(sorted(self.stacks.items())):
+            more, document = stack.to_arrays(f"stack_{number}.")
+            arrays |= more
+            stacks.append({"platform": name, "most": self.most[name], **document})
+        return {name: np.asarray(column, order="C") for name, column in arrays.items()}, {
             **counted,
             "applications": applications,
             "device": {
@@ -128,26 +123,42 @@ class FittedAccelerator(FromCounts):
                 "partitions": list(map(asdict, self.device.partitions)),
             },
             "sharing": self.sharing,
-            "own": self.own,
+            "stacks": stacks,
+            "notes": list(self.learned_notes),
         }
 
     @classmethod
     def from_arrays(
         cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
     ) -> FittedAccelerator:
+        """Raises UnreadableFile for a model that was saved before co-runs were learned by a stack."""
+        if "stacks" not in document:
+            raise UnreadableFile(
+                "this accelerator model was saved by an older version, which corrected the simulator by "
+                "offsets alone",
+                fix="Fit it again with jostle fit accelerator.",
+            )
         applications = {}
         for number, entry in enumerate(document["applications"]):
             prefix = f"application_{number}_"
             found = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
             columns = TaskColumns(**found, resources=tuple(entry["resources"]))
-            applications[entry["name"]] = Application(entry["name"], columns, tuple(entry["notes"]))
+            applications[entry["name"]] = Application(
+                entry["name"], columns, tuple(entry["notes"]), float(entry["first_seconds"])
+            )
         device = dict(document["device"])
         device["partitions"] = tuple(Partition(**part) for part in device["partitions"])
+        stacks, most = {}, {}
+        for number, entry in enumerate(document["stacks"]):
+            stacks[entry["platform"]] = CoRunStack.from_arrays(arrays, entry, f"stack_{number}.")
+            most[entry["platform"]] = int(entry["most"])
         return cls(
             applications,
             Device(**device),
             document["sharing"],
             RunCounts.from_arrays(arrays, document),
-            arrays["offsets"],
-            dict(document["own"]),
+            arrays["log_solo"],
+            stacks,
+            most,
+            tuple(document["notes"]),
         )

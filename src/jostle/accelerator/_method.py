@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from jostle.accelerator._fitted import FittedAccelerator
 from jostle.accelerator.applications._profiles import applications_of
-from jostle.methods import Data, Prepared
+from jostle.accelerator.learned._fit import USUAL_SHARING, learn_coruns
+from jostle.methods import Data, Prepared, RunCounts, first_solo_runs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,15 +19,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Accelerator:
-    """Runtimes on an accelerator, simulated from solo profiles and corrected by measured runs."""
+    """Runtimes on an accelerator, from measured runs and simulations of solo profiles, weighed by runs left
+    out."""
 
     gpu: Annotated[str | None, "The device, instead of the profiles' own."] = None
     sharing: Annotated[
-        str, "How kernels share the device: concurrent, sequential, time-sliced or a plug-in."
-    ] = "concurrent"
+        str | None,
+        "How kernels share the device: concurrent, sequential, time-sliced or a plug-in.  [default: "
+        "what measured runs say, concurrent without any]",
+    ] = None
     bus: Annotated[
-        str, "Whether transfers have a link per direction or one for both: per_direction or shared."
-    ] = "per_direction"
+        str | None,
+        "Whether transfers have a link per direction or one for both: per_direction or shared.  "
+        "[default: what measured runs say, per_direction without any]",
+    ] = None
     placement: Annotated[
         str, "Whether blocks fill one PE after the other or spread over all: pack or spread."
     ] = "pack"
@@ -42,19 +48,34 @@ class Accelerator:
     offers_choice: ClassVar[bool] = False  # there is but one way to bound
 
     def prepare(self, data: Data) -> Prepared:
-        """The runs of the data; its profiles are read when it learns."""
-        return Prepared.of(data, data.runs_in_memory, calibrate_by="together")
+        """The runs of the data; its profiles are read when it learns. Answers are relative to the runtime
+        alone, so one of each is required."""
+        runs = data.runs_in_memory
+        return Prepared.of(data, runs, required=first_solo_runs(runs), calibrate_by="together")
 
     def fit(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> FittedAccelerator:
-        """Applications from the profiles, offsets from the runs. Raises UnknownName for a workload of the
-        runs without a profile, BadData where the profiles are of different hardware."""
+        """Applications from the profiles, the rest from the runs. Raises UnknownName for a workload of the
+        runs without a profile, BadData where the profiles are of different hardware, MissingExtra without
+        SciPy."""
         applications, device = applications_of(
             prepared.data.profiles, self.gpu, pinned=self.pinned, memory_need=self.memory_need
         )
-        device = replace(device, bus=self.bus, placement=self.placement)
-        return FittedAccelerator.learned(applications, device, self.sharing, prepared.together())
+        applications = dict(sorted(applications.items()))
+        device = replace(device, bus=self.bus or device.bus, placement=self.placement)
+        runs = prepared.together()
+        found = learn_coruns(runs, applications, device, (self.sharing, self.bus), seed)
+        return FittedAccelerator(
+            applications,
+            device,
+            self.sharing or USUAL_SHARING,
+            RunCounts.of(runs),
+            found.log_solo,
+            found.stacks,
+            found.most,
+            found.notes,
+        )
 
     @classmethod
     def restore(

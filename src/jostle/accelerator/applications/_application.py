@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """Tasks in their order, in columns. notes: what was assumed where the profile could not say."""
+    """Tasks in their order, in columns. notes: what was assumed where the profile could not say.
+    first_seconds: when the device is first used, on the profile's clock."""
 
     name: str
     columns: TaskColumns
     notes: tuple[str, ...] = ()
+    first_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if not len(self.columns):
@@ -60,8 +63,8 @@ class Application:
         profile does not say. memory_need: bytes/s per PE, for kernels whose profile has none (no timeline
         has it): 0 by default, that is no contention for memory. Raises BadData.
         """
-        columns, notes = flatten(profile, device, pinned, memory_need)
-        return cls(name or profile.workload, columns, notes)
+        columns, notes, first = flatten(profile, device, pinned, memory_need)
+        return cls(name or profile.workload, columns, notes, first)
 
     def __len__(self) -> int:
         """How many tasks."""
@@ -76,6 +79,15 @@ class Application:
     def solo_seconds(self) -> float:
         """From the first gap to the end of the last task, alone."""
         return float(sum((self.columns.gap_seconds + self.columns.seconds).tolist()))
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The same for applications whose tasks, and first use of the device, are the same."""
+        found = hashlib.blake2b(repr((self.columns.resources, self.first_seconds)).encode())
+        for name, column in self.columns.arrays().items():
+            found.update(f"{name}{column.dtype}{column.shape}".encode())
+            found.update(column.tobytes())
+        return found.digest()
 
     def on(self, device: Device, resources: Sequence[str]) -> DeviceTasks:
         """The tasks on a device; needs in the order of `resources`. Kept for the next call."""

@@ -32,8 +32,9 @@ _READ = (
 
 def flatten(
     profile: Profile, device: int | None, pinned: bool, memory_need: float | None
-) -> tuple[TaskColumns, tuple[str, ...]]:
-    """(the tasks, what was assumed where the profile could not say); see Application.from_profile."""
+) -> tuple[TaskColumns, tuple[str, ...], float]:
+    """(the tasks, what was assumed where the profile could not say, s at which the first starts); see
+    Application.from_profile."""
     device = profile.devices[0] if device is None else device
     table = replace(profile, tasks=profile.tasks.select(_READ)).on(device)
     start = table["start_seconds"].to_numpy()
@@ -76,7 +77,7 @@ def flatten(
         int((no_need & is_kernel).sum()),
         int((is_kernel & ~has_shape).sum()),
     )
-    return columns, _notes(counts, *assumed)
+    return columns, _notes(counts, *assumed), float(start[0])
 
 
 def _in_sequence(

@@ -23,7 +23,7 @@ def one_answer(
     fit = how_many_fit(one, other, *given, most=asked.look_to, batch_pes=pes)
     beside = min(fit.instances + 1, asked.most) or 1
     cause = causes(one, [other] * beside, *given, batch_pes=pes)
-    rows, guaranteed = bounds.of(fit) if bounds else ([], None)
+    rows, guaranteed = bounds.of(fit, asked.objective) if bounds else ([], None)
     is_safe = _kept(fit, guaranteed) >= asked.wanted
     notes = asked.notes((service, batch))
     document = {
@@ -59,7 +59,11 @@ def one_answer(
     ]
     if bounds:
         level = f"{bounds.confidence:g}"
-        parts.append(f"{guaranteed} keep the limit at confidence {level}, over {bounds.over}.")
+        limit = duration(rows[0]["limit_seconds"])
+        parts.append(
+            f"{guaranteed} keep {limit} at confidence {level}, over {bounds.over}: as "
+            "runs were measured, not as long as the trace."
+        )
     return Report(document, parts, notes=[f"Note: {note}." for note in notes]), _code(
         is_safe, bounds, rows
     )
@@ -84,7 +88,7 @@ def table_answer(
     """A row for every service and batch workload; and the exit code: 0 where anything fits."""
     rows, every, is_safe = [], [], False
     for fit in fits:
-        bound, guaranteed = bounds.of(fit) if bounds else ([], None)
+        bound, guaranteed = bounds.of(fit, asked.objective) if bounds else ([], None)
         safe = _kept(fit, guaranteed) >= asked.wanted
         is_safe, every = is_safe or safe, [*every, *bound]
         chosen = fit.mixes[max(fit.instances, 0)]

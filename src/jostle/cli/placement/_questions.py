@@ -79,9 +79,22 @@ class Bounded:
             str(self.model.metadata.get("calibrated_by")), "runs not learned from"
         )
 
-    def of(self, fit: Fit) -> tuple[list[dict[str, Any]], int]:
-        """([{instances, bound_seconds, outcome}], the most instances whose bound keeps the limit)."""
+    def limit_seconds(self, service: str, objective: Objective) -> float:
+        """What a bound must keep: a slowdown is counted from the time alone as it was measured, not from the
+        length of the trace, because the runs that bounds come from were measured so."""
         import jostle
+
+        alone = jostle.Colocations.from_columns(
+            workload=[service], platform=[self.platform], corunners=[[]]
+        )
+        return objective.limit(float(self.model.predict(alone)[0]))[0]
+
+    def of(self, fit: Fit, objective: Objective) -> tuple[list[dict[str, Any]], int]:
+        """([{instances, bound_seconds, outcome, limit_seconds}], the most instances whose bound keeps the
+        limit)."""
+        import jostle
+
+        limit = self.limit_seconds(fit.service, objective)
 
         counts = [mix.instances for mix in fit.mixes]
         asked = jostle.Colocations.from_columns(
@@ -94,8 +107,9 @@ class Bounded:
         for n, seconds, outcome in zip(counts, found.seconds, found.outcome, strict=True):
             valid = bool(seconds < float("inf"))
             known = float(seconds) if valid else None
-            rows.append({"instances": n, "bound_seconds": known, "outcome": str(outcome)})
+            row = {"instances": n, "bound_seconds": known, "outcome": str(outcome)}
+            rows.append({**row, "limit_seconds": limit})
             if n > 0:
-                going = going and valid and float(seconds) <= fit.limit_seconds
+                going = going and valid and float(seconds) <= limit
                 guaranteed = n if going else guaranteed
         return rows, guaranteed

@@ -1,233 +1,172 @@
-"""`jostle evaluate accelerator --on magus13`: wall times of whole processes, every pair from the others.
+"""`jostle evaluate accelerator --on magus13`: wall times of whole processes, each pair from others.
 
-Which form the model takes (one bus or a link per direction, how far starts are held to the profiles) is
-chosen anew for every pair left out, on pairs left out of the others.
+What is measured is what a user gets: `fit` on a part of the runs, and `predict`, with no setting but the name
+of the device. The rivals are given the same runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from jostle.accelerator import Application, Device
-from jostle.evaluate.accelerator._bubble import fit_bubble
-from jostle.evaluate.accelerator._pair_process import PairProcess, fit_pair_process
-from jostle.evaluate.accelerator._processes import (
-    Pairs,
-    ProcessModel,
-    baselines,
-    fit_processes,
-    simulate_delays,
-    usual_range,
-)
-from jostle.evaluate.accelerator._tables import (
-    AcceleratorEvaluation,
-    error_table,
-    errors_of,
-    read_measurements,
-)
-from jostle.traces import gpu_named, read_profile
+from jostle.accelerator import Accelerator
+from jostle.evaluate.accelerator._rules import Pairs, baselines
+from jostle.evaluate.accelerator._tables import AcceleratorEvaluation, error_table, errors_of
+from jostle.methods import Data, learn
+from jostle.progress import Progress, no_progress
+from jostle.runs import MagusImport, Runs, all_names, solo_medians
+from jostle.traces import Profile, read_profile
 
-CAMPAIGNS = ("magus13_r1", "magus13_iter100")
+GPU = "GTX 1080 Ti"
 # Names in the table of pairs and of the files differ for two.
 _FILES = {"binopt": "binomialOptions", "convfft2d": "convolutionFFT2D"}
-BUSES = ("shared", "per_direction")
-# How much later a context is created where the device is first used a second later, and how strongly that
-# holds.
-HELD = ((0.0, 0.0), (0.3, 0.3), (0.5, 1.0))
-_INNER = 4  # parts of the pairs, left out in turn to choose a form
+FOLDS, SHARE, FEW, DRAWS = 10, 0.2, 6, 5
+OURS = "accelerator"
+LABELS = {
+    OURS: "fit accelerator",
+    "additive": "additive in target and partner",
+    "bubble": "bubble: sensitivity times pressure",
+    "constant": "solo time and a constant",
+    "solo": "solo time",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Magus:
-    """names: of the n processes. campaigns: {name: pairs, repeats averaged}. first: (n,) s at which each
-    first uses the device. features: (n, f) of the traces. delays: {bus: (n, n) s simulated}."""
+    """runs: of both campaigns. profiles: {workload: its trace alone}. unit: (n,) the pair of each run, -1
+    alone. campaign: (n,) names."""
 
-    names: tuple[str, ...]
-    campaigns: dict[str, Pairs]
-    first: np.ndarray
-    features: np.ndarray
-    delays: dict[str, np.ndarray]
+    runs: Runs
+    profiles: Mapping[str, Profile]
+    unit: np.ndarray
+    campaign: np.ndarray
 
+    @classmethod
+    def read(cls, folder: Path) -> Magus:
+        """Raises UnreadableFile."""
+        runs = MagusImport(folder).read().runs
+        profiles = {
+            name: read_profile(
+                folder / "traces" / f"{_FILES.get(name, name)}_trace.csv", workload=name
+            )
+            for name in runs.colocations.workload_names
+        }
+        alone = runs.colocations.number_of_corunners == 0
+        unit = np.where(alone, -1, runs.units("together"))
+        return cls(runs, profiles, unit, np.array(runs.table.column("campaign").to_pylist()))
 
-def read_pairs(folder: Path) -> dict[str, Pairs]:
-    """{campaign: its pairs, repeats averaged}. Raises UnreadableFile."""
-    columns = ("dataset", "target", "corunner", "solo", "corun")
-    table = read_measurements(folder / "pairs.csv", columns, "magus13 pairs")
-    names = tuple(sorted({row["target"] for row in table}))
-    place = {name: number for number, name in enumerate(names)}
-    campaigns = {}
-    for campaign in CAMPAIGNS:
-        found: dict[tuple[int, int], list[tuple[float, float]]] = {}
-        for row in table:
-            if row["dataset"] == campaign:
-                key = place[row["target"]], place[row["corunner"]]
-                times = float(row["solo"]) * 1e-3, float(row["corun"]) * 1e-3
-                found.setdefault(key, []).append(times)
-        keys = sorted(found)
-        means = np.array([np.mean(found[key], axis=0) for key in keys])
-        ends = np.array(keys)
-        campaigns[campaign] = Pairs(names, ends[:, 0], ends[:, 1], means[:, 0], means[:, 1])
-    return campaigns
-
-
-def read_magus(folder: Path) -> Magus:
-    """Measurements and profiles, with the delays simulated. Raises UnreadableFile."""
-    campaigns = read_pairs(folder)
-    names = next(iter(campaigns.values())).names
-    profiles = [
-        read_profile(folder / "traces" / f"{_FILES.get(name, name)}_trace.csv", workload=name)
-        for name in names
-    ]
-    first = np.array([profile.column("start_seconds")[0] for profile in profiles])
-    applications = [Application.from_profile(profile) for profile in profiles]
-    pairs = next(iter(campaigns.values()))
-    solo = np.array([pairs.solo[pairs.target == n].mean() for n in range(len(names))])
-    gpu = gpu_named("GTX 1080 Ti")
-    delays = {
-        bus: simulate_delays(applications, first, Device.of(gpu, bus=bus), "time-sliced")
-        for bus in BUSES
-    }
-    delays["sequential"] = simulate_delays(
-        applications, first, Device.of(gpu, bus="shared"), "sequential"
-    )
-    return Magus(names, campaigns, first, _features(applications, first, solo), delays)
+    def pairs(self, rows: np.ndarray) -> Pairs:
+        """The rows beside others, as rivals see them. rows: (n,) bool."""
+        runs = self.runs.take(np.flatnonzero(rows & (self.unit >= 0)))
+        names = all_names(self.runs)
+        solo = np.exp(solo_medians(self.runs, *names))[0]
+        target, _, other = runs.colocations.recode(*names)
+        return Pairs(names[0], target, other, solo[target], runs.runtime_seconds)
 
 
-def _features(apps: list[Application], first: np.ndarray, solo: np.ndarray) -> np.ndarray:
-    """(n, 6): log solo time, first use of the device, and logs of the trace's length, of what kernels and
-    transfers take, and of the number of tasks. 10 ms count as nothing."""
+@dataclass(frozen=True, eq=False)
+class MagusSplit:
+    """train, test: (n,) bool. averaged: whether runs of one target beside one other are tested by their
+    mean."""
 
-    def spent(app: Application, *kinds: str) -> float:
-        return sum(task.seconds for task in app.tasks if task.kind in kinds)
-
-    columns = [
-        np.log(solo),
-        usual_range(first),
-        np.log([0.01 + app.solo_seconds for app in apps]),
-        np.log([0.01 + spent(app, "kernel") for app in apps]),
-        np.log([0.01 + spent(app, "htod", "dtoh") for app in apps]),
-        np.log([len(app) for app in apps]),
-    ]
-    return np.column_stack(columns)
+    train: np.ndarray
+    test: np.ndarray
+    averaged: bool = False
 
 
-def fit_form(data: Magus, pairs: Pairs) -> ProcessModel:
-    """The simulator and context creation, in the form that does best on parts of the pairs left out."""
-    first = usual_range(data.first) - np.median(data.first)
-    forms = list(product(BUSES, HELD))
-    part = np.unique(pairs.pair, return_inverse=True)[1] % _INNER
-    off = np.zeros(len(forms))
-    for number, (bus, (slope, pull)) in enumerate(forms):
-        for out in range(_INNER):
-            train, test = pairs.take(part != out), pairs.take(part == out)
-            model = fit_processes(train, data.delays[bus], slope * first, pull)
-            off[number] += np.sum(np.abs(model.predict(test) / test.corun - 1))
-    bus, (slope, pull) = forms[int(np.argmin(off))]
-    return fit_processes(pairs, data.delays[bus], slope * first, pull)
-
-
-def _with_residual(
-    data: Magus, train: Pairs, test: Pairs, buses: tuple[str, ...] = BUSES
-) -> np.ndarray:
-    """The simulated delays and what a Gaussian process adds to them, with the bus that does best on pairs
-    left out of the process."""
-    tried: list[tuple[float, np.ndarray, PairProcess]] = []
-    for delays in (data.delays[bus] for bus in buses):
-        left = train.corun - train.solo - delays[train.target, train.other]
-        process = fit_pair_process(
-            train.target, train.other, left, train.corun, data.features, train.pair
-        )
-        tried.append((float(np.mean(np.abs(process.missed) / train.corun)), delays, process))
-    _, delays, process = min(tried, key=lambda one: one[0])
-    simulated = test.solo + delays[test.target, test.other]
-    return simulated + process.predict(test.target, test.other)
-
-
-def _bubble(train: Pairs, test: Pairs) -> np.ndarray:
-    n = len(train.names)
-    model = fit_bubble(train.target, np.eye(n)[train.other], train.corun / train.solo)
-    return test.solo * model.slowdown(test.target, np.eye(n)[test.other])
-
-
-LABELS = {
-    "": "simulator and context creation",
-    "residual": "simulator and Gaussian process",
-    "given_bus": "the same, told that one bus is shared",
-    "sequential": "simulator and context creation, sequential kernels",
-    "bubble": "bubble: sensitivity times pressure",
-    "additive": "additive in target and partner",
-    "constant": "solo time and a constant",
-    "solo": "solo time",
-}
-_OURS = ("", "residual", "given_bus")  # of LABELS, those that every test is made of
-
-
-def _answer(data: Magus, name: str, train: Pairs, test: Pairs) -> np.ndarray:
-    """(m,) s by one of LABELS."""
-    if name == "":
-        return fit_form(data, train).predict(test)
-    if name == "residual":
-        return _with_residual(data, train, test)
-    if name == "given_bus":
-        return _with_residual(data, train, test, ("shared",))
-    if name == "bubble":
-        return _bubble(train, test)
-    if name == "sequential":
-        slope, pull = HELD[-1]
-        expected = slope * (usual_range(data.first) - np.median(data.first))
-        return fit_processes(train, data.delays[name], expected, pull).predict(test)
-    return baselines(train, test)[name]
-
-
-def _errors(
-    data: Magus, names: Iterable[str], parts: Sequence[tuple[Pairs, Pairs]]
-) -> dict[str, dict[str, float]]:
-    """{name: errors of all parts together}. parts: (learned from, tested)."""
-    measured = np.concatenate([test.corun for _, test in parts])
-    found = {}
-    for name in names:
-        answers = [_answer(data, name, train, test) for train, test in parts]
-        found[name] = errors_of(np.concatenate(answers), measured)
-    return found
-
-
-def _left_out(pairs: Pairs, parts: Iterable[np.ndarray]) -> list[tuple[Pairs, Pairs]]:
-    """Each part, (m,) bool, to be tested on the rest."""
-    return [(pairs.take(~test), pairs.take(test)) for test in parts]
-
-
-def evaluate_accelerator_magus(folder: Path) -> AcceleratorEvaluation:
-    """13 CUDA programs on a GTX 1080 Ti, every pair, without MPS: wall time of the whole process, learned
-    from the other pairs (both sides of a pair are left out together)."""
-    data = read_magus(folder)
-    one, other = (data.campaigns[name] for name in CAMPAIGNS)
-    by_pair = [_left_out(c, [c.pair == p for p in np.unique(c.pair)]) for c in (one, other)]
-    each = range(len(data.names))
-    unseen = _left_out(one, [(one.target == a) | (one.other == a) for a in each])
-    main = _errors(data, LABELS, by_pair[0])
-    metrics = {**main[""]}
-    metrics |= {f"residual_{name}": value for name, value in main["residual"].items()}
-    for name in list(LABELS)[2:]:
-        metrics[f"{name}_error_mean_ratio"] = main[name]["error_mean_ratio"]
-    rows = [(LABELS[name], errors) for name, errors in main.items()]
-    for tag, label, parts in (
-        ("second_campaign", "in the second campaign", by_pair[1]),
-        ("unseen_application", "an application never seen", unseen),
-        (
-            "other_campaign",
-            "learned on one campaign, tested on the other",
-            [(one, other), (other, one)],
-        ),
+def splits(data: Magus, seed: int) -> Iterator[tuple[str, str, list[MagusSplit]]]:
+    """(name in metrics, label, parts); runs alone are always learned from, of the campaigns at hand."""
+    beside, units = data.unit >= 0, np.unique(data.unit[data.unit >= 0])
+    turn = np.random.default_rng(seed).permutation(len(units))
+    fold = dict(zip(units.tolist(), (turn % FOLDS).tolist(), strict=True))
+    of_fold = np.array([fold.get(unit, -1) for unit in data.unit.tolist()])
+    parts = [MagusSplit(of_fold != k, of_fold == k) for k in range(FOLDS)]
+    yield "ten_folds", "pairs in ten folds", parts
+    parts = [MagusSplit(data.unit != u, data.unit == u, averaged=True) for u in units]
+    yield "pair_left_out", "one pair left out, mean of its runs", parts
+    columns = data.runs.colocations.to_columns()
+    named = list(zip(columns["workload"], columns["corunners"], strict=True))
+    parts = []
+    for name in data.profiles:
+        takes_part = np.array([w == name or name in others for w, others in named]) & beside
+        parts.append(MagusSplit(~takes_part, takes_part))
+    yield "unseen_application", "an application left out", parts
+    one, other = np.unique(data.campaign)
+    parts = []
+    for campaign in (one, other):
+        mine = data.campaign == campaign
+        for k in range(FOLDS):
+            parts.append(MagusSplit(mine & (of_fold != k), ~mine & (of_fold == k)))
+    yield "other_campaign", "the other campaign, its pairs left out", parts
+    for tag, label, count in (
+        ("fifth_known", "a fifth of the pairs known", round(SHARE * len(units))),
+        ("six_known", "six pairs known", FEW),
     ):
-        for name, errors in _errors(data, _OURS, parts).items():
-            prefix = f"{name}_{tag}" if name else tag
-            metrics[f"{prefix}_error_mean_ratio"] = errors["error_mean_ratio"]
-            rows.append((f"{label}: {LABELS[name]}", errors))
-    metrics["campaigns_differ_mean_ratio"] = float(np.mean(np.abs(one.corun / other.corun - 1)))
-    metrics["targets"] = float(len(one.corun))
-    return AcceleratorEvaluation(metrics, error_table(rows, "leaving out one pair"))
+        parts = []
+        for draw in range(DRAWS):
+            kept = np.random.default_rng([seed, draw]).permutation(units)[:count]
+            known = ~beside | np.isin(data.unit, kept)
+            parts.append(MagusSplit(known, ~known))
+        yield tag, label, parts
+
+
+def answers(data: Magus, split: MagusSplit, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """({name: (m,) s}, (m,) s measured) of what is tested."""
+    test, known = data.pairs(split.test), data.pairs(split.train)
+    source = Data(data.runs.take(np.flatnonzero(split.train)), profiles=dict(data.profiles))
+    fitted = learn(Accelerator(gpu=GPU), source, seed=seed)
+    asked = data.runs.take(np.flatnonzero(split.test)).colocations
+    found = {OURS: fitted.predict(asked), **baselines(known, test)}
+    if not split.averaged:
+        return found, test.corun
+    key, place = np.unique(
+        test.target, return_inverse=True
+    )  # of one pair, the target says which side
+    count = np.bincount(place, minlength=len(key))
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return np.bincount(place, values, len(key)) / count
+
+    return {name: mean(values) for name, values in found.items()}, mean(test.corun)
+
+
+def evaluate_accelerator_magus(
+    folder: Path, seed: int = 0, progress: Progress = no_progress
+) -> AcceleratorEvaluation:
+    """13 CUDA programs on a GTX 1080 Ti, every pair, without MPS: wall time of the whole process, learned
+    from other pairs (both sides of a pair and all its runs are left out together)."""
+    data = Magus.read(folder)
+    metrics: dict[str, float] = {}
+    rows = []
+    every = list(splits(data, seed))
+    done, total = 0, sum(len(parts) for _, _, parts in every)
+    for tag, label, parts in every:
+        found: list[dict[str, np.ndarray]] = []
+        measured = []
+        for split in parts:
+            predicted, true = answers(data, split, seed)
+            found.append(predicted)
+            measured.append(true)
+            done += 1
+            progress(done, total, float("nan"))
+        for name, text in LABELS.items():
+            errors = errors_of(np.concatenate([f[name] for f in found]), np.concatenate(measured))
+            rows.append((f"{label}: {text}", errors))
+            prefix = tag if name == OURS else f"{name}_{tag}"
+            metrics |= (
+                {f"{prefix}_{key}": value for key, value in errors.items()}
+                if name == OURS
+                else {f"{prefix}_error_mean_ratio": errors["error_mean_ratio"]}
+            )
+        by_part = [
+            {name: float(np.mean(np.abs(f[name] / true - 1))) for name in LABELS}
+            for f, true in zip(found, measured, strict=True)
+        ]
+        over = [part[OURS] - min(v for k, v in part.items() if k != OURS) for part in by_part]
+        if tag in ("fifth_known", "six_known"):
+            metrics[f"{tag}_most_over_best_rule_ratio"] = max(over)
+    metrics["targets"] = float((data.unit >= 0).sum())
+    return AcceleratorEvaluation(metrics, error_table(rows, "what is left out"))

@@ -43,7 +43,9 @@ class AcceleratorStudy:
     figures: Annotated[
         Path | None, "With scale-out: draw utilisation and violations into this folder."
     ] = None
-    seed: Annotated[int, "With scale-out: of applications and drift."] = 0
+    seed: Annotated[
+        int, "With scale-out: of applications and drift; with magus13: of what is left out."
+    ] = 0
 
     def run(self, *, progress: Progress) -> Report:
         """Raises UsageError where the measurements are not given."""
@@ -51,7 +53,7 @@ class AcceleratorStudy:
 
         if self.figures is not None and self.on != "scale-out":
             raise UsageError(f"there are no figures of {self.on}", fix="Only of scale-out.")
-        found, data = self._evaluated()
+        found, data = self._evaluated(progress)
         drawn = [] if self.figures is None else draw_scale_out(found.drawn, self.figures)
         figures = {"figures": [str(path) for path in drawn]} if drawn else {}
         metrics = {name: float(value) for name, value in found.metrics.items()}
@@ -60,7 +62,7 @@ class AcceleratorStudy:
         numbers = [f"{name}: {metrics[name]:.4g}" for name in NUMBERS if name in metrics]
         return Report(content, [found.table, *numbers], drawn)
 
-    def _evaluated(self) -> tuple[AcceleratorEvaluation, str]:
+    def _evaluated(self, progress: Progress) -> tuple[AcceleratorEvaluation, str]:
         """What was found, and in which data."""
         if self.on == "scale-out":
             from jostle.evaluate.accelerator._cluster import evaluate_accelerator_scale_out
@@ -78,7 +80,7 @@ class AcceleratorStudy:
         if self.on == "magus13":
             from jostle.evaluate.accelerator._magus import evaluate_accelerator_magus
 
-            return evaluate_accelerator_magus(data), str(data)
+            return evaluate_accelerator_magus(data, self.seed, progress), str(data)
         from jostle.evaluate.accelerator._pairs import evaluate_accelerator_pairs
 
         return evaluate_accelerator_pairs(data, self.sharing, self.gpu), str(data)

@@ -1,0 +1,146 @@
+"""How much longer the simulator lets a workload take beside others, in every way that they may share."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from jostle.accelerator._device import BUSES, Device
+from jostle.accelerator.applications._application import Application
+from jostle.accelerator.simulator._simulate import simulate
+from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
+from jostle.progress import Progress, no_progress
+
+REPEATING, ONCE, SINCE_START = "repeating", "once", "since start"
+SHARINGS = ("concurrent", "time-sliced", "sequential")
+# Simulated at all to learn from co-runs, as far as can be told beforehand: compiled, and in plain Python.
+MOST_TASKS = 30_000_000, 1_000_000
+STARVED = 50  # times its own length after which a simulation is given up
+
+
+@dataclass(frozen=True, order=True)
+class Sharing:
+    """One way to share. sharing: of kernels, by name. bus: see Device. corunners: they repeat; run once,
+    from the first use of the device on; or run once, each process started together with the others."""
+
+    sharing: str
+    bus: str
+    corunners: str
+
+
+def ways_to_share(sharing: str | None, bus: str | None) -> list[Sharing]:
+    """All that are tried, those with what is given only."""
+    kernels = SHARINGS if sharing is None else (sharing,)
+    buses = BUSES if bus is None else (bus,)
+    found = list(product((REPEATING, SINCE_START, ONCE), buses, kernels))
+    # Far apart ones first, should there be time for some only.
+    order = sorted(range(len(found)), key=lambda at: (5 * at) % 18)
+    return [Sharing(kernel, one, how) for how, one, kernel in (found[at] for at in order)]
+
+
+# {what was simulated: s}: a method is fitted again and again on the same traces, to calibrate and to judge.
+_KNOWN: dict[tuple, float] = {}
+MOST_KNOWN = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Delays:
+    """Simulations of applications, in the order of the workloads' names, each made once in a process."""
+
+    applications: Sequence[Application]
+    device: Device
+
+    def of(
+        self,
+        way: Sharing,
+        target: np.ndarray,
+        beside: np.ndarray,
+        progress: Progress = no_progress,
+    ) -> np.ndarray:
+        """(n,) s that each target ends later than its trace alone. target: (n,). beside: (n, w) counts."""
+        found = np.empty(len(target))
+        device = repr(sorted(vars(self.device).items(), key=lambda item: item[0]))
+        for row, (one, counts) in enumerate(zip(target.tolist(), beside, strict=True)):
+            others = tuple(np.repeat(np.arange(len(counts)), counts.astype(int)).tolist())
+            tasks = tuple(self.applications[number].digest for number in (one, *others))
+            key = way, device, tasks
+            if key not in _KNOWN:
+                if len(_KNOWN) >= MOST_KNOWN:
+                    _KNOWN.clear()
+                _KNOWN[key] = self._simulate(way, one, others)
+            found[row] = _KNOWN[key]
+            progress(row + 1, len(target), float("nan"))
+        return found
+
+    def _simulate(self, way: Sharing, one: int, others: tuple[int, ...]) -> float:
+        applications = [self.applications[number] for number in (one, *others)]
+        first = np.zeros(len(applications))
+        if way.corunners == SINCE_START:
+            first = np.array([application.first_seconds for application in applications])
+            first -= first.min()
+        runs = None if way.corunners == REPEATING else 1
+        tenants = [
+            Tenant(application, 1 if place == 0 else runs, start_seconds=float(start))
+            for place, (application, start) in enumerate(zip(applications, first, strict=True))
+        ]
+        device = replace(self.device, bus=way.bus)
+        solo = applications[0].solo_seconds
+        until = float(first[0]) + STARVED * solo
+        options = SimulationOptions(way.sharing)
+        ends = simulate(tenants, device, options, until_seconds=until).run_ends[0]
+        end = float(ends[0]) if len(ends) else until
+        return max(0.0, end - float(first[0]) - solo)
+
+    def affordable(
+        self, ways: Sequence[Sharing], target: np.ndarray, beside: np.ndarray
+    ) -> Sequence[Sharing]:
+        """As many of the ways as there is time for, at least one."""
+        is_compiled = importlib.util.find_spec("numba") and not os.environ.get("JOSTLE_REFERENCE")
+        most = MOST_TASKS[0 if is_compiled else 1]
+        number = int(most / max(self.tasks(target, beside), 1.0))
+        return ways[: max(1, number)]
+
+    def tasks(self, target: np.ndarray, beside: np.ndarray) -> float:
+        """How many tasks one way of sharing takes to simulate, about."""
+        size = np.array([len(application) for application in self.applications], float)
+        solo = np.array([application.solo_seconds for application in self.applications])
+        return float((size[target] + (beside * (size / solo)).sum(axis=1) * solo[target]).sum())
+
+
+def trace_features(
+    applications: Sequence[Application], log_solo: np.ndarray
+) -> Mapping[str, np.ndarray]:
+    """{name: (w,)} what traces say of the workloads: log time alone, first use of the device, and logs of the
+    trace's length, of what kernels and transfers take, and of the number of tasks. 1% of the typical length
+    counts as nothing. log_solo: (w,), NaN where unknown."""
+    length = np.array([application.solo_seconds for application in applications])
+    least = 0.01 * float(np.median(length))
+    kernel, moved = (
+        np.array(
+            [
+                application.columns.seconds[(application.columns.kind == 0) == is_kernel].sum()
+                for application in applications
+            ]
+        )
+        for is_kernel in (True, False)
+    )
+    first = np.array([application.first_seconds for application in applications])
+    return {
+        "log_solo": np.where(np.isnan(log_solo), np.nanmean([*log_solo, 0.0]), log_solo),
+        "first": within_fences(first),
+        "log_length": np.log(least + length),
+        "log_kernels": np.log(least + kernel),
+        "log_transfers": np.log(least + moved),
+        "log_tasks": np.log([float(len(application)) for application in applications]),
+    }
+
+
+def within_fences(values: np.ndarray) -> np.ndarray:
+    """(n,) the values with those far out moved to Tukey's fences, 1.5 times the interquartile range away."""
+    low, high = np.percentile(values, (25, 75))
+    return np.clip(values, low - 1.5 * (high - low), high + 1.5 * (high - low))

@@ -1,0 +1,120 @@
+"""From runs and applications to what a user holds: times alone, and a stack for each platform."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.accelerator._device import Device
+from jostle.accelerator.applications._application import Application
+from jostle.accelerator.learned._alone import times_alone
+from jostle.accelerator.learned._coruns import CoRuns, measured_coruns
+from jostle.accelerator.learned._delays import (
+    REPEATING,
+    Delays,
+    Sharing,
+    trace_features,
+    ways_to_share,
+)
+from jostle.accelerator.learned._process import drawn_sets
+from jostle.accelerator.learned._stack import (
+    CoRunStack,
+    LeftOutErrors,
+    fit_corun_stack,
+    simulation_alone,
+)
+from jostle.errors import UnknownName
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+FEWEST_SETS = 12  # of workloads on a platform, from which it has a stack of its own
+MOST_ROWS = 2_000  # cells, past which some of the sets are learned from
+EVERYWHERE = ""
+USUAL_SHARING = "concurrent"  # where nothing says otherwise
+ANY_NUMBER = 1_000_000  # of co-runners
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedCoRuns:
+    """log_solo: (platforms, workloads). stacks, most: {platform, EVERYWHERE for others: what answers, and
+    co-runners in any run}."""
+
+    log_solo: np.ndarray
+    stacks: dict[str, CoRunStack]
+    most: dict[str, int]
+    notes: tuple[str, ...]
+
+
+def learn_coruns(
+    runs: Runs,
+    applications: dict[str, Application],
+    device: Device,
+    ways: tuple[str | None, str | None],
+    seed: int,
+) -> LearnedCoRuns:
+    """applications: sorted by name. ways: how kernels and transfers share where that is given. Raises
+    UnknownName for a workload of the runs without an application."""
+    for name in runs.colocations.workload_names:
+        if name not in applications:
+            raise UnknownName("workload", name, sorted(applications))
+    names = tuple(applications), runs.colocations.platform_names
+    delays = Delays(tuple(applications.values()), device)
+    trace = np.array([application.solo_seconds for application in applications.values()])
+    log_solo, notes = times_alone(runs, names, trace)
+    rows = measured_coruns(runs, names, log_solo)
+    sharing, bus = ways
+    usual = Sharing(sharing or USUAL_SHARING, bus or device.bus, REPEATING)
+    stacks = {EVERYWHERE: simulation_alone(usual, len(names[0]))}
+    most = {EVERYWHERE: ANY_NUMBER}
+    if not len(rows):
+        notes = (*notes, "no run beside others: co-runs are as the simulator says")
+        return LearnedCoRuns(log_solo, stacks, most, notes)
+    possible = delays.affordable(ways_to_share(sharing, bus), rows.target, rows.beside)
+    for place, mine in _parts(rows, names[1]).items():
+        known = log_solo if place == EVERYWHERE else log_solo[[names[1].index(place)]]
+        features = trace_features(delays.applications, np.mean(known, axis=0))
+        columns = np.column_stack(list(features.values()))
+        kept = mine.take(drawn_sets(mine.together, MOST_ROWS, seed))
+        stack, errors = fit_corun_stack(kept, delays, possible, columns, seed)
+        stacks[place], most[place] = stack, int(kept.degree.max())
+        notes = (*notes, *_notes_of(place, (len(kept), len(mine)), stack, errors))
+    return LearnedCoRuns(log_solo, stacks, most, notes)
+
+
+def _notes_of(
+    place: str, kept: tuple[int, int], stack: CoRunStack, errors: LeftOutErrors
+) -> tuple[str, ...]:
+    """What its user should know of a platform's stack."""
+    where = place or "all platforms"
+    found = []
+    if kept[0] < kept[1]:
+        found.append(f"{where}: learned from {kept[0]} of {kept[1]} co-runs, whole sets of them")
+    if np.isnan(errors.stack):
+        return (*found, f"{where}: one set of workloads, too few to weigh what it says")
+    found.append(
+        f"{where}: sets of workloads left out are missed by {errors.stack:.1%} in the mean, by "
+        f"{errors.without_simulation:.1%} without simulation, and by {errors.simple:.1%} by the best simple "
+        f"rule ({errors.simple_name})"
+    )
+    if stack.main_way is not None:
+        way = stack.main_way
+        found.append(
+            f"{where}: as if kernels shared {way.sharing}, the bus {way.bus}, co-runners {way.corunners}"
+        )
+    return tuple(found)
+
+
+def _parts(rows: CoRuns, platforms: Sequence[str]) -> dict[str, CoRuns]:
+    """What stacks are learned from: of each platform with enough sets, and of all where one has fewer."""
+    found: dict[str, CoRuns] = {}
+    for code, name in enumerate(platforms):
+        mine = rows.take(rows.platform == code)
+        if len(np.unique(mine.together)) >= FEWEST_SETS:
+            found[name] = mine
+    if len(found) < len(platforms):
+        found[EVERYWHERE] = rows
+    return found

@@ -1,0 +1,167 @@
+"""What answers about co-runs: simple rules, and processes on what the simulator leaves over.
+
+A member says what is added to the time alone, in seconds or as the logarithm of the slowdown:
+
+    seconds:  co-run - solo = delay + rest            log:  log(co-run / solo) = log(1 + delay / trace) + rest
+
+The delay is simulated in one way to share, or 0; the rest is 0, a level, effects of target and co-runners, or
+a process that also looks at traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.accelerator.learned._coruns import CoRuns
+from jostle.accelerator.learned._covariance import CoRunPlaces
+from jostle.accelerator.learned._delays import Delays, Sharing
+from jostle.accelerator.learned._process import (
+    ADDITIVE,
+    SIMPLE,
+    CoRunProcess,
+    fit_corun_process,
+)
+
+SECONDS, LOG = "seconds", "log"
+BEYOND = 4.0  # times the longest delay learned from, per co-runner, past which none is believed
+LEAST = 0.1  # of the time alone, under which nothing is answered
+NOTHING, LEVEL, EFFECTS, PROCESS = "solo", "constant", "additive", "process"
+_PARTS = {LEVEL: SIMPLE, EFFECTS: ADDITIVE, PROCESS: None}
+
+
+@dataclass(frozen=True)
+class CoRunRecipe:
+    """What a member is made of. rest: NOTHING, LEVEL, EFFECTS or PROCESS. way: None without simulation."""
+
+    rest: str
+    scale: str = SECONDS
+    way: Sharing | None = None
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        if self.rest == NOTHING and self.way is None:
+            return NOTHING
+        way = "" if self.way is None else f" on {' '.join(vars(self.way).values())}"
+        return f"{self.rest} in {self.scale}{way}"
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """What was simulated of n co-runs. trace_seconds: (n,) of the target alone. delay: {way: (n,) s}."""
+
+    trace_seconds: np.ndarray
+    delay: Mapping[Sharing, np.ndarray]
+
+    @classmethod
+    def of(cls, rows: CoRuns, delays: Delays, ways: set[Sharing]) -> Simulated:
+        solo = np.array([application.solo_seconds for application in delays.applications])
+        found = {way: delays.of(way, rows.target, rows.beside) for way in sorted(ways)}
+        return cls(solo[rows.target], found)
+
+    def base(self, recipe: CoRunRecipe) -> np.ndarray:
+        """(n,) what the recipe takes from the simulation."""
+        if recipe.way is None:
+            return np.zeros(len(self.trace_seconds))
+        delay = self.delay[recipe.way]
+        return delay if recipe.scale == SECONDS else np.log1p(delay / self.trace_seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunMember:
+    """unit: what 1 of the process's delays stands for. most: the most that was simulated, per co-runner, of
+    what was learned from. process: None where the rest is 0."""
+
+    recipe: CoRunRecipe
+    process: CoRunProcess | None
+    unit: float
+    most: float
+
+    def log_slowdown(self, rows: CoRuns, simulated: Simulated) -> np.ndarray:
+        """(n,) of the rows."""
+        degree = np.maximum(rows.degree, 1)
+        base = np.minimum(simulated.base(self.recipe), BEYOND * self.most * degree)
+        rest = 0.0
+        if self.process is not None:
+            inside = np.minimum(base, self.most * degree)
+            rest = self.process.predict(CoRunPlaces.of(rows, inside / self.unit))
+        return as_log(base + rest, self.recipe.scale, rows.solo)
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        way = None if self.recipe.way is None else dict(vars(self.recipe.way))
+        document = {"rest": self.recipe.rest, "scale": self.recipe.scale, "way": way}
+        arrays = {"delays": np.array([self.unit, self.most])}
+        if self.process is None:
+            return arrays, {**document, "parts": None}
+        return arrays | self.process.to_arrays(), {**document, "parts": list(self.process.names)}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
+    ) -> CoRunMember:
+        way = None if document["way"] is None else Sharing(**document["way"])
+        recipe = CoRunRecipe(document["rest"], document["scale"], way)
+        process = None
+        if document["parts"] is not None:
+            process = CoRunProcess.from_arrays(arrays, document["parts"])
+        return cls(recipe, process, *arrays["delays"].tolist())
+
+
+def as_log(added: np.ndarray, scale: str, solo: np.ndarray) -> np.ndarray:
+    """(n,) log slowdowns of what is added to the time alone."""
+    if scale == LOG:
+        return np.maximum(added, np.log(LEAST))
+    return np.log(np.maximum(1 + added / solo, LEAST))
+
+
+def learned_of(rows: CoRuns, scale: str) -> np.ndarray:
+    """(n,) what was added to the time alone."""
+    return rows.seconds - rows.solo if scale == SECONDS else np.log(rows.seconds / rows.solo)
+
+
+def noises_of(rows: CoRuns, scale: str) -> np.ndarray:
+    """(2, n) variances of unit strength: of the same error in seconds everywhere, and of the same relative
+    error, each of mean 1 in the middle."""
+    relative = rows.seconds / np.exp(np.mean(np.log(rows.seconds)))
+    if scale == LOG:
+        relative = np.clip(1 / relative, 0.1, 10)
+    return np.stack([np.ones(len(rows)), relative**2])
+
+
+def fit_member(
+    recipe: CoRunRecipe, rows: CoRuns, simulated: Simulated, features: np.ndarray, seed: int
+) -> CoRunMember:
+    """features: (w, f) of the traces."""
+    base = simulated.base(recipe)
+    unit = max(float(np.sqrt(np.mean(base**2))), 1e-12)
+    most = float((base / np.maximum(rows.degree, 1)).max())
+    if recipe.rest == NOTHING:
+        return CoRunMember(recipe, None, unit, most)
+    process = fit_corun_process(
+        CoRunPlaces.of(rows, base / unit),
+        learned_of(rows, recipe.scale) - base,
+        noises_of(rows, recipe.scale),
+        features if recipe.rest == PROCESS else None,
+        _PARTS[recipe.rest],
+        seed,
+    )
+    return CoRunMember(recipe, process, unit, most)
+
+
+def answers_left_out(
+    member: CoRunMember, rows: CoRuns, simulated: Simulated, left_out: list[np.ndarray]
+) -> np.ndarray:
+    """(sum of sizes,) log slowdowns of the rows of each part, learned without that part, in their order."""
+    learned = learned_of(rows, member.recipe.scale)
+    found = []
+    for part in left_out:
+        if member.process is None:
+            added = simulated.base(member.recipe)[part]
+        else:
+            added = learned[part] - member.process.missed_without(part)
+        found.append(as_log(added, member.recipe.scale, rows.solo[part]))
+    return np.concatenate(found)

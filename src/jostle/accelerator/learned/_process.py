@@ -1,0 +1,240 @@
+"""What is left of co-runs when something is taken away from them, as a Gaussian process.
+
+How much each part of the covariance, each feature of the traces and the noise counts is a maximum of the
+posterior (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, Sec. 5.4), found on the
+co-runs learned from. Rows far off what the others say of them count less. Leaving out is in closed form
+(the same, Sec. 5.4.2), for any rows that belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.accelerator.learned._covariance import (
+    LIKE,
+    CoRunPlaces,
+    covariance_of,
+    named_part,
+    parts_in,
+)
+
+_STRENGTH, _NOISE = np.log(0.2), np.log(0.05)  # expected before anything is seen, in `unit` squared
+_SPREADS = 2.0, 1.0  # standard deviations of the logs: of strengths, of lengths
+_BOUNDS, _LENGTH_BOUNDS = (-12.0, 6.0), (-2.0, 5.0)
+_STEPS = 40
+_FAR = 2.5  # standard deviations of what is left out past which a row's noise is raised
+NOISES = 2
+MOST_TUNED = 160  # rows that strengths are found on
+ADDITIVE = ("constant", "platform", "session", "degree", "target", "co-runners")
+SIMPLE = ("constant", "platform", "session", "degree")
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunProcess:
+    """places: of the n rows learned from. weights: (n,) such that covariance @ weights is the mean. names,
+    strengths: of the parts, those by traces last where features is not None: (w, f) over their lengths.
+    unit: of what is learned. evidence: log density of what was learned from, with its strengths. inverse:
+    (n, n) of the covariance, None where it was read from disk."""
+
+    places: CoRunPlaces
+    weights: np.ndarray
+    names: tuple[str, ...]
+    strengths: np.ndarray
+    features: np.ndarray | None
+    unit: float
+    evidence: float = float("nan")
+    inverse: np.ndarray | None = None
+
+    def predict(self, asked: CoRunPlaces) -> np.ndarray:
+        """(k,) in the unit of what was learned."""
+        every = self.names, self.strengths, self.features
+        return self.unit * (covariance_of(asked, self.places, *every) @ self.weights)
+
+    def missed(self, together: np.ndarray) -> np.ndarray:
+        """(n,) by which each row is missed when all rows of its code are left out."""
+        found = np.empty(len(self.weights))
+        for code in np.unique(together):
+            rows = np.flatnonzero(together == code)
+            found[rows] = self.missed_without(rows)
+        return found
+
+    def missed_without(self, rows: np.ndarray) -> np.ndarray:
+        """(k,) by which these rows are missed when they are left out."""
+        assert self.inverse is not None
+        return self.unit * np.linalg.solve(self.inverse[np.ix_(rows, rows)], self.weights[rows])
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Without what is only needed while learning."""
+        found = {name: np.asarray(column) for name, column in vars(self.places).items()}
+        found |= {"weights": self.weights, "strengths": self.strengths, "unit": np.array(self.unit)}
+        if self.features is not None:
+            found["features"] = self.features
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], names: Any) -> CoRunProcess:
+        places = CoRunPlaces(**{name: arrays[name] for name in CoRunPlaces.__dataclass_fields__})
+        return cls(
+            places,
+            arrays["weights"],
+            tuple(names),
+            arrays["strengths"],
+            arrays.get("features"),
+            float(arrays["unit"]),
+        )
+
+
+def fit_corun_process(
+    places: CoRunPlaces,
+    left: np.ndarray,
+    noises: np.ndarray,
+    features: np.ndarray | None,
+    names: tuple[str, ...] | None = None,
+    seed: int = 0,
+) -> CoRunProcess:
+    """left: (n,) what is to be learned. noises: (2, n) variances of unit strength. features: (w, f) of all
+    workloads, None for names alone. names: of the parts, those that can tell by default. seed: of the sets
+    that strengths are found on, where there are more than MOST_TUNED rows. The same input gives the same
+    process. Raises MissingExtra without SciPy."""
+    from jostle.errors import MissingExtra
+
+    try:
+        from scipy.optimize import minimize
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "fit") from None
+    possible = parts_in(places)
+    names = possible if names is None else tuple(name for name in names if name in possible)
+    z = None
+    if features is not None:
+        spread = features.std(axis=0)
+        z = ((features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0]
+        z = z if z.shape[1] else None
+    unit = max(float(np.sqrt(np.mean(left**2))), 1e-9)
+    drawn = drawn_sets(places.together, MOST_TUNED, seed)
+    posterior = _CoRunPosterior(places.take(drawn), left[drawn] / unit, noises[:, drawn], z, names)
+    best = minimize(
+        *(posterior.cost, posterior.middle),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=posterior.bounds,
+        options={"maxiter": _STEPS},
+    )
+    strengths, noise, lengths = posterior.split(best.x)
+    evidence = -float(best.fun) - len(drawn) * (np.log(unit) + 0.5 * np.log(2 * np.pi))
+    scaled = None if z is None else np.ascontiguousarray(z / lengths)
+    covariance = covariance_of(places, places, names, strengths, scaled)
+    diagonal = noise @ noises + 1e-8
+
+    def solved(diagonal: np.ndarray) -> CoRunProcess:
+        inverse = np.linalg.inv(covariance + np.diag(diagonal))
+        weights = inverse @ (left / unit)
+        return CoRunProcess(places, weights, names, strengths, scaled, unit, evidence, inverse)
+
+    found = solved(diagonal)
+    assert found.inverse is not None
+    apart = np.abs(found.weights) / np.sqrt(np.diag(found.inverse))
+    return solved(diagonal * np.maximum(1.0, apart / _FAR) ** 2)
+
+
+def drawn_sets(together: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """(k,) rows of whole sets, about so many."""
+    if len(together) <= most:
+        return np.arange(len(together))
+    codes, place = np.unique(together, return_inverse=True)
+    turn = np.random.default_rng([seed, 11]).permutation(len(codes))[place.reshape(-1)]
+    order = np.argsort(turn, kind="stable")
+    return np.sort(order[:most])
+
+
+class _CoRunPosterior:
+    """Minus the log of the posterior of the logs of strengths, noises and lengths. y: (n,) in units of
+    itself. z: (w, f) features, each of unit spread, or None."""
+
+    def __init__(
+        self,
+        places: CoRunPlaces,
+        y: np.ndarray,
+        noises: np.ndarray,
+        z: np.ndarray | None,
+        names: tuple[str, ...],
+    ) -> None:
+        self.y, self.noises, self.z = y, noises, z
+        self.flat = np.stack([named_part(name, places, places).reshape(-1) for name in names])
+        self.fixed = len(names)
+        self.parts = self.fixed + (0 if z is None else LIKE)
+        f = 0 if z is None else z.shape[1]
+        length = 0.5 + 0.5 * np.log(max(f, 1))
+        self.middle = np.concatenate(
+            [np.full(self.parts, _STRENGTH), np.full(NOISES, _NOISE), np.full(f, length)]
+        )
+        strong = np.arange(len(self.middle)) < self.parts + NOISES
+        self.spreads = np.where(strong, *_SPREADS)
+        self.bounds = [_BOUNDS] * (self.parts + NOISES) + [_LENGTH_BOUNDS] * f
+        if z is None:
+            return
+        self.apart = (z[:, None] - z[None]) ** 2
+        self.one_hot = np.zeros((len(y), len(z)))
+        self.one_hot[np.arange(len(y)), places.target] = 1
+        self.share = places.share
+        self.same_t, self.same_o = self.one_hot @ self.one_hot.T, self.share @ self.share.T
+
+    def split(self, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(strengths, noises, lengths)."""
+        strengths, noise, lengths = np.split(np.exp(logs), (self.parts, self.parts + NOISES))
+        return strengths, noise, lengths
+
+    def cost(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        """(value, slope)."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        y, diagonal = self.y, np.diag_indices(len(self.y))
+        s, noise, lengths = self.split(logs)
+        covariance = (s[: self.fixed] @ self.flat).reshape(len(y), len(y))
+        by_traces = None if self.z is None else _Likeness(self, s[-LIKE:], lengths)
+        if by_traces is not None:
+            covariance = covariance + by_traces.covariance
+        covariance[diagonal] += noise @ self.noises + 1e-8
+        factor = cho_factor(covariance, lower=True)
+        weights = cho_solve(factor, y)
+        inner = np.outer(weights, weights) - cho_solve(factor, np.eye(len(y)))
+        of_noise = noise * (self.noises @ inner[diagonal])
+        slopes = [s[: self.fixed] * (self.flat @ inner.reshape(-1)), of_noise]
+        if by_traces is not None:
+            strengths, of_lengths = by_traces.slopes(inner)
+            slopes = [slopes[0], strengths, of_noise, of_lengths]
+        away = (logs - self.middle) / self.spreads
+        value = 0.5 * (y @ weights + away @ away) + np.log(factor[0][diagonal]).sum()
+        return float(value), away / self.spreads - 0.5 * np.concatenate(slopes)
+
+
+class _Likeness:
+    """The parts by traces at some strengths (LIKE,) and lengths (f,), as covariance_of has them."""
+
+    def __init__(self, of: _CoRunPosterior, s: np.ndarray, lengths: np.ndarray) -> None:
+        self.of, self.s, self.by_length = of, s, lengths**-2
+        self.like = np.exp(-0.5 * (of.apart @ self.by_length))
+        self.like_t = of.one_hot @ self.like @ of.one_hot.T
+        self.like_o = of.share @ self.like @ of.share.T
+        self.by_t, self.by_o = s[0] + s[1] * of.same_o, s[2] + s[3] * of.same_t
+        self.covariance = self.like_t * self.by_t + self.like_o * self.by_o
+        self.covariance += s[4] * self.like_t * self.like_o
+
+    def slopes(self, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(of the logs of the strengths (LIKE,), of the logs of the lengths (f,)), times minus 2."""
+        of, s = self.of, self.s
+        told_t, told_o = inner * self.like_t, inner * self.like_o
+        by_part = [
+            told_t.sum(),
+            np.vdot(told_t, of.same_o),
+            told_o.sum(),
+            np.vdot(told_o, of.same_t),
+            np.vdot(told_t, self.like_o),
+        ]
+        to_t = inner * (self.by_t + s[4] * self.like_o)
+        to_o = inner * (self.by_o + s[4] * self.like_t)
+        of_like = of.one_hot.T @ to_t @ of.one_hot + of.share.T @ to_o @ of.share
+        return s * by_part, np.tensordot(of_like * self.like, of.apart, 2) * self.by_length

@@ -1,0 +1,236 @@
+"""The members weighed by how well they say co-runs that they have not seen.
+
+Weights are found twice: for co-runs of workloads that were measured beside others, leaving out sets of
+workloads, and for those of others, leaving out workloads. Few sets can tell little apart, so with few of them
+the weights are drawn towards a plain mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.accelerator.learned._coruns import CoRuns
+from jostle.accelerator.learned._delays import Delays, Sharing
+from jostle.accelerator.learned._members import (
+    EFFECTS,
+    LEVEL,
+    LOG,
+    NOTHING,
+    PROCESS,
+    SECONDS,
+    CoRunMember,
+    CoRunRecipe,
+    Simulated,
+    answers_left_out,
+    fit_member,
+    learned_of,
+)
+from jostle.accelerator.learned._process import CoRunProcess
+from jostle.rules import greedy_weights
+
+KEPT_WAYS = {SECONDS: 2, LOG: 1}  # to share, that processes are fitted on
+HALF_TRUSTED = 48  # sets or workloads left out, at which they decide half of the weights
+SHARPNESS = 8.0  # else members count by their error on what is left out to minus this power
+LEAST_WEIGHT = 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunStack:
+    """members. weights: (2, members), for workloads measured beside others, and where one of them was not.
+    seen: (w,) bool, which were."""
+
+    members: tuple[CoRunMember, ...]
+    weights: np.ndarray
+    seen: np.ndarray
+
+    @property
+    def ways(self) -> set[Sharing]:
+        """To share, that the members simulate."""
+        return {m.recipe.way for m in self.members if m.recipe.way is not None}
+
+    @property
+    def main_way(self) -> Sharing | None:
+        """The way to share that has most weight for workloads measured beside others."""
+        total: dict[Sharing, float] = {}
+        for member, weight in zip(self.members, self.weights[0].tolist(), strict=True):
+            if member.recipe.way is not None:
+                total[member.recipe.way] = total.get(member.recipe.way, 0.0) + weight
+        return max(total, key=lambda way: (total[way], way)) if total else None
+
+    def log_slowdown(self, rows: CoRuns, delays: Delays) -> np.ndarray:
+        """(n,) of rows with co-runners."""
+        simulated = Simulated.of(rows, delays, self.ways)
+        answers = np.stack([member.log_slowdown(rows, simulated) for member in self.members])
+        is_new = ((rows.members > 0) & ~self.seen).any(axis=1)
+        return (self.weights[is_new.astype(int)].T * answers).sum(axis=0)
+
+    def to_arrays(self, prefix: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays = {f"{prefix}weights": self.weights, f"{prefix}seen": self.seen}
+        documents = []
+        for number, member in enumerate(self.members):
+            found, document = member.to_arrays()
+            arrays |= {f"{prefix}{number}.{name}": column for name, column in found.items()}
+            documents.append(document)
+        return arrays, {"members": documents}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any], prefix: str
+    ) -> CoRunStack:
+        members = []
+        for number, each in enumerate(document["members"]):
+            start = f"{prefix}{number}."
+            mine = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
+            members.append(CoRunMember.from_arrays(mine, each))
+        return cls(tuple(members), arrays[f"{prefix}weights"], arrays[f"{prefix}seen"])
+
+
+@dataclass(frozen=True)
+class LeftOutErrors:
+    """Mean relative errors on sets of workloads left out: by the stack, by one without simulation, and by
+    the best of the simple rules, named. NaN where too few sets are known."""
+
+    stack: float
+    without_simulation: float
+    simple: float
+    simple_name: str
+
+
+UNKNOWN_ERRORS = LeftOutErrors(float("nan"), float("nan"), float("nan"), NOTHING)
+
+
+def fit_corun_stack(
+    rows: CoRuns, delays: Delays, ways: Sequence[Sharing], features: np.ndarray, seed: int
+) -> tuple[CoRunStack, LeftOutErrors]:
+    """rows: one of each cell. features: (w, f) of the traces."""
+    simulated = Simulated.of(rows, delays, set(ways))
+    recipes = [CoRunRecipe(NOTHING)]
+    for scale in (SECONDS, LOG):
+        recipes += [CoRunRecipe(rest, scale) for rest in (LEVEL, EFFECTS, PROCESS)]
+    members = [fit_member(recipe, rows, simulated, features, seed) for recipe in recipes]
+    for scale in (SECONDS, LOG):
+        effects = members[recipes.index(CoRunRecipe(EFFECTS, scale))].process
+        assert effects is not None
+        best = _best_ways(rows, simulated, ways, scale, effects)
+        more = [CoRunRecipe(rest, scale, way) for way in best[:1] for rest in (NOTHING, LEVEL)]
+        more += [CoRunRecipe(PROCESS, scale, way) for way in best]
+        members += [fit_member(recipe, rows, simulated, features, seed) for recipe in more]
+    weights, errors = _weighed(members, rows, simulated, seed)
+    kept = np.flatnonzero((weights > 0).any(axis=0))
+    seen = np.any(rows.members > 0, axis=0)
+    kept_weights = np.ascontiguousarray(weights[:, kept])
+    return CoRunStack(tuple(members[k] for k in kept), kept_weights, seen), errors
+
+
+def simulation_alone(way: Sharing, workloads: int) -> CoRunStack:
+    """The slowdown as simulated, where no run says otherwise."""
+    member = CoRunMember(CoRunRecipe(NOTHING, LOG, way), None, 1.0, float("inf"))
+    return CoRunStack((member,), np.ones((2, 1)), np.zeros(workloads, bool))
+
+
+def _best_ways(
+    rows: CoRuns,
+    simulated: Simulated,
+    ways: Sequence[Sharing],
+    scale: str,
+    effects: CoRunProcess,
+) -> list[Sharing]:
+    """The ways to share whose delays leave least to sets left out, by effects of fixed strengths."""
+    sets = [np.flatnonzero(rows.together == code) for code in np.unique(rows.together)]
+    assert effects.inverse is not None
+    bases = np.stack([simulated.base(CoRunRecipe(PROCESS, scale, way)) for way in ways])
+    off = np.zeros(len(ways))
+    left = (learned_of(rows, scale) - bases).T
+    weights = effects.inverse @ left
+    share = rows.solo / rows.seconds if scale == LOG else np.ones(len(rows))
+    unit = rows.seconds if scale == SECONDS else share * rows.seconds / rows.solo
+    for part in sets:
+        missed = np.linalg.solve(effects.inverse[np.ix_(part, part)], weights[part])
+        off += (np.abs(missed) / unit[part, None]).sum(axis=0)
+    order = np.argsort(off, kind="stable")
+    found: list[int] = []
+    for way in order:  # equal delays count once
+        if bases[way].any() and not any(np.allclose(bases[way], bases[k]) for k in found):
+            found.append(int(way))
+    return [ways[k] for k in found[: KEPT_WAYS[scale]]]
+
+
+def _weighed(
+    members: Sequence[CoRunMember], rows: CoRuns, simulated: Simulated, seed: int
+) -> tuple[np.ndarray, LeftOutErrors]:
+    """((2, members) weights, errors on sets left out)."""
+    true = np.log(rows.seconds / rows.solo)
+    codes = rows.together
+    sets = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+    if len(sets) < 2:
+        usual = _usual(members)
+        return np.stack([usual, usual]), UNKNOWN_ERRORS
+    order = np.concatenate(sets)
+    answers = np.stack([answers_left_out(m, rows, simulated, sets) for m in members])
+    error = _error_of(answers, true[order])
+    weight, _ = greedy_weights(answers, true[order], codes[order], seed)
+    believed = _believed(members, rows)
+    usual = for_new = _by_error(error, believed)
+    weight = _mixed(weight, usual, len(sets))
+    workloads = np.flatnonzero((rows.members > 0).any(axis=0))
+    by_name = [np.flatnonzero(rows.members[:, name] > 0) for name in workloads]
+    if len(by_name) > 3 and max(map(len, by_name)) < len(rows):
+        place = np.concatenate(by_name)
+        of_name = np.repeat(workloads, list(map(len, by_name)))
+        new = np.stack([answers_left_out(m, rows, simulated, by_name) for m in members])
+        for_new, _ = greedy_weights(new, true[place], of_name, seed)
+        usual = _by_error(_error_of(new, true[place]), believed)
+        for_new = _mixed(for_new, usual, len(by_name))
+    plain = np.array([m.recipe.way is None for m in members])
+    bare, _ = greedy_weights(answers[plain], true[order], codes[order], seed)
+    simple = [k for k, m in enumerate(members) if m.recipe.rest != PROCESS and plain[k]]
+    best = min(simple, key=lambda k: error[k])
+
+    return np.stack([weight, for_new]), LeftOutErrors(
+        float(_error_of(weight @ answers, true[order])),
+        float(_error_of(bare @ answers[plain], true[order])),
+        float(error[best]),
+        members[best].recipe.label,
+    )
+
+
+def _error_of(answers: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """(members,) mean relative errors of log slowdowns (members, n), or of one (n,)."""
+    return np.maximum(np.abs(np.expm1(np.minimum(answers - true, 30.0))).mean(axis=-1), 1e-9)
+
+
+def _usual(members: Sequence[CoRunMember]) -> np.ndarray:
+    """Weights where nothing could be tried: all to the levels."""
+    found = np.array([float(m.recipe.rest == LEVEL) for m in members])
+    return found / found.sum()
+
+
+def _believed(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
+    """(members,) how likely it is that what is added follows the member's scale, by the evidence of the
+    processes without simulation: few sets left out cannot tell."""
+    known = {
+        m.recipe.scale: m.process.evidence
+        for m in members
+        if m.recipe.rest == PROCESS and m.recipe.way is None and m.process is not None
+    }
+    known[LOG] -= float(np.log(rows.seconds).sum())  # of seconds, too
+    away = np.clip(known[LOG] - known[SECONDS], -50, 50)
+    share = {LOG: 1 / (1 + np.exp(-away)), SECONDS: 1 / (1 + np.exp(away))}
+    return np.array([1.0 if m.recipe.rest == NOTHING else share[m.recipe.scale] for m in members])
+
+
+def _by_error(error: np.ndarray, believed: np.ndarray) -> np.ndarray:
+    weight = believed * (error / error.min()) ** -SHARPNESS
+    return weight / weight.sum()
+
+
+def _mixed(weight: np.ndarray, usual: np.ndarray, parts: int) -> np.ndarray:
+    """Weights found on so many parts left out, drawn towards the usual ones."""
+    trust = parts / (parts + HALF_TRUSTED)
+    weight = trust * weight + (1 - trust) * usual
+    weight = np.where(weight < LEAST_WEIGHT, 0.0, weight)
+    return weight / weight.sum()

@@ -1,0 +1,275 @@
+"""What measured co-runs add to the simulator, on made-up worlds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.accelerator import Accelerator, Application, Device
+from jostle.accelerator.learned._alone import times_alone
+from jostle.accelerator.learned._coruns import CoRuns
+from jostle.accelerator.learned._covariance import CoRunPlaces
+from jostle.accelerator.learned._delays import Delays, Sharing, ways_to_share, within_fences
+from jostle.accelerator.learned._process import ADDITIVE, fit_corun_process
+from jostle.errors import UnknownName, UnreadableFile
+from jostle.methods import Data, learn
+from jostle.runs import Colocations, Runs
+from jostle.traces import GPUS, Profile, tasks_from_rows
+
+pytest.importorskip("scipy")
+NAMES = tuple(f"w{number}" for number in range(8))
+
+
+def profiles() -> dict[str, Profile]:
+    """Copies and kernels of different lengths, the first after a while of its own."""
+    random = np.random.default_rng(0)
+    shape = {"blocks": 160, "threads_per_block": 256, "registers_per_thread": 32}
+    found = {}
+    for name in NAMES:
+        rows, at = [], float(random.uniform(0.05, 0.4))
+        for kind in random.permutation(["htod", "kernel", "kernel", "dtoh"]):
+            seconds = float(random.uniform(0.05, 0.4))
+            row = {"kind": kind, "start_seconds": at, "duration_seconds": seconds}
+            rows.append({**row, **(shape if kind == "kernel" else {"pinned": False})})
+            at += seconds + 0.02
+        found[name] = tasks_from_rows(rows, run_id=name, gpu=GPUS["V100"])
+    return found
+
+
+def applications() -> tuple[Application, ...]:
+    return tuple(Application.from_profile(profile) for profile in profiles().values())
+
+
+def world(way: Sharing, platforms: tuple[str, ...] = ("v100",), noise: float = 0.005) -> Runs:
+    """Every pair both ways and every workload alone, 0.4 s of host work before the trace, plus the delay as
+    simulated in one way."""
+    random = np.random.default_rng(1)
+    delays = Delays(applications(), Device.of(GPUS["V100"]))
+    w = len(NAMES)
+    target, other = np.nonzero(~np.eye(w, dtype=bool))
+    delay = delays.of(way, target, np.eye(w)[other])
+    solo = np.array([0.4 + a.solo_seconds for a in delays.applications])
+    seconds = np.concatenate([solo, solo[target] + 0.1 + delay])
+    names = [*NAMES, *(NAMES[t] for t in target)]
+    beside = [*([] for _ in NAMES), *([NAMES[o]] for o in other)]
+    return Runs.from_columns(
+        workload=names * len(platforms),
+        platform=[place for place in platforms for _ in names],
+        corunners=beside * len(platforms),
+        runtime_seconds=np.tile(seconds, len(platforms))
+        * np.exp(random.normal(0, noise, len(names) * len(platforms))),
+    )
+
+
+def held_out(runs: Runs, every: int = 5) -> tuple[Runs, Runs]:
+    """(without every fifth pair, those)."""
+    units = runs.units("together")
+    beside = runs.colocations.number_of_corunners > 0
+    test = beside & np.isin(units, np.unique(units[beside])[::every])
+    return runs.take(np.flatnonzero(~test)), runs.take(np.flatnonzero(test))
+
+
+def test_the_way_to_share_is_found_and_beats_what_knows_no_simulation() -> None:
+    train, test = held_out(world(Sharing("time-sliced", "shared", "since start")))
+    fitted = learn(Accelerator(), Data(train, profiles=profiles()))
+    error = np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1).mean()
+    assert error < 0.02
+    assert fitted.stacks["v100"].main_way == Sharing("time-sliced", "shared", "since start")
+    assert any("without simulation" in note for note in fitted.notes)
+    bare = learn(Accelerator(sharing="sequential"), Data(train, profiles=profiles()))
+    assert error < np.abs(bare.predict(test.colocations) / test.runtime_seconds - 1).mean()
+
+
+def test_three_corunners_are_not_answered_as_one() -> None:
+    runs = world(Sharing("sequential", "shared", "repeating"))
+    fitted = learn(Accelerator(), Data(runs, profiles=profiles()))
+    sets = [["w1"], ["w1", "w2"], ["w1", "w2", "w3"], ["w3", "w2", "w1"]]
+    asked = Colocations.from_columns(workload=["w0"] * 4, platform=["v100"] * 4, corunners=sets)
+    one, two, three, turned = fitted.predict(asked)
+    assert one < two < three
+    assert turned == three
+    delays = fitted.delays.of(
+        Sharing("sequential", "shared", "repeating"),
+        np.array([0]),
+        np.array([[0, 1, 1, 1, 0, 0, 0, 0.0]]),
+    )
+    true = 0.5 + fitted.applications["w0"].solo_seconds + delays[0]
+    assert three == pytest.approx(true, rel=0.2)
+
+
+def test_without_a_run_beside_others_it_is_the_simulator() -> None:
+    runs = world(Sharing("concurrent", "shared", "repeating"))
+    alone = runs.take(np.flatnonzero(runs.colocations.number_of_corunners == 0))
+    fitted = learn(Accelerator(), Data(alone, profiles=profiles()))
+    asked = Colocations.from_columns(workload=["w0"], platform=["v100"], corunners=[["w1"]])
+    free = Colocations.from_columns(workload=["w0"], platform=["v100"], corunners=[[]])
+    slower = fitted.simulated(asked) / fitted.simulated(free)
+    assert fitted.predict(asked) == pytest.approx(slower * fitted.predict(free))
+    assert any("as the simulator says" in note for note in fitted.notes)
+
+
+def test_one_run_beside_others_is_taken_as_typical() -> None:
+    runs = world(Sharing("concurrent", "shared", "once"))
+    fitted = learn(Accelerator(), Data(runs.take(np.arange(9)), profiles=profiles()))
+    asked = runs.take(np.arange(8, 20)).colocations
+    answers = fitted.predict(asked)
+    assert np.isfinite(answers).all()
+    assert (answers > 0).all()
+
+
+def test_every_platform_learns_its_own_way() -> None:
+    ways = Sharing("time-sliced", "shared", "since start"), Sharing("concurrent", "shared", "once")
+    parts = [world(way, (name,)) for way, name in zip(ways, ("alone", "mps"), strict=True)]
+    train, test = held_out(Runs.concatenate(parts))
+    fitted = learn(Accelerator(), Data(train, profiles=profiles()))
+    off = np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1)
+    assert off.mean() < 0.03
+    assert fitted.stacks["alone"].main_way != fitted.stacks["mps"].main_way
+
+
+def test_sessions_are_told_apart() -> None:
+    runs = world(Sharing("time-sliced", "shared", "once"))
+    beside = runs.colocations.number_of_corunners > 0
+    slow = np.where(beside, 0.3, 0.0)
+    columns = runs.colocations.to_columns()
+    both = Runs.from_columns(
+        **{name: [*column, *column] for name, column in columns.items()},
+        runtime_seconds=np.concatenate([runs.runtime_seconds, runs.runtime_seconds + slow]),
+        campaign=["one"] * len(runs) + ["other"] * len(runs),
+    )
+    train, test = held_out(both)
+    fitted = learn(Accelerator(), Data(train, profiles=profiles()))
+    middle = test.runtime_seconds.reshape(2, -1).mean(axis=0)
+    half = test.take(np.arange(len(middle)))
+    assert np.abs(fitted.predict(half.colocations) / middle - 1).mean() < 0.03
+
+
+def test_names_without_a_profile_and_old_models_are_refused() -> None:
+    runs = world(Sharing("concurrent", "shared", "once"))
+    some = {name: profile for name, profile in profiles().items() if name != "w3"}
+    with pytest.raises(UnknownName, match="w3"):
+        learn(Accelerator(), Data(runs, profiles=some))
+    fitted = learn(Accelerator(), Data(runs, profiles=profiles()))
+    arrays, document = fitted.to_arrays()
+    old = {name: value for name, value in document.items() if name != "stacks"}
+    with pytest.raises(UnreadableFile, match="older version"):
+        Accelerator.restore({**arrays, "offsets": np.zeros(2)}, {**old, "own": {}})
+
+
+def test_a_workload_never_beside_others_has_no_guaranteed_bound() -> None:
+    runs = world(Sharing("concurrent", "shared", "once"))
+    columns = runs.colocations.to_columns()
+    met = np.array(
+        [
+            not beside or "w0" not in (workload, *beside)
+            for workload, beside in zip(columns["workload"], columns["corunners"], strict=True)
+        ]
+    )
+    kept = runs.take(np.flatnonzero(met))
+    model = jostle.fit(Data(kept, profiles=profiles()), Accelerator(), seed=0)
+    asked = Colocations.from_columns(
+        workload=["w0", "w1", "w2"], platform=["v100"] * 3, corunners=[["w1"], ["w0"], ["w1"]]
+    )
+    bound = model.bound(asked, 0.5)
+    assert bound.is_valid.tolist() == [False, False, True]
+
+
+def test_times_alone_where_none_was_measured() -> None:
+    runs = world(Sharing("concurrent", "per_direction", "once"))
+    trace = np.array([a.solo_seconds for a in applications()])
+    names = NAMES, ("v100",)
+    true, _ = times_alone(runs, names, trace)
+    few = runs.take(np.flatnonzero(np.arange(len(runs)) != 0))  # w0 beside others alone
+    found, notes = times_alone(few, names, trace)
+    assert found[0, 0] == pytest.approx(true[0, 0], abs=0.25)
+    assert "told by runs beside others" in notes[0]
+    columns = runs.colocations.to_columns()
+    without = [
+        "w0" not in (w, *o) for w, o in zip(columns["workload"], columns["corunners"], strict=True)
+    ]
+    found, notes = times_alone(runs.take(np.flatnonzero(without)), names, trace)
+    # Host work is the same for all, so the trace plus that is closer than the trace times a factor.
+    assert np.exp(found[0, 0]) == pytest.approx(0.4 + trace[0], rel=0.1)
+    assert "told by the traces" in notes[0]
+
+
+def interacting(seed: int = 0) -> tuple[CoRuns, np.ndarray, np.ndarray]:
+    """(co-runs, extra seconds, features): a smooth function of what both sides are like."""
+    random = np.random.default_rng(seed)
+    n = 10
+    features = random.normal(size=(n, 2))
+    i, j = np.nonzero(~np.eye(n, dtype=bool))
+    extra = 0.1 * np.tanh(features[i, 0]) * features[j, 1] + 0.05 * features[i, 1]
+    extra = extra + random.normal(0, 0.002, len(i))
+    zero = np.zeros(len(i), int)
+    return CoRuns(i, np.eye(n)[j], zero, zero, np.ones(len(i)), 1 + extra), extra, features
+
+
+def test_a_process_finds_what_a_simulator_misses() -> None:
+    rows, extra, features = interacting()
+    places = CoRunPlaces.of(rows, np.zeros(len(rows)))
+    test = np.isin(places.together, np.unique(places.together)[::6])
+
+    def fitted(kept: np.ndarray, names: tuple[str, ...] | None = None):
+        noises = np.ones((2, int(kept.sum())))
+        return fit_corun_process(places.take(kept), extra[kept], noises, features, names)
+
+    model = fitted(~test)
+    off = model.predict(places.take(test)) - extra[test]
+    assert np.abs(off).mean() < 0.25 * np.abs(extra[test]).mean()
+    np.testing.assert_array_equal(fitted(~test).weights, model.weights)
+    # Leaving out in closed form is leaving out, with the strengths as they are.
+    part = np.flatnonzero(places.together[~test] == places.together[~test][0])
+    missed = model.missed_without(part)
+    rest = ~test
+    rest[np.flatnonzero(~test)[part]] = False
+    again = fitted(rest)
+    mine = np.flatnonzero(~test)[part]
+    np.testing.assert_allclose(missed, extra[mine] - again.predict(places.take(mine)), atol=0.01)
+    # A workload never seen is told by its features.
+    seen = (rows.target != 3) & (rows.beside[:, 3] == 0)
+    off = fitted(seen).predict(places.take(~seen)) - extra[~seen]
+    assert np.abs(off).mean() < 0.6 * np.abs(extra[~seen]).mean()
+
+
+def test_a_process_of_nothing_says_nothing() -> None:
+    rows, _, features = interacting()
+    places = CoRunPlaces.of(rows, np.zeros(len(rows)))
+    none = np.zeros(len(rows))
+    model = fit_corun_process(places, none, np.ones((2, len(rows))), features)
+    assert np.abs(model.predict(places)).max() < 1e-9
+    one = np.array([0])
+    single = fit_corun_process(places.take(one), np.array([0.1]), np.ones((2, 1)), features * 0)
+    assert 0 < single.predict(places.take(one))[0] <= 0.1
+
+
+def test_effects_add_up() -> None:
+    rows, _, _ = interacting()
+    random = np.random.default_rng(3)
+    effects = random.normal(size=(2, 10))
+    extra = effects[0][rows.target] + rows.share @ effects[1]
+    places = CoRunPlaces.of(rows, np.zeros(len(rows)))
+    test = places.together == places.together[0]
+    kept = places.take(~test), extra[~test], np.ones((2, int((~test).sum())))
+    model = fit_corun_process(*kept, None, ADDITIVE)
+    np.testing.assert_allclose(model.predict(places.take(test)), extra[test], atol=0.1)
+
+
+def test_ways_to_share_and_delays() -> None:
+    assert len(ways_to_share(None, None)) == len(set(ways_to_share(None, None))) == 18
+    assert {way.sharing for way in ways_to_share("sequential", None)} == {"sequential"}
+    delays = Delays(applications(), Device.of(GPUS["V100"]))
+    target, beside = np.array([0, 1]), np.eye(8)[[1, 0]]
+    once, repeating = (
+        delays.of(Sharing("sequential", "shared", how), target, beside)
+        for how in ("once", "repeating")
+    )
+    assert (repeating >= once - 1e-9).all()
+    few = delays.affordable(ways_to_share(None, None), np.zeros(10**7, int), np.eye(8)[[0]])
+    assert len(few) == 1
+
+
+def test_what_is_far_out_is_moved_to_the_fences() -> None:
+    values = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 100.0])
+    assert within_fences(values).tolist() == [0, 1, 2, 3, 4, 3.75 + 1.5 * 2.5]
