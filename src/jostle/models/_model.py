@@ -18,10 +18,12 @@ from jostle.methods import Evidence, method_named
 if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
     from jostle.models._plots import ModelPlots
+    from jostle.models._watch import Usual, Watch
     from jostle.models._why import Why
     from jostle.runs import Colocations, Runs
 
-# History: model/v5 (calibration runs with their evidence classes, what made the model), model/v4 (evidence
+# History: model/v5 (calibration runs with their evidence classes, what made the model; since then also what
+# errors were like by name, which old ones lack), model/v4 (evidence
 # counted, method found by its entry point), model/v3 (effects on the spread as tables), model/v2 (a bound
 # may be staged), model/v1, the first.
 SCHEMA = "model/v5"
@@ -32,13 +34,21 @@ class Model(Told):
     """What `fit` and `load` return.
 
     predictor: what the method learned (jostle.methods.Fitted). metadata: method, settings, seed, version of
-    Jostle and of the data, time of fitting where it was given, and counts of runs, kept with it.
+    Jostle and of the data, time of fitting where it was given, and counts of runs, kept with it. usual: what
+    errors were like when it was fitted, by name, which drifts are told from; None in models of before that.
     """
 
-    def __init__(self, predictor: Any, calibration: Calibration, metadata: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        predictor: Any,
+        calibration: Calibration,
+        metadata: dict[str, Any],
+        usual: Usual | None = None,
+    ) -> None:
         self.predictor = predictor
         self.calibration = calibration
         self.metadata = metadata
+        self.usual = usual
 
     def told(self) -> list[tuple[str, str]]:
         """The method, the names it knows, what it was made of, and how sure it can be."""
@@ -105,6 +115,12 @@ class Model(Told):
 
         return why(self, colocation, confidence, runs)
 
+    def watch(self, confidence: float = DEFAULT_CONFIDENCE) -> Watch:
+        """What tells, as runs arrive, which names drift, and gives bounds that follow (see Watch)."""
+        from jostle.models._watch import Watch
+
+        return Watch(self, confidence)
+
     def evidence(self, colocations: Colocations) -> Evidence:
         """How many runs were learned from that tell of each co-location."""
         return self.predictor.evidence(colocations)
@@ -131,6 +147,8 @@ class Model(Told):
         bounds_arrays, bounds_document = self.calibration.to_arrays()
         tensors = {f"predictor.{name}": value for name, value in arrays.items()}
         tensors |= {f"bounds.{name}": value for name, value in bounds_arrays.items()}
+        if self.usual is not None:
+            tensors |= {f"usual.{name}": value for name, value in self.usual.to_arrays().items()}
         whole = {**self.metadata, "predictor": document, "bounds": bounds_document}
         write_document(path, "model", SCHEMA, whole, tensors)
 
@@ -152,7 +170,14 @@ def load(path: str | os.PathLike[str]) -> Model:
         *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
         *("calibrated_by", "by", "new_names", "runs"),
     )
-    return Model(predictor, calibration, {k: document[k] for k in kept if k in document})
+    levels = _under("usual.", tensors)
+    usual = None
+    if levels:
+        from jostle.models._watch import Usual
+
+        usual = Usual(levels)
+    metadata = {k: document[k] for k in kept if k in document}
+    return Model(predictor, calibration, metadata, usual)
 
 
 def _under(prefix: str, tensors: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,84 @@
+"""The cumulative sum against a plain oracle, and what it is for: steps are told, noise is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostle.bounds import Coverage, Level, usual_levels
+from jostle.bounds._drift import ALLOWED, CLIP, THRESHOLD
+
+
+def first_alarm(errors: np.ndarray) -> int | None:
+    """Page's two-sided sum, written out: the largest sum over any stretch that ends here."""
+    off = np.clip(errors, -CLIP, CLIP)
+    for end in range(1, len(off) + 1):
+        for sign in (1, -1):
+            tails = np.cumsum((sign * off[:end] - ALLOWED)[::-1])
+            if tails.max() >= THRESHOLD:
+                return end - 1
+    return None
+
+
+@given(st.integers(0, 10_000), st.floats(-3, 3))
+def test_an_alarm_comes_where_the_largest_stretch_says(seed: int, step: float) -> None:
+    errors = np.random.default_rng(seed).normal(size=60) + step
+    level, found = Level(), None
+    for place, error in enumerate(errors):
+        if level.add(float(error), 1.0) is not None:
+            found = place
+            break
+    assert found == first_alarm(errors)
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.2])
+def test_a_step_is_measured_in_log_seconds_and_learned(spread: float) -> None:
+    random, level = np.random.default_rng(3), Level(usual=0.4)
+    noise = spread * (0.4 + random.normal(size=400) / 1.48)
+    alarms = [
+        alarm
+        for place, error in enumerate(noise)
+        if (alarm := level.add(error + (4 * spread if place >= 100 else 0.0), spread))
+    ]
+    assert len(alarms) == 1
+    assert alarms[0].runs <= 20
+    assert alarms[0].shift == pytest.approx(4 * spread, rel=0.2)
+    assert level.shift == pytest.approx(4 * spread, rel=0.1)
+    assert (level.alarms, level.since) == (1, 300 - alarms[0].runs)
+
+
+def test_small_steps_that_last_are_told_where_asked() -> None:
+    errors = np.random.default_rng(2).normal(size=3000) * 1.48 + 0.6
+    quick, slow = Level(), Level(slowly=True)
+    assert not any(quick.add(error, 0.1) for error in 0.1 * errors)
+    (found,) = [alarm for error in 0.1 * errors if (alarm := slow.add(error, 0.1))]
+    assert found.shift == pytest.approx(0.06, rel=0.2)
+
+
+@pytest.mark.parametrize("slowly", [False, True])
+def test_noise_alone_is_not_told(slowly: bool) -> None:
+    random, level = np.random.default_rng(0), Level(slowly=slowly)
+    assert not any(level.add(error, 1.0) for error in random.normal(size=30_000) * 1.48)
+    assert level.shift == 0.0
+
+
+@pytest.mark.parametrize("late_at", [0.02, 0.3])
+def test_coverage_is_kept_whatever_the_law(late_at: float) -> None:
+    """A run is late where a uniform number is under how far bounds are off: the level makes up for it."""
+    random, kept, late = np.random.default_rng(1), Coverage(0.1), 0
+    for _ in range(20_000):
+        missed = bool(random.random() < kept.allowed * late_at / 0.1)
+        late += missed
+        kept.add(missed)
+    assert late / 20_000 == pytest.approx(0.1, abs=0.012)
+    assert kept.level == pytest.approx(1 - 0.1 * 0.1 / late_at, abs=0.1)
+
+
+def test_usual_levels_are_shrunken_means_of_what_wider_ones_leave() -> None:
+    errors = np.array([1.0, 1.0, 2.0, np.inf])
+    wide, narrow = usual_levels(errors, [np.zeros(4, int), np.array([0, 0, 1, 1])], [1, 3])
+    assert wide == pytest.approx([4 / 14])
+    rest = np.array([1.0, 1.0, 2.0, 0.0]) - 4 / 14
+    assert narrow == pytest.approx([rest[:2].sum() / 12, rest[2:].sum() / 12, 0.0])

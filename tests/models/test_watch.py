@@ -1,0 +1,189 @@
+"""A watched model: what drifts is told with its name and size, and bounds follow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import jostle
+from jostle.cli import _app
+from jostle.errors import UsageError
+from jostle.models import Model
+from jostle.models._watch import device_of
+from jostle.runs import Colocations, Runs
+from tests.models.levels import campaign
+
+START = 300
+
+
+def renamed(runs: Runs) -> Runs:
+    """Three platforms a device: p00 to p02 are x:d0, y:d0, z:d0."""
+
+    def of(name: str) -> str:
+        return f"{'xyz'[int(name[1:]) % 3]}:d{int(name[1:]) // 3}"
+
+    names = [of(name) for name in runs.table.column("platform").to_pylist()]
+    c = runs.table
+    return Runs.from_columns(
+        workload=c.column("workload"),
+        platform=names,
+        corunners=c.column("corunners"),
+        runtime_seconds=c.column("runtime_seconds"),
+    )
+
+
+def stream(seed: int, n: int = 1500) -> Runs:
+    """Fresh runs of the same campaign, with new noise, in random order."""
+    whole, random = renamed(campaign(24, 12)), np.random.default_rng(seed)
+    rows = random.integers(0, len(whole), n)
+    return times(whole.take(rows), np.exp(0.02 * random.normal(size=n)))
+
+
+def times(runs: Runs, factor: Any) -> Runs:
+    table = runs.table
+    place = table.column_names.index("runtime_seconds")
+    column = pa.array(runs.runtime_seconds * factor)
+    ids = pa.array([f"r{i}" for i in range(len(runs))])
+    table = table.set_column(place, table.field(place), column)
+    return Runs(table.set_column(table.column_names.index("run_id"), "run_id", ids))
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return jostle.fit(renamed(campaign(24, 12)), jostle.Slowdown(), seed=0)
+
+
+def names_of(runs: Runs, which: str) -> np.ndarray:
+    return np.array(runs.table.column(which).to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "step"),
+    [
+        ("device", "d2", 1.5),
+        ("platform", "y:d1", 1.5),
+        ("workload", "w07", 0.6),
+        ("fleet", "", 1.4),
+    ],
+)
+def test_the_name_that_drifts_is_told_once(model: Model, kind: str, name: str, step: float) -> None:
+    runs = stream(5)
+    platform = names_of(runs, "platform")
+    inside = {
+        "device": np.array([device_of(one) == name for one in platform]),
+        "platform": platform == name,
+        "workload": names_of(runs, "workload") == name,
+        "fleet": np.ones(len(runs), bool),
+    }[kind]
+    inside &= np.arange(len(runs)) >= START
+    watch = model.watch()
+    (found,) = watch.update(times(runs, np.where(inside, step, 1.0)))
+    assert (found.kind, found.name) == (kind, name)
+    assert found.ratio == pytest.approx(step, rel=0.1)
+    assert START <= found.first <= found.found
+    assert 5 <= inside[: found.found + 1].sum() <= 40
+    assert watch.drifts == [found]
+
+
+def test_bounds_follow_where_something_drifted_and_only_there(model: Model) -> None:
+    runs = stream(6)
+    drifted = np.array([device_of(one) == "d3" for one in names_of(runs, "platform")])
+    watch = model.watch(0.9)
+    asked = runs.colocations
+    assert (watch.bound(asked).seconds == model.bound(asked, 0.9).seconds).all()
+    watch.update(times(runs, np.where(drifted, 1.5, 1.0)))
+    found, static = watch.bound(asked), model.bound(asked, 0.9)
+    beside = asked.number_of_corunners > 0  # a slowdown knows runs alone as inputs, and bounds none
+    assert set(found.outcome[drifted & beside]) == {"adapting"}
+    assert (found.seconds[~drifted] == static.seconds[~drifted]).all()
+    assert (found.outcome[~drifted] == static.outcome[~drifted]).all()
+    assert not found.is_guaranteed[drifted].any()
+    ratio = watch.predict(asked) / model.predict(asked)
+    assert ratio[drifted] == pytest.approx(1.5, rel=0.1)
+    assert (ratio[~drifted] == 1.0).all()
+
+
+def test_coverage_holds_under_a_ramp(model: Model) -> None:
+    runs = stream(7, 13_000)
+    runs = runs.take(np.flatnonzero(runs.colocations.number_of_corunners > 0)[:6000])
+    ramp = 1 + 0.5 * np.arange(6000) / 6000
+    moving, watch, covered = times(runs, ramp), model.watch(0.9), []
+    for first in range(0, 6000, 100):
+        part = moving.take(np.arange(first, first + 100))
+        covered.append(part.runtime_seconds <= watch.bound(part.colocations).seconds)
+        watch.update(part)
+    share = np.concatenate(covered)[1000:].mean()
+    assert share == pytest.approx(0.9, abs=0.03)
+    assert (moving.runtime_seconds <= model.bound(runs.colocations, 0.9).seconds)[
+        1000:
+    ].mean() < 0.5
+
+
+def test_batches_do_not_matter_and_nothing_drifts_in_what_is_the_same(model: Model) -> None:
+    runs = stream(8)
+    whole, parts = model.watch(), model.watch()
+    whole.update(runs)
+    for first in range(0, len(runs), 70):
+        parts.update(runs.take(np.arange(first, min(first + 70, len(runs)))))
+    assert whole.drifts == parts.drifts == []
+    assert whole.judged == parts.judged == len(runs)
+
+
+def test_unknown_names_failed_runs_and_none_at_all(model: Model) -> None:
+    runs = Runs.from_columns(
+        workload=["w01", "nobody", "w02", "w03"],
+        platform=["x:d0", "x:d0", "nowhere", "x:d0"],
+        corunners=[[], [], [], ["stranger"]],
+        runtime_seconds=[None, 1.0, 1.0, 1.0],
+        status=["failed", "ok", "ok", "ok"],
+    )
+    watch = model.watch()
+    assert watch.update(runs) == []
+    assert (watch.runs, watch.judged, watch.unknown) == (4, 0, 3)
+    assert watch.update(runs.take([])) == []
+    alone = Colocations.from_columns(workload=["w01"], platform=["x:d0"])
+    assert watch.predict(alone) == model.predict(alone)
+
+
+def test_a_saved_model_watches_the_same(model: Model, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    runs = times(stream(9), 1.3)
+    loaded = jostle.load(tmp_path / "model").watch()
+    assert loaded.update(runs) == model.watch().update(runs) != []
+    bare = Model(model.predictor, model.calibration, model.metadata)
+    bare.save(tmp_path / "bare")
+    assert jostle.load(tmp_path / "bare").usual is None
+    assert jostle.load(tmp_path / "bare").watch().update(runs)[0].kind == "fleet"
+
+
+def test_the_command(model: Model, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    runs = stream(10, 400)
+    at = [f"2026-03-{1 + i // 20:02}T00:{i % 20:02}:00+00:00" for i in range(400)]
+    slow = np.array([i >= 200 for i in range(400)])
+    whole = times(runs, np.where(slow, 1.5, 1.0)).table
+    column = pa.array(at).cast(pa.timestamp("us", tz="UTC"))
+    whole = whole.set_column(whole.column_names.index("measured_at"), "measured_at", column)
+    shuffled = Runs(whole).take(np.random.default_rng(0).permutation(400))
+    jostle.Dataset(tmp_path / "data").write(shuffled)
+    words = ["drift", str(tmp_path / "model"), str(tmp_path / "data")]
+    done = CliRunner().invoke(_app.build(), [*words, "--json"])
+    assert done.exit_code == 1, done.output
+    document = json.loads(done.stdout)
+    assert (document["schema"], document["judged"]) == ("drift/v1", 400)
+    assert [one["kind"] for one in document["drifts"]] == ["fleet"]
+    assert 200 <= document["drifts"][0]["first"] <= document["drifts"][0]["found"] < 230
+    assert document["drifts"][0]["at"].startswith("2026-03-1")
+    table = CliRunner().invoke(_app.build(), words).stdout
+    assert "all of it" in table
+    early = CliRunner().invoke(_app.build(), [*words, "--since", "2026-04-01"])
+    assert early.exit_code == 0
+    assert "nothing drifts: 0 runs judged" in early.stdout
+    wrong = CliRunner().invoke(_app.build(), [*words, "--since", "yesterday"])
+    assert isinstance(wrong.exception, UsageError)
