@@ -128,7 +128,7 @@ def told(late: list[np.ndarray], margin: list[np.ndarray]) -> str:
 
 
 def devices_of(runs: Any) -> np.ndarray:
-    from jostle.models._watch import device_of
+    from jostle.models._usual import device_of
 
     c = runs.colocations
     return np.array([device_of(name) for name in c.platform_names])[c.platform]

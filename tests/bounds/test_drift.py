@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.bounds import Coverage, Level, usual_levels
+from jostle.bounds import AdaptiveLevel, Level, usual_levels
 from jostle.bounds._drift import ALLOWED, CLIP, THRESHOLD
 
 
@@ -67,7 +67,7 @@ def test_noise_alone_is_not_told(slowly: bool) -> None:
 @pytest.mark.parametrize("late_at", [0.02, 0.3])
 def test_coverage_is_kept_whatever_the_law(late_at: float) -> None:
     """A run is late where a uniform number is under how far bounds are off: the level makes up for it."""
-    random, kept, late = np.random.default_rng(1), Coverage(0.1), 0
+    random, kept, late = np.random.default_rng(1), AdaptiveLevel(0.1), 0
     for _ in range(20_000):
         missed = bool(random.random() < kept.allowed * late_at / 0.1)
         late += missed

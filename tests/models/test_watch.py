@@ -15,7 +15,7 @@ import jostle
 from jostle.cli import _app
 from jostle.errors import UsageError
 from jostle.models import Model
-from jostle.models._watch import device_of
+from jostle.models._usual import device_of
 from jostle.runs import Colocations, Runs
 from tests.models.levels import campaign
 
@@ -132,7 +132,7 @@ def test_batches_do_not_matter_and_nothing_drifts_in_what_is_the_same(model: Mod
     for first in range(0, len(runs), 70):
         parts.update(runs.take(np.arange(first, min(first + 70, len(runs)))))
     assert whole.drifts == parts.drifts == []
-    assert whole.judged == parts.judged == len(runs)
+    assert whole.checked == parts.checked == len(runs)
 
 
 def test_unknown_names_failed_runs_and_none_at_all(model: Model) -> None:
@@ -145,7 +145,7 @@ def test_unknown_names_failed_runs_and_none_at_all(model: Model) -> None:
     )
     watch = model.watch()
     assert watch.update(runs) == []
-    assert (watch.runs, watch.judged, watch.unknown) == (4, 0, 3)
+    assert (watch.runs, watch.checked, watch.unknown) == (4, 0, 3)
     assert watch.update(runs.take([])) == []
     alone = Colocations.from_columns(workload=["w01"], platform=["x:d0"])
     assert watch.predict(alone) == model.predict(alone)
@@ -176,7 +176,7 @@ def test_the_command(model: Model, tmp_path: Path) -> None:
     done = CliRunner().invoke(_app.build(), [*words, "--json"])
     assert done.exit_code == 1, done.output
     document = json.loads(done.stdout)
-    assert (document["schema"], document["judged"]) == ("drift/v1", 400)
+    assert (document["schema"], document["checked"]) == ("drift/v1", 400)
     assert [one["kind"] for one in document["drifts"]] == ["fleet"]
     assert 200 <= document["drifts"][0]["first"] <= document["drifts"][0]["found"] < 230
     assert document["drifts"][0]["at"].startswith("2026-03-1")
@@ -184,6 +184,6 @@ def test_the_command(model: Model, tmp_path: Path) -> None:
     assert "all of it" in table
     early = CliRunner().invoke(_app.build(), [*words, "--since", "2026-04-01"])
     assert early.exit_code == 0
-    assert "nothing drifts: 0 runs judged" in early.stdout
+    assert "nothing drifts: 0 runs checked" in early.stdout
     wrong = CliRunner().invoke(_app.build(), [*words, "--since", "yesterday"])
     assert isinstance(wrong.exception, UsageError)

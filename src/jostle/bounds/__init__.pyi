@@ -9,7 +9,7 @@ from ._conformal import CalibrationRuns as CalibrationRuns
 from ._conformal import PoolSummary as PoolSummary
 from ._conformal import pool_of as pool_of
 from ._drift import Alarm as Alarm
-from ._drift import Coverage as Coverage
+from ._drift import AdaptiveLevel as AdaptiveLevel
 from ._drift import Level as Level
 from ._drift import usual_levels as usual_levels
 from ._evidence import grades_of as grades_of

@@ -1,6 +1,6 @@
 """Whether errors still are what they were: a two-sided cumulative sum for every level that may drift.
 
-Source: Page (1954), Continuous inspection schemes. Errors are judged in units of their usual spread, and
+Source: Page (1954), Continuous inspection schemes. Errors are checked in units of their usual spread, and
 what a level has moved by is learned in log seconds; a level is the fleet, a device, a platform or a workload.
 A wider level is asked first and what it has learned is taken off before a narrower one is asked, so that a
 step of the whole fleet is not told once for every name. After an alarm a level is learned anew, ever more
@@ -82,7 +82,7 @@ class Level:
 
 
 @dataclass
-class Coverage:
+class AdaptiveLevel:
     """Adaptive conformal inference for one pool: at which level its bounds are taken so that in the long run
     a share `miscoverage` is late. level: in (0, 1)."""
 

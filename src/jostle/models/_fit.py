@@ -20,7 +20,7 @@ from jostle.models._groups import groups_of
 from jostle.models._learned import learned
 from jostle.models._model import Model
 from jostle.models._new_names import runs_of_names_left_out
-from jostle.models._watch import Usual
+from jostle.models._usual import Usual
 from jostle.progress import share_of
 from jostle.runs import Runs, StoredRuns
 

@@ -18,7 +18,8 @@ from jostle.methods import Evidence, method_named
 if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
     from jostle.models._plots import ModelPlots
-    from jostle.models._watch import Usual, Watch
+    from jostle.models._usual import Usual
+    from jostle.models._watch import Watch
     from jostle.models._why import Why
     from jostle.runs import Colocations, Runs
 
@@ -173,7 +174,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     levels = _under("usual.", tensors)
     usual = None
     if levels:
-        from jostle.models._watch import Usual
+        from jostle.models._usual import Usual
 
         usual = Usual(levels)
     metadata = {k: document[k] for k in kept if k in document}

@@ -11,26 +11,24 @@ import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._report import Told
-from jostle.bounds import (
-    Bounds,
-    Coverage,
-    Level,
-    Selection,
-    pool_of,
-    usual_levels,
-)
+from jostle.bounds import Bounds, AdaptiveLevel, Level
 from jostle.errors import UsageError
+from jostle.models._usual import (
+    KINDS,
+    UsualErrors,
+    Usual,
+    keys_of,
+    known_names,
+    names_by_kind,
+    sorted_scores,
+)
 
 if TYPE_CHECKING:
-    from jostle.models._model import Model
     from jostle.runs import Colocations, Runs
 
-KINDS = ("device", "platform", "workload")  # the wider first; the fleet before them all
 FLEET = "fleet"
-# Errors are told in units of what is usual, and no clock is better than a thousandth.
-LEAST_SPREAD = 1e-3
 # From so many calibration runs on, their median is known to far less than what the slow test allows.
-FEWEST_TO_JUDGE_SLOWLY = 400
+FEWEST_FOR_SMALL_STEPS = 400
 
 
 @dataclass(frozen=True)
@@ -53,47 +51,20 @@ class Drift:
         return dict(vars(self))
 
 
-@dataclass(frozen=True)
-class Usual:
-    """What errors were like on runs that the model did not learn from: for each kind the names' levels in
-    usual spreads, in the order of `names_by_kind`."""
-
-    levels: dict[str, np.ndarray]
-
-    @classmethod
-    def of(cls, model: Model, calibration: Runs) -> Usual:
-        """calibration: the runs that the model's bounds were calibrated on, names left out aside."""
-        names = names_by_kind(model.predictor)
-        kept = model.calibration.runs
-        own = kept.take(np.flatnonzero(~kept.held_out))
-        keys = _keys(model.predictor, calibration.ok().colocations)
-        errors = np.zeros(len(own))
-        for degree in np.unique(own.degree).tolist():
-            place, median, mad = _usual_of(model, degree)
-            at = own.degree == degree
-            errors[at] = (own.scores[place, at] - median) / mad
-        found = usual_levels(errors, list(keys), [len(names[kind]) for kind in KINDS])
-        return cls(dict(zip(KINDS, found, strict=True)))
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """For safetensors."""
-        return {kind: np.ascontiguousarray(level) for kind, level in self.levels.items()}
-
-
 class Watch(Told):
     """What `model.watch()` returns: hand it runs in the order in which they were measured."""
 
-    def __init__(self, model: Model, confidence: float = DEFAULT_CONFIDENCE) -> None:
+    def __init__(self, model: Any, confidence: float = DEFAULT_CONFIDENCE) -> None:
         """confidence: of the bounds that follow drifts."""
         self.model = model
         self.confidence = float(exact_confidence(confidence))
         self.runs = 0
-        self.judged = 0
+        self.checked = 0
         self.unknown = 0
         self.drifts: list[Drift] = []
         self._names = names_by_kind(model.predictor)
-        judged_by = int((~model.calibration.runs.held_out).sum())
-        self._fleet = Level(slowly=judged_by >= FEWEST_TO_JUDGE_SLOWLY)
+        checked_by = int((~model.calibration.runs.held_out).sum())
+        self._fleet = Level(slowly=checked_by >= FEWEST_FOR_SMALL_STEPS)
         usual = model.usual or Usual({})
         self._levels = {
             kind: [
@@ -103,12 +74,12 @@ class Watch(Told):
             for kind in KINDS
         }
         self._places: dict[tuple[str, int], list[int]] = {}
-        self._coverage: dict[int, Coverage] = {}
-        self._sorted = _usual_scores(model)
+        self._coverage: dict[int, AdaptiveLevel] = {}
+        self._sorted = sorted_scores(model)
 
     def told(self) -> list[tuple[str, str]]:
-        """How many runs it has judged, and what drifts."""
-        found = [("judged", f"{self.judged} runs"), ("of unknown names", f"{self.unknown}")]
+        """How many runs it has checked, and what drifts."""
+        found = [("checked", f"{self.checked} runs"), ("of unknown names", f"{self.unknown}")]
         return found + [(one.kind, f"{one.name} x{one.ratio:.2f}") for one in self.drifts]
 
     def replay(self, runs: Runs, since: str | None = None) -> list[Drift]:
@@ -126,21 +97,21 @@ class Watch(Told):
         """
         first = len(self.drifts)
         places = np.flatnonzero(runs.is_ok)
-        known = _known(self.model.predictor, runs.colocations)[places]
+        known = known_names(self.model.predictor, runs.colocations)[places]
         self.unknown += int((~known).sum())
         places = places[known]
         start, self.runs = self.runs, self.runs + len(runs)
         if len(places):
-            judged = runs.take(places)
-            errors = _Errors.of(self.model, judged)
-            keys = _keys(self.model.predictor, judged.colocations)
-            when = _times(judged)
+            checked = runs.take(places)
+            errors = UsualErrors.of(self.model, checked)
+            keys = keys_of(self.model.predictor, checked.colocations)
+            when = _times(checked)
             rows = zip(
                 (start + places).tolist(), errors.standard.tolist(), keys.T.tolist(), strict=True
             )
             for row, (place, error, codes) in enumerate(rows):
                 if error == error:
-                    self.judged += 1
+                    self.checked += 1
                     self._cover(errors, row, codes)
                     self._add(
                         place, error * errors.spread[row], codes, errors.spread[row], when[row]
@@ -199,13 +170,13 @@ class Watch(Told):
                 return
             rest -= before
 
-    def _cover(self, errors: _Errors, row: int, codes: list[int]) -> None:
+    def _cover(self, errors: UsualErrors, row: int, codes: list[int]) -> None:
         """Whether a run of names that drifted was late at the level of today."""
         shift = self._shift(codes)
         if shift is None:
             return
         degree = int(errors.degree[row])
-        kept = self._coverage.setdefault(degree, Coverage(1 - self.confidence))
+        kept = self._coverage.setdefault(degree, AdaptiveLevel(1 - self.confidence))
         scores = self._sorted.get(degree)
         if scores is None or not len(scores):
             return
@@ -227,101 +198,10 @@ class Watch(Told):
         n = len(colocations)
         if not self.drifts:
             return np.ones(n), np.zeros(n, bool)
-        keys = _keys(self.model.predictor, colocations)
+        keys = keys_of(self.model.predictor, colocations)
         shifts = [self._shift(codes) for codes in keys.T.tolist()]
         moved = np.array([shift is not None for shift in shifts], bool)
         return np.exp(np.array([shift or 0.0 for shift in shifts])), moved
-
-
-@dataclass(frozen=True)
-class _Errors:
-    """Of n runs: score under the way that bounds their pool; standard: it in usual spreads from the usual
-    median; scale: log seconds that a score of one is; spread: usual spread of errors, in log seconds."""
-
-    score: np.ndarray
-    standard: np.ndarray
-    scale: np.ndarray
-    spread: np.ndarray
-    degree: np.ndarray
-
-    @classmethod
-    def of(cls, model: Model, runs: Runs) -> _Errors:
-        part = Selection.of(model.predictor, runs)
-        degree = part.degree
-        score, scale = np.full(len(degree), np.nan), np.ones(len(degree))
-        median, mad = np.zeros(len(degree)), np.ones(len(degree))
-        for d in np.unique(degree):
-            at, (place, middle, spread) = degree == d, _usual_of(model, int(d))
-            score[at], scale[at] = part.scores[place, at], part.candidates.scale[place, at]
-            median[at], mad[at] = middle, spread
-        score = np.where(np.isfinite(score), score, np.nan)
-        return cls(score, (score - median) / mad, scale, mad * scale, degree)
-
-
-def names_by_kind(predictor: Any) -> dict[str, tuple[str, ...]]:
-    """Workloads, platforms, and the devices that platforms are named after: what stands behind the colon."""
-    platforms = tuple(predictor.platform_names)
-    return {
-        "device": tuple(sorted({device_of(name) for name in platforms})),
-        "platform": platforms,
-        "workload": tuple(predictor.workload_names),
-    }
-
-
-def device_of(platform: str) -> str:
-    """hc-42 of iwasm-a:hc-42, and the platform itself where nothing is behind a colon."""
-    return platform.partition(":")[2] or platform
-
-
-def _keys(predictor: Any, colocations: Colocations) -> np.ndarray:
-    """(3, n) codes of device, platform and workload."""
-    names = names_by_kind(predictor)
-    workload, platform, _ = colocations.recode(names["workload"], names["platform"])
-    position = {name: code for code, name in enumerate(names["device"])}
-    device = np.array([position[device_of(name)] for name in names["platform"]], np.int64)
-    return np.stack([device[platform], platform, workload])
-
-
-def _known(predictor: Any, colocations: Colocations) -> np.ndarray:
-    """(n,) bool: whether the model knows every name."""
-    workload, platform, corunner = colocations.recode(
-        predictor.workload_names, predictor.platform_names
-    )
-    row = np.repeat(np.arange(len(workload)), colocations.number_of_corunners)
-    lost = np.bincount(row, corunner < 0, len(workload)) > 0
-    return (workload >= 0) & (platform >= 0) & ~lost
-
-
-def _usual_of(model: Model, degree: int) -> tuple[int, float, float]:
-    """(the candidate that bounds a number of co-runners, median and usual spread of its scores): of the
-    nearest number of co-runners that was calibrated on where there is none."""
-    calibration = model.calibration
-    runs = calibration.runs
-    inside = ~runs.held_out & (runs.degree == degree)
-    if not inside.any():
-        known = runs.degree[~runs.held_out]
-        if not len(known):
-            return 0, 0.0, 1.0
-        degree = int(known[np.argmin(np.abs(known - degree))])
-        inside = ~runs.held_out & (runs.degree == degree)
-    way = calibration.ways.get(pool_of(degree))
-    place = way.stages[0] if way is not None else 0
-    scores = runs.scores[place, inside]
-    scores = scores[np.isfinite(scores)]
-    if not len(scores):
-        return place, 0.0, 1.0
-    median = float(np.median(scores))
-    return place, median, max(float(np.median(np.abs(scores - median))), LEAST_SPREAD)
-
-
-def _usual_scores(model: Model) -> dict[int, np.ndarray]:
-    """The calibration scores of every number of co-runners, ascending."""
-    runs = model.calibration.runs
-    found = {}
-    for degree in np.unique(runs.degree[~runs.held_out]).tolist():
-        place, _, _ = _usual_of(model, degree)
-        found[degree] = np.sort(runs.scores[place, ~runs.held_out & (runs.degree == degree)])
-    return found
 
 
 def _times(runs: Runs) -> list[str | None]:

@@ -46,7 +46,7 @@ def drift(asked: DriftCommand) -> None:
     document = {
         "schema": "drift/v1",
         "runs": watch.runs,
-        "judged": watch.judged,
+        "checked": watch.checked,
         "unknown_names": watch.unknown,
         "drifts": [one.to_row() for one in found],
     }
@@ -61,7 +61,7 @@ def drift(asked: DriftCommand) -> None:
         for one in found
     ]
     columns = ["what", "name", "times as long", "after runs", "found at"]
-    said = f"{watch.judged} runs judged" + (
+    said = f"{watch.checked} runs checked" + (
         f", {watch.unknown} of unknown names left out" * bool(watch.unknown)
     )
     if found:

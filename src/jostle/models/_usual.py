@@ -1,0 +1,135 @@
+"""What a model's errors were like on the runs its bounds were calibrated on: what drifts are told from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.bounds import Selection, pool_of, usual_levels
+
+if TYPE_CHECKING:
+    from jostle.runs import Colocations, Runs
+
+KINDS = ("device", "platform", "workload")  # the wider first
+# UsualErrors are told in units of what is usual, and no clock is better than a thousandth.
+LEAST_SPREAD = 1e-3
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What errors were like on runs that the model did not learn from: for each kind the names' levels in
+    usual spreads, in the order of `names_by_kind`."""
+
+    levels: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, model: Any, calibration: Runs) -> Usual:
+        """calibration: the runs that the model's bounds were calibrated on, names left out aside."""
+        names = names_by_kind(model.predictor)
+        kept = model.calibration.runs
+        own = kept.take(np.flatnonzero(~kept.held_out))
+        keys = keys_of(model.predictor, calibration.ok().colocations)
+        errors = np.zeros(len(own))
+        for degree in np.unique(own.degree).tolist():
+            place, median, mad = usual_of(model, degree)
+            at = own.degree == degree
+            errors[at] = (own.scores[place, at] - median) / mad
+        found = usual_levels(errors, list(keys), [len(names[kind]) for kind in KINDS])
+        return cls(dict(zip(KINDS, found, strict=True)))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """For safetensors."""
+        return {kind: np.ascontiguousarray(level) for kind, level in self.levels.items()}
+
+
+@dataclass(frozen=True)
+class UsualErrors:
+    """Of n runs: score under the way that bounds their pool; standard: it in usual spreads from the usual
+    median; scale: log seconds that a score of one is; spread: usual spread of errors, in log seconds."""
+
+    score: np.ndarray
+    standard: np.ndarray
+    scale: np.ndarray
+    spread: np.ndarray
+    degree: np.ndarray
+
+    @classmethod
+    def of(cls, model: Any, runs: Runs) -> UsualErrors:
+        part = Selection.of(model.predictor, runs)
+        degree = part.degree
+        score, scale = np.full(len(degree), np.nan), np.ones(len(degree))
+        median, mad = np.zeros(len(degree)), np.ones(len(degree))
+        for d in np.unique(degree):
+            at, (place, middle, spread) = degree == d, usual_of(model, int(d))
+            score[at], scale[at] = part.scores[place, at], part.candidates.scale[place, at]
+            median[at], mad[at] = middle, spread
+        score = np.where(np.isfinite(score), score, np.nan)
+        return cls(score, (score - median) / mad, scale, mad * scale, degree)
+
+
+def names_by_kind(predictor: Any) -> dict[str, tuple[str, ...]]:
+    """Workloads, platforms, and the devices that platforms are named after: what stands behind the colon."""
+    platforms = tuple(predictor.platform_names)
+    return {
+        "device": tuple(sorted({device_of(name) for name in platforms})),
+        "platform": platforms,
+        "workload": tuple(predictor.workload_names),
+    }
+
+
+def device_of(platform: str) -> str:
+    """hc-42 of iwasm-a:hc-42, and the platform itself where nothing is behind a colon."""
+    return platform.partition(":")[2] or platform
+
+
+def keys_of(predictor: Any, colocations: Colocations) -> np.ndarray:
+    """(3, n) codes of device, platform and workload."""
+    names = names_by_kind(predictor)
+    workload, platform, _ = colocations.recode(names["workload"], names["platform"])
+    position = {name: code for code, name in enumerate(names["device"])}
+    device = np.array([position[device_of(name)] for name in names["platform"]], np.int64)
+    return np.stack([device[platform], platform, workload])
+
+
+def known_names(predictor: Any, colocations: Colocations) -> np.ndarray:
+    """(n,) bool: whether the model knows every name."""
+    workload, platform, corunner = colocations.recode(
+        predictor.workload_names, predictor.platform_names
+    )
+    row = np.repeat(np.arange(len(workload)), colocations.number_of_corunners)
+    lost = np.bincount(row, corunner < 0, len(workload)) > 0
+    return (workload >= 0) & (platform >= 0) & ~lost
+
+
+def usual_of(model: Any, degree: int) -> tuple[int, float, float]:
+    """(the candidate that bounds a number of co-runners, median and usual spread of its scores): of the
+    nearest number of co-runners that was calibrated on where there is none."""
+    calibration = model.calibration
+    runs = calibration.runs
+    inside = ~runs.held_out & (runs.degree == degree)
+    if not inside.any():
+        known = runs.degree[~runs.held_out]
+        if not len(known):
+            return 0, 0.0, 1.0
+        degree = int(known[np.argmin(np.abs(known - degree))])
+        inside = ~runs.held_out & (runs.degree == degree)
+    way = calibration.ways.get(pool_of(degree))
+    place = way.stages[0] if way is not None else 0
+    scores = runs.scores[place, inside]
+    scores = scores[np.isfinite(scores)]
+    if not len(scores):
+        return place, 0.0, 1.0
+    median = float(np.median(scores))
+    return place, median, max(float(np.median(np.abs(scores - median))), LEAST_SPREAD)
+
+
+def sorted_scores(model: Any) -> dict[int, np.ndarray]:
+    """The calibration scores of every number of co-runners, ascending."""
+    runs = model.calibration.runs
+    found = {}
+    for degree in np.unique(runs.degree[~runs.held_out]).tolist():
+        place, _, _ = usual_of(model, degree)
+        found[degree] = np.sort(runs.scores[place, ~runs.held_out & (runs.degree == degree)])
+    return found
