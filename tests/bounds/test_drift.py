@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.bounds import AdaptiveLevel, Level, usual_levels
+from jostle.bounds import AdaptiveLevel, DriftLevel, usual_levels
 from jostle.bounds._drift import ALLOWED, CLIP, THRESHOLD
 
 
@@ -25,7 +25,7 @@ def first_alarm(errors: np.ndarray) -> int | None:
 @given(st.integers(0, 10_000), st.floats(-3, 3))
 def test_an_alarm_comes_where_the_largest_stretch_says(seed: int, step: float) -> None:
     errors = np.random.default_rng(seed).normal(size=60) + step
-    level, found = Level(), None
+    level, found = DriftLevel(), None
     for place, error in enumerate(errors):
         if level.add(float(error), 1.0) is not None:
             found = place
@@ -35,7 +35,7 @@ def test_an_alarm_comes_where_the_largest_stretch_says(seed: int, step: float) -
 
 @pytest.mark.parametrize("spread", [0.01, 0.2])
 def test_a_step_is_measured_in_log_seconds_and_learned(spread: float) -> None:
-    random, level = np.random.default_rng(3), Level(usual=0.4)
+    random, level = np.random.default_rng(3), DriftLevel(usual=0.4)
     noise = spread * (0.4 + random.normal(size=400) / 1.48)
     alarms = [
         alarm
@@ -51,7 +51,7 @@ def test_a_step_is_measured_in_log_seconds_and_learned(spread: float) -> None:
 
 def test_small_steps_that_last_are_told_where_asked() -> None:
     errors = np.random.default_rng(2).normal(size=3000) * 1.48 + 0.6
-    quick, slow = Level(), Level(slowly=True)
+    quick, slow = DriftLevel(), DriftLevel(slowly=True)
     assert not any(quick.add(error, 0.1) for error in 0.1 * errors)
     (found,) = [alarm for error in 0.1 * errors if (alarm := slow.add(error, 0.1))]
     assert found.shift == pytest.approx(0.06, rel=0.2)
@@ -59,7 +59,7 @@ def test_small_steps_that_last_are_told_where_asked() -> None:
 
 @pytest.mark.parametrize("slowly", [False, True])
 def test_noise_alone_is_not_told(slowly: bool) -> None:
-    random, level = np.random.default_rng(0), Level(slowly=slowly)
+    random, level = np.random.default_rng(0), DriftLevel(slowly=slowly)
     assert not any(level.add(error, 1.0) for error in random.normal(size=30_000) * 1.48)
     assert level.shift == 0.0
 

@@ -8,9 +8,9 @@ from ._conformal import Calibration as Calibration
 from ._conformal import CalibrationRuns as CalibrationRuns
 from ._conformal import PoolSummary as PoolSummary
 from ._conformal import pool_of as pool_of
-from ._drift import Alarm as Alarm
 from ._drift import AdaptiveLevel as AdaptiveLevel
-from ._drift import Level as Level
+from ._drift import Alarm as Alarm
+from ._drift import DriftLevel as DriftLevel
 from ._drift import usual_levels as usual_levels
 from ._evidence import grades_of as grades_of
 from ._groups import Groups as Groups

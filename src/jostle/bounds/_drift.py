@@ -39,7 +39,7 @@ class Alarm:
 
 
 @dataclass
-class Level:
+class DriftLevel:
     """One level over time. usual: where it was when the model was fitted, in usual spreads; shift: how far it
     has moved since, in log seconds. slowly: whether small steps that last are told, too. alarms: how many;
     since: runs since the last one."""

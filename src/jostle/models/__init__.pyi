@@ -4,7 +4,7 @@ from ._model import Model as Model
 from ._model import load as load
 from ._plots import ModelPlots as ModelPlots
 from ._watch import Drift as Drift
-from ._watch import Watch as Watch
+from ._watch import DriftWatch as DriftWatch
 from ._why import CorunnerCost as CorunnerCost
 from ._why import Measured as Measured
 from ._why import Why as Why

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
     from jostle.models._plots import ModelPlots
     from jostle.models._usual import Usual
-    from jostle.models._watch import Watch
+    from jostle.models._watch import DriftWatch
     from jostle.models._why import Why
     from jostle.runs import Colocations, Runs
 
@@ -116,11 +116,11 @@ class Model(Told):
 
         return why(self, colocation, confidence, runs)
 
-    def watch(self, confidence: float = DEFAULT_CONFIDENCE) -> Watch:
-        """What tells, as runs arrive, which names drift, and gives bounds that follow (see Watch)."""
-        from jostle.models._watch import Watch
+    def watch(self, confidence: float = DEFAULT_CONFIDENCE) -> DriftWatch:
+        """What tells, as runs arrive, which names drift, and gives bounds that follow (see DriftWatch)."""
+        from jostle.models._watch import DriftWatch
 
-        return Watch(self, confidence)
+        return DriftWatch(self, confidence)
 
     def evidence(self, colocations: Colocations) -> Evidence:
         """How many runs were learned from that tell of each co-location."""

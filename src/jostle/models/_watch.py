@@ -11,12 +11,12 @@ import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._report import Told
-from jostle.bounds import Bounds, AdaptiveLevel, Level
+from jostle.bounds import AdaptiveLevel, Bounds, DriftLevel
 from jostle.errors import UsageError
 from jostle.models._usual import (
     KINDS,
-    UsualErrors,
     Usual,
+    UsualErrors,
     keys_of,
     known_names,
     names_by_kind,
@@ -51,7 +51,7 @@ class Drift:
         return dict(vars(self))
 
 
-class Watch(Told):
+class DriftWatch(Told):
     """What `model.watch()` returns: hand it runs in the order in which they were measured."""
 
     def __init__(self, model: Any, confidence: float = DEFAULT_CONFIDENCE) -> None:
@@ -64,11 +64,11 @@ class Watch(Told):
         self.drifts: list[Drift] = []
         self._names = names_by_kind(model.predictor)
         checked_by = int((~model.calibration.runs.held_out).sum())
-        self._fleet = Level(slowly=checked_by >= FEWEST_FOR_SMALL_STEPS)
+        self._fleet = DriftLevel(slowly=checked_by >= FEWEST_FOR_SMALL_STEPS)
         usual = model.usual or Usual({})
         self._levels = {
             kind: [
-                Level(usual=float(level))
+                DriftLevel(usual=float(level))
                 for level in usual.levels.get(kind, np.zeros(len(self._names[kind])))
             ]
             for kind in KINDS
@@ -86,7 +86,7 @@ class Watch(Told):
         """As `update`, in the order in which the runs were measured; those without a time come first, as
         they stand. since: only runs measured from then on, a time in ISO 8601, UTC where it names no other.
 
-        Raises UsageError for what is no time.
+        Raises UsageError for what cannot be read as a time.
         """
         return self.update(_in_order(runs, since))
 
@@ -224,7 +224,7 @@ def _in_order(runs: Runs, since: str | None) -> Runs:
             when = datetime.fromisoformat(since)
         except ValueError:
             raise UsageError(
-                f"`since` {since!r} is no time", fix="Say one like 2026-03-01T12:00."
+                f"`since` {since!r} cannot be read as a time", fix="Say one like 2026-03-01T12:00."
             ) from None
         when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
         order = order[at[order] >= int(when.timestamp() * 1e6)]

@@ -61,11 +61,11 @@ def drift(asked: DriftCommand) -> None:
         for one in found
     ]
     columns = ["what", "name", "times as long", "after runs", "found at"]
-    said = f"{watch.checked} runs checked" + (
+    told = f"{watch.checked} runs checked" + (
         f", {watch.unknown} of unknown names left out" * bool(watch.unknown)
     )
     if found:
         advice = "Fit anew on runs measured since, or ask model.watch() for bounds that follow."
-        show(Report(document, [Table(columns, rows, (2, 3)), said, advice]), asked.json_)
+        show(Report(document, [Table(columns, rows, (2, 3)), told, advice]), asked.json_)
         raise typer.Exit(NO)
-    show(Report(document, [f"nothing drifts: {said}"]), asked.json_)
+    show(Report(document, [f"nothing drifts: {told}"]), asked.json_)
