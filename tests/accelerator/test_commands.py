@@ -234,8 +234,8 @@ def test_replayed_alone_a_profile_takes_its_own_time() -> None:
         {"kind": "dtoh", "start_seconds": 5.0, "duration_seconds": 1.0, "stream": 1},
     ]
     app = Application.from_profile(tasks_from_rows(rows, run_id="a", gpu=GPUS["T4"]))
-    assert len(app.tasks) == 3
-    assert any("beside others" in note for note in app.notes)
+    assert app.columns.lane.tolist() == [0, 1, 0, 2]
+    assert any("overlap the one before" in note for note in app.notes)
     found = simulate([Tenant(app)], Device.of(GPUS["T4"]), SimulationOptions(engine="reference"))
     assert found.run_ends[0][0] == pytest.approx(5.0)
 

@@ -99,6 +99,43 @@ def test_both_simulators_agree(found, device, model, most, loops) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
+@st.composite
+def in_lanes(draw) -> list[Task]:
+    """Tasks in up to three lanes, some of which wait for an earlier one."""
+    found = draw(lists)
+    lanes = [draw(st.integers(0, 2)) for _ in found]
+    return [
+        replace(
+            task,
+            lane=lanes[at],
+            after=draw(st.sampled_from([None, *range(at)])) if at else None,
+        )
+        for at, task in enumerate(found)
+    ]
+
+
+@pytest.mark.skipif(not HAS_NUMBA, reason="the compiled simulator needs the extra simulate")
+@quick
+@given(
+    found=st.lists(in_lanes(), min_size=1, max_size=3),
+    device=devices,
+    model=models,
+    loops=st.booleans(),
+)
+def test_both_simulators_agree_on_lanes(found, device, model, loops) -> None:
+    tenants = [
+        Tenant(app, None if loops and number else 2, start_seconds=0.25 * number)
+        for number, app in enumerate(apps(found))
+    ]
+    plain = simulate(tenants, device, SimulationOptions(model, engine="reference"))
+    fast = simulate(tenants, device, SimulationOptions(model, engine="compiled"))
+    assert fast.tasks == plain.tasks
+    for ours, theirs in zip(
+        (*fast.task_ends, *fast.latencies), (*plain.task_ends, *plain.latencies), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
 def busy(seed: int, tenants: int, length: int = 25) -> list[Application]:
     """Kernels of all sizes and transfers of both kinds at times that never coincide."""
     random = np.random.default_rng(seed)

@@ -95,12 +95,11 @@ def latencies_together(
 
 
 def _extrapolated(tenant: Tenant, ends: np.ndarray) -> float:
-    columns = tenant.application.columns
-    done = np.flatnonzero(np.isfinite(ends))
-    if not len(done):
+    if not np.isfinite(ends).any():
         return float("inf")
-    alone = float((columns.gap_seconds + columns.seconds)[: done[-1] + 1].sum())
-    return tenant.application.solo_seconds * (float(ends[done[-1]]) - tenant.start_seconds) / alone
+    last = int(np.nanargmax(ends))
+    alone = float(tenant.application.columns.ends_alone()[last])
+    return tenant.application.solo_seconds * (float(ends[last]) - tenant.start_seconds) / alone
 
 
 def spread_out(number: int) -> float:

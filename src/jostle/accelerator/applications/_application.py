@@ -58,8 +58,10 @@ class Application:
     ) -> Application:
         """The tasks of one device of a profile, the first with tasks by default.
 
-        What overlaps on several streams is flattened: a task counts for what it adds to the end of those
-        before it, so that alone the replay takes as long as the profile. pinned: for transfers whose
+        What overlaps on several streams stays in lanes that wait for each other as they did: copies in
+        either direction, and kernels, of each stream where they fit on the device together; what overlaps
+        inside a lane counts for what it adds to the end of those before it. Alone the replay takes as long as
+        the profile. pinned: for transfers whose
         profile does not say. memory_need: bytes/s per PE, for kernels whose profile has none (no timeline
         has it): 0 by default, that is no contention for memory. Raises BadData.
         """
@@ -78,6 +80,8 @@ class Application:
     @cached_property
     def solo_seconds(self) -> float:
         """From the first gap to the end of the last task, alone."""
+        if self.columns.is_parallel:
+            return float(self.columns.ends_alone().max())
         return float(sum((self.columns.gap_seconds + self.columns.seconds).tolist()))
 
     @cached_property

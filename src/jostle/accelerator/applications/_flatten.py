@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.compute
 
 from jostle.accelerator._device import MEMORY
+from jostle.accelerator.applications._lanes import in_lanes
 from jostle.accelerator.applications._tasks import (
     KERNEL,
     TO_DEVICE,
@@ -20,12 +21,13 @@ from jostle.accelerator.applications._tasks import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jostle.traces import Profile
+    from jostle.traces import Gpu, Profile
 
 pc: Any = pyarrow.compute
 
+NO_STREAM = -1
 _READ = (
-    *("device", "kind", "start_seconds", "duration_seconds", "pinned"),
+    *("device", "stream", "kind", "start_seconds", "duration_seconds", "pinned"),
     *("blocks", "threads_per_block", "occupancy_ratio", "bandwidth_per_pe"),
 )
 
@@ -37,12 +39,14 @@ def flatten(
     Application.from_profile."""
     device = profile.devices[0] if device is None else device
     table = replace(profile, tasks=profile.tasks.select(_READ)).on(device)
-    start = table["start_seconds"].to_numpy()
-    seconds, gap, is_counted, is_cut = _in_sequence(start, table["duration_seconds"].to_numpy())
-    table = table.filter(is_counted)
+    gpu = profile.gpus.get(device)
+    start, duration = (table[name].to_numpy() for name in ("start_seconds", "duration_seconds"))
     kind = np.full(len(table), KERNEL, np.int8)
     kind[np.asarray(pc.equal(table["kind"], "htod"))] = TO_DEVICE
     kind[np.asarray(pc.equal(table["kind"], "dtoh"))] = TO_HOST
+    stream, _ = _with_default(table, "stream", NO_STREAM)
+    found = in_lanes(start, duration, kind, stream, _shares(table, gpu))
+    table, kind = table.filter(found.counted), kind[found.counted]
     is_kernel = kind == KERNEL
 
     exclusive, no_pinning = _with_default(table, "pinned", pinned)
@@ -52,27 +56,29 @@ def flatten(
     occupancy, _ = _with_default(table, "occupancy_ratio", 0.0)
     threads, _ = _with_default(table, "threads_per_block", 0)
     has_shape = is_kernel & ~no_blocks & (occupancy != 0)
-    if (gpu := profile.gpus.get(device)) is None:
+    if gpu is None:
         has_shape[:] = False
     per_warp = 1 if gpu is None else gpu.threads_per_warp
     warps = -(-threads.astype(np.int64) // per_warp)
     resources = (MEMORY,) if need.any() else ()
     columns = TaskColumns(
         kind,
-        seconds,
-        gap,
+        found.seconds,
+        found.gap,
         blocks=np.where(has_shape, blocks, UNKNOWN_SHAPE),
         warps_per_block=np.where(has_shape, warps, 1),
         occupancy_ratio=np.where(has_shape, occupancy, 1.0),
         needs=need[:, None] if resources else np.zeros((len(table), 0)),
         exclusive=exclusive & ~is_kernel,
         link_ratio=np.ones(len(table)),
+        lane=found.lane,
+        after=found.after,
         resources=resources,
     )
     assumed = (pinned, memory_need)
     counts = (
-        len(is_counted) - len(table),
-        int(is_cut.sum()),
+        len(found.counted) - len(table),
+        int(found.cut.sum()),
         int((no_pinning & ~is_kernel).sum()),
         int((no_need & is_kernel).sum()),
         int((is_kernel & ~has_shape).sum()),
@@ -80,21 +86,17 @@ def flatten(
     return columns, _notes(counts, *assumed), float(start[0])
 
 
-def _in_sequence(
-    start: np.ndarray, duration: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """((k,) seconds, (k,) gaps, (n,) whether a task counts at all, (k,) whether only a part of it does).
-
-    A task counts for what it adds to the end of those before it, in the order of start.
-    """
-    stop = start + duration
-    # A task so short that its end is its start leaves no mark on the clock.
-    ends = np.where((stop > start) | (duration == 0), stop, -np.inf)
-    end = np.maximum.accumulate(np.concatenate([start[:1], ends[:-1]]))
-    seconds = stop - np.maximum(start, end)
-    counted = (seconds > 0) | (duration <= 0)
-    gap = np.maximum(start - end, 0.0)
-    return np.maximum(seconds, 0.0)[counted], gap[counted], counted, (start < end)[counted]
+def _shares(table: pa.Table, gpu: Gpu | None) -> np.ndarray:
+    """(n,) of the device that each kernel takes; all of it where the shape or the device is not known."""
+    blocks, no_blocks = _with_default(table, "blocks", 0)
+    occupancy, no_occupancy = _with_default(table, "occupancy_ratio", 1.0)
+    threads, _ = _with_default(table, "threads_per_block", 0)
+    if gpu is None:
+        return np.ones(len(table))
+    warps = np.maximum(-(-threads.astype(np.int64) // gpu.threads_per_warp), 1)
+    per_pe = np.maximum(1, (gpu.warps_per_pe * occupancy + 1e-9) // warps)
+    unknown = no_blocks | no_occupancy | (threads == 0)
+    return np.where(unknown, 1.0, np.minimum(1.0, np.ceil(blocks / per_pe) / gpu.pes))
 
 
 def _with_default(table: pa.Table, name: str, default: float) -> tuple[np.ndarray, np.ndarray]:
@@ -105,8 +107,8 @@ def _with_default(table: pa.Table, name: str, default: float) -> tuple[np.ndarra
 
 def _notes(counts: tuple[int, ...], pinned: bool, memory_need: float | None) -> tuple[str, ...]:
     texts = (
-        "tasks ran wholly beside others of the same application and are left out",
-        "tasks overlap the one before and count for what they add to its end",
+        "tasks ran wholly beside others that they cannot share the device with and are left out",
+        "tasks overlap the one before in their lane and count for what they add to its end",
         "transfers do not say whether memory was pinned: taken as "
         + ("pinned" if pinned else "not pinned"),
         "kernels do not say what bandwidth they need: taken as "

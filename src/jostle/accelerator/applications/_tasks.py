@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,21 @@ from jostle.errors import BadData
 KERNEL, TO_DEVICE, TO_HOST = 0, 1, 2
 KINDS = ("kernel", "htod", "dtoh")  # by the codes above
 UNKNOWN_SHAPE = -1  # blocks of a kernel whose launch shape is not known
+NO_TASK = -1  # nothing to wait for in another lane
 _KIND_OF_COLUMN = {  # of those that hold what Task has as it is
     **dict.fromkeys(("seconds", "gap_seconds", "occupancy_ratio", "link_ratio"), np.float64),
     "warps_per_block": np.int64,
     "exclusive": np.bool_,
+    "lane": np.int64,
 }
 
 
 @dataclass(frozen=True)
 class Task:
     """One kernel or transfer. kind: kernel, htod or dtoh. seconds: alone. gap_seconds: between the end
-    of the task before it and its submission.
+    of the task before it and its submission. lane: tasks of one lane run in order, those of several (streams,
+    copy engines) beside each other. after: the number of a task of another lane that must have ended, too;
+    the gap then counts from the later end.
 
     Kernels: blocks of warps_per_block warps; None where the launch shape is not known: it then takes the
     whole device. occupancy_ratio: theoretical. needs: {resource: per PE in use}; `memory` in bytes/s.
@@ -40,6 +44,8 @@ class Task:
     needs: Mapping[str, float] = field(default_factory=dict)
     exclusive: bool = False
     link_ratio: float = 1.0
+    lane: int = 0
+    after: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +53,7 @@ class TaskColumns:
     """n tasks in their order; Task says what the columns mean.
 
     kind: (n,) int8, a place in KINDS. blocks: (n,) int64, UNKNOWN_SHAPE where the launch shape is not known.
-    needs: (n, R) per PE, in the order of `resources`.
+    needs: (n, R) per PE, in the order of `resources`. after: (n,) int64, NO_TASK where there is none.
     """
 
     kind: np.ndarray
@@ -59,6 +65,8 @@ class TaskColumns:
     needs: np.ndarray
     exclusive: np.ndarray
     link_ratio: np.ndarray
+    lane: np.ndarray
+    after: np.ndarray
     resources: tuple[str, ...] = ()
 
     @classmethod
@@ -75,6 +83,8 @@ class TaskColumns:
         columns["kind"] = np.array([KINDS.index(task.kind) for task in tasks], np.int8)
         blocks = [UNKNOWN_SHAPE if t.blocks is None else max(0, t.blocks) for t in tasks]
         columns["blocks"] = np.array(blocks, np.int64)
+        after = [NO_TASK if task.after is None else task.after for task in tasks]
+        columns["after"] = np.array(after, np.int64)
         needs = [[task.needs.get(name, 0.0) for name in resources] for task in tasks]
         columns["needs"] = np.array(needs, np.float64).reshape(len(tasks), len(resources))
         return cls(**columns, resources=resources)
@@ -89,15 +99,52 @@ class TaskColumns:
         cells = {name: cell.item() for name, cell in cells.items() if name != "needs"}
         cells["kind"] = KINDS[cells["kind"]]
         cells["blocks"] = None if cells["blocks"] == UNKNOWN_SHAPE else cells["blocks"]
+        cells["after"] = None if cells["after"] == NO_TASK else cells["after"]
         return Task(**cells, needs={name: need for name, need in needs if need})
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The columns by name, without the names of the resources."""
         return {name: value for name, value in vars(self).items() if name != "resources"}
 
+    @property
+    def is_parallel(self) -> bool:
+        """Whether tasks are in several lanes."""
+        return bool(len(self) and (self.lane != self.lane[0]).any())
+
+    def rows_of_lanes(self) -> list[np.ndarray]:
+        """The rows of each lane, in their order."""
+        if not self.is_parallel:
+            return [np.arange(len(self))]
+        return [np.flatnonzero(self.lane == lane) for lane in np.unique(self.lane)]
+
+    def ends_alone(self) -> np.ndarray:
+        """(n,) s from the start to the end of each task, with nothing else on the device."""
+        if not self.is_parallel:
+            return np.cumsum(self.gap_seconds + self.seconds)
+        ends: list[float] = []
+        last: dict[int, float] = {}
+        rows = zip(
+            *(c.tolist() for c in (self.lane, self.after, self.gap_seconds, self.seconds)),
+            strict=True,
+        )
+        for lane, after, gap, seconds in rows:
+            begin = max(last.get(lane, 0.0), ends[after] if after >= 0 else 0.0)
+            ends.append(begin + gap + seconds)
+            last[lane] = ends[-1]
+        return np.array(ends)
+
     def only(self, kinds: Sequence[int]) -> TaskColumns:
         """The tasks of some kinds, with the others as idle time."""
         kept = np.isin(self.kind, kinds)
+        if self.is_parallel:  # others wait for them, so they stay, as transfers of nothing
+            idle = np.where(kept, 0.0, self.seconds)
+            return replace(
+                self,
+                kind=np.where(kept, self.kind, np.int8(TO_DEVICE)),
+                seconds=self.seconds - idle,
+                gap_seconds=self.gap_seconds + idle,
+                exclusive=self.exclusive & kept,
+            )
         count = int(kept.sum())
         following = np.cumsum(kept)[~kept]  # the kept task that each other one comes before
         idle = (self.gap_seconds + self.seconds)[~kept]
@@ -126,6 +173,10 @@ class TaskColumns:
             ),
             (lasts(self.needs).all(axis=1), "has needs {0.needs}"),
             (is_share(self.link_ratio), "fills {0.link_ratio} of the link"),
+            (
+                (self.after >= NO_TASK) & (self.after < np.arange(len(self))),
+                "waits for task {0.after}, which does not come before it",
+            ),
         ]
         possible = np.stack([passed for passed, _ in checks]).all(axis=0)
         if possible.all():

@@ -6,13 +6,14 @@ The first call compiles (and keeps the result on disk beside this file or in the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from jostle.accelerator._device import Device
+from jostle.accelerator.applications._application import Application
 from jostle.accelerator.applications._chunks import DeviceTasks
-from jostle.accelerator.applications._tasks import KERNEL
+from jostle.accelerator.applications._tasks import KERNEL, NO_TASK
 from jostle.accelerator.simulator._engine import (
     CONCURRENT,
     LIMIT,
@@ -35,13 +36,17 @@ def simulate_compiled(
     until_seconds: float,
 ) -> Schedule:
     """As simulate, for the built-in models."""
-    own = [tenant.application.on(device, resources) for tenant in tenants]
-    unique = {id(tasks): tasks for tasks in own}
-    offsets = np.cumsum([0, *(len(tasks.gap) for tasks in unique.values())])
-    first = dict(zip(unique, offsets.tolist(), strict=False))
-    tasks = DeviceTasks(*(np.concatenate(column) for column in zip(*unique.values(), strict=True)))
-    lengths = np.array([len(tasks.gap) for tasks in own])
-    table = _table(tenants, [first[id(tasks)] for tasks in own], lengths)
+    laid: dict[int, _InLanes] = {}
+    offset = 0
+    for tenant in tenants:
+        if id(tenant.application) not in laid:
+            mine = _InLanes.of(tenant.application, device, resources, offset)
+            laid[id(tenant.application)] = mine
+            offset += len(mine.order)
+    own = [laid[id(tenant.application)] for tenant in tenants]
+    every = zip(*(one.tasks for one in laid.values()), strict=True)
+    tasks = DeviceTasks(*(np.concatenate(column) for column in every))
+    table = _table(tenants, own, np.concatenate([one.after for one in laid.values()]))
     capacity = np.array([device.resources.get(name, np.inf) for name in resources])
     pools = Pools(
         np.array([pool.pes for pool in device.pools], np.float64),
@@ -56,14 +61,48 @@ def simulate_compiled(
     ends, latencies, runs_done, task_ends, count = run(
         tasks, _classes(tasks), table, pools, mode, float(merge), float(until_seconds)
     )
-    done: list[Any] = [slice(0, int(n)) for n in runs_done]
+    heads = np.unique(table.head)
+    first_runs = np.split(task_ends, np.cumsum([len(one.order) for one in own])[:-1])
+    in_order = []
+    for ended, one in zip(first_runs, own, strict=True):
+        place = np.empty(len(ended))
+        place[one.order] = ended
+        in_order.append(place)
     return Schedule(
-        tuple(ends[a, part] for a, part in enumerate(done)),
-        tuple(latencies[a, part] for a, part in enumerate(done)),
-        tuple(np.split(task_ends, np.cumsum(lengths)[:-1])),
+        tuple(ends[h, : runs_done[h]] for h in heads),
+        tuple(latencies[h, : runs_done[h]] for h in heads),
+        tuple(in_order),
         int(count),
         "compiled",
     )
+
+
+class _InLanes(NamedTuple):
+    """An application with its tasks lane by lane. tasks: in that order. first, length: of each lane among all
+    tasks. order: (n,) the row of each task. after: (n,) see TenantTable."""
+
+    tasks: DeviceTasks
+    first: np.ndarray
+    length: np.ndarray
+    order: np.ndarray
+    after: np.ndarray
+
+    @classmethod
+    def of(
+        cls, application: Application, device: Device, resources: tuple[str, ...], offset: int
+    ) -> _InLanes:
+        tasks = application.on(device, resources)
+        rows = application.columns.rows_of_lanes()
+        length = np.array([len(part) for part in rows])
+        first = offset + np.cumsum(length) - length
+        after = application.columns.after
+        if len(rows) == 1:
+            return cls(tasks, first, length, rows[0], np.full(len(after), NO_TASK))
+        order = np.concatenate(rows)
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(offset, offset + len(order))
+        waits = np.where(after >= 0, place[after], NO_TASK)[order]
+        return cls(DeviceTasks(*(c[order] for c in tasks)), first, length, order, waits)
 
 
 def _classes(tasks: DeviceTasks) -> KernelClasses:
@@ -77,17 +116,25 @@ def _classes(tasks: DeviceTasks) -> KernelClasses:
     return KernelClasses(users, of_task)
 
 
-def _table(tenants: Sequence[Tenant], first: list[int], lengths: np.ndarray) -> TenantTable:
+def _table(tenants: Sequence[Tenant], own: Sequence[_InLanes], after: np.ndarray) -> TenantTable:
+    lanes = np.array([len(one.first) for one in own])
+    head = np.cumsum(lanes) - lanes
     arrivals = [
         np.zeros(0) if t.arrivals is None else np.asarray(t.arrivals, np.float64) for t in tenants
     ]
+    counts = np.zeros(int(lanes.sum()), np.int64)
+    counts[head] = [len(a) for a in arrivals]
+    most = [LIMIT if t.most_pes is None else t.most_pes for t in tenants]
     return TenantTable(
-        np.array(first),
-        lengths,
-        np.array([t.start_seconds for t in tenants], np.float64),
-        np.array([-1 if t.runs is None else t.runs for t in tenants], np.int64),
+        np.concatenate([one.first for one in own]),
+        np.concatenate([one.length for one in own]),
+        np.repeat(np.array([t.start_seconds for t in tenants], np.float64), lanes),
+        np.repeat(np.array([-1 if t.runs is None else t.runs for t in tenants], np.int64), lanes),
         np.concatenate(arrivals),
-        np.concatenate([[0], np.cumsum([len(a) for a in arrivals])]).astype(np.int64),
-        np.array([t.partition for t in tenants], np.int64),
-        np.array([LIMIT if t.most_pes is None else t.most_pes for t in tenants], np.float64),
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        np.repeat(np.array([t.partition for t in tenants], np.int64), lanes),
+        np.repeat(np.array(most, np.float64), lanes),
+        np.repeat(head, lanes),
+        np.repeat(lanes, lanes),
+        after,
     )

@@ -1,8 +1,9 @@
 """The loop of the compiled simulator: the reference's events and models in one function for numba.
 
 It follows `_reference` and the facilities of the built-in models event by event; property tests hold both to
-1e-9. Every tenant has at most one task in flight, so that all state stands in arrays by tenant. What makes
-it fast, none of it an approximation:
+1e-9. Every lane of a tenant has at most one task in flight, so that all state stands in arrays by lane; a
+lane is what stands below for a tenant, but for runs, which all lanes of one tenant begin and end together.
+What makes it fast, none of it an approximation:
 
 - All kernels of a partition that use the same resources are stretched alike, so each such class has a
   clock of its own, on which the end of a group of chunks never moves.
@@ -28,8 +29,10 @@ LIMIT = 1 << 60
 
 
 class TenantTable(NamedTuple):
-    """t tenants. first, length: (t,) where their tasks stand among all. start: (t,) s. runs: (t,), -1 for
-    again and again. arrivals: s, those of tenant a from arrivals_at[a]. partition: (t,). most: (t,) PEs.
+    """t lanes. first, length: (t,) where their tasks stand among all. start: (t,) s. runs: (t,), -1 for
+    again and again. arrivals: s, those of lane a from arrivals_at[a]. partition: (t,). most: (t,) PEs.
+    head, lanes: (t,) the first lane of its tenant and how many that has; what is said of runs stands there.
+    after: (n,) the task of another lane that each task waits for, NO_TASK for none.
     """
 
     first: np.ndarray
@@ -40,6 +43,9 @@ class TenantTable(NamedTuple):
     arrivals_at: np.ndarray
     partition: np.ndarray
     most: np.ndarray
+    head: np.ndarray
+    lanes: np.ndarray
+    after: np.ndarray
 
 
 class KernelClasses(NamedTuple):
@@ -151,6 +157,32 @@ def _leave(link, queues, transfers, tolerance, ended):
     return count
 
 
+@njit(inline="always")
+def _must_wait(i, a, task, tenant_table):
+    """Whether the task that task i of lane a waits for has not ended in the run at hand."""
+    after = tenant_table.after[i]
+    if after < 0:
+        return False
+    head = tenant_table.head[a]
+    for b in range(head, head + tenant_table.lanes[head]):
+        begin = tenant_table.first[b]
+        if begin <= after < begin + tenant_table.length[b]:
+            return task[b] <= after
+    return False
+
+
+@njit(inline="always")
+def _begin_run(head, since, task, ready, held, tenant_table, gap):
+    """All lanes of a tenant stand at their first tasks, which may begin from `since` on."""
+    end = head + tenant_table.lanes[head]
+    for b in range(head, end):
+        task[b] = tenant_table.first[b]
+    for b in range(head, end):
+        i = task[b]
+        held[b] = _must_wait(i, b, task, tenant_table)
+        ready[b] = np.inf if held[b] else since + gap[i]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def run(tasks, kernel_classes, tenant_table, pool_table, mode, merge, until_seconds):
     """(ends and latencies of runs, (tenants, room) each, how many each tenant did, ends of the tasks of
@@ -158,7 +190,9 @@ def run(tasks, kernel_classes, tenant_table, pool_table, mode, merge, until_seco
     other."""
     kind, gap, seconds, chunks, size, work, needs, exclusive, link = tasks
     users, klass = kernel_classes
-    first, length, start, runs, arrivals, arrivals_at, partition, most = tenant_table
+    first, length, start, runs, arrivals, arrivals_at, partition, most, head, lanes, _ = (
+        tenant_table
+    )
     pool_pes, pool_capacity, slice_seconds, link_count = pool_table
     tenants, pools = len(first), len(pool_pes)
     classes, kinds = users.shape
@@ -178,6 +212,8 @@ def run(tasks, kernel_classes, tenant_table, pool_table, mode, merge, until_seco
     task = np.empty(tenants, np.int64)  # the row of the task at hand
     finished = np.empty(tenants, np.uint32)
     left = np.zeros(tenants)
+    held = np.zeros(tenants, np.bool_)  # the lane waits for another one
+    unfinished = np.zeros(tenants, np.int64)  # lanes of the run at hand, by head
     # kernels
     queue = np.empty(tenants, np.uint32)
     queued = 0
@@ -211,12 +247,14 @@ def run(tasks, kernel_classes, tenant_table, pool_table, mode, merge, until_seco
 
     open_tenants = 0
     for a in range(tenants):
+        if head[a] != a:
+            continue
         open_tenants += runs[a] >= 0
-        task[a] = first[a]
         began[a] = start[a]
         if arrivals_at[a + 1] > arrivals_at[a]:
             began[a] = arrivals[arrivals_at[a]]
-        ready[a] = max(start[a], began[a]) + gap[first[a]]
+        unfinished[a] = lanes[a]
+        _begin_run(a, max(start[a], began[a]), task, ready, held, tenant_table, gap)
     next_ready = ready.min()
 
     now, count = 0.0, 0
@@ -324,14 +362,24 @@ def run(tasks, kernel_classes, tenant_table, pool_table, mode, merge, until_seco
 
         for n in range(completed):
             a = finished[n]
+            h = head[a]
             count += 1
-            if done_runs[a] == 0:
+            if done_runs[h] == 0:
                 task_ends[ends_at[a] + task[a] - first[a]] = now
             task[a] += 1
             if task[a] < first[a] + length[a]:
-                ready[a] = now + gap[task[a]]
+                held[a] = _must_wait(task[a], a, task, tenant_table)
+                if not held[a]:
+                    ready[a] = now + gap[task[a]]
+            else:
+                unfinished[h] -= 1
+            for b in range(h, h + lanes[h]):
+                if held[b] and not _must_wait(task[b], b, task, tenant_table):
+                    held[b] = False
+                    ready[b] = now + gap[task[b]]
+            if unfinished[h] > 0:
                 continue
-            done = done_runs[a]
+            done = done_runs[h]
             if done == ends.shape[1]:
                 more = np.empty((tenants, 2 * done))
                 more[:, :done] = ends
@@ -339,18 +387,18 @@ def run(tasks, kernel_classes, tenant_table, pool_table, mode, merge, until_seco
                 again = np.empty((tenants, 2 * done))
                 again[:, :done] = latencies
                 latencies = again
-            ends[a, done] = now
-            latencies[a, done] = now - began[a]
+            ends[h, done] = now
+            latencies[h, done] = now - began[h]
             done += 1
-            done_runs[a] = done
-            if done == runs[a]:
+            done_runs[h] = done
+            if done == runs[h]:
                 open_tenants -= 1
                 continue
-            began[a] = now
-            if arrivals_at[a + 1] > arrivals_at[a]:
-                began[a] = arrivals[arrivals_at[a] + done]
-            task[a] = first[a]
-            ready[a] = max(now, began[a]) + gap[first[a]]
+            began[h] = now
+            if arrivals_at[h + 1] > arrivals_at[h]:
+                began[h] = arrivals[arrivals_at[h] + done]
+            unfinished[h] = lanes[h]
+            _begin_run(h, max(now, began[h]), task, ready, held, tenant_table, gap)
 
         if completed > 0 or next_ready <= now + tolerance:
             next_ready = np.inf

@@ -18,7 +18,7 @@ INFINITE = float("inf")
 @dataclass(eq=False)
 class Ticket:
     """One task in flight. tenant: whose. seconds: it takes alone. The rest as in DeviceTasks; most_pes:
-    that its tenant may use at a time; partition: where. needs: (R,)."""
+    that its tenant may use at a time; partition: where. needs: (R,). lane: of all tenants' lanes."""
 
     tenant: int
     to_host: bool
@@ -31,6 +31,7 @@ class Ticket:
     link_ratio: float = 1.0
     partition: int = 0
     most_pes: float = INFINITE
+    lane: int = 0
 
 
 class Facility(Protocol):
