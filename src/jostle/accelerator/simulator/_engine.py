@@ -31,7 +31,7 @@ LIMIT = 1 << 60
 class TenantTable(NamedTuple):
     """t lanes. first, length: (t,) where their tasks stand among all. start: (t,) s. runs: (t,), -1 for
     again and again. arrivals: s, those of lane a from arrivals_at[a]. partition: (t,). most: (t,) PEs.
-    head, lanes: (t,) the first lane of its tenant and how many that has; what is said of runs stands there.
+    head, lanes: (t,) the first lane of its tenant and how many that has; runs stand there.
     after: (n,) the task of another lane that each task waits for, NO_TASK for none.
     """
 
