@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadData, UnknownName, UsageError
-from jostle.measure import TracedProgram, TraceOptions, count_opcodes, find_workloads, trace
+from jostle.measure import (
+    TracedProgram,
+    TraceOptions,
+    count_opcodes,
+    find_workloads,
+    probe_workloads,
+    trace,
+)
 from jostle.measure.host._perf_events import PerfEvents
 from jostle.measure.host._sampler import NAMES, Sampler
 from jostle.measure.tracing import _progress as trace_progress
@@ -91,6 +98,21 @@ def test_endless_members_last_as_long_as_those_that_end() -> None:
     assert np.isfinite(ends.runtime_seconds)
     assert np.isnan(endless.runtime_seconds)
     assert endless.time_seconds[-1] > 0.9 * ends.time_seconds[-1]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_probes_are_beside_every_member_and_alone() -> None:
+    options = TraceOptions(device="here", interval_seconds=0.005, probes=True, seconds=0.02)
+    found = list(trace(["sort-s*20"], options))
+    stressors = sorted(one.name for one in probe_workloads())
+    assert sorted(t.workload for t in found if t.solo) == [*stressors, "sort-s*20"]
+    beside = [t for t in found if t.workload == "sort-s*20" and not t.solo]
+    assert sorted(t.corunners[0] for t in beside) == stressors
+    assert all(t.runtime_seconds > 0 for t in beside)
+    windows = {t.window_id for t in beside}
+    assert {t.window_id for t in found if t.workload in stressors and not t.solo} == windows
+    with pytest.raises(UsageError, match="has no end"):
+        trace(["sort-s"], options)
 
 
 def test_without_an_end_seconds_say_how_long() -> None:

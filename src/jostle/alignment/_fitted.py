@@ -16,6 +16,7 @@ from jostle.alignment.learning._rows import AlignedRows, slot_columns
 from jostle.alignment.solo._axis import with_instructions
 from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._index import SoloIndex
+from jostle.alignment.solo._probed import with_probes
 from jostle.bounds import Candidates
 from jostle.errors import BadData, UnknownName, UsageError
 from jostle.methods import FromCounts, RunCounts
@@ -72,7 +73,7 @@ class FittedAlignment(FromCounts):
 
         Raises UnknownName for a trace without a counter it needs, BadData for one of another kind.
         """
-        traces = with_instructions(traces)
+        traces = with_probes(with_instructions(traces))
         have = {(s.workload, s.platform, s.slot) for s in self.solos.all}
         period = self.solos.all[0].period_seconds
         new = SoloIndex.from_traces(traces, self.counters, period, repeats=self.repeats).all

@@ -74,7 +74,8 @@ class Alignment(AlignmentSettings):
 
     def _traces(self, data: Data) -> Traces:
         from jostle.alignment.solo._axis import with_instructions
+        from jostle.alignment.solo._probed import with_probes
         from jostle.traces import all_without_waiting
 
-        traces = with_instructions(data.traces)
+        traces = with_probes(with_instructions(data.traces))
         return all_without_waiting(traces) if self.own_cores else traces

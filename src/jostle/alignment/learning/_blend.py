@@ -114,14 +114,17 @@ def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.
     if len(np.unique(rows.group)) < 2:
         return np.zeros(len(offers)), 1.0
     answers: list[list[np.ndarray]] = [[] for _ in range(len(offers) + 2)]
-    measured, sets = [], []
+    # Runs of one target are not many pieces of evidence, so they are drawn together.
+    measured, belongs = [], []
+    number_of: dict[tuple[str, str] | int, int] = {}
     few = rows.thinned(MOST_ROWS)
     for train, test in folds_of(few, seed):
         learned, asked = few.take(train), few.take(test)
         measured.append(asked.run_logs())
-        group = np.zeros(asked.run_index.max() + 1, np.int64)
-        group[asked.run_index] = asked.group
-        sets.append(group)
+        targets = [
+            few.members[run][:2] if few.members else run for run in np.unique(asked.run).tolist()
+        ]
+        belongs += [number_of.setdefault(target, len(number_of)) for target in targets]
         for place, (kind, names) in enumerate(offers):
             mine = learned.with_counters(names)
             choices = STRENGTHS[kind.learner]
@@ -131,12 +134,12 @@ def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.
             theirs = asked.with_counters(names)
             logs = np.log(model.slowdown(theirs.own, theirs.others))
             answers[place].append(asked.run_logs(logs))
-        answers[-2].append(np.full(len(group), log_level(learned)))
-        answers[-1].append(np.zeros(len(group)))
+        answers[-2].append(np.full(len(targets), log_level(learned)))
+        answers[-1].append(np.zeros(len(targets)))
     every = np.stack([np.concatenate(each) for each in answers])
-    truth, belongs = np.concatenate(measured), np.concatenate(sets)
-    weights, unseen = greedy_weights(every, truth, belongs, seed)
-    if nothing_but_noise(np.abs(np.expm1(-truth)) - unseen, belongs):
+    truth, one = np.concatenate(measured), np.array(belongs)
+    weights, unseen = greedy_weights(every, truth, one, seed)
+    if nothing_but_noise(np.abs(np.expm1(-truth)) - unseen, one):
         weights = np.zeros(len(weights))
     return weights[:-2], float(weights[-2])
 

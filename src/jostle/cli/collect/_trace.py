@@ -45,6 +45,9 @@ class TraceCommand:
     engine: Annotated[str, "What they run on.", Short("-e")] = "speed"
     runs: Annotated[int, "Times to record everything.", Limits(1)] = 1
     alone: Annotated[bool, "Record each member by itself as well."] = False
+    probes: Annotated[
+        bool, "Record each member by itself and beside each of four stressors as well."
+    ] = False
     loop: Annotated[bool, "Who has ended begins again until all have ended once."] = False
     seconds: Annotated[float, "How long to follow members that have no end.", Limits(0.001)] = 1.0
     interval: Annotated[float, "Seconds between samples.", Limits(0.001, 60)] = 0.01
@@ -80,6 +83,7 @@ def trace(asked: TraceCommand) -> None:
         engine=asked.engine,
         runs=asked.runs,
         alone=asked.alone,
+        probes=asked.probes,
         loop=asked.loop,
         seconds=asked.seconds,
         interval_seconds=asked.interval,

@@ -24,6 +24,7 @@ from jostle.measure.slots._slots import Slot
 from jostle.measure.tracing._options import TraceOptions
 from jostle.measure.tracing._recording import TracedWindow
 from jostle.measure.tracing._watch import Assessment, Watch
+from jostle.measure.workloads._probes import probe_workloads
 from jostle.measure.workloads._program import TracedProgram, find_programs
 from jostle.measure.workloads._workloads import Workload
 from jostle.progress import Progress
@@ -66,11 +67,13 @@ def trace(
     _require_runnable(programs, engine)
     platform = platform_name(engine, options.device or device_name(cores))
     windows: list[tuple[TracedProgram, ...]] = []
-    if options.alone:
+    if options.alone or options.probes:
         windows += [(program,) for program in programs]
-    if not options.alone or len(programs) > 1:
+    if not windows or len(programs) > 1:
         windows.append(programs)
-    slots = [Slot(variant=replace(variant, cpus=None)) for _ in programs]
+    if options.probes:
+        windows += _beside_probes(programs, engine, len(cores))
+    slots = [Slot(variant=replace(variant, cpus=None)) for _ in max(windows, key=len)]
     found: list[Trace] = []
     try:
         watch = None if options.tolerance is None else Watch(slots[0], cores, options.tolerance)
@@ -93,6 +96,24 @@ def trace(
         for slot in slots:
             slot.kill()
     return Traces.from_traces(found)
+
+
+def _beside_probes(
+    programs: Sequence[TracedProgram], engine: str, cores: int
+) -> list[tuple[TracedProgram, ...]]:
+    """Windows of each program beside each stressor, and of the stressors alone."""
+    if cores < 2:
+        raise UsageError("probes need two cores: a workload's, and the stressor's")
+    stressors = find_programs(probe_workloads())
+    _require_runnable(stressors, engine)
+    for program in programs:
+        if not program.ends:
+            raise UsageError(
+                f"{program.name} has no end, so nothing says how far it is beside a stressor",
+                fix=f"Say how often it is repeated: {program.name}*100.",
+            )
+    pairs = [(program, stressor) for program in programs for stressor in stressors]
+    return [*pairs, *((stressor,) for stressor in stressors)]
 
 
 def _least_disturbed(

@@ -1,0 +1,130 @@
+"""What stressors do to a program and it to them, as counters of its run alone.
+
+A program that was traced beside a stressor (see `jostle.probes`) shows there, stretch by stretch of its
+instructions, how much longer than alone it takes, and how much of its time the stressor loses. Both are
+seconds that add up along the program's run, so they are counters like any other, in each phase its own: how
+it suffers and how it presses, which what it counts alone does not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.alignment.solo._tracks import INSTRUCTIONS, track_of
+from jostle.errors import BadData
+
+if TYPE_CHECKING:
+    from jostle.traces import Trace, Traces
+
+PREFIX = "probe-"  # how the names of stressors begin
+LOST, TAKEN = "seconds_lost_beside_", "seconds_taken_from_"
+STRETCH_SAMPLES = 10  # that a loss is measured over; it is spread evenly inside
+
+
+def is_stressor(name: str) -> bool:
+    """Whether a workload is one of the stressors that come with Jostle, or called like them."""
+    return name.startswith(PREFIX)
+
+
+def with_probes(traces: Traces) -> Traces:
+    """The traces of programs, those alone with what the windows beside one stressor say; traces of stressors,
+    and windows with them, are left out. As they are where there are none."""
+    every = list(traces)
+    if not any(is_stressor(trace.workload) for trace in every):
+        return traces
+    alone = _by_name([t for t in every if t.solo and is_stressor(t.workload)])
+    windows: dict[str, list[Trace]] = {}
+    for trace in every:
+        if trace.window_id is not None and len(trace.corunners) == 1:
+            windows.setdefault(trace.window_id, []).append(trace)
+    beside: dict[tuple[str, str], dict[str, list[tuple[Trace, Trace]]]] = {}
+    for members in windows.values():
+        if len(members) == 2:
+            for mine, other in (members, members[::-1]):
+                if is_stressor(other.workload) and not is_stressor(mine.workload):
+                    home = beside.setdefault((mine.platform, mine.workload), {})
+                    home.setdefault(other.workload, []).append((mine, other))
+    kept = []
+    for trace in every:
+        if is_stressor(trace.workload) or any(map(is_stressor, trace.corunners)):
+            continue
+        if trace.solo:
+            trace = _with_losses(trace, beside.get((trace.platform, trace.workload), {}), alone)
+        kept.append(trace)
+    if not kept:
+        raise BadData(
+            "only stressors were traced", where="the traces", fix="Trace programs beside them."
+        )
+    return type(traces).from_traces(kept)
+
+
+def _by_name(traces: Sequence[Trace]) -> dict[tuple[str, str], float]:
+    """{(platform, workload): instructions per second alone}, the quickest of repeats."""
+    found: dict[tuple[str, str], float] = {}
+    for trace in traces:
+        key = trace.platform, trace.workload
+        rate = float(np.nansum(trace[INSTRUCTIONS])) / float(trace.time_seconds[-1])
+        found[key] = max(rate, found.get(key, 0.0))
+    return found
+
+
+def _with_losses(
+    trace: Trace,
+    beside: Mapping[str, Sequence[tuple[Trace, Trace]]],
+    alone: Mapping[tuple[str, str], float],
+) -> Trace:
+    """The trace alone with two counters for each stressor it was traced beside, means over the windows."""
+    if not beside:
+        return trace
+    _, counted = track_of(trace, (INSTRUCTIONS,))
+    n = len(trace)
+    executed = np.interp(np.arange(n + 1), np.linspace(0, n, len(counted)), counted[:, 0])
+    edges = np.unique(np.append(np.arange(0, n, STRETCH_SAMPLES), n))
+    length = np.add.reduceat(trace.interval_seconds, edges[:-1])
+    more: dict[str, np.ndarray] = {}
+    for stressor, windows in beside.items():
+        rate = alone.get((trace.platform, stressor))
+        lost, taken = [], []
+        for mine, other in windows:
+            took, seen = _times(mine, executed[edges])
+            extra = np.where(seen, np.maximum(took[1:] - took[:-1] - length, 0.0), np.nan)
+            lost.append(extra / length)
+            if rate:
+                done = np.interp(took, *_running(other))
+                gone = np.maximum(np.diff(took) - np.diff(done) / rate, 0.0)
+                taken.append(np.where(seen, gone / np.maximum(np.diff(took), 1e-12), np.nan))
+        for name, each in ((LOST, lost), (TAKEN, taken)):
+            if each:
+                ratio = np.repeat(_mean(each), np.diff(edges))
+                more[name + stressor] = ratio * trace.interval_seconds
+    return replace(trace, counters={**trace.counters, **more})
+
+
+def _running(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
+    """(times, instructions executed by then)."""
+    count = np.nan_to_num(np.asarray(trace[INSTRUCTIONS], np.float64))
+    return np.append(0.0, trace.time_seconds), np.append(0.0, np.cumsum(count))
+
+
+def _times(trace: Trace, executed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """((m + 1,) when so much had been executed, (m,) whether the trace goes so far)."""
+    times, counted = _running(trace)
+    whole = counted[-1] >= executed[-1] * 0.98
+    wanted = executed * (min(1.0, counted[-1] / executed[-1]) if whole else 1.0)
+    rising = np.append(True, np.diff(counted) > 0)
+    found = np.interp(wanted, counted[rising], times[rising])
+    return found, wanted[1:] <= counted[-1] * (1 + 1e-9)
+
+
+def _mean(each: Sequence[np.ndarray]) -> np.ndarray:
+    """(m,) over windows, of those that have it; what none has is as the others on the mean."""
+    table = np.stack(each)
+    known = np.isfinite(table)
+    count = known.sum(axis=0)
+    total = np.where(known, table, 0.0).sum(axis=0)
+    mean = total / np.maximum(count, 1)
+    return np.where(count > 0, mean, mean[count > 0].mean() if (count > 0).any() else 0.0)

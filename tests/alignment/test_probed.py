@@ -1,0 +1,97 @@
+"""What stressors show becomes counters of the run alone; without any, nothing changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.alignment import Alignment
+from jostle.alignment.solo._probed import with_probes
+from jostle.errors import BadData
+from jostle.methods import Data, learn
+from jostle.traces import Trace, Traces
+from tests.alignment.conftest import a_trace
+
+SAMPLES, STEP, RATE = 80, 0.01, 1e8
+HOG = "probe-hog"
+
+
+def program(name: str, first: float, second: float, **facts: object) -> Trace:
+    """Two halves, each so many times slower than alone; all programs count the same."""
+    lengths = np.repeat([first * STEP, second * STEP], SAMPLES // 2)
+    return a_trace([RATE * STEP] * SAMPLES, interval=lengths, workload=name, **facts)  # type: ignore[arg-type]
+
+
+def hog(seconds: float, slow: float, **facts: object) -> Trace:
+    return a_trace([RATE * STEP / slow] * round(seconds / STEP), workload=HOG, **facts)  # type: ignore[arg-type]
+
+
+def test_losses_are_told_phase_by_phase() -> None:
+    alone = program("a", 1.0, 1.0, run_id="sa")
+    facts = {"window_id": "v"}
+    pair = [
+        program("a", 1.0, 1.5, run_id="va", corunners=(HOG,), **facts),
+        hog(1.0, 1.25, run_id="vh", corunners=("a",), core=1, runtime=np.nan, **facts),
+    ]
+    found = list(with_probes(Traces.from_traces([alone, *pair, hog(1.0, 1.0, run_id="sh")])))
+    assert [trace.run_id for trace in found] == ["sa"]
+    lost, taken = (
+        found[0][f"seconds_{name}_{HOG}"] / STEP for name in ("lost_beside", "taken_from")
+    )
+    np.testing.assert_allclose(lost[: SAMPLES // 2], 0.0, atol=1e-9)
+    np.testing.assert_allclose(lost[SAMPLES // 2 :], 0.5, rtol=1e-6)
+    np.testing.assert_allclose(taken, 0.2, rtol=1e-6)
+    assert with_probes(found_again := Traces.from_traces([alone])) is found_again
+    with pytest.raises(BadData, match="only stressors"):
+        with_probes(Traces.from_traces([hog(1.0, 1.0, run_id="sh")]))
+
+
+def test_a_program_without_probes_has_no_such_counter() -> None:
+    alone = [program(name, 1.0, 1.0, run_id=f"s{name}") for name in "ab"]
+    pair = [
+        program("a", 1.2, 1.2, run_id="va", corunners=(HOG,), window_id="v"),
+        hog(0.96, 1.1, run_id="vh", corunners=("a",), core=1, window_id="v"),
+    ]
+    found = {t.workload: t for t in with_probes(Traces.from_traces([*alone, *pair]))}
+    assert f"seconds_lost_beside_{HOG}" in found["a"].counters
+    # Nobody knows how fast the stressor is alone.
+    assert f"seconds_taken_from_{HOG}" not in found["a"].counters
+    assert set(found["b"].counters) == {"instructions"}
+
+
+def test_programs_that_count_alike_are_told_apart_by_probes() -> None:
+    random = np.random.default_rng(2)
+    suffers, presses = random.uniform(0.05, 0.6, 7), random.uniform(0.05, 1.0, 7)
+    every = [hog(1.0, 1.0, run_id="sh")]
+    for i in range(7):
+        every.append(program(f"w{i}", 1.0, 1.0, run_id=f"s{i}"))
+        facts = {"window_id": f"p{i}"}
+        slow = 1 + suffers[i]
+        every.append(program(f"w{i}", slow, slow, run_id=f"p{i}", corunners=(HOG,), **facts))
+        every.append(
+            hog(0.8 * slow, 1 + presses[i], run_id=f"h{i}", corunners=(f"w{i}",), core=1, **facts)
+        )
+        for j in range(i):
+            for core, (a, b) in enumerate(((i, j), (j, i))):
+                slow = 1 + suffers[a] * presses[b]
+                facts = {"window_id": f"v{i}{j}", "core": core, "corunners": (f"w{b}",)}
+                every.append(program(f"w{a}", slow, slow, run_id=f"r{i}{j}{core}", **facts))
+    held = ("w5", "w6")
+    kept = [t for t in every if t.solo or not {t.workload, *t.corunners}.intersection(held)]
+    kept += [t for t in every if t.run_id[0] in "ph" and t not in kept]
+    method = Alignment(learner="ridge", corunners="loop", strength=1e-4, cut=0.02)
+    fitted = learn(method, Data(traces=Traces.from_traces(kept)), seed=0)
+    assert any("lost_beside" in name for name in fitted.counters)
+    errors, nothing = [], []
+    for a, b in ((5, 6), (6, 5)):
+        rolled = fitted.window([f"w{a}", f"w{b}"], "p", loop=[False, True]).end_seconds[0]
+        truth = SAMPLES * STEP * (1 + suffers[a] * presses[b])
+        errors.append(abs(rolled / truth - 1))
+        nothing.append(1 - SAMPLES * STEP / truth)
+    assert np.mean(errors) < 0.5 * np.mean(nothing)
+    alone = Traces.from_traces([replace(kept[1], workload="new", run_id="new")])
+    with pytest.raises(jostle.errors.UnknownName, match="counter"):
+        fitted.with_solo(alone)
