@@ -18,8 +18,8 @@ class TraceOptions:
     engine: a name, with a variant or without. runs: how often everything is recorded. alone: also
     each member by itself, before. probes: also each member beside each stressor of `probe_workloads`, and
     by itself, and the stressors by themselves. loop: programs that have ended begin again until all
-    have ended once, so that all stay beside one another; traces hold the first pass. seconds: how long to follow
-    members where all are without end. interval_seconds: between samples, at least 0.001. cores:
+    have ended once, so that all stay beside one another; traces hold the first pass. seconds: how long
+    to follow members where all are without end. interval_seconds: between samples, at least 0.001. cores:
     those to use; None means all that this process may use. device: what the platform is called
     after the engine; None derives it from the CPU. timeout_seconds: for one window. attempts: a
     window that was disturbed by what is no member is recorded again, at most so often in all; the
