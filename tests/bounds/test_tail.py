@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from jostle.bounds import Calibration, CalibrationRuns, Way
+from jostle.bounds import Calibration, CalibrationRuns, Candidates, Way
 from jostle.bounds._tail import FEWEST, _log_likelihood, _log_likelihoods, tail_offset
 from jostle.runs import Colocations
 
@@ -36,7 +38,7 @@ def test_the_likelihood_is_that_of_the_generalised_pareto_law() -> None:
     expected = stats.genpareto(0.2, scale=2.5).logpdf(over).sum() + prior
     assert _log_likelihood(over, 0.2, 2.5) == pytest.approx(expected)
     ((value, scale),) = _log_likelihoods(over, np.array([0.2]))
-    best = optimize.minimize_scalar(
+    best: Any = optimize.minimize_scalar(
         lambda s: -stats.genpareto(0.2, scale=s).logpdf(over).sum(),
         bounds=(0.1, 30),
         method="bounded",
@@ -58,16 +60,8 @@ class Same:
 
     workload_names, platform_names, notes = ("w",), ("p",), ()
 
-    def candidates(self, asked: Colocations):
-        from jostle.bounds import Candidates
-
+    def candidates(self, asked: Colocations) -> Candidates:
         return Candidates.one_way(np.ones(len(asked)))
-
-    def evidence(self, asked: Colocations):
-        from jostle.methods import Evidence
-
-        many = np.full(len(asked), 1000)
-        return Evidence(many, many, many, many, many)
 
 
 def calibrated(n: int) -> Calibration:
