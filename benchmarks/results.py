@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jostle.evaluate.bridge._families import FAMILIES
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PICTURES = ROOT / "docs" / "results", ROOT / "docs" / "pictures"
 CHEAP_MINUTES = 1.0
@@ -135,6 +137,13 @@ ENTRIES = {
     "accelerator-v100": Entry("jostle evaluate accelerator --on v100 --data V100", 0.5, keep=True),
     "accelerator-magus13": Entry(
         "jostle evaluate accelerator --on magus13 --data MAGUS", 10.0, keep=True
+    ),
+    "bridge-families": Entry(
+        f"{_BRIDGE} "
+        + " ".join(f"--data {family}-7" for family in FAMILIES)
+        + " --no-speed --splits 1 --runs 160 --seed 41",
+        10.0,
+        keep=True,
     ),
     "bridge-made": Entry(f"{_BRIDGE} --no-speed --seed 41", 25.0, keep=True),
     "bridge-made-without-marks": Entry(

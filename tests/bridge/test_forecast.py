@@ -68,7 +68,7 @@ def test_traces_come_as_a_folder_or_as_data_too(phases: Traces, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "method", ["nearest", "mixture", "ot", "bridge", "spline", "phase", "select"]
+    "method", ["average", "nearest", "mixture", "ot", "bridge", "spline", "phase", "select"]
 )
 def test_every_method_gives_a_law(phases: Traces, method: str) -> None:
     found = jostle.forecast(phases, replace(BEATS, method=method)).at(0.31)
@@ -101,7 +101,7 @@ def test_the_mean_moves_and_the_width_stays() -> None:
 
 
 def test_thinned_covariance_within_five_percent() -> None:
-    forecast = jostle.forecast(gaussians(n=500, d=3), Bridge(atoms=500))
+    forecast = jostle.forecast(gaussians(n=500, d=3), Bridge("bridge", atoms=500))
     for time in (0.3, 0.5, 1.7):
         found = forecast.at(time)
         assert len(found) == 500
@@ -126,9 +126,11 @@ def test_the_same_question_has_the_same_answer() -> None:
 
 @pytest.mark.parametrize("graph", ["path", "barycentric", "series_parallel"])
 def test_graphs_agree_on_the_mean(drifting: Traces, graph: str) -> None:
-    settings = Bridge(graph=graph, components=COUNTERS, snapshots=5, barycentre_atoms=150)
+    settings = Bridge("bridge", graph=graph, components=COUNTERS, snapshots=5, barycentre_atoms=150)
     found = jostle.forecast(drifting, settings).at(0.25, core=1)
-    path = jostle.forecast(drifting, Bridge(components=COUNTERS, snapshots=5)).at(0.25, core=1)
+    path = jostle.forecast(drifting, Bridge("bridge", components=COUNTERS, snapshots=5)).at(
+        0.25, core=1
+    )
     np.testing.assert_allclose(found.mean, path.mean, rtol=1e-3)
     # What eps needs to converge is not the program's noise.
     np.testing.assert_allclose(np.diag(found.covariance), np.diag(path.covariance), rtol=0.35)
@@ -221,7 +223,7 @@ def test_misses_do_not_exceed_requests() -> None:
         [random.uniform(1, 1.1, (50, 2)) for _ in range(2)],
         ["llc-requests", "llc-misses"],
     )
-    atoms = jostle.forecast(shots, Bridge(eps=5.0)).at(0.5).atoms
+    atoms = jostle.forecast(shots, Bridge(method="bridge", eps=5.0)).at(0.5).atoms
     assert (atoms[:, 1] <= atoms[:, 0]).all()
 
 

@@ -33,7 +33,7 @@ def same(one: Distribution, two: Distribution) -> None:
 @settings(max_examples=25, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 12), min_size=2, max_size=4),
-    method=st.sampled_from(["nearest", "mixture", "ot", "bridge", "spline", "select"]),
+    method=st.sampled_from(["average", "nearest", "mixture", "ot", "bridge", "spline", "select"]),
     eps=st.sampled_from([0.02, 0.1, 3.0, float("inf"), "cv"]),
     log1p=st.booleans(),
     where=st.floats(0, 1),
@@ -78,7 +78,7 @@ def test_a_smaller_one_is_near(phases: Traces, tmp_path: Path) -> None:
     small = Forecast.load(tmp_path)
     assert max(len(shot.cloud) for shot in small.snapshots.of(0)) == 12
     found, whole = small.at(0.3), forecast.at(0.3)
-    np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-6)
+    np.testing.assert_allclose(found.mean, whole.mean, rtol=2e-3)
     np.testing.assert_allclose(np.diag(found.covariance), np.diag(whole.covariance), rtol=0.15)
 
 

@@ -6,6 +6,7 @@ from .answers._distribution import Distribution as Distribution
 from .forecasting._contexts import Contexts as Contexts
 from .forecasting._forecast import Forecast as Forecast
 from .forecasting._forecast import forecast as forecast
+from .forecasting._given import LiveForecast as LiveForecast
 from .forecasting._interpolate import METHODS as METHODS
 from .forecasting._phase import place as place
 from .forecasting._plots import ForecastPlots as ForecastPlots
@@ -18,6 +19,7 @@ from .problem._clouds import scale_of as scale_of
 from .problem._clouds import squared_distances as squared_distances
 from .problem._snapshots import Snapshot as Snapshot
 from .problem._snapshots import Snapshots as Snapshots
+from .problem._thin import evenly_few as evenly_few
 from .problem._thin import few as few
 from .problem._thin import thinned as thinned
 from .solvers._barycentric import Barycentric as Barycentric

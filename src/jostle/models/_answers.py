@@ -113,8 +113,6 @@ def answers(
     confidence: float,
     columns: Mapping[str, str] | None = None,
     separator: str = cells.SEPARATOR,
-    *,
-    tail: bool = False,
 ) -> AnsweredTable:
     """What Model.answer gives."""
     exact_confidence(confidence)  # one that makes no sense is refused, whatever is asked
@@ -138,7 +136,7 @@ def answers(
         **blank,
     )
     asked = [i for i in range(n) if parsed[i].status == OK]
-    _fill(model, made, [parsed[i].row for i in asked], np.array(asked, np.int64), tail)
+    _fill(model, made, [parsed[i].row for i in asked], np.array(asked, np.int64))
     return made
 
 
@@ -196,14 +194,14 @@ class _Known:
         return self.reasons[key]
 
 
-def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, tail: bool) -> None:
+def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray) -> None:
     """AnsweredTable where the model has them; a co-location that it refuses does not stop the others."""
     if not len(rows):
         return
     asked = _colocations(rows)
     try:
         seconds = model.predict(asked)
-        bounds = model.bound(asked, made.confidence, tail=tail)
+        bounds = model.bound(asked, made.confidence)
     except UsageError:
         raise
     except JostleError as error:
@@ -211,8 +209,8 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, 
             made.status[at], made.reason[at] = BAD, str(error)
             return
         half = len(rows) // 2
-        _fill(model, made, rows[:half], at[:half], tail)
-        _fill(model, made, rows[half:], at[half:], tail)
+        _fill(model, made, rows[:half], at[:half])
+        _fill(model, made, rows[half:], at[half:])
         return
     made.seconds[at], made.bound_seconds[at] = seconds, bounds.seconds
     made.outcome[at], made.pool[at] = bounds.outcome, bounds.pool

@@ -13,26 +13,30 @@ import numpy as np
 
 from jostle._report import Told
 from jostle.bridge.answers._distribution import Distribution
+from jostle.bridge.forecasting import _average as average
 from jostle.bridge.forecasting import _interpolate as between
 from jostle.bridge.forecasting import _saved
 from jostle.bridge.forecasting._cross_validation import ATOMS, best_eps
+from jostle.bridge.forecasting._given import LiveForecast
 from jostle.bridge.forecasting._graphs import couple_cores
 from jostle.bridge.forecasting._phase import phase, place
 from jostle.bridge.forecasting._select import MethodChoice, choose
 from jostle.bridge.forecasting._settings import METHODS, Bridge
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshot, Snapshots, evenly
+from jostle.bridge.problem._thin import evenly_few, few
 from jostle.bridge.problem._units import Units
 from jostle.bridge.solvers._coupling import Coupling
 from jostle.bridge.solvers._path import edge_eps
 from jostle.bridge.solvers._sinkhorn import solve_edge
 from jostle.bridge.solvers._transport import transport
-from jostle.errors import UsageError
+from jostle.errors import NotEnoughRuns, UsageError
 from jostle.methods import Data
 from jostle.traces import Traces, Windows
 
 if TYPE_CHECKING:
     from jostle.bridge.forecasting._plots import ForecastPlots
+    from jostle.traces import Trace
 
 CANDIDATES = 120  # times among which snapshots are placed
 OFF_GRID = 1e-9  # of the span of time: nearer than this to a snapshot is at it
@@ -91,6 +95,8 @@ class Forecast(Told):
         self._warnings = (text,) if below else ()
         self._couplings: dict[tuple[int, int, str], Coupling] = {}
         self._selections: dict[int, MethodChoice] = {}
+        self._live: dict[int, LiveForecast] = {}
+        self._stacks: dict[int, average.LawShares] = {}
         self._lock = threading.RLock()
         self._eps = None if isinstance(method.eps, str) else method.eps
 
@@ -119,7 +125,7 @@ class Forecast(Told):
             ("cores", f"{len(shots.cores)}"),
             ("from", f"{len(shots)} snapshots of up to {runs} runs"),
             ("answers from", f"{first:g} s to {last:g} s"),
-            ("method", self.method.method),
+            ("method", str(self.method.method)),
         ]
 
     @property
@@ -164,7 +170,7 @@ class Forecast(Told):
 
         method: another than the Bridge's. seed: of the draw. Raises UsageError outside the data.
         """
-        method = method or self.method.method
+        method = method or str(self.method.method)
         if method not in METHODS:
             raise UsageError(f"method {method!r} is not known", fix=f"One of {', '.join(METHODS)}.")
         first, last = self.span_seconds
@@ -206,6 +212,15 @@ class Forecast(Told):
         few = ", ".join(f"{name} {share:.0%}" for name, share in named if share > 0)
         return (f"values that were not counted come from runs alike: {few}",)
 
+    def given(self, trace: Trace | None = None, core: int = 0) -> LiveForecast:
+        """For one run that goes on: `forecast.given(trace_so_far).at(time_seconds)`, what it will use given
+        what it has shown; samples can be added by `see`. Raises UsageError, BadData."""
+        with self._lock:
+            if core not in self._live:
+                self._live[core] = LiveForecast(self.snapshots, core, seed=self.method.seed)
+            found = self._live[core].anew()
+        return found if trace is None else found.follow(trace)
+
     def selection(self, core: int = 0) -> MethodChoice:
         """Which method serves which interval, and the scores that decided it."""
         with self._lock:
@@ -237,7 +252,9 @@ class Forecast(Told):
     def _couple(self, k: int, core: int, kind: str) -> Coupling:
         x, y = (self._clouds(core)[i].merged for i in (k, k + 1))
         if kind == "ot":
-            return transport(x, y)
+            return transport(
+                *(few(cloud, average.TRANSPORTED, core + i) for i, cloud in enumerate((x, y)))
+            )
         if self.eps == np.inf:
             return between.product(x, y)
         steps = np.diff(self.snapshots.times_seconds)
@@ -272,6 +289,8 @@ class Forecast(Told):
         x, y = self.snapshots.of(core)[k : k + 2]
         details: dict[str, float] = {"lam": lam}
         warnings: tuple[str, ...] = ()
+        if method == "average":
+            return self._averaged(k, lam, time, core, seed)
         if method == "phase":
             place = [seed, core % 2**32, 2**31, round(time * 2**20) % 2**63]
             cloud, missed = phase(self.snapshots, core, time, place)
@@ -292,6 +311,73 @@ class Forecast(Told):
             return self._bridged(k, lam, core, seed)
         found = Distribution.of(cloud, self.components, method)
         return replace(found, warnings=warnings, details=details)
+
+    def _averaged(self, k: int, lam: float, time: float, core: int, seed: int) -> Distribution:
+        """Several forecasts together, by the weights of `stack`."""
+        if 1 in (shot.idle_ratio for shot in self.snapshots.of(core)[k : k + 2]):
+            return self._running(k, lam, time, core, "mixture", seed)
+        shares = self.stack(core).at(lam)
+        laws = {name: self._candidate(name, k, lam, time, core) for name in shares}
+        known = {name: law for name, law in laws.items() if law is not None}
+        whole = average.averaged(known, {name: shares[name] for name in known})
+        size = max(len(shot.cloud) for shot in self.snapshots.of(core)[k : k + 2])
+        cloud = evenly_few(whole, max(self.method.atoms, 2 * size), seed)
+        found = Distribution.of(cloud, self.components, "average")
+        details = {"lam": lam} | {f"share_{name}": shares[name] for name in known}
+        return replace(found, mean=whole.mean, covariance=whole.covariance, details=details)
+
+    def _candidate(self, name: str, k: int, lam: float, time: float, core: int) -> Cloud | None:
+        """One of the laws that are averaged, None where it has none."""
+        x, y = self.snapshots.of(core)[k : k + 2]
+        if name == "mixture":
+            return between.mixture(x.cloud, y.cloud, lam)
+        if name == "climatology":
+            shots = [shot.cloud for shot in self.snapshots.of(core) if shot.idle_ratio < 1]
+            return few(average.pooled(shots), average.POOLED, k)
+        if name == "phase":
+            try:
+                return phase(self.snapshots, core, time, [k])[0]
+            except NotEnoughRuns:
+                return None
+        if name == "spline":
+            return self._units.cloud_out(self._spline(k, time, core))
+        stay = 0.5 if name == "half" else 0.0
+        ends = [self._units.cloud_in(shot.cloud) for shot in (x, y)]
+        return self._units.cloud_out(
+            average.moved(self.coupling(k, core, "ot"), ends[0], ends[1], lam, stay)
+        )
+
+    def stack(self, core: int = 0) -> average.LawShares:
+        """The weights of the forecasts that are averaged, and the scores that decided them."""
+        with self._lock:
+            if core not in self._stacks:
+                names = ["ot", "half", "mixture", "spline", "climatology"]
+                names += ["phase"] if self.snapshots.clock is not None else []
+                self._stacks[core] = average.stacked(
+                    self.snapshots,
+                    core,
+                    names,
+                    lambda k: self._laws_without(k, core),
+                    self._units.cloud_in,
+                )
+            return self._stacks[core]
+
+    def _laws_without(self, left_out: int, core: int) -> Callable[[str], Cloud | None]:
+        near = [k for k in range(left_out - 2, left_out + 3) if 0 <= k < len(self.snapshots)]
+        near = [k for k in near if k != left_out]
+        whole = self._like(self.snapshots.without(left_out))
+        rest = self._like(self.snapshots.select(near).few(average.ATOMS, core))
+        time = float(self.snapshots.times_seconds[left_out])
+        times = self.snapshots.times_seconds
+        lam = float((time - times[left_out - 1]) / (times[left_out + 1] - times[left_out - 1]))
+        k = near.index(left_out - 1)
+
+        def law(name: str) -> Cloud | None:
+            if name in ("climatology", "phase"):
+                return whole._candidate(name, left_out - 1, lam, time, core)
+            return rest._candidate(name, k, lam, time, core)
+
+        return law
 
     def _bridged(self, k: int, lam: float, core: int, seed: int) -> Distribution:
         """The bridge's law, with its own moments where the units keep them."""

@@ -11,7 +11,15 @@ from jostle.bridge.problem._clock import ClockKind, ClockSettings
 from jostle.bridge.solvers._coupling import Stopping
 from jostle.errors import UsageError
 
-METHODS = (*SINGLE, "select")
+OF_BRIDGE = (
+    "path",
+    0.1,
+    "spread",
+    True,
+    False,
+    "squared",
+)  # its own settings, as they are by default
+METHODS = ("average", *SINGLE, "select")
 CHOICES = {
     "method": METHODS,
     "graph": ("path", "barycentric", "series_parallel"),
@@ -27,10 +35,11 @@ class Bridge:
     """How to forecast the distribution of resource use at any time from snapshots of it."""
 
     method: Annotated[
-        str,
-        "bridge (entropic coupling), ot (exact transport), spline, mixture, nearest, phase (needs a clock), "
-        "or select: the best of them in each interval by leaving snapshots out.",
-    ] = "bridge"
+        str | None,
+        "average (of several, weighed by leaving snapshots out), bridge (entropic coupling), ot (exact "
+        "transport), spline, mixture, nearest, phase (needs a clock), or select: the best in each interval. "
+        "None: bridge where one of its own settings is given (graph, eps, noise, cost), otherwise average.",
+    ] = None
     graph: Annotated[
         str, "How cores hang together: path (each by itself), barycentric or series_parallel."
     ] = "path"
@@ -86,6 +95,10 @@ class Bridge:
     seed: Annotated[int, "Of the draws."] = 0
 
     def __post_init__(self) -> None:
+        if self.method is None:
+            own = (self.graph, self.eps, self.eps_unit, self.time_scaled, self.noise, self.cost)
+            method = "average" if own == OF_BRIDGE else "bridge"
+            object.__setattr__(self, "method", method)
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise UsageError(
@@ -114,4 +127,4 @@ class Bridge:
     @classmethod
     def paper(cls, scale: Mapping[str, float], eps: float = 0.1) -> Bridge:
         """The settings of the paper: one eps for all edges, fixed scales, no noise, no time in eps."""
-        return cls(eps=eps, eps_unit="absolute", scale=scale, noise=False, time_scaled=False)
+        return cls("bridge", eps=eps, eps_unit="absolute", scale=scale, time_scaled=False)

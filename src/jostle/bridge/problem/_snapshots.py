@@ -18,6 +18,7 @@ import numpy as np
 from jostle.bridge.problem._clock import Clock, ClockSettings
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._filling import filled
+from jostle.bridge.problem._thin import few
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.traces import LEVELS, MARKS, Traces
 
@@ -127,7 +128,9 @@ class Snapshots:
         numbers = sorted({trace.core for trace in every})
         states = np.full((len(numbers), len(row), len(times), len(components)), np.nan)
         for trace in every:
-            states[numbers.index(trace.core), row[trace.run_id]] = _rates(trace, components, times)
+            states[numbers.index(trace.core), row[trace.run_id]] = rates_at(
+                trace, components, times
+            )
         cores = {
             core: _snapshots_of(states[i], times, ends[core], f"core {core}", components)
             for i, core in enumerate(numbers)
@@ -150,6 +153,15 @@ class Snapshots:
         numbers = [int(number) for number in numbers]
         cores = {core: [shots[k] for k in numbers] for core, shots in self.cores.items()}
         return replace(self, times_seconds=self.times_seconds[numbers], cores=cores)
+
+    def few(self, atoms: int, core: int) -> Snapshots:
+        """Of one core, with at most so many runs in each snapshot."""
+        shots = []
+        for k, shot in enumerate(self.of(core)):
+            cloud = few(shot.cloud, atoms, k)
+            runs = shot.runs if cloud is shot.cloud else np.full(len(cloud), -1)
+            shots.append(replace(shot, cloud=cloud, runs=runs))
+        return replace(self, cores={core: shots})
 
     def without(self, number: int) -> Snapshots:
         """All but one snapshot."""
@@ -239,7 +251,7 @@ def _times(
     return _checked_times(grid[evenly(len(grid), count)])
 
 
-def _rates(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.ndarray:
+def rates_at(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.ndarray:
     """(T, d) the rates of the samples that cover the times, NaN where none does."""
     found = np.full((len(times), len(components)), np.nan)
     # A hair of slack: the end of a sample and a multiple of its length differ by rounding.

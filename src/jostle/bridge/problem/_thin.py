@@ -19,6 +19,25 @@ def few(cloud: Cloud, atoms: int, seed: int) -> Cloud:
     return Cloud.of(cloud.atoms[order[np.minimum(picked, len(cloud) - 1)]])
 
 
+def evenly_few(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:
+    """At most so many atoms of equal weight, drawn systematically along a curve that fills space (Morton's,
+    of the components' ranks): every region keeps its share better than by a draw at random."""
+    if len(cloud) <= atoms:
+        return cloud
+    bits = max(1, 60 // cloud.atoms.shape[1])
+    place = np.zeros(len(cloud), np.int64)
+    ranks = cloud.atoms.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
+    cells = (ranks * (2 ** min(bits, 16)) // len(cloud)).astype(np.int64)
+    for bit in range(min(bits, 16) - 1, -1, -1):
+        for column in range(min(cells.shape[1], 60)):
+            place = (place << 1) | ((cells[:, column] >> bit) & 1)
+    order = np.argsort(place, kind="stable")
+    levels = (np.arange(atoms) + np.random.default_rng(seed).random()) / atoms
+    below = np.cumsum(cloud.weights[order])
+    picked = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
+    return Cloud.of(cloud.atoms[order[np.minimum(picked, len(cloud) - 1)]])
+
+
 def thinned(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:
     """A cloud of at most `atoms` atoms: centroids of k-means, with the weights of what they stand for."""
     if atoms < 1:

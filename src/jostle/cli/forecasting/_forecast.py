@@ -19,7 +19,7 @@ from jostle.cli.forecasting._answers import (
     print_totals,
     total_document,
 )
-from jostle.cli.forecasting._questions import Chosen, contexts_of, fitted_ones
+from jostle.cli.forecasting._questions import Chosen, Live, contexts_of, fitted_ones, live_of
 
 if TYPE_CHECKING:
     from jostle.bridge import Bridge, Distribution, Forecast
@@ -59,6 +59,14 @@ class ForecastCommand:
         "Also the distribution as so many atoms (in --json and --save).",
         Limits(1),
     ] = None
+    given: Annotated[
+        Path | None,
+        "A folder with the trace so far of one run that goes on: forecast that run, given what it has shown.",
+    ] = None
+    within: Annotated[
+        float | None,
+        "With --given and --limit: also P(over the limit within so many seconds from its last sample).",
+    ] = None
     save: Annotated[Path | None, "Keep the forecast in this folder, to be asked again."] = None
     picture: Annotated[Path | None, "A folder for a picture over time (PNG and SVG)."] = None
     json_: Json = False
@@ -68,15 +76,33 @@ class ForecastCommand:
 class ForecastOptions:
     """How to forecast: the settings of a Bridge that the command has."""
 
-    method: Annotated[str, "bridge, ot, spline, mixture, nearest, phase or select."] = "bridge"
+    method: Annotated[
+        str | None,
+        "average, bridge, ot, spline, mixture, nearest, phase or select.  [default: average, or bridge where "
+        "--graph, --eps, --eps-unit or --noise is given]",
+    ] = None
     graph: Annotated[str, "How cores hang together: path, barycentric or series_parallel."] = "path"
     eps: Annotated[str, "Blur of the bridge, of the spread: a number, inf, or cv."] = "0.1"
+    eps_unit: Annotated[str, "What eps is a multiple of: spread, median or absolute."] = "spread"
+    noise: Annotated[bool, "Add the bridge's own noise: for data near Gaussians only."] = False
+    scale: Annotated[
+        tuple[str, ...], "COUNTER=FACTOR in distances; repeatable.  [default: 1 / the noise]"
+    ] = ()
+    log1p: Annotated[
+        tuple[str, ...], "A counter that is interpolated as log(1 + rate); repeatable."
+    ] = ()
     component: Annotated[
         tuple[str, ...] | None, "A counter of the state; repeat for more.  [default: all]"
     ] = None
     snapshots: Annotated[int | None, "So many times to learn from.  [default: all]", Limits(2)] = (
         None
     )
+    snapshot_at: Annotated[
+        tuple[float, ...], "Learn from this time, in seconds; repeat for more."
+    ] = ()
+    placement: Annotated[
+        str, "Of --snapshots: even, or clock, where they catch the most phases."
+    ] = "even"
     clock: Annotated[str | None, "The counter of progress, for phase and select."] = None
     clock_kind: Annotated[str, "work or beats."] = "work"
     mark: Annotated[
@@ -88,16 +114,24 @@ class ForecastOptions:
 
     def settings(self) -> Bridge:
         import jostle
+        from jostle.errors import UsageError
 
         try:
             eps: float | str = float(self.eps)
         except ValueError:
             eps = self.eps
+        if self.snapshot_at and self.snapshots is not None:
+            raise UsageError("--snapshots and --snapshot-at both say when", fix="Give one of them.")
         return jostle.Bridge(
             method=self.method,
             graph=self.graph,
             components=self.component,
-            snapshots=self.snapshots,
+            placement=self.placement,
+            snapshots=tuple(sorted(self.snapshot_at)) or self.snapshots,
+            eps_unit=self.eps_unit,
+            noise=self.noise,
+            scale=_limits("--scale", self.scale) or None,
+            log1p=self.log1p,
             clock=self.clock,
             clock_kind=cast(Any, self.clock_kind),
             clock_marks=self.mark,
@@ -123,7 +157,15 @@ def forecast(asked: ForecastCommand, chosen: Chosen, options: ForecastOptions) -
     if (asked.at_context is None) != (not asked.context):
         raise UsageError("--context and --at-context go together")
     core = asked.core
-    if asked.at_context is None:
+    live: Live | None = None
+    if asked.given is not None:
+        live = live_of(asked.given, fitted, core)
+        answers = [[live.forecast.at(time) for time in asked.at]]
+    elif asked.within is not None:
+        raise UsageError(
+            "--within is of a live run", fix="Say --given FOLDER with its trace so far."
+        )
+    elif asked.at_context is None:
         answers = [[_at(name, one, time, core) for time in asked.at] for name, one in fitted]
     else:
         contexts = contexts_of(asked.context, fitted)
@@ -133,6 +175,7 @@ def forecast(asked: ForecastCommand, chosen: Chosen, options: ForecastOptions) -
     if capacities or len(fitted) > 1:
         by_time = zip(asked.at, zip(*answers, strict=True), strict=True)
         totals = [_total(time, parts, capacities, options.seed) for time, parts in by_time]
+    soon = None if live is None else live.soon(limits, asked.within)
     drawn: list[Path] = []
     if asked.picture is not None:
         from jostle.evaluate import draw_forecast
@@ -144,12 +187,18 @@ def forecast(asked: ForecastCommand, chosen: Chosen, options: ForecastOptions) -
         document = _document(asked, fitted, answers, limits)
         if totals:
             document["total"] = [total_document(*row, capacities) for row in totals]
+        if live is not None:
+            document["given"] = live.document(asked.within, soon)
         print_json(document | {"pictures": [str(path) for path in drawn]})
         return
     for (name, _), found in zip(fitted, answers, strict=True):
         if len(fitted) > 1:
             say(f"\n{name}")
         print_answers(found, limits)
+    if live is not None:
+        say(f"given {live.run_id} until {live.forecast.now_seconds:g} s")
+    if soon is not None:
+        say(f"P(over limit within {asked.within:g} s): {soon:.4f}")
     if totals:
         say(f"\nall {len(fitted)} together, as independent ones")
         print_totals(totals, capacities)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from jostle._options import Flag, Short
 
 if TYPE_CHECKING:
-    from jostle.bridge import Bridge, Contexts, Forecast
+    from jostle.bridge import Bridge, Contexts, Forecast, LiveForecast
     from jostle.traces import Traces, Windows
 
 
@@ -116,3 +116,46 @@ def contexts_of(values: Sequence[float], fitted: Sequence[tuple[str, Forecast]])
             fix="Say --context once for each, all different.",
         )
     return Contexts({value: one for value, (_, one) in zip(values, fitted, strict=True)})
+
+
+@dataclass(frozen=True)
+class Live:
+    """One run that goes on, and the forecast of what it does next."""
+
+    run_id: str
+    forecast: LiveForecast
+
+    def soon(self, limits: Mapping[str, float], within: float | None) -> float | None:
+        """P(over any limit within so many seconds), None where that is not asked."""
+        from jostle.errors import UsageError
+
+        if within is None:
+            return None
+        if not limits:
+            raise UsageError("--within needs a --limit", fix="Say --limit COUNTER=RATE.")
+        return self.forecast.exceedance_ratio(limits, within)
+
+    def document(self, within: float | None, soon: float | None) -> dict[str, Any]:
+        return {
+            "run_id": self.run_id,
+            "until_seconds": self.forecast.now_seconds,
+            "within_seconds": within,
+            "exceedance_within_ratio": soon,
+        }
+
+
+def live_of(folder: Path, fitted: Sequence[tuple[str, Forecast]], core: int) -> Live:
+    """The only run traced in a folder. Raises UsageError, UnreadableFile."""
+    from jostle.errors import UsageError
+    from jostle.traces import read_traces
+
+    if len(fitted) != 1:
+        raise UsageError("--given is for one workload at a time", fix="Say -w NAME.")
+    mine = [trace for trace in read_traces(folder) if trace.core == core]
+    if len(mine) != 1:
+        raise UsageError(
+            f"{len(mine)} runs are traced on core {core}, not one",
+            where=str(folder),
+            fix="Give a folder with the trace of the live run only.",
+        )
+    return Live(mine[0].run_id, fitted[0][1].given(mine[0], core))

@@ -95,14 +95,36 @@ def quantile(snapshots: Snapshots, core: int, time: float) -> Cloud:
     return Cloud.of(atoms, near.weights)
 
 
+def clock_nearest(snapshots: Snapshots, core: int, time: float) -> Cloud | None:
+    """What the phase-aware method knows, in the simplest way: each run's own progress at that time, and a
+    state that some run had at the progress nearest to it; None without a clock."""
+    if snapshots.clock is None:
+        return None
+    asked = snapshots.clock.at(core, time)[0]
+    asked = asked[np.isfinite(asked)]
+    atoms, places = [], []
+    for when, shot in zip(snapshots.times_seconds, snapshots.of(core), strict=True):
+        if shot.idle_ratio < 1:
+            there = snapshots.clock.at(core, float(when))[0][shot.runs]
+            atoms.append(shot.cloud.atoms[np.isfinite(there)])
+            places.append(there[np.isfinite(there)])
+    known = np.concatenate(places) if places else np.zeros(0)
+    if not len(asked) or not len(known):
+        return None
+    random = np.random.default_rng(0)
+    gap = np.abs(asked[:, None] - known) + 1e-9 * random.random((len(asked), len(known)))
+    return Cloud.of(np.concatenate(atoms)[gap.argmin(axis=1)])
+
+
 SIMPLE: dict[str, Callable[[Snapshots, int, float], Cloud | None]] = {
     "climatology": climatology,
     "independent": independent,
     "run_paired": run_paired,
     "gaussian": gaussian,
     "quantile": quantile,
+    "clock_nearest": clock_nearest,
 }
-OWN = ("nearest", "mixture", "ot", "spline", "bridge", "phase", "select")
+OWN = ("average", "nearest", "mixture", "ot", "spline", "bridge", "phase", "select")
 
 
 def predictions(

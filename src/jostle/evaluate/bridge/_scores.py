@@ -2,7 +2,9 @@
 
 Runs, not times, are split: A makes the snapshots and the forecast, B has the truth. The score is W2 in units
 of the noise within a snapshot, exact (a linear program). The oracle is A itself at that time: what a perfect
-forecast from as many runs would score. A time whose measurement stands among the training snapshots, bit
+forecast from as many runs would score. All are compared with as many atoms as the oracle has: more would look
+nearer for their number alone. CRPS, the Brier score and reliability are of the whole laws, and are proper:
+one run of B at a time. A time whose measurement stands among the training snapshots, bit
 for bit, is a leak and is left out; the paper's own design has 8 of 25.
 """
 
@@ -13,13 +15,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jostle.bridge import Cloud, Distribution, Forecast, few, wasserstein
+from jostle.bridge import Cloud, Distribution, Forecast, evenly_few, wasserstein
 from jostle.errors import NotEnoughRuns
 from jostle.evaluate.bridge._rivals import predictions
 from jostle.progress import Progress
 
-COMPARED = 500  # atoms of a forecast in a comparison
-MEASURES = ("w2", "q95", "q99", "brier")
+COMPARED = 500  # atoms of a forecast in a comparison, at most
+MEASURES = ("w2", "crps", "brier", "q95", "q99")
+LIMITS = (0.2, 0.5, 0.8, 0.95)  # quantiles of all snapshots pooled, of which exceedance is asked
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,24 @@ class ForecastSplit:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """errors: {method: (n, 4 + d)} at the n times that are no leaks, NaN where the method has no answer.
+    """errors: {method: (n, 5 + d)} at the n times that are no leaks, NaN where the method has no answer.
 
-    The first four columns are MEASURES. w2, q95, q99 (mean error of the quantiles): in scaled units. brier:
-    squared error of P(any > limit). Then W1 of each component, in its own units.
+    The first five columns are MEASURES. w2, crps (mean over the components), q95, q99 (mean error of the
+    quantiles): in scaled units. brier: mean squared error of P(component > limit) against what a run did,
+    over LIMITS. Then W1 of each component, in its own units. claims: {method: (m, 2)} every such P, and the
+    share of the runs of B of which it came true.
     """
 
     name: str
     components: tuple[str, ...]
     errors: Mapping[str, np.ndarray]
     leaks: int
+    claims: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def came_true(self, method: str, at_least: float = 0.99) -> tuple[float, int]:
+        """Of what a method calls so likely, or its opposite, the share that came true, and how often it
+        claimed so; NaN and 0 where it never did."""
+        return came_true([self.claims[method]], at_least)
 
     def __len__(self) -> int:
         return len(next(iter(self.errors.values())))
@@ -97,7 +108,8 @@ def score(name: str, splits: Sequence[ForecastSplit], progress: Progress | None 
     """All methods at all times that do not leak. Raises NotEnoughRuns where there is none."""
     components = splits[0].forecast.components if splits else ()
     every = [(split, held_out) for split in splits for held_out in split.held_out]
-    limits = {id(split): _usual_limit(split.forecast) for split in splits}
+    limits = {id(split): _usual_limits(split.forecast) for split in splits}
+    claims: dict[str, list[np.ndarray]] = {}
     rows: list[dict[str, np.ndarray]] = []
     for number, (split, held_out) in enumerate(every, start=1):
         if held_out.leaks:
@@ -108,7 +120,13 @@ def score(name: str, splits: Sequence[ForecastSplit], progress: Progress | None 
             clouds[key] = other.at(at, core, method=method).cloud
         clouds["oracle"] = held_out.oracle
         scale, limit = split.forecast.scale, limits[id(split)]
-        rows.append({key: _errors(c, held_out.truth, scale, limit) for key, c in clouds.items()})
+        atoms = min(COMPARED, len(held_out.oracle.merged))
+        row = {}
+        for key, cloud in clouds.items():
+            claimed = _claims(cloud, held_out.truth, limit)
+            claims.setdefault(key, []).append(claimed)
+            row[key] = _errors(cloud, held_out.truth, scale, claimed, atoms)
+        rows.append(row)
         if progress:
             progress(number, len(every), 0.0)
     if not rows:
@@ -116,31 +134,55 @@ def score(name: str, splits: Sequence[ForecastSplit], progress: Progress | None 
     missing = np.full(len(MEASURES) + len(components), np.nan)
     methods = dict.fromkeys(method for row in rows for method in row)
     errors = {method: np.array([row.get(method, missing) for row in rows]) for method in methods}
-    return Scores(name, components, errors, len(every) - len(rows))
+    claimed = {method: np.concatenate(parts) for method, parts in claims.items()}
+    return Scores(name, components, errors, len(every) - len(rows), claimed)
 
 
-def _usual_limit(forecast: Forecast) -> np.ndarray:
-    """(d,) what the training snapshots rarely exceed, all times pooled."""
+def came_true(claims: Sequence[np.ndarray], at_least: float) -> tuple[float, int]:
+    """See Scores.came_true; claims: (m, 2) of any number of studies."""
+    claimed, share = np.concatenate(claims).T
+    high, low = claimed >= at_least, claimed <= 1 - at_least
+    right = np.concatenate([share[high], 1 - share[low]])
+    return (float(right.mean()) if len(right) else float("nan")), len(right)
+
+
+def _usual_limits(forecast: Forecast) -> np.ndarray:
+    """(LIMITS, d) quantiles of the training snapshots, all times pooled."""
     shots = [shot for core in forecast.snapshots.cores.values() for shot in core]
-    return np.quantile(np.concatenate([shot.cloud.atoms for shot in shots]), 0.95, axis=0)
+    return np.quantile(np.concatenate([shot.cloud.atoms for shot in shots]), LIMITS, axis=0)
 
 
-def _errors(guess: Cloud, truth: Cloud, scale: np.ndarray, limit: np.ndarray) -> np.ndarray:
-    """(4 + d,) MEASURES, and W1 of each component."""
-    guess = few(guess.merged, COMPARED, 0)
-    w2 = wasserstein(guess.scaled(scale), truth.scaled(scale))
+def _claims(guess: Cloud, truth: Cloud, limits: np.ndarray) -> np.ndarray:
+    """(LIMITS * d, 2) P(component > limit) and how often it was."""
+    shares = [
+        np.einsum("n,nld->ld", cloud.weights, cloud.atoms[:, None] > limits).ravel()
+        for cloud in (guess, truth)
+    ]
+    return np.stack(shares, axis=1)
+
+
+def _errors(
+    guess: Cloud, truth: Cloud, scale: np.ndarray, claims: np.ndarray, atoms: int
+) -> np.ndarray:
+    """(5 + d,) MEASURES, and W1 of each component."""
+    same = evenly_few(guess.merged, atoms)
+    w2 = wasserstein(same.scaled(scale), truth.scaled(scale))
     names = [str(i) for i in range(len(scale))]
     tops = [Distribution.of(c, names, "").quantile((0.95, 0.99)) for c in (guess, truth)]
     q95, q99 = np.abs((tops[0] - tops[1]) * scale).mean(axis=1)
-    over = [float(c.weights @ (c.atoms > limit).any(axis=1)) for c in (guess, truth)]
-    w1 = [_w1(guess, truth, column) for column in range(len(scale))]
-    return np.array([w2, q95, q99, (over[0] - over[1]) ** 2, *w1])
+    claimed, share = claims.T
+    brier = (share * (1 - claimed) ** 2 + (1 - share) * claimed**2).mean()
+    areas = np.array([_areas(guess, truth, column) for column in range(len(scale))])
+    return np.array([w2, (areas[:, 1] * scale).mean(), brier, q95, q99, *areas[:, 0]])
 
 
-def _w1(x: Cloud, y: Cloud, column: int) -> float:
-    """The area between the distribution functions of one component."""
+def _areas(x: Cloud, y: Cloud, column: int) -> tuple[float, float]:
+    """W1 of one component, the area between the distribution functions; and the mean CRPS of x against a run
+    of y: the area of their squared difference and of y's own F (1 - F)."""
     values = np.concatenate([x.atoms[:, column], y.atoms[:, column]])
     mass = np.concatenate([x.weights, -y.weights])
     order = np.argsort(values)
-    apart = np.abs(np.cumsum(mass[order])[:-1])
-    return float(apart @ np.diff(values[order]))
+    apart = np.cumsum(mass[order])[:-1]
+    below = np.cumsum(np.maximum(-mass, 0)[order])[:-1]
+    width = np.diff(values[order])
+    return float(np.abs(apart) @ width), float((apart**2 + below * (1 - below)) @ width)

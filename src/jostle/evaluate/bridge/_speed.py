@@ -54,7 +54,7 @@ def speed_metrics(
     snapshots = Snapshots.from_arrays(
         np.arange(s, dtype=float), [c.atoms * UNITS for c in clouds], COUNTERS
     )
-    forecast = Forecast(snapshots, Bridge())
+    forecast = Forecast(snapshots, Bridge("bridge"))
     forecast.solve()
     for k in range(s - 1):
         forecast.at(k + 0.5)
@@ -63,6 +63,11 @@ def speed_metrics(
     metrics["covariance_error_ratio"] = max(
         _covariance_error(forecast.at(at)) for at in (0.5, 3.25, s - 1.4)
     )
+    usual = Forecast(snapshots, Bridge())
+    metrics["average_weights_seconds"] = timed(usual.stack, 1)
+    usual.at(0.5)
+    again = iter(np.linspace(0.2, 0.8, 20))
+    metrics["average_query_seconds"] = timed(lambda: usual.at(float(next(again))), 19)
     return metrics | _multicore_speed(seed, clock)
 
 

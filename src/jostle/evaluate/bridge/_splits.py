@@ -19,6 +19,7 @@ from jostle.evaluate.bridge._data import (
     phase_program,
     read_published,
 )
+from jostle.evaluate.bridge._families import FAMILIES, made_family
 from jostle.evaluate.bridge._scores import ForecastSplit, HeldOutTime
 from jostle.traces import Traces, Windows
 
@@ -161,7 +162,8 @@ def made_splits(
     ended: float = 0.0,
     clock: bool = True,
 ) -> list[ForecastSplit]:
-    """The made data sets: `phases-JITTER-SNAPSHOTS` (jitter in percent) or `drift-SNAPSHOTS`.
+    """The made data sets: `phases-JITTER-SNAPSHOTS` (jitter in percent) `drift-SNAPSHOTS`, or a
+    family of `jostle.evaluate.bridge._families` with its snapshots.
 
     clock: phase programs with their marks.
     """
@@ -176,11 +178,15 @@ def made_splits(
         elif kind == "drift":
             snapshots = int(numbers[0])
             traces = drift(runs, seed=seed)
+        elif kind in FAMILIES:
+            snapshots = int(numbers[0])
+            traces = made_family(kind, runs, seed=seed)
         else:
             raise ValueError(name)
     except (IndexError, ValueError):
         raise UsageError(
             f"unknown data {name!r}",
-            fix="phases-5-7 (jitter 5%, 7 snapshots), drift-7, nmpc-4 (4 inside each cycle).",
+            fix="phases-5-7 (jitter 5%, 7 snapshots), drift-7, nmpc-4 (4 inside each cycle), or a family "
+            f"with its snapshots, like heavy-7: {', '.join(FAMILIES)}.",
         ) from None
     return trace_splits(traces, snapshots, method=method, splits=splits, ended=ended, seed=seed)

@@ -28,8 +28,8 @@ class BridgeStudy:
 
     data: Annotated[
         tuple[str, ...],
-        "phases-JITTER-SNAPSHOTS (jitter in percent), drift-SNAPSHOTS, nmpc-BETWEEN, or a folder with "
-        "recorded traces; repeat for more.",
+        "phases-JITTER-SNAPSHOTS (jitter in percent), drift-SNAPSHOTS, FAMILY-SNAPSHOTS, nmpc-BETWEEN, or a "
+        "folder with recorded traces; repeat for more.",
     ] = MADE
     published: Annotated[Path | None, "The folder of the published snapshots, for nmpc-…."] = None
     snapshots: Annotated[int, "Of recorded traces: times to learn from.", Limits(least=2)] = 7
@@ -73,6 +73,7 @@ class BridgeStudy:
         from jostle.evaluate.bridge._splits import leaks_of_design
         from jostle.evaluate.bridge._tables import (
             accuracy_metrics,
+            reliability_table,
             score_document,
             score_table,
             table_three,
@@ -110,7 +111,12 @@ class BridgeStudy:
             figures=[str(path) for path in drawn],
         )
         shown: list[Table | str] = [score_table(one) for one in scores]
-        plain = [[k, f"{v:.3g}"] for k, v in metrics.items() if not k.startswith("w2_")]
+        shown.append(reliability_table(scores))
+        plain = [
+            [k, f"{v:.3g}"]
+            for k, v in metrics.items()
+            if not k.startswith(("w2_", "crps_", "brier_"))
+        ]
         shown.append(Table(["metric", "value"], plain, right=(1,)))
         if "table_2" in papers:
             shown += _second(papers["table_2"])

@@ -1,0 +1,304 @@
+"""What a live run will use, given what it has used so far: `forecast.given(trace).at(time_seconds)`.
+
+Runs of one workload differ, and what one of them did in its last samples says which of the others it is
+like now: in which phase, in which mode, how far. So donors are moments of the recorded runs, weighed by a
+kernel of how alike their own last samples were (Nadaraya, Theory of Probability 9, 1964; analogue
+forecasting: Lorenz, J. Atmospheric Sciences 26, 1969), and what the donors did next is the forecast:
+measured states only.
+Likeness is of the components' ranks, averaged over the last 1, 3 and 9 samples, so that glitches, zeros and
+heavy tails do not matter. How wide the kernel is, and how far in time donors may be, is what forecasts
+held-out recorded runs best (continuous ranked probability score of the ranks), for near and far times each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from jostle.bridge.answers._distribution import Distribution, Limits
+from jostle.bridge.problem._clouds import Cloud
+from jostle.bridge.problem._snapshots import Snapshots, rates_at
+from jostle.errors import BadData, NotEnoughRuns, UsageError
+from jostle.traces import LEVELS, Trace
+
+SPANS = (1, 3, 9)  # last samples that are averaged
+WIDTHS = (1.0, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the kernel, in ranks from 0 to 1
+AWAY = (0.0, 0.02, 0.1, 1.0)  # of the time of all runs: how far from now a donor's moment may be
+AHEAD = (1, 5, 20)  # samples: for each its own width and time
+NEAREST, PART = 15, 10  # so many donors count for certain, however unlike, or this part of few
+ANYONE = 0.02  # the share of all runs at the time asked about, alike or not
+MOST = 2000  # donors
+TRIED = 80  # moments of recorded runs on which the width is chosen
+ENDED = -0.5  # stands for the rank of a run that has ended
+AS_GOOD = 1.003  # times the best score
+FEWEST_RUNS = 4
+Settings = tuple[float, float]
+
+
+class LiveForecast:
+    """Forecasts for one run that goes on. Made by `Forecast.given`; `see` adds samples.
+
+    A question takes a few milliseconds. Raises UsageError for a forecast without the runs' identities.
+    """
+
+    def __init__(self, snapshots: Snapshots, core: int = 0, *, seed: int = 0) -> None:
+        self.snapshots, self.core = snapshots, core
+        self.components = snapshots.components
+        self._times = snapshots.times_seconds
+        self._states, self._ended = _histories(snapshots, core)
+        self._sorted = [_sorted_values(self._states[:, :, c]) for c in range(self._states.shape[2])]
+        self._ranks = self._ranked(self._states)
+        self._features = _features(self._ranks)
+        self._slack = 1e-6 * float(np.median(np.diff(self._times)))
+        self._slack += 2 * float(np.spacing(np.abs(self._times).max()))
+        random = np.random.default_rng(seed)
+        self._settings = {ahead: self._best(ahead, random) for ahead in AHEAD}
+        self._seen = np.full((len(self._times), len(self.components)), np.nan)
+        self._now: float | None = None
+
+    def anew(self) -> LiveForecast:
+        """For another run: from the same recorded ones, with nothing seen."""
+        other = copy(self)
+        other._seen, other._now = np.full_like(self._seen, np.nan), None
+        return other
+
+    @property
+    def now_seconds(self) -> float:
+        """The end of the last sample seen. Raises UsageError before the first."""
+        if self._now is None:
+            raise UsageError(
+                "the live run has shown nothing yet", fix="Give its trace, or `see` a sample."
+            )
+        return self._now
+
+    def see(
+        self, time_seconds: float, counters: Mapping[str, float], *, interval_seconds: float
+    ) -> LiveForecast:
+        """One more sample that ended at `time_seconds` since the run began; counts over it (levels as they
+        are), NaN or absent where not counted. Returns itself. Raises BadData, UsageError."""
+        if not (
+            np.isfinite(time_seconds) and interval_seconds > 0 and np.isfinite(interval_seconds)
+        ):
+            raise BadData(f"a sample of {interval_seconds} s that ends at {time_seconds} s is none")
+        if self._now is not None and time_seconds <= self._now:
+            raise UsageError(
+                f"{time_seconds:g} s is not after {self._now:g} s, which was seen last"
+            )
+        covered = (self._times > time_seconds - interval_seconds * (1 - 1e-6)) & (
+            self._times <= time_seconds + 1e-6 * interval_seconds
+        )
+        for column, name in enumerate(self.components):
+            value = float(counters.get(name, np.nan))
+            if np.isfinite(value):
+                length = 1.0 if name in LEVELS else interval_seconds
+                self._seen[covered, column] = value / length
+            elif np.isinf(value):
+                raise BadData(f"{name} is not finite", where=f"the sample at {time_seconds:g} s")
+        self._now = float(time_seconds)
+        return self
+
+    def follow(self, trace: Trace) -> LiveForecast:
+        """All samples of a trace at once. Raises BadData for one without any of the components."""
+        if not len(trace) or not any(name in trace.counters for name in self.components):
+            raise BadData(
+                f"the trace so far has no sample of {', '.join(self.components)}",
+                where=trace.run_id,
+            )
+        seen = rates_at(trace, self.components, self._times)
+        self._seen = np.where(np.isfinite(seen), seen, self._seen)
+        self._now = float(trace.time_seconds[-1])
+        return self
+
+    def at(self, time_seconds: float) -> Distribution:
+        """The distribution at a time to come. Raises UsageError for one that is past or outside the data."""
+        here, ahead = self._steps(time_seconds)
+        runs, moments, weights = self._donors(here, ahead)
+        states, ended = self._states[runs, moments + ahead], self._ended[runs, moments + ahead]
+        going = ~ended & (weights > 0)
+        idle = float(weights[ended].sum())
+        if going.any():
+            cloud = Cloud.of(states[going], weights[going]).merged
+        else:
+            cloud, idle = Cloud.of(np.zeros((1, states.shape[1]))), 1.0
+        found = Distribution.of(cloud, self.components, "given", idle_ratio=min(idle, 1.0))
+        details = {"effective_donors": 1 / float((weights**2).sum())}
+        return replace(found, time_seconds=time_seconds, details=details)
+
+    def exceedance_ratio(self, limits: Limits, within_seconds: float) -> float:
+        """P(any of these components is above its limit in any sample of the next seconds).
+
+        limits: {component: events per second}. Raises UnknownName, UsageError.
+        """
+        if not within_seconds > 0:
+            raise UsageError(f"within {within_seconds} s is not a time to come")
+        names = Distribution.of(
+            Cloud.of(np.zeros((1, len(self.components)))), self.components, "given"
+        )
+        names.exceedance_ratio(limits)  # checks them
+        columns = [names.column(name) for name in limits]
+        until = min(self.now_seconds + within_seconds, float(self._times[-1]))
+        here, ahead = self._steps(until, whole=True)
+        runs, moments, weights = self._donors(here, ahead)
+        states = self._states[runs[:, None], moments[:, None] + np.arange(1, ahead + 1)]
+        over = (states[:, :, columns] > np.array(list(limits.values()))).any(axis=(1, 2))
+        return float(np.clip(weights @ over, 0.0, 1.0))
+
+    def _steps(self, time_seconds: float, *, whole: bool = False) -> tuple[int, int]:
+        """The snapshot seen last, and how many further that nearest to a time is, 1 at least. whole: not the
+        nearest, but the last until then."""
+        now, last = self.now_seconds, float(self._times[-1])
+        if not now < time_seconds <= last + self._slack:
+            raise UsageError(
+                f"{time_seconds:g} s is not between {now:g} s, which was seen last, and {last:g} s, where "
+                "the recorded runs end",
+                fix="Ask for a time to come, or record longer runs.",
+            )
+        here = max(int(np.searchsorted(self._times, now + self._slack, side="right")) - 1, 0)
+        there = int(np.abs(self._times - time_seconds).argmin())
+        if whole:
+            there = int(np.searchsorted(self._times, time_seconds + self._slack, side="right")) - 1
+        return here, min(max(there - here, 1), len(self._times) - 1 - here)
+
+    def _donors(self, here: int, ahead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(m,) runs, (m,) moments and (m,) their weights, sum 1, for a time so many snapshots ahead."""
+        start = max(0, here - max(SPANS) + 1)
+        own = _features(self._ranked(self._seen[None, start : here + 1]))[0, -1]
+        width, away = self._settings[min(AHEAD, key=lambda known: abs(np.log(known / ahead)))]
+        runs, moments, distance = self._distances(own, here, ahead, away)
+        return runs, moments, _kernel(distance, moments == here, width)
+
+    def _distances(
+        self, own: np.ndarray, here: int, ahead: int, away: float, but: int = -1
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(m,) runs and (m,) moments that are known so far ahead, and (m,) how unlike they are; but: a run
+        that is no donor."""
+        s = len(self._times)
+        reach = int(away * s)
+        first, last = max(here - reach, 0), min(here + reach, s - 1 - ahead)
+        span, later = slice(first, last + 1), slice(first + ahead, last + 1 + ahead)
+        able: np.ndarray = np.isfinite(self._features[:, span]).any(axis=2) & ~self._ended[:, span]
+        known = np.isfinite(self._states[:, later]).all(axis=2)
+        able = able & (self._ended[:, later] | known)
+        if but >= 0:
+            able[but] = False
+        runs, moments = np.nonzero(able)
+        if not len(runs):
+            raise NotEnoughRuns("no recorded run is known so far ahead")
+        if len(runs) > MOST:
+            kept = np.random.default_rng([here, ahead]).choice(len(runs), MOST, replace=False)
+            runs, moments = runs[kept], moments[kept]
+        moments = moments + first
+        gap = (self._features[runs, moments] - own) ** 2
+        shared = np.isfinite(gap)
+        count = shared.sum(axis=1)
+        distance = np.where(shared, gap, 0.0).sum(axis=1) / np.maximum(count, 1)
+        return runs, moments, np.where(count > 0, distance, 1.0)
+
+    def _best(self, ahead: int, random: np.random.Generator) -> Settings:
+        """Width and time with the least error on moments of recorded runs, each without its own run."""
+        known = np.asarray(np.isfinite(self._ranks).all(axis=2))
+        outcome = np.where(self._ended[:, :, None], ENDED, self._ranks)
+        told = np.asarray(np.isfinite(outcome).all(axis=2))
+        able = np.argwhere(known[:, :-ahead] & told[:, ahead:])
+        scores = dict.fromkeys(product(WIDTHS, AWAY), 0.0)
+        if not len(able):
+            return 0.1, AWAY[0]
+        for run, here in able[random.permutation(len(able))[:TRIED]].tolist():
+            own, truth = self._features[run, here], outcome[run, here + ahead]
+            for away in AWAY:
+                try:
+                    runs, moments, distance = self._distances(own, here, ahead, away, run)
+                except NotEnoughRuns:
+                    runs = moments = np.zeros(0, int)
+                    distance = np.zeros(0)
+                ranks = outcome[runs, moments + ahead]
+                kept = np.isfinite(ranks).all(axis=1)
+                columns = [_Column(ranks[kept, c], truth[c]) for c in range(ranks.shape[1])]
+                for width in WIDTHS:
+                    if not kept.any():
+                        scores[width, away] += 1.0  # as wrong as can be
+                        continue
+                    weights = _kernel(distance, moments == here, width)[kept]
+                    scores[width, away] += float(np.mean([c.crps(weights) for c in columns]))
+        # Few moments were tried: of settings that are as good, the widest, with donors from near this time.
+        enough = AS_GOOD * min(scores.values())
+        return next(settings for settings in scores if scores[settings] <= enough)
+
+    def _ranked(self, states: np.ndarray) -> np.ndarray:
+        """The same as ranks among all recorded values, from 0 to 1; ties have their middle, NaN stays."""
+        found = np.full(states.shape, np.nan)
+        for column, values in enumerate(self._sorted):
+            known = np.isfinite(states[..., column])
+            asked = states[..., column][known]
+            low, high = (np.searchsorted(values, asked, side=s) for s in ("left", "right"))
+            found[..., column][known] = (low + high) / (2 * max(len(values), 1))
+        return found
+
+
+def _kernel(distance: np.ndarray, same: np.ndarray, width: float) -> np.ndarray:
+    """(m,) weights of donors, sum 1; same: whether their moment is that asked about."""
+    nth = min(NEAREST, max(len(distance) // PART, 1)) - 1
+    spread = max(width**2, float(np.partition(distance, nth)[nth]), 1e-12)
+    weights = np.exp(-0.5 * (distance - distance.min()) / spread)
+    weights /= weights.sum()
+    anyone = same / same.sum() if same.any() else np.full(len(same), 1 / len(same))
+    return (1 - ANYONE) * weights + ANYONE * anyone
+
+
+def _sorted_values(values: np.ndarray) -> np.ndarray:
+    return np.sort(values[np.isfinite(values)])
+
+
+def _histories(snapshots: Snapshots, core: int) -> tuple[np.ndarray, np.ndarray]:
+    """(R, s, d) states of every run, NaN where not known, and (R, s) whether it had ended."""
+    shots = snapshots.of(core)
+    total = 1 + max((int(shot.runs.max()) for shot in shots if len(shot.runs)), default=-1)
+    if total < FEWEST_RUNS or len(shots) < 2:
+        raise UsageError(
+            "what a live run does next follows from recorded runs, and this forecast does not know them",
+            fix="Forecast from traces, not from a saved summary, with four runs and two times or more.",
+        )
+    ends = None if snapshots.end_seconds is None else snapshots.end_seconds[core]
+    total = max(total, 0 if ends is None else len(ends))
+    states = np.full((total, len(shots), len(snapshots.components)), np.nan)
+    for k, shot in enumerate(shots):
+        kept = shot.runs >= 0
+        if shot.idle_ratio < 1:
+            states[shot.runs[kept], k] = shot.cloud.atoms[kept]
+    ended = np.zeros(states.shape[:2], bool)
+    if ends is not None:
+        ended = ends[:, None] < snapshots.times_seconds
+    return states, ended
+
+
+def _features(ranks: np.ndarray) -> np.ndarray:
+    """(R, s, d * len(SPANS)) means of the last samples; NaN where none of them is known."""
+    known = np.isfinite(ranks)
+    sums = np.cumsum(np.where(known, ranks, 0.0), axis=1)
+    counts = np.cumsum(known, axis=1).astype(float)
+    parts = []
+    for span in SPANS:
+        total, number = sums.copy(), counts.copy()
+        total[:, span:] -= sums[:, :-span]
+        number[:, span:] -= counts[:, :-span]
+        parts.append(np.divide(total, number, out=np.full_like(total, np.nan), where=number > 0.5))
+    return np.concatenate(parts, axis=2)
+
+
+class _Column:
+    """Values (n,) of one component in order, and the truth, to score weights of them."""
+
+    def __init__(self, values: np.ndarray, truth: float) -> None:
+        self._order = np.argsort(values, kind="stable")
+        ordered = values[self._order]
+        self._apart, self._off = np.diff(ordered), np.abs(ordered - truth)
+
+    def crps(self, weights: np.ndarray) -> float:
+        """The continuous ranked probability score of the weighted values."""
+        weights = weights[self._order] / weights.sum()
+        below = np.cumsum(weights)[:-1]
+        return float(weights @ self._off - (below * (1 - below)) @ self._apart)
