@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from jostle.alignment import SoloIndex, solo_counters
+from jostle.evaluate.alignment._rivals import mean_slowdown
 from jostle.evaluate.alignment._truth import (
     Member,
     measured_sets,
@@ -54,6 +58,17 @@ def test_repeats_of_a_window_are_one_measurement() -> None:
     table = quiet_runs(found, [member_of([a_run("a", 0, [1.0] * 3)], 0, 1e-3)])
     np.testing.assert_allclose(table.runtime_seconds, [0.3, 0.6, 0.9, 0.3, 0.3], rtol=0.01)
     assert len(set(table.units("window").tolist())) == 3
+
+
+def test_the_mean_slowdown_is_of_what_the_method_learns_from() -> None:
+    solos = SoloIndex([solo_counters(a_run(name, 0, [1.0] * 3)) for name in "abc"])
+    one = {"w0": [a_run("a", 0, [2.0] * 3, "b"), a_run("b", 0, [1.0] * 3, "a")]}
+    two = {"w1": [a_run("a", 1, [1.5] * 3, "c"), a_run("c", 1, [9.0] * 3, "a")]}
+    sets = measured_sets(one | two, 1e-3)
+    fitted = SimpleNamespace(solos=solos)
+    assert mean_slowdown(sets, fitted) == pytest.approx((2 + 1 + 1.5 + 9) / 4)  # type: ignore[arg-type]
+    assert mean_slowdown(sets, fitted, ["c"]) == pytest.approx(1.5)  # type: ignore[arg-type]
+    assert mean_slowdown(sets, fitted, ["a", "b", "c"]) == 1.0  # type: ignore[arg-type]
 
 
 def test_how_well_it_is_known() -> None:

@@ -169,6 +169,21 @@ def test_what_was_not_measured_is_typical_or_refused() -> None:
     assert (slow > 1.02).all()
     assert (slow < 2).all()
     assert "beside no stressor" in fitted.notes[0]
+    columns = runs.take(c.number_of_corunners == 0).colocations.to_columns()
+    columns["platform"] = ["q"] * len(columns["platform"])
+    further = Runs.concatenate([runs, Runs.from_columns(**columns, runtime_seconds=[5.0] * 8)])
+    both = learn(Probes(), Data(further), seed=0)
+    there = jostle.Colocations.from_columns(workload=["w1"], platform=["q"], corunners=[["w2"]])
+    here = jostle.Colocations.from_columns(workload=["w1"], platform=["p"], corunners=[["w2"]])
+    # Nobody was probed on q: there it is as on p, and not as if nothing happened.
+    np.testing.assert_allclose(both.slowdown(there), both.slowdown(here))
+    hogs = [
+        jostle.Colocations.from_columns(workload=["w1"], platform=[p], corunners=[["probe-bus"]])
+        for p in "pq"
+    ]
+    slow = [both.slowdown(hog)[0] for hog in hogs]
+    assert slow[0] == pytest.approx(slow[1])
+    assert slow[0] > 1
     no_time = np.array([w == "w0" and not o for w, _, o in rows])
     unknown = learn(Probes(), Data(runs.take(~no_time)), seed=0).predict(asked)
     assert np.isnan(unknown[0])

@@ -12,12 +12,14 @@ from .learning._select import select_counters as select_counters
 from .learning._windows import aligned_rows as aligned_rows
 from .learning._windows import slots_of as slots_of
 from .learning._windows import traced_windows as traced_windows
+from .solo._axis import with_instructions as with_instructions
 from .solo._counters import SoloCounters as SoloCounters
 from .solo._counters import solo_counters as solo_counters
 from .solo._index import SoloIndex as SoloIndex
 from .solo._index import sampling_period as sampling_period
 from .solo._index import solo_run_ids as solo_run_ids
 from .solo._index import solo_runs as solo_runs
+from .solo._probed import with_probes as with_probes
 from .solo._quiet import equal_repeats as equal_repeats
 from .solo._quiet import quiet_seconds as quiet_seconds
 from .solo._samples import ALIGNMENTS as ALIGNMENTS

@@ -17,6 +17,8 @@ OUTCOMES = {
     "on: runs with less measured of their names, or with other numbers of co-runners",
     "held_out_names": "calibrated on names that were left out of further fits: valid over new names as far "
     "as those resemble them and the fits this one; no exact theorem",
+    "model_based": "beyond what its calibration runs can promise: from a generalised Pareto tail of their "
+    "scores; as good as that law, and no theorem",
     "adapting": "a name has drifted: the bound follows the runs since, and the stated share of them holds in "
     "the long run; no theorem stands behind a single one",
     "too_few_runs": "too few calibration runs for this confidence: no finite bound is valid. Ask for a "

@@ -34,7 +34,7 @@ from jostle.bounds._evidence import (
     text_of,
 )
 from jostle.bounds._groups import Groups
-from jostle.bounds._pool import ROUNDING, Pool, Way, bound_of_chain
+from jostle.bounds._pool import ROUNDING, Pool, Way, bound_of_chain, tail_of_chain
 from jostle.bounds._predictor import candidates_of
 from jostle.bounds._selection import Selection
 
@@ -193,8 +193,14 @@ class Calibration:
             found.append(PoolSummary(pool_of(int(key[0])), text_of(key[1:-1]), group, n, highest))
         return sorted(found, key=lambda one: (-one.n, one.pool, one.evidence, one.group))
 
-    def bound(self, predictor: Any, colocations: Any, confidence: float) -> Bounds:
-        """Upper bounds at `confidence`; never lower at a higher confidence, never under the prediction."""
+    def bound(
+        self, predictor: Any, colocations: Any, confidence: float, *, tail: bool = False
+    ) -> Bounds:
+        """Upper bounds at `confidence`; never lower at a higher confidence, never under the prediction.
+
+        tail: beyond what calibration runs can promise, a generalised Pareto tail of their scores where they
+        are at least 2000 (outcome `model_based`, no guarantee) instead of no bound.
+        """
         level = float(exact_confidence(confidence))
         candidates = candidates_of(predictor, colocations)
         degree = np.asarray(colocations.number_of_corunners)
@@ -216,12 +222,15 @@ class Calibration:
                 outcome[at] = self._reason(d, grades)
                 continue
             log_bound[at], pool = bound_of_chain(chain, candidates, at, level)
+            outcome[at] = "too_few_runs" if pool is None else pool.outcome
+            if pool is None and tail:
+                log_bound[at], pool = tail_of_chain(chain, candidates, at, level)
+                outcome[at] = "too_few_runs" if pool is None else "model_based"
             told = chain[-1] if pool is None else pool
             pool_name[at], count[at], rank_used[at] = told.name, told.n, told.rank(level)
-            outcome[at] = "too_few_runs" if pool is None else pool.outcome
         # Raising a bound to the prediction takes nothing of what it promises.
         log_bound = np.maximum(log_bound, candidates.centre[0] + ROUNDING)
-        finite = (*GUARANTEED, "held_out_names")
+        finite = (*GUARANTEED, "held_out_names", "model_based")
         outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
         unanswered = np.isnan(candidates.centre[0])
         outcome[unanswered] = "disconnected"

@@ -8,8 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle.bounds._bounds import GUARANTEED
 from jostle.bounds._predictor import Candidates
 from jostle.bounds._rank import rank_by_weight, window_weights
+from jostle.bounds._tail import FEWEST, tail_offset
 
 # Bounds are raised by this share, far under what anybody measures: the logarithm, the exponential and
 # the order in which a prediction is summed up round, and a program that takes exactly as long each time
@@ -97,6 +99,27 @@ class Pool:
             )
         return value + ROUNDING
 
+    def log_tail(
+        self, candidates: Candidates, at: np.ndarray, confidence: float
+    ) -> np.ndarray | None:
+        """(len(at),) log seconds beyond what its runs can promise, never under that; None where they are
+        fewer than a law of their tail can be read from."""
+        place = self.way.stages[-1]
+        scores = self.scores[-1]
+        if self.units < FEWEST or np.isfinite(scores).sum() < FEWEST:
+            return None
+        if confidence not in self._tails:
+            self._tails[confidence] = tail_offset(scores, 1 - confidence)
+        value = candidates.centre[place, at] + candidates.scale[place, at] * self._tails[confidence]
+        return np.maximum(
+            value + ROUNDING, self.log_bound(candidates, at, confidence, largest=True)
+        )
+
+    @cached_property
+    def _tails(self) -> dict[float, float]:
+        """The offsets of its tail by confidence, as far as they were asked for."""
+        return {}
+
     def _stage(self, confidence: float) -> int:
         """The last stage that speaks."""
         return next(number for number, end in enumerate(self.way.until) if confidence <= end)
@@ -117,3 +140,18 @@ def bound_of_chain(
             return np.maximum(floor, pool.log_bound(candidates, at, confidence)), pool
         floor = np.maximum(floor, pool.log_bound(candidates, at, confidence, largest=True))
     return np.full(len(at), np.inf), None
+
+
+def tail_of_chain(
+    chain: list[Pool], candidates: Candidates, at: np.ndarray, confidence: float
+) -> tuple[np.ndarray, Pool | None]:
+    """As bound_of_chain where that answers no more: the tail of the widest pool that holds, if it has runs
+    enough, and never under what the pools gave at their highest."""
+    pools = [pool for pool in chain if pool.outcome in GUARANTEED]
+    found = pools[-1].log_tail(candidates, at, confidence) if pools else None
+    if found is None:
+        return np.full(len(at), np.inf), None
+    for pool in pools[:-1]:
+        if pool.stands_alone:
+            found = np.maximum(found, pool.log_bound(candidates, at, confidence, largest=True))
+    return found, pools[-1]

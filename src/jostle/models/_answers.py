@@ -113,6 +113,8 @@ def answers(
     confidence: float,
     columns: Mapping[str, str] | None = None,
     separator: str = cells.SEPARATOR,
+    *,
+    tail: bool = False,
 ) -> AnsweredTable:
     """What Model.answer gives."""
     exact_confidence(confidence)  # one that makes no sense is refused, whatever is asked
@@ -136,7 +138,7 @@ def answers(
         **blank,
     )
     asked = [i for i in range(n) if parsed[i].status == OK]
-    _fill(model, made, [parsed[i].row for i in asked], np.array(asked, np.int64))
+    _fill(model, made, [parsed[i].row for i in asked], np.array(asked, np.int64), tail)
     return made
 
 
@@ -194,14 +196,14 @@ class _Known:
         return self.reasons[key]
 
 
-def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray) -> None:
+def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, tail: bool) -> None:
     """AnsweredTable where the model has them; a co-location that it refuses does not stop the others."""
     if not len(rows):
         return
     asked = _colocations(rows)
     try:
         seconds = model.predict(asked)
-        bounds = model.bound(asked, made.confidence)
+        bounds = model.bound(asked, made.confidence, tail=tail)
     except UsageError:
         raise
     except JostleError as error:
@@ -209,8 +211,8 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray) 
             made.status[at], made.reason[at] = BAD, str(error)
             return
         half = len(rows) // 2
-        _fill(model, made, rows[:half], at[:half])
-        _fill(model, made, rows[half:], at[half:])
+        _fill(model, made, rows[:half], at[:half], tail)
+        _fill(model, made, rows[half:], at[half:], tail)
         return
     made.seconds[at], made.bound_seconds[at] = seconds, bounds.seconds
     made.outcome[at], made.pool[at] = bounds.outcome, bounds.pool

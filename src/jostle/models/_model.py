@@ -76,9 +76,19 @@ class Model(Told):
         """
         return self.predictor.predict(colocations)
 
-    def bound(self, colocations: Colocations, confidence: float = DEFAULT_CONFIDENCE) -> Bounds:
-        """Seconds not exceeded with probability `confidence`, and what stands behind each."""
-        return self.calibration.bound(self.predictor, colocations, confidence)
+    def bound(
+        self,
+        colocations: Colocations,
+        confidence: float = DEFAULT_CONFIDENCE,
+        *,
+        tail: bool = False,
+    ) -> Bounds:
+        """Seconds not exceeded with probability `confidence`, and what stands behind each.
+
+        tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
+        law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
+        """
+        return self.calibration.bound(self.predictor, colocations, confidence, tail=tail)
 
     def answer(
         self,
@@ -87,18 +97,20 @@ class Model(Told):
         *,
         columns: Mapping[str, str] | None = None,
         separator: str = ";",
+        tail: bool = False,
     ) -> AnsweredTable:
         """Every row of a table answered, or with the reason why it is not: one bad row spoils no other.
 
         table: a CSV, Parquet, JSON or Arrow file, a pandas, polars or Arrow table, a mapping of columns, or a
         list of mappings; with the columns workload, platform (may be left out where the model knows one)
         and corunners (a list, or names parted by `separator`; none: alone). columns: what they are called
-        there, such as {"workload": "job"}. Other columns are kept. Raises UnreadableFile, BadData and
-        UnknownName for what is wrong with the table as a whole, UsageError for the confidence.
+        there, such as {"workload": "job"}. Other columns are kept. tail: as of `bound`. Raises
+        UnreadableFile, BadData and UnknownName for what is wrong with the table as a whole, UsageError for
+        the confidence.
         """
         from jostle.models._answers import answers
 
-        return answers(self, table, confidence, columns, separator)
+        return answers(self, table, confidence, columns, separator, tail=tail)
 
     def why(
         self,

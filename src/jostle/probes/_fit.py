@@ -46,7 +46,8 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
     notes = []
     if mixtures.guessed:
         notes.append(
-            f"{mixtures.guessed} workloads on platforms ran beside no stressor: they are taken as typical"
+            f"{mixtures.guessed} pairs of workload and platform ran beside no stressor: they are taken as on "
+            f"other platforms, or as typical"
         )
     kept = runs.take(~is_probing(runs, stressors))
     rows = _rows(kept, names, tables.log_solo)

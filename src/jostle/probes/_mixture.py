@@ -71,11 +71,30 @@ def mixtures_of(tables: ProbeTables) -> Mixtures:
         typical = weights[p, programs if programs.any() else reported]
         if len(typical):
             weights[p, ~reported] = typical.mean(axis=0)
-        weights[p, tables.stressor] = np.diag(here.astype(float))
         ran = np.isfinite(tables.log_solo[p])
         ran[tables.stressor] = False
         guessed += int((ran & ~reported & ~np.isfinite(suffered).any(axis=1)).sum())
+    suffers = np.isfinite(tables.suffered)
+    _from_elsewhere(sensitivity, np.asarray(suffers.any(axis=2)))
+    measured = np.asarray(np.isfinite(tables.pressed).any(axis=2))
+    measured[:, tables.stressor] = False
+    _from_elsewhere(weights, measured)
+    # A stressor presses like itself, wherever somebody ran beside it.
+    weights[:, tables.stressor] = np.diag(np.asarray(suffers.any(axis=(0, 1)), np.float64))
     return Mixtures(sensitivity, weights, guessed)
+
+
+def _from_elsewhere(values: np.ndarray, measured: np.ndarray) -> None:
+    """Fill (platforms, workloads, k) in place where (platforms, workloads) were not measured: with the mean
+    over the platforms where the workload was, and on a platform where nobody was, with what is typical of
+    the others."""
+    count = measured.sum(axis=0)
+    mean = np.where(measured[:, :, None], values, 0.0).sum(axis=0) / np.maximum(count, 1)[:, None]
+    known = count > 0
+    nobody = ~measured.any(axis=1)
+    if known.any():
+        values[nobody] = mean[known].mean(axis=0)
+    values[:] = np.where((~measured & known)[:, :, None], mean, values)
 
 
 def _filled(suffered: np.ndarray) -> np.ndarray:

@@ -50,13 +50,14 @@ class Application:
     def from_profile(
         cls,
         profile: Profile,
-        device: int | None = None,
+        device: int | str | None = None,
         *,
         pinned: bool = False,
         memory_need: float | None = None,
         name: str | None = None,
     ) -> Application:
-        """The tasks of one device of a profile, the first with tasks by default.
+        """The tasks of one device of a profile, by its number or the name of its hardware; the first
+        with tasks by default.
 
         What overlaps on several streams stays in lanes that wait for each other as they did: copies in
         either direction, and kernels, of each stream where they fit on the device together; what overlaps

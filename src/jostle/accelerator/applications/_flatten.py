@@ -17,6 +17,7 @@ from jostle.accelerator.applications._tasks import (
     UNKNOWN_SHAPE,
     TaskColumns,
 )
+from jostle.errors import BadData
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,11 +34,13 @@ _READ = (
 
 
 def flatten(
-    profile: Profile, device: int | None, pinned: bool, memory_need: float | None
+    profile: Profile, device: int | str | None, pinned: bool, memory_need: float | None
 ) -> tuple[TaskColumns, tuple[str, ...], float]:
     """(the tasks, what was assumed where the profile could not say, s at which the first starts); see
     Application.from_profile."""
-    device = profile.devices[0] if device is None else device
+    others = profile.devices
+    device = device_of(profile, device)
+    others = tuple(one for one in others if one != device)
     table = replace(profile, tasks=profile.tasks.select(_READ)).on(device)
     gpu = profile.gpus.get(device)
     start, duration = (table[name].to_numpy() for name in ("start_seconds", "duration_seconds"))
@@ -83,7 +86,35 @@ def flatten(
         int((no_need & is_kernel).sum()),
         int((is_kernel & ~has_shape).sum()),
     )
-    return columns, _notes(counts, *assumed), float(start[0])
+    notes = _notes(counts, *assumed)
+    if others:
+        gone = ", ".join(map(str, others))
+        notes = (
+            f"tasks of device {device} alone are taken, those of device {gone} left out",
+            *notes,
+        )
+    return columns, notes, float(start[0])
+
+
+def device_of(profile: Profile, device: int | str | None) -> int:
+    """The number of a device with tasks, by its number or the name of its hardware; None: the first. Raises
+    BadData for one that is not there, or a name that several have."""
+    if device is None:
+        return profile.devices[0]
+    if not isinstance(device, str):
+        return device
+    if device.isdecimal():
+        return int(device)
+    names = {number: gpu.name for number in profile.devices if (gpu := profile.gpus.get(number))}
+    mine = [number for number, name in names.items() if device.lower() in name.lower()]
+    if len(mine) == 1:
+        return mine[0]
+    known = ", ".join(f"{number}: {names.get(number, 'unknown')}" for number in profile.devices)
+    raise BadData(
+        f"{len(mine)} devices are called {device!r}; with tasks: {known}",
+        where=profile.run_id,
+        fix="Say its number.",
+    )
 
 
 def _shares(table: pa.Table, gpu: Gpu | None) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jostle.accelerator._device import Device
 from jostle.accelerator.applications._application import Application
+from jostle.accelerator.applications._flatten import device_of
 from jostle.errors import BadData
 
 if TYPE_CHECKING:
@@ -19,8 +20,10 @@ def applications_of(
     *,
     pinned: bool = False,
     memory_need: float | None = None,
+    device: int | str | None = None,
 ) -> tuple[dict[str, Application], Device]:
     """({workload: its application}, the device) of profiles, of the first where a workload has several.
+    device: of each profile, its number or the name of its hardware; by default the first with tasks.
 
     Raises BadData where the profiles name different hardware or none and gpu does not say it.
     """
@@ -32,9 +35,9 @@ def applications_of(
         if profile.workload in applications:
             continue
         applications[profile.workload] = Application.from_profile(
-            profile, pinned=pinned, memory_need=memory_need
+            profile, device, pinned=pinned, memory_need=memory_need
         )
-        row = profile.gpus.get(profile.devices[0])
+        row = profile.gpus.get(device_of(profile, device))
         if row is not None:
             devices.setdefault((row.name, row.pes, row.warps_per_pe), row)
     if gpu is not None:

@@ -55,6 +55,11 @@ class PredictCommand(AboutOne):
         Path | None,
         "A dataset with traces alone of workloads that an alignment model does not know yet.",
     ] = None
+    tail: Annotated[
+        bool,
+        "Beyond what calibration runs can promise, read a bound from the law of their largest errors "
+        "(model_based: no guarantee).",
+    ] = False
     json_: Json = False
 
 
@@ -80,7 +85,7 @@ def predict(asked: PredictCommand) -> None:
         return
     workload = asked.workload or ""
     questions = one_colocation(model.predictor, workload, asked.platform, asked.beside)
-    bounds = model.bound(questions, asked.confidence)
+    bounds = model.bound(questions, asked.confidence, tail=asked.tail)
     answers = _answers(questions, model.predict(questions), bounds)
     if asked.json_:
         print_json({"schema": "predict/v1", "confidence": bounds.confidence, "answers": answers})
@@ -94,7 +99,9 @@ def predict(asked: PredictCommand) -> None:
 
 def _many(asked: PredictCommand, model: Model, source: str) -> None:
     columns = named_values(asked.column)
-    found = model.answer(source, asked.confidence, columns=columns, separator=asked.separator)
+    found = model.answer(
+        source, asked.confidence, columns=columns, separator=asked.separator, tail=asked.tail
+    )
     if asked.output is not None:
         found.write(asked.output)
     if asked.json_:

@@ -64,6 +64,10 @@ class DeviceOptions:
     """The device, its slices, and how it is shared."""
 
     gpu: Annotated[str | None, "The device, instead of the profiles' own."] = None
+    device: Annotated[
+        str | None,
+        "Of profiles of several devices: which, by number or name.  [default: the first]",
+    ] = None
     sharing: Annotated[
         str, "How kernels share: concurrent, sequential, time-sliced or a plug-in."
     ] = "concurrent"
@@ -92,13 +96,14 @@ class DeviceOptions:
         from jostle.accelerator import applications_of, split_device
 
         profiles = jostle.read(dataset).profiles
-        if self.gpu is None:
+        if self.gpu is None and self.device is None:
             profiles = _on_one_device(profiles, service, batch)
         applications, device = applications_of(
             profiles,
             self.gpu,
             pinned=self.pinned,
             memory_need=self.memory_need,
+            device=self.device,
         )
         device = replace(device, bus=self.bus, placement=self.placement)
         if self.partition is not None:

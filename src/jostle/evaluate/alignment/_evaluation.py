@@ -92,9 +92,17 @@ def evaluate_alignment(
     the four alignments under one learner, and the paper's learners. Raises NotEnoughRuns where a fold has no
     window to test or to learn from."""
     from jostle.alignment import Alignment as Method
-    from jostle.alignment import equal_repeats, sampling_period, solo_runs, traced_windows
+    from jostle.alignment import (
+        equal_repeats,
+        sampling_period,
+        solo_runs,
+        traced_windows,
+        with_instructions,
+        with_probes,
+    )
 
     method = method or Method()
+    traces = with_probes(with_instructions(traces))
     windows = traced_windows(traces)
     names = sorted({run.workload for runs in windows.values() for run in runs})
     held_out = workload_folds(names, held, folds, seed)
@@ -102,6 +110,7 @@ def evaluate_alignment(
     groups = solo_runs(traces)
     alone = [member_of(groups[key], key[2], period) for key in sorted(groups)]
     sets = measured_sets(windows, period, equal_repeats(traces))
+    unsteady = unsteady_of(alone) if method.repeats == "quiet" else ()
     total = len(held_out) * (2 + (len(COMPARED) if compare else 0) + factorization)
     numbers = count(1)
 
@@ -117,7 +126,7 @@ def evaluate_alignment(
         if factorization:
             seconds = by_factorization(fold, alone, seed)
             step()
-        rules = Rules(mean_slowdown(fold.train, fits[""]), seconds)
+        rules = Rules(mean_slowdown(fold.train, fits[""], unsteady), seconds)
         results.append(_result(method, fold, fits, rules, compare, seed))
         step()
     return _summary(results, alone, held_out)

@@ -74,6 +74,7 @@ _OPTIONAL = (
 class Profile:
     """One profiled run. tasks: `tasks/v1` in the order of start. gpus: {device: its hardware, None where
     neither the file nor the table of devices has it}. notes: what the reader left out or could not know.
+    marks: s at which marked steps began, where the file has them; they are not kept in a dataset.
     """
 
     run_id: str
@@ -82,6 +83,7 @@ class Profile:
     gpus: Mapping[int, Gpu | None]
     notes: tuple[str, ...] = ()
     format: str = "tasks"
+    marks: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return self.tasks.num_rows

@@ -12,7 +12,7 @@ from jostle.errors import UsageError
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._tasks import Profile
 from jostle.traces.readers._perf_stat import read as read_counters
-from jostle.traces.readers._recorded import RecordedRun
+from jostle.traces.readers._recorded import STEP, RecordedRun
 from jostle.traces.readers._registry import read_profile
 
 
@@ -69,6 +69,14 @@ class ProfileImport:
     format: Annotated[str | None, "nsys, kineto, nvprof or rocprof, instead of a look inside."] = (
         None
     )
+    queries: Annotated[
+        str,
+        "How one query is told from a recording of many: steps as marked, gaps, whole, or auto (steps where "
+        "at least two are marked).",
+    ] = "auto"
+    mark: Annotated[str, "How the names of annotations or NVTX ranges begin that mark a step."] = (
+        STEP
+    )
 
     def read(self) -> Profile:
         """Raises UnreadableFile, BadData for a file without tasks, UnknownName for a GPU."""
@@ -78,4 +86,6 @@ class ProfileImport:
             run_id=self.run_id,
             gpu=self.gpu,
             format=self.format,
+            queries=self.queries,
+            mark=self.mark,
         )

@@ -13,6 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
     builder = TaskBuilder(recording.run_id, where)
     gpus: dict[int, Gpu | None] = {}
     left_out = unshaped = 0
+    marks: tuple[list[float], list[float]] = ([], [])  # on the host, on the device
     is_trace = False
     for key, value in text.items():
         if key == "deviceProperties" and isinstance(value, list):
@@ -69,6 +71,8 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
         if not isinstance(value, dict):
             continue
         category = str(value.get("cat", "")).lower()
+        if str(value.get("name", "")).startswith(recording.mark) and value.get("ph") == "X":
+            marks[category == "gpu_user_annotation"].append(_seconds(value, where)[0])
         if category not in _DEVICE_CATEGORIES or value.get("ph", "X") != "X":
             continue
         taken = _event(builder, category, value, where)
@@ -92,17 +96,15 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
         kinds = set(gpus.values())
         one = next(iter(kinds)) if len(kinds) == 1 else None
         hardware = {int(d): gpus.get(int(d), one) for d in builder.devices}
-    return builder.profile(recording.workload, hardware, notes, name)
+    found = builder.profile(recording.workload, hardware, notes, name)
+    return replace(found, marks=tuple(marks[1] if len(marks[1]) > 1 else marks[0]))
 
 
 def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: str) -> bool:
     """Adds the event; False where it is a copy that does not touch this device's link or memory."""
     args = _arguments(event)
     label = str(event.get("name", ""))
-    try:
-        start, duration = float(event["ts"]) * 1e-6, float(event.get("dur", 0.0)) * 1e-6
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise BadData(f"event {label!r} has no readable ts and dur", where=where) from None
+    start, duration = _seconds(event, where)
     more: dict[str, Any] = {"stream": _whole(args.get("stream"))}
     device = _whole(args.get("device"))
     if device is None:
@@ -127,6 +129,15 @@ def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: st
         more["graph_node"] = _whole(args.get("graph node id"))
     builder.add(kind, start, duration, name=label, device=device, **more)
     return True
+
+
+def _seconds(event: dict[str, Any], where: str) -> tuple[float, float]:
+    """(start, duration) of an event."""
+    try:
+        return float(event["ts"]) * 1e-6, float(event.get("dur", 0.0)) * 1e-6
+    except (KeyError, TypeError, ValueError, OverflowError):
+        label = str(event.get("name", ""))
+        raise BadData(f"event {label!r} has no readable ts and dur", where=where) from None
 
 
 def _is_object(value: Any) -> bool:

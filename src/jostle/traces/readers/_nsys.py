@@ -11,6 +11,7 @@ import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,21 @@ def _read(base: sqlite3.Connection, where: str, recording: RecordedRun) -> Profi
         )
     if skipped:
         notes.append(f"{skipped} copies between hosts, peers or arrays were left out")
-    return builder.profile(recording.workload, gpus or {0: recording.gpu}, notes, name)
+    found = builder.profile(recording.workload, gpus or {0: recording.gpu}, notes, name)
+    return replace(found, marks=_marks(base, tables, recording.mark))
+
+
+def _marks(base: sqlite3.Connection, tables: _Tables, mark: str) -> tuple[float, ...]:
+    """When NVTX ranges began whose text begins so."""
+    columns = tables.get("NVTX_EVENTS", set())
+    if not {"start", "end", "text"} <= columns:
+        return ()
+    text = "text"
+    if "textId" in columns and tables.get("StringIds", set()) >= {"id", "value"}:
+        text = "coalesce(text, (select value from StringIds where id = textId))"
+    query = f"select start, {text} from NVTX_EVENTS where start is not null and end is not null"
+    found = [start for start, label in base.execute(query) if str(label).startswith(mark)]
+    return tuple(sorted(float(start) * 1e-9 for start in found))
 
 
 def _add_kernels(builder: TaskBuilder, base: sqlite3.Connection, tables: _Tables) -> None:

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from jostle.traces.profiles._gpus import Gpu
 
+STEP = "ProfilerStep#"  # what torch.profiler calls its steps
+
 
 @dataclass(frozen=True)
 class RecordedRun:
     """What a file may not say itself. workload, run_id: what ran and the run's name; empty, they come from
     the file's name. gpu: the device, instead of what the file says of it. The others are of traces:
     platform, co-runners, what runs recorded together share, and seconds of the whole run where it had ended.
+    mark: how the names of annotations begin that mark a step (a query).
     """
 
     workload: str = ""
@@ -21,6 +24,7 @@ class RecordedRun:
     corunners: tuple[str, ...] = ()
     window_id: str | None = None
     runtime_seconds: float | None = None
+    mark: str = STEP
 
 
 def text_of(head: bytes) -> str:

@@ -17,8 +17,9 @@ from jostle._untrusted import Unpacked, understood
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._gpus import Gpu, gpu_named
+from jostle.traces.profiles._queries import one_query
 from jostle.traces.profiles._tasks import Profile
-from jostle.traces.readers._recorded import RecordedRun
+from jostle.traces.readers._recorded import STEP, RecordedRun
 
 GROUP = "jostle.trace_readers"
 _HEAD = 65536  # bytes that a reader is shown to tell whether a file is its own
@@ -74,19 +75,24 @@ def read_profile(
     run_id: str | None = None,
     gpu: Gpu | str | None = None,
     format: str | None = None,
+    queries: str = "auto",
+    mark: str = STEP,
 ) -> Profile:
     """A profile that another tool recorded: nsys SQLite, Kineto JSON, nvprof or rocprof CSV.
 
     workload: what ran; the file's name by default. gpu: a name from the table of devices or a Gpu, for
-    files that do not say. format: instead of looking at the content. Raises what read_any raises, BadData
+    files that do not say. format: instead of looking at the content. queries: how one query is told from a
+    recording of many: auto, steps, gaps or whole (see one_query). mark: how the names of annotations or NVTX
+    ranges begin that mark one. Raises what read_any raises, BadData
     for counter samples, UnknownName for a GPU.
     """
     if isinstance(gpu, str):
         gpu = gpu_named(gpu)
-    found = read_any(path, RecordedRun(workload or "", run_id or "", gpu), format=format)
+    recording = RecordedRun(workload or "", run_id or "", gpu, mark=mark)
+    found = read_any(path, recording, format=format)
     if not isinstance(found, Profile):
         raise BadData("it holds counter samples and no tasks of an accelerator", where=str(path))
-    return found
+    return one_query(found, queries)
 
 
 def _sniffed(path: Path) -> TraceReader:
