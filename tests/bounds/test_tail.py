@@ -35,11 +35,11 @@ def test_one_in_ten_thousand_comes_true_no_more_often(name: str) -> None:
 def test_the_likelihood_is_that_of_the_generalised_pareto_law() -> None:
     over = stats.genpareto(0.2, scale=3).rvs(size=200, random_state=0)
     prior = -0.5 * ((0.2 - 0.35) / 0.15) ** 2
-    expected = stats.genpareto(0.2, scale=2.5).logpdf(over).sum() + prior
+    expected = stats.genpareto.logpdf(over, 0.2, scale=2.5).sum() + prior
     assert _log_likelihood(over, 0.2, 2.5) == pytest.approx(expected)
     ((value, scale),) = _log_likelihoods(over, np.array([0.2]))
     best: Any = optimize.minimize_scalar(
-        lambda s: -stats.genpareto(0.2, scale=s).logpdf(over).sum(),
+        lambda s: -stats.genpareto.logpdf(over, 0.2, scale=s).sum(),
         bounds=(0.1, 30),
         method="bounded",
     )
