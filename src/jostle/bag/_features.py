@@ -9,7 +9,8 @@ co-runners' values. Of a bag it holds the number of co-runners and the fairness 
 - ``fairness``: least over greatest slowdown in the bag on the CPU platform, where the bag ran there;
 - ``mix``: workload features whose name begins with `mix_`: the instruction mix; where there is none, it is
   made from the counts of executed instructions (see `_mix`), which are then left out themselves;
-- ``other``: all other workload features; texts become one column per value.
+- ``other``: all other workload features; texts become one column per value. Where there is no feature at
+  all, the workloads' names, one column each.
 
 Times are divided by the range (largest minus smallest) of CPU time in the training data, or of the solo
 time where there is no CPU side. A number that is not known lies under the smallest known one, so that a
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
 
 MIX = "mix_"
-MOST_LEVELS = 20
+NAME = "name="  # a column for each workload, where nothing else describes any
+MOST_LEVELS, MOST_NAMES = 20, 200
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,9 @@ def _numbers_of(
             if np.isfinite(numbers).any():
                 found[name] = numbers
     found = _distinct(_with_mix(found))
+    if not found and len(workload_names) <= MOST_NAMES:
+        every = np.eye(len(workload_names))
+        found = {f"{NAME}{name}": every[at] for at, name in enumerate(workload_names)}
     matrix = np.stack(list(found.values()), axis=1) if found else None
     groups = tuple(_group(name) for name in found)
     return tuple(found), groups, np.zeros((len(workload_names), 0)) if matrix is None else matrix
@@ -221,19 +226,46 @@ def _fairness(
 ) -> dict[tuple[int, ...], float]:
     """min over ordered pairs (i, j) of slowdown_i / slowdown_j, of every bag that ran on the CPU platform
     with each of its members measured: the ratio of the IPC shared to the IPC alone of one program is that
-    of its time alone to its time shared, because the instructions are the same."""
+    of its time alone to its time shared, because the instructions are the same.
+
+    Members are told apart by window, where one holds them all. Elsewhere runs of a program are means; of
+    copies, of which no run says which it was, as many means of the shortest, the next, and so on."""
     c = runs.colocations
     codes = c.recode(*names)
     here = (codes[1] == cpu) & (c.number_of_corunners > 0) & runs.is_ok
-    slowdowns: dict[tuple[int, ...], dict[int, list[float]]] = {}
-    bags = bags_of(c, codes)
+    measured: dict[tuple[int, ...], dict[int, list[tuple[int, float]]]] = {}
+    bags, window = bags_of(c, codes), runs.window
     for row in np.flatnonzero(here).tolist():
         own = int(codes[0][row])
         relative = float(log_solo[own] - np.log(runs.runtime_seconds[row]))
-        slowdowns.setdefault(bags[row], {}).setdefault(own, []).append(relative)
+        if np.isfinite(relative):
+            found = measured.setdefault(bags[row], {}).setdefault(int(window[row]), [])
+            found.append((own, relative))
     out = {}
-    for bag, found in slowdowns.items():
-        logs = [float(np.mean(values)) for values in found.values()]
-        if set(found) == set(bag) and np.isfinite(logs).all():
-            out[bag] = float(np.exp(min(logs) - max(logs)))
+    for bag, windows in measured.items():
+        whole = [w for w in windows.values() if sorted(own for own, _ in w) == list(bag)]
+        spread = [_spread([relative for _, relative in w]) for w in whole]
+        if not spread:
+            every = [one for w in windows.values() for one in w]
+            spread = [_spread(means) for means in [_means(bag, every)] if means]
+        if spread:
+            out[bag] = float(np.exp(-np.mean(spread)))
     return out
+
+
+def _spread(logs: list[float]) -> float:
+    return max(logs) - min(logs)
+
+
+def _means(bag: tuple[int, ...], measured: list[tuple[int, float]]) -> list[float]:
+    """Mean log slowdowns of the members; empty where some were not measured, or all are copies that were
+    measured too seldom to tell apart. Beside others, one mean then stands for the copies."""
+    found: list[float] = []
+    for own in sorted(set(bag)):
+        mine = sorted(relative for name, relative in measured if name == own)
+        copies = bag.count(own)
+        if not mine or (len(mine) < copies == len(bag)):
+            return []
+        copies = min(copies, len(mine))
+        found += [float(np.mean(part)) for part in np.array_split(mine, copies)]
+    return found

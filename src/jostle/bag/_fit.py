@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.bag._features import describe
+from jostle.bag._features import NAME, describe
 from jostle.bag._fitted import FittedBag
 from jostle.bag._settings import BagSettings
 from jostle.bag._target import target_of
@@ -54,12 +54,13 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
     trees = _learn(method, x, y, weight / weight.mean(), seed)
     if progress:
         progress(1, 1, float("nan"))
-    notes = _notes(method, described.groups, described.has_fairness)
+    notes = _notes(method, described.columns, described.groups, described.has_fairness)
     return FittedBag(
         *(method.learner, method.target, *names),
         *(described, kept, unknown, trees),
         counts=RunCounts.of(runs),
         notes=notes,
+        most=int(train.colocations.number_of_corunners.max()),
     )
 
 
@@ -110,11 +111,15 @@ def _learn(
     return Trees.of([tree.tree_ for tree in boosted.estimators_[:, 0]], method.learning_rate, base)
 
 
-def _notes(method: BagSettings, groups: tuple[str, ...], has_fairness: bool) -> tuple[str, ...]:
+def _notes(
+    method: BagSettings, columns: tuple[str, ...], groups: tuple[str, ...], has_fairness: bool
+) -> tuple[str, ...]:
     """Which groups were asked for and are not in the data."""
     there = {"solo", *groups, *(["fairness"] if has_fairness else [])}
     lost = [group for group in method.groups if group not in there]
     notes = [f"the data has no features of the groups {', '.join(lost)}"] if lost else []
+    if any(name.startswith(NAME) for name in columns):
+        notes.append("the workloads have no features: their names stand for them")
     if method.cpu_platform is not None:
         notes.append(f"on {method.cpu_platform}, the CPU side, nothing beside others is answered")
     return tuple(notes)

@@ -11,6 +11,7 @@ import numpy as np
 
 from jostle.bag._explain import BagExplanation, path_of, report_of
 from jostle.bag._features import BagFeatures
+from jostle.bag._larger import larger_bags
 from jostle.bag._target import log_runtime_of
 from jostle.bag._trees import Trees
 from jostle.bounds import Candidates
@@ -28,7 +29,8 @@ class FittedBag(FromCounts):
 
     learner, target: as in the settings. workload_names, platform_names: the names it knows, sorted.
     described: what features are made from. kept: (k,) the columns that the trees ask about. unknown: (k,)
-    what stands there for an unknown number. counts: of the runs learned from.
+    what stands there for an unknown number. counts: of the runs learned from. most: co-runners in any of
+    them; 0 where that is not known, in models saved before it was kept.
     """
 
     learner: str
@@ -41,6 +43,7 @@ class FittedBag(FromCounts):
     trees: Trees
     counts: RunCounts
     notes: tuple[str, ...] = ()
+    most: int = 0
 
     @property
     def input_platforms(self) -> tuple[str, ...]:
@@ -88,7 +91,17 @@ class FittedBag(FromCounts):
         workload, platform, _ = asked.codes_in(self.workload_names, self.platform_names)
         log_solo = self.described.log_solo[platform, workload]
         out = log_solo.copy()
-        beside = np.flatnonzero(asked.number_of_corunners > 0)
+        degree = asked.number_of_corunners
+        is_larger = (degree > self.most) if self.most else np.zeros(len(degree), bool)
+        beside, larger = np.flatnonzero((degree > 0) & ~is_larger), np.flatnonzero(is_larger)
+        if len(larger):
+
+            def log_slowdown(some: Colocations) -> np.ndarray:
+                alone, found = self._log_seconds(some)
+                return found - alone
+
+            more = larger_bags(asked.take(larger), self.most, log_slowdown)
+            out[larger] = log_solo[larger] + more
         if len(beside):
             answer = self.trees.predict(self.features(asked.take(beside)))
             found = log_runtime_of(
@@ -135,7 +148,7 @@ class FittedBag(FromCounts):
         for name, value in vars(self.described).items():
             (described if isinstance(value, np.ndarray) else rest)[name] = value
         arrays |= {f"described_{name}": value for name, value in described.items()}
-        own = ("learner", "target", "workload_names", "platform_names", "notes")
+        own = ("learner", "target", "workload_names", "platform_names", "notes", "most")
         document |= {name: getattr(self, name) for name in own}
         arrays = {name: np.asarray(value, order="C") for name, value in arrays.items()}
         return arrays, {**document, "described": rest}
@@ -160,4 +173,5 @@ class FittedBag(FromCounts):
             Trees(**{field.name: arrays[f"tree_{field.name}"] for field in fields(Trees)}),
             RunCounts.from_arrays(arrays, document),
             tuple(document["notes"]),
+            int(document.get("most", 0)),
         )
