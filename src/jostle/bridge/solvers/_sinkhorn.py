@@ -11,8 +11,6 @@ of n^3 operations each.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
@@ -26,7 +24,7 @@ from jostle.bridge.solvers._coupling import (
     inner_products,
 )
 from jostle.bridge.solvers._logs import AbsorbedKernel, Kernel, LogKernel
-from jostle.bridge.solvers._transport import duals, transport
+from jostle.bridge.solvers._transport import duals, has_transport, transport
 
 MEMORY = 10  # sweeps to extrapolate from
 LARGE = 1e3  # weights of an extrapolation that are not believed
@@ -65,7 +63,7 @@ def solve_edge(
     if len(x) == 1 or len(y) == 1:
         product = log_mu[:, None] + log_nu
         return Coupling(x, y, product, eps, median, EXACT)
-    fallback = fallback and not reference and not euclid and find_spec("ot") is not None
+    fallback = fallback and not reference and not euclid and has_transport()
     if fallback and eps < HOPELESS * median:
         return transport(x, y, eps=eps)
     if euclid:

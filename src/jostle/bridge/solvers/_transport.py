@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,12 @@ def pot() -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "bridge") from None
     return ot
+
+
+@cache
+def has_transport() -> bool:
+    """Whether Python Optimal Transport is installed."""
+    return find_spec("ot") is not None
 
 
 def wasserstein(x: Cloud, y: Cloud) -> float:
