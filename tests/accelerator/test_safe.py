@@ -96,3 +96,14 @@ def test_nonsense_is_refused() -> None:
             Objective(**bad)
     with pytest.raises(UsageError):
         poisson_arrivals(0.0, 10, 0)
+
+
+def test_a_percentile_takes_enough_queries() -> None:
+    for statistic, least in (("p95", 21), ("p99", 101)):
+        objective = Objective(2.0, statistic=statistic)
+        with pytest.raises(UsageError, match="longest of them"):
+            how_many_fit(Service(SERVICE, objective, queries=least - 1), SMALL, DEVICE)
+        enough = how_many_fit(Service(SERVICE, objective, queries=least), SMALL, DEVICE, most=1)
+        assert enough.mixes[0].latency.queries == least
+        by_itself = how_many_fit(Service(SERVICE, objective, queries=None), SMALL, DEVICE, most=1)
+        assert by_itself.mixes[0].latency.queries >= least

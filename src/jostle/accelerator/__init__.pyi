@@ -6,6 +6,7 @@ from ._device import Partition as Partition
 from ._device import split_device as split_device
 from ._fitted import FittedAccelerator as FittedAccelerator
 from ._method import Accelerator as Accelerator
+from ._safe import FEWEST_FOR as FEWEST_FOR
 from ._safe import Cause as Cause
 from ._safe import Fit as Fit
 from ._safe import Mix as Mix

@@ -24,6 +24,8 @@ MOST_INSTANCES = 15
 # A query of seconds beside batch work of microseconds is as long as many.
 MOST_QUERIES, FEWEST_QUERIES, MOST_TASKS = 50, 3, 1_000_000
 STATISTICS = ("mean", "p95", "p99", "max")
+# Queries by which a percentile is not the longest of them.
+FEWEST_FOR = {"p95": 21, "p99": 101}
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Service:
 
     arrivals: (queries,) s at which they come; None: one after the other (closed loop), `queries` of them.
     queries None: MOST_QUERIES, or fewer, but at least FEWEST_QUERIES, where that would be over MOST_TASKS
-    tasks in all.
+    tasks in all; as many as a percentile takes in any case.
     """
 
     application: Application
@@ -77,15 +79,22 @@ class Service:
         return self.application.name
 
     def runs_beside(self, batches: Sequence[Application]) -> int:
-        """How many queries to simulate beside batch applications."""
-        if self.arrivals is not None:
-            return len(self.arrivals)
-        if self.queries is not None:
-            return self.queries
+        """How many queries to simulate beside batch applications. Raises UsageError for too few of them for
+        the percentile of the objective."""
+        least = FEWEST_FOR.get(self.objective.statistic, FEWEST_QUERIES)
+        given = self.queries if self.arrivals is None else len(self.arrivals)
+        if given is not None:
+            if self.objective.statistic in FEWEST_FOR and given < least:
+                raise UsageError(
+                    f"the {self.objective.statistic} of {given} queries of {self.name} is the longest "
+                    "of them",
+                    fix=f"Simulate at least {least} queries.",
+                )
+            return given
         solo = self.application.solo_seconds
         of_batches = sum(len(batch) * solo / batch.solo_seconds for batch in batches)
         affordable = int(MOST_TASKS / (len(self.application) + of_batches))
-        return max(FEWEST_QUERIES, min(MOST_QUERIES, affordable))
+        return max(least, min(MOST_QUERIES, affordable))
 
 
 @dataclass(frozen=True)

@@ -131,14 +131,14 @@ class Load:
     ] = None
     queries: Annotated[
         int | None,
-        "Queries to simulate.  [default: 50, fewer where they are long]",
+        "Queries to simulate.  [default: 50, fewer where they are long, 101 for p99]",
         Limits(1),
     ] = None
     seed: Annotated[int, "Of the arrivals."] = 0
 
-    def times(self) -> np.ndarray | None:
-        """Seconds at which they arrive; None: back to back."""
-        from jostle.accelerator import poisson_arrivals, read_arrivals
+    def times(self, statistic: str) -> np.ndarray | None:
+        """Seconds at which they arrive, as many as the statistic takes; None: back to back."""
+        from jostle.accelerator import FEWEST_FOR, poisson_arrivals, read_arrivals
         from jostle.errors import UsageError
 
         if self.rate is not None and self.arrivals is not None:
@@ -148,7 +148,9 @@ class Load:
         return (
             None
             if self.rate is None
-            else poisson_arrivals(self.rate, self.queries or 50, self.seed)
+            else poisson_arrivals(
+                self.rate, self.queries or max(50, FEWEST_FOR.get(statistic, 0)), self.seed
+            )
         )
 
 
@@ -173,7 +175,7 @@ def safe(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
         SimulationOptions(hardware.sharing, hardware.transfers),
         objective,
         queries=load.queries,
-        arrivals=load.times(),
+        arrivals=load.times(asked.statistic),
         batch_pes=hardware.batch_pes(device),
         instances=asked.instances,
         most=asked.most,
