@@ -139,7 +139,8 @@ def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.
     every = np.stack([np.concatenate(each) for each in answers])
     truth, one = np.concatenate(measured), np.array(belongs)
     weights, unseen = greedy_weights(every, truth, one, seed)
-    if nothing_but_noise(np.abs(np.expm1(-truth)) - unseen, one):
+    # Answers that are no better than none are none, but not where all are plainly slower than alone.
+    if nothing_but_noise(np.abs(np.expm1(-truth)) - unseen, one) and nothing_but_noise(truth, one):
         weights = np.zeros(len(weights))
     return weights[:-2], float(weights[-2])
 
