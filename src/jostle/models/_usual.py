@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,30 +14,30 @@ if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
 
 KINDS = ("device", "platform", "workload")  # the wider first
-# UsualErrors are told in units of what is usual, and no clock is better than a thousandth.
+# Errors are told in units of what is usual, and no clock is better than a thousandth.
 LEAST_SPREAD = 1e-3
 
 
 @dataclass(frozen=True)
 class Usual:
     """What errors were like on runs that the model did not learn from: for each kind the names' levels in
-    usual spreads, in the order of `names_by_kind`."""
+    usual spreads, in the order of KindNames."""
 
     levels: dict[str, np.ndarray]
 
     @classmethod
     def of(cls, model: Any, calibration: Runs) -> Usual:
         """calibration: the runs that the model's bounds were calibrated on, names left out aside."""
-        names = names_by_kind(model.predictor)
+        kinds = KindNames.of(model.predictor)
         kept = model.calibration.runs
         own = kept.take(np.flatnonzero(~kept.held_out))
-        keys = keys_of(model.predictor, calibration.ok().colocations)
+        keys = kinds.keys(calibration.ok().colocations)
         errors = np.zeros(len(own))
         for degree in np.unique(own.degree).tolist():
             place, median, mad = usual_of(model, degree)
             at = own.degree == degree
             errors[at] = (own.scores[place, at] - median) / mad
-        found = usual_levels(errors, list(keys), [len(names[kind]) for kind in KINDS])
+        found = usual_levels(errors, list(keys), [len(kinds.names[kind]) for kind in KINDS])
         return cls(dict(zip(KINDS, found, strict=True)))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -56,51 +57,50 @@ class UsualErrors:
     degree: np.ndarray
 
     @classmethod
-    def of(cls, model: Any, runs: Runs) -> UsualErrors:
-        part = Selection.of(model.predictor, runs)
+    def of(
+        cls, predictor: Any, runs: Runs, usual: Callable[[int], tuple[int, float, float]]
+    ) -> UsualErrors:
+        """usual: as usual_of, of a number of co-runners."""
+        part = Selection.of(predictor, runs)
         degree = part.degree
         score, scale = np.full(len(degree), np.nan), np.ones(len(degree))
         median, mad = np.zeros(len(degree)), np.ones(len(degree))
         for d in np.unique(degree):
-            at, (place, middle, spread) = degree == d, usual_of(model, int(d))
+            at, (place, middle, spread) = degree == d, usual(int(d))
             score[at], scale[at] = part.scores[place, at], part.candidates.scale[place, at]
             median[at], mad[at] = middle, spread
         score = np.where(np.isfinite(score), score, np.nan)
         return cls(score, (score - median) / mad, scale, mad * scale, degree)
 
 
-def names_by_kind(predictor: Any) -> dict[str, tuple[str, ...]]:
-    """Workloads, platforms, and the devices that platforms are named after: what stands behind the colon."""
-    platforms = tuple(predictor.platform_names)
-    return {
-        "device": tuple(sorted({device_of(name) for name in platforms})),
-        "platform": platforms,
-        "workload": tuple(predictor.workload_names),
-    }
+@dataclass(frozen=True)
+class KindNames:
+    """names: of each of KINDS, where devices are what stands behind the colon of platforms' names.
+    device_of_platform: (platforms,) codes."""
+
+    names: dict[str, tuple[str, ...]]
+    device_of_platform: np.ndarray
+
+    @classmethod
+    def of(cls, predictor: Any) -> KindNames:
+        platforms = tuple(predictor.platform_names)
+        devices, codes = np.unique([device_of(name) for name in platforms], return_inverse=True)
+        names = (tuple(devices.tolist()), platforms, tuple(predictor.workload_names))
+        return cls(dict(zip(KINDS, names, strict=True)), codes.reshape(-1).astype(np.int64))
+
+    def keys(self, colocations: Colocations) -> np.ndarray:
+        """(3, n) codes of device, platform and workload, all of them known."""
+        workload, platform, _ = colocations.recode(self.names["workload"], self.names["platform"])
+        return np.stack([self.device_of_platform[platform], platform, workload])
+
+    def know(self, colocations: Colocations) -> np.ndarray:
+        """(n,) bool: every name of the row, those of co-runners, too."""
+        return colocations.known_in(self.names["workload"], self.names["platform"])
 
 
 def device_of(platform: str) -> str:
     """hc-42 of iwasm-a:hc-42, and the platform itself where nothing is behind a colon."""
     return platform.partition(":")[2] or platform
-
-
-def keys_of(predictor: Any, colocations: Colocations) -> np.ndarray:
-    """(3, n) codes of device, platform and workload."""
-    names = names_by_kind(predictor)
-    workload, platform, _ = colocations.recode(names["workload"], names["platform"])
-    position = {name: code for code, name in enumerate(names["device"])}
-    device = np.array([position[device_of(name)] for name in names["platform"]], np.int64)
-    return np.stack([device[platform], platform, workload])
-
-
-def known_names(predictor: Any, colocations: Colocations) -> np.ndarray:
-    """(n,) bool: whether the model knows every name."""
-    workload, platform, corunner = colocations.recode(
-        predictor.workload_names, predictor.platform_names
-    )
-    row = np.repeat(np.arange(len(workload)), colocations.number_of_corunners)
-    lost = np.bincount(row, corunner < 0, len(workload)) > 0
-    return (workload >= 0) & (platform >= 0) & ~lost
 
 
 def usual_of(model: Any, degree: int) -> tuple[int, float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +16,11 @@ from jostle.bounds import AdaptiveLevel, Bounds, DriftLevel
 from jostle.errors import UsageError
 from jostle.models._usual import (
     KINDS,
+    KindNames,
     Usual,
     UsualErrors,
-    keys_of,
-    known_names,
-    names_by_kind,
     sorted_scores,
+    usual_of,
 )
 
 if TYPE_CHECKING:
@@ -62,14 +62,15 @@ class DriftWatch(Told):
         self.checked = 0
         self.unknown = 0
         self.drifts: list[Drift] = []
-        self._names = names_by_kind(model.predictor)
+        self._kinds = KindNames.of(model.predictor)
+        self._usual = lru_cache(maxsize=None)(partial(usual_of, model))
         checked_by = int((~model.calibration.runs.held_out).sum())
         self._fleet = DriftLevel(slowly=checked_by >= FEWEST_FOR_SMALL_STEPS)
         usual = model.usual or Usual({})
         self._levels = {
             kind: [
                 DriftLevel(usual=float(level))
-                for level in usual.levels.get(kind, np.zeros(len(self._names[kind])))
+                for level in usual.levels.get(kind, np.zeros(len(self._kinds.names[kind])))
             ]
             for kind in KINDS
         }
@@ -97,14 +98,14 @@ class DriftWatch(Told):
         """
         first = len(self.drifts)
         places = np.flatnonzero(runs.is_ok)
-        known = known_names(self.model.predictor, runs.colocations)[places]
+        known = self._kinds.know(runs.colocations)[places]
         self.unknown += int((~known).sum())
         places = places[known]
         start, self.runs = self.runs, self.runs + len(runs)
         if len(places):
             checked = runs.take(places)
-            errors = UsualErrors.of(self.model, checked)
-            keys = keys_of(self.model.predictor, checked.colocations)
+            errors = UsualErrors.of(self.model.predictor, checked, self._usual)
+            keys = self._kinds.keys(checked.colocations)
             when = _times(checked)
             rows = zip(
                 (start + places).tolist(), errors.standard.tolist(), keys.T.tolist(), strict=True
@@ -160,7 +161,7 @@ class DriftWatch(Told):
             before = level.shift
             alarm = level.add(rest + spread * level.usual, spread)
             if alarm is not None:
-                name = "" if kind == FLEET else self._names[kind][code]
+                name = "" if kind == FLEET else self._kinds.names[kind][code]
                 first = seen[-min(alarm.runs, len(seen))]
                 ratio = float(np.exp(level.shift))
                 self.drifts.append(Drift(kind, name, ratio, first, place, alarm.runs, when))
@@ -198,7 +199,7 @@ class DriftWatch(Told):
         n = len(colocations)
         if not self.drifts:
             return np.ones(n), np.zeros(n, bool)
-        keys = keys_of(self.model.predictor, colocations)
+        keys = self._kinds.keys(colocations)
         shifts = [self._shift(codes) for codes in keys.T.tolist()]
         moved = np.array([shift is not None for shift in shifts], bool)
         return np.exp(np.array([shift or 0.0 for shift in shifts])), moved

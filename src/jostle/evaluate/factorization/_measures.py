@@ -96,11 +96,7 @@ def _answerable(test: Runs, train: Runs, validation: Runs) -> np.ndarray:
     platforms = set().union(*(part.platform_names for part in parts))
     workloads |= set(train.features_of("workload")[0])
     platforms |= set(train.features_of("platform")[0])
-    c = test.colocations
-    workload, platform, corunner = c.recode(sorted(workloads), sorted(platforms))
-    row = np.repeat(np.arange(len(test)), c.number_of_corunners)
-    lost = np.bincount(row, corunner < 0, len(test)) > 0
-    return (workload >= 0) & (platform >= 0) & ~lost
+    return test.colocations.known_in(sorted(workloads), sorted(platforms))
 
 
 def _bounds_by_rule(
