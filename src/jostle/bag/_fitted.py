@@ -80,11 +80,7 @@ class FittedBag(FromCounts):
         """Ways to bound: the prediction with the same offset everywhere, or one that grows with the
         slowdown."""
         log_solo, centre = self._log_seconds(asked)
-        log_slowdown = np.nan_to_num(np.abs(centre - log_solo))  # 0 where there is no answer
-        scale = np.stack([np.ones(len(centre)), 0.02 + log_slowdown])
-        return Candidates(
-            ("same everywhere", "with the slowdown"), np.stack([centre, centre]), scale
-        )
+        return Candidates.with_slowdown(centre, centre - log_solo)
 
     def _log_seconds(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray]:
         """((n,) alone, (n,) as asked), both log seconds."""

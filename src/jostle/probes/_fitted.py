@@ -14,7 +14,6 @@ from jostle.methods import FromCounts, RunCounts
 if TYPE_CHECKING:
     from jostle.runs import Colocations
 
-FLOOR = 0.02  # log slowdown below which errors no longer shrink with it
 POWERS = (
     1.0,
     0.5,
@@ -82,11 +81,7 @@ class FittedProbes(FromCounts):
         """Ways to bound: the prediction with the same offset everywhere, or one that grows with the
         slowdown."""
         log_solo, log_slowdown = self._logs(colocations)
-        centre = log_solo + log_slowdown
-        scale = np.stack([np.ones(len(centre)), FLOOR + np.abs(log_slowdown)])
-        return Candidates(
-            ("same everywhere", "with the slowdown"), np.stack([centre, centre]), scale
-        )
+        return Candidates.with_slowdown(log_solo + log_slowdown, log_slowdown)
 
     def _logs(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
         """(log seconds alone (n,), log slowdown (n,))."""

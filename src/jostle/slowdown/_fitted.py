@@ -18,8 +18,6 @@ from jostle.slowdown.members._process import Process
 if TYPE_CHECKING:
     from jostle.runs import Colocations
 
-FLOOR = 0.02  # log slowdown below which errors no longer shrink with it
-
 
 @dataclass(frozen=True)
 class SoloTimes:
@@ -62,11 +60,7 @@ class FittedSlowdown(FromCounts):
         """Ways to bound: the prediction with the same offset everywhere, or one that grows with the
         slowdown."""
         log_solo, log_slowdown = self._logs(colocations)
-        centre = log_solo + log_slowdown
-        scale = np.stack([np.ones(len(centre)), FLOOR + np.abs(np.nan_to_num(log_slowdown))])
-        return Candidates(
-            ("same everywhere", "with the slowdown"), np.stack([centre, centre]), scale
-        )
+        return Candidates.with_slowdown(log_solo + log_slowdown, log_slowdown)
 
     def _logs(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
         """(log seconds alone (n,), log slowdown (n,))."""
