@@ -36,16 +36,16 @@ STUDIES = (
     "beta",
 )
 PAPERS_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-# CPU seconds of one fit with 76 000 runs to learn from, on a core of 2.1 GHz, by name of the method: what a
-# first guess of the time needs. Those per step are of methods whose steps decide how long they take.
+# Seconds of one fit on half of the public Pitot data (docs/results/factorization.md), on one core, by name of
+# the method: what a first guess of the time needs. Those per step are of methods whose steps decide it.
 SECONDS = {"factorization": 40.0, "gradient_boosting": 85.0, "linear_scaling": 1.0}
 SECONDS_PER_STEP = {
-    "published_pitot": 0.025,
-    "matrix_factorization": 0.002,
-    "neural_network": 0.06,
-    "attention": 0.06,
+    "published_pitot": 0.024,
+    "matrix_factorization": 0.0002,
+    "neural_network": 0.011,
+    "attention": 0.012,
 }
-RUNS_OF_SECONDS = 76_000
+RUNS_OF_SECONDS = 61_000
 CAPTIONS = {
     "figure-1-interference": "Figure 1: how much slower runs are beside others than alone",
     "figure-4a-objective": "Figure 4a: training objective",
