@@ -45,10 +45,12 @@ def disturbed(kind: str, work: np.ndarray, random: np.random.Generator) -> np.nd
     return PERIOD * np.exp(np.cumsum(0.003 * random.normal(size=n)))  # drifts
 
 
-def undisturbed_pairs(kind: str, alone: int, beside: int, seed: int) -> list[Trace]:
-    """Eight programs that do nothing to each other, some runs of each alone and of each pair."""
+def undisturbed_pairs(
+    kind: str, alone: int, beside: int, seed: int, *, programs: int = 8, samples: int = 100
+) -> list[Trace]:
+    """Programs that do nothing to each other, some runs of each alone and of each pair."""
     random = np.random.default_rng(seed)
-    work = {f"w{i}": random.uniform(1e5, 1e6, 100) for i in range(8)}
+    work = {f"w{i}": random.uniform(1e5, 1e6, samples) for i in range(programs)}
     traces = []
 
     def run(name: str, number: str, others: tuple[str, ...], core: int) -> None:
@@ -107,7 +109,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_no_interference_is_answered_as_none() -> None:
-    traces = Traces.from_traces(undisturbed_pairs("clock", 3, 1, seed=1))
+    traces = Traces.from_traces(undisturbed_pairs("clock", 3, 1, seed=1, programs=6, samples=40))
     fitted = learn(Alignment(counters=("misses",)), Data(traces=traces), seed=0)
     asked = jostle.Colocations.from_columns(
         workload=["w0", "w1"], platform=["p", "p"], corunners=[["w2"], ["w3"]]

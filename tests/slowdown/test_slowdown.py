@@ -88,6 +88,25 @@ def test_the_slope_is_that_of_the_loss() -> None:
             assert slope[at] == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-6)
 
 
+@pytest.mark.parametrize("step", [1e2, 1e3, 1e5])
+def test_the_loss_of_numbers_far_off_is_finite(step: float) -> None:
+    random = np.random.default_rng(2)
+    sizes = Sizes(2, 3, 2, random.normal(size=(6, 4)), True, True, True, 0.6)
+    rows = SlowdownRows(
+        target=np.array([0, 1, 4, 5]),
+        corunner=np.array([1, 2, 0, 3, 3, 4]),
+        row=np.array([0, 0, 1, 2, 3, 3]),
+        log_slowdown=np.array([-40.0, 0.5, 0.9, 40.0]),
+        scale=np.array([1.0, 2.0, 0.5, 0.7]),
+    )
+    objective = FormLoss(sizes, rows, 0.1)
+    for _ in range(50):
+        with np.errstate(all="raise", under="ignore"):
+            loss, slope = objective(step * random.normal(size=sizes.size))
+        assert np.isfinite(loss)
+        assert np.isfinite(slope).all()
+
+
 @pytest.mark.parametrize("extra", [False, True])
 def test_it_learns_a_world_of_its_kind(extra: bool) -> None:
     runs = world(extra=extra)

@@ -11,6 +11,7 @@ from jostle.rules import SlowdownRows
 GAIN_PENALTY = 0.05
 OFFSET_PENALTY = 1.0
 SHIFT = 1.0  # starts the slowdown near none
+MOST_LOG = 50.0  # gains and exponents end at exp(50): a search may step far, and what it tries stays finite
 ROUND = 0.2  # relative error at which the pseudo-Huber loss turns from quadratic to linear
 
 
@@ -93,12 +94,12 @@ class FormLoss:
         each = softplus(shifted_g)[rows.corunner]
         pressed = each if self.single else self.in_row @ each
         hit = softplus(shifted_s)[rows.target]
-        gain = np.exp(part["gain"])[self.platform]
+        gain = positive(part["gain"])[self.platform]
         reached = gain * (hit * pressed).sum(1)
         constant = softplus(part["constant"])[self.platform] if sizes.constants else 0.0
         inner = 1 + rows.scale * (reached + constant)
         value = np.log(inner)
-        exponent = np.exp(part["exponent"])[self.workload] if sizes.exponents else 1.0
+        exponent = positive(part["exponent"])[self.workload] if sizes.exponents else 1.0
         predicted = value * exponent
         if sizes.offsets:
             predicted = predicted + part["offset"][rows.target]
@@ -145,6 +146,11 @@ class FormLoss:
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 0.5 * (1 + np.tanh(x / 2))
+
+
+def positive(log: np.ndarray) -> np.ndarray:
+    """exp(log), at most exp(MOST_LOG) and at least its inverse."""
+    return np.exp(np.clip(log, -MOST_LOG, MOST_LOG))
 
 
 def softplus(x: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.rules import Ground, SlowdownRows
-from jostle.slowdown._equation import SHIFT, FormLoss, Sizes, softplus
+from jostle.slowdown._equation import SHIFT, FormLoss, Sizes, positive, softplus
 
 START = 0.3  # spread of the starting numbers
 
@@ -52,9 +52,9 @@ def fit_form(
         part = sizes.unpack(x)
         hit, press = (softplus(each - SHIFT) for each in sizes.mixed(part))
         fields["susceptibility"].append(hit)
-        fields["pressure"].append(press * np.repeat(np.exp(part["gain"]), w)[:, None])
+        fields["pressure"].append(press * np.repeat(positive(part["gain"]), w)[:, None])
         fields["constant"].append(softplus(part["constant"]) if sizes.constants else np.zeros(p))
-        fields["exponent"].append(np.exp(part["exponent"]) if sizes.exponents else np.ones(w))
+        fields["exponent"].append(positive(part["exponent"]) if sizes.exponents else np.ones(w))
         fields["offset"].append(part["offset"] if sizes.offsets else np.zeros(p * w))
     return SlowdownForm(**{name: np.stack(values) for name, values in fields.items()})
 
