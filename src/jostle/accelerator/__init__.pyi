@@ -1,4 +1,6 @@
+from ._arrivals import FEWEST_FOR as FEWEST_FOR
 from ._arrivals import Latency as Latency
+from ._arrivals import interval_of as interval_of
 from ._arrivals import poisson_arrivals as poisson_arrivals
 from ._arrivals import read_arrivals as read_arrivals
 from ._device import Device as Device
@@ -6,7 +8,6 @@ from ._device import Partition as Partition
 from ._device import split_device as split_device
 from ._fitted import FittedAccelerator as FittedAccelerator
 from ._method import Accelerator as Accelerator
-from ._safe import FEWEST_FOR as FEWEST_FOR
 from ._safe import Cause as Cause
 from ._safe import Fit as Fit
 from ._safe import Mix as Mix
@@ -16,11 +17,18 @@ from ._safe import causes as causes
 from ._safe import how_many_fit as how_many_fit
 from ._safe import service_latency as service_latency
 from ._safe import what_fits as what_fits
+from ._sharing_sets import MemberTime as MemberTime
+from ._sharing_sets import SharingSets as SharingSets
+from ._sharing_sets import TenantSet as TenantSet
+from ._sharing_sets import Wish as Wish
+from ._sharing_sets import sets_that_fit as sets_that_fit
 from ._together import SHARES as SHARES
 from ._together import Arrangement as Arrangement
 from ._together import DeviceTenant as DeviceTenant
+from ._together import arranged as arranged
 from ._together import arrangements as arrangements
 from ._together import check_mode as check_mode
+from ._together import ways_to_arrange as ways_to_arrange
 from .applications._application import Application as Application
 from .applications._profiles import applications_of as applications_of
 from .applications._tasks import Task as Task

@@ -49,6 +49,13 @@ def read_arrivals(path: str | os.PathLike[str]) -> np.ndarray:
     return np.array(times)
 
 
+STATISTICS = ("mean", "p95", "p99", "max")
+# Queries by which a percentile is not the longest of them.
+FEWEST_FOR = {"p95": 21, "p99": 101}
+BATCHES = 10
+_T = 2.262  # Student's t at 97.5%, BATCHES - 1 degrees of freedom
+
+
 @dataclass(frozen=True)
 class Latency:
     """Of the queries of one application, in seconds. p95, p99: the order statistic ceil(n * share), so
@@ -74,3 +81,30 @@ class Latency:
             float(ordered[-(-n * 99 // 100) - 1]),
             float(ordered[-1]),
         )
+
+    def of_statistic(self, statistic: str) -> float:
+        """One of STATISTICS."""
+        return float(getattr(self, f"{statistic}_seconds"))
+
+
+def queries_for(statistic: str) -> int:
+    """How many queries an interval of the statistic takes."""
+    return BATCHES * FEWEST_FOR.get(statistic, 5)
+
+
+def interval_of(seconds: np.ndarray, statistic: str) -> tuple[float, float]:
+    """(low, high) between which the statistic lies with 95%, from queries in the order in which they came;
+    NaN for too few of them, and for their maximum, of which no number of them says anything.
+
+    Sectioning (Asmussen and Glynn, Stochastic Simulation, 2007, Sec. III.5): BATCHES batches in a row, so
+    that queries that wait for each other are mostly in the same; their spread about the statistic of all.
+    """
+    if statistic == "max" or len(seconds) < queries_for(statistic):
+        return float("nan"), float("nan")
+    whole = Latency.of(seconds).of_statistic(statistic)
+    if not np.isfinite(seconds).all():
+        few = np.isfinite(whole)
+        return (whole if few else np.inf), np.inf
+    parts = [Latency.of(part).of_statistic(statistic) for part in np.array_split(seconds, BATCHES)]
+    spread = np.sqrt(np.sum((np.array(parts) - whole) ** 2) / (BATCHES - 1) / BATCHES)
+    return max(0.0, whole - _T * float(spread)), whole + _T * float(spread)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jostle.accelerator._arrivals import Latency
+from jostle.accelerator._arrivals import FEWEST_FOR, STATISTICS, Latency
 from jostle.accelerator._device import Device
 from jostle.accelerator._together import latencies_together, spread_out
 from jostle.accelerator.applications._application import Application
@@ -23,9 +23,6 @@ from jostle.progress import Progress, no_progress
 MOST_INSTANCES = 15
 # A query of seconds beside batch work of microseconds is as long as many.
 MOST_QUERIES, FEWEST_QUERIES, MOST_TASKS = 50, 3, 1_000_000
-STATISTICS = ("mean", "p95", "p99", "max")
-# Queries by which a percentile is not the longest of them.
-FEWEST_FOR = {"p95": 21, "p99": 101}
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class Objective:
 
     def of(self, latency: Latency) -> float:
         """The statistic that the objective is about."""
-        return float(getattr(latency, f"{self.statistic}_seconds"))
+        return latency.of_statistic(self.statistic)
 
 
 @dataclass(frozen=True, eq=False)

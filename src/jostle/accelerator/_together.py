@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -52,11 +52,13 @@ class DeviceTenant:
 @dataclass(frozen=True)
 class Arrangement:
     """How tenants share a device. mode: as it was asked for. slices: of each tenant its slice, empty where
-    the device is whole. latencies: of each tenant's queries or runs."""
+    the device is whole. latencies: of each tenant's queries or runs. seconds: of each tenant (runs,), in
+    the order in which they came."""
 
     mode: str
     slices: tuple[str, ...]
     latencies: tuple[Latency, ...]
+    seconds: tuple[np.ndarray, ...] = field(default=(), compare=False, repr=False)
 
     def text(self, names: Sequence[str]) -> str:
         """For people, given what the tenants are called."""
@@ -134,25 +136,61 @@ def arrangements(
     None without a limit; what does not fit is left out. queries: of the service with the fewest; the others
     go on as long. seed: of the arrivals. Raises UsageError.
     """
+    for way in ways_to_arrange(tenants, device, mode, memory_bytes):
+        yield arranged(tenants, device, mode, way, queries=queries, seed=seed)
+
+
+def ways_to_arrange(
+    tenants: Sequence[DeviceTenant], device: Device, mode: str, memory_bytes: float | None = None
+) -> Iterator[tuple[int, ...]]:
+    """Of each way to share the device in a mode, the number of each tenant's slice; () for the one way where
+    the device is whole. None where the tenants do not fit into its memory. Raises UsageError."""
     check_mode(device, mode)
     needed = sum(tenant.memory_bytes for tenant in tenants)
     if memory_bytes is not None and needed > memory_bytes:
         return
-    if mode in sharing_model_names(KERNEL_MODELS):
-        options = SimulationOptions(sharing=mode)
-        yield Arrangement(mode, (), _latencies(tenants, device, options, queries, seed))
-        return
-    if mode == SHARES:
-        even = 1 / max(1, len(tenants))
-        shared = [replace(t, pes_ratio=t.pes_ratio or even) for t in tenants]
-        yield Arrangement(mode, (), _latencies(shared, device, None, queries, seed))
+    if mode == SHARES or mode in sharing_model_names(KERNEL_MODELS):
+        yield ()
         return
     sliced, names = split_device(device, mode), _slice_names(device, mode)
     for way in _ways(len(tenants), len(names), names):
-        if memory_bytes is not None and not _fits(tenants, way, sliced, memory_bytes):
-            continue
-        found = _latencies(tenants, sliced, None, queries, seed, way)
-        yield Arrangement(mode, tuple(names[part] for part in way), found)
+        if memory_bytes is None or _fits(tenants, way, sliced, memory_bytes):
+            yield way
+
+
+def arranged(
+    tenants: Sequence[DeviceTenant],
+    device: Device,
+    mode: str,
+    way: Sequence[int] = (),
+    *,
+    queries: int = 50,
+    seed: int = 0,
+    most_tasks: int = MOST_TASKS,
+) -> Arrangement:
+    """What the tenants get in one mode and one of its ways_to_arrange. most_tasks: about so many are
+    simulated at most, with fewer queries where that would be more."""
+    drawn = _Drawn(queries, seed, most_tasks)
+    names: Sequence[str] = ()
+    if mode in sharing_model_names(KERNEL_MODELS):
+        seconds = _seconds(tenants, device, SimulationOptions(sharing=mode), drawn)
+    elif mode == SHARES:
+        even = 1 / max(1, len(tenants))
+        tenants = [replace(t, pes_ratio=t.pes_ratio or even) for t in tenants]
+        seconds = _seconds(tenants, device, None, drawn)
+    else:
+        every = _slice_names(device, mode)
+        names = [every[part] for part in way]
+        seconds = _seconds(tenants, split_device(device, mode), None, drawn, way)
+    latencies = tuple(Latency.of(of_one) for of_one in seconds)
+    return Arrangement(mode, tuple(names), latencies, tuple(seconds))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    queries: int
+    seed: int
+    most_tasks: int
 
 
 def _slice_names(device: Device, mode: str) -> list[str]:
@@ -190,17 +228,16 @@ def _fits(
     return True
 
 
-def _latencies(
+def _seconds(
     asked: Sequence[DeviceTenant],
     device: Device,
     options: SimulationOptions | None,
-    queries: int,
-    seed: int,
+    drawn: _Drawn,
     way: Sequence[int] = (),
-) -> tuple[Latency, ...]:
+) -> list[np.ndarray]:
     """Services with a rate get queries all through a time that is long enough for each of them; without any,
     the longest application runs a few times and the others repeat beside it."""
-    arrivals = _arrivals(asked, queries, seed)
+    arrivals = _arrivals(asked, drawn)
     longest = max(range(len(asked)), key=lambda n: asked[n].application.solo_seconds)
     is_open = any(times is not None for times in arrivals)
     tenants, repeating = [], 0
@@ -209,7 +246,7 @@ def _latencies(
         if times is not None:
             runs = len(times)
         elif number == longest and not is_open:
-            runs = _affordable(asked, queries)
+            runs = _affordable(asked, drawn)
         elif one.rate_per_second is None:
             repeating += 1
             start = one.application.solo_seconds * spread_out(repeating)
@@ -225,26 +262,26 @@ def _latencies(
                 else max(1, round(one.pes_ratio * device.pes)),
             )
         )
-    return tuple(Latency.of(seconds) for seconds in latencies_together(tenants, device, options))
+    return latencies_together(tenants, device, options)
 
 
-def _affordable(asked: Sequence[DeviceTenant], queries: int) -> int:
+def _affordable(asked: Sequence[DeviceTenant], drawn: _Drawn) -> int:
     longest = max(one.application.solo_seconds for one in asked)
     tasks = sum(len(one.application) * longest / one.application.solo_seconds for one in asked)
-    return max(FEWEST_RUNS, min(queries, int(MOST_TASKS / tasks)))
+    return max(FEWEST_RUNS, min(drawn.queries, int(drawn.most_tasks / tasks)))
 
 
-def _arrivals(asked: Sequence[DeviceTenant], queries: int, seed: int) -> list[np.ndarray | None]:
+def _arrivals(asked: Sequence[DeviceTenant], drawn: _Drawn) -> list[np.ndarray | None]:
     rates = [one.rate_per_second for one in asked if one.rate_per_second is not None]
     if not rates:
         return [None] * len(asked)
     repeated = [one.application.solo_seconds for one in asked if one.rate_per_second is None]
-    horizon = max(queries / min(rates), FEWEST_RUNS * max(repeated, default=0.0))
+    horizon = max(drawn.queries / min(rates), FEWEST_RUNS * max(repeated, default=0.0))
     per_second = sum(
         len(one.application) * (one.rate_per_second or 1 / one.application.solo_seconds)
         for one in asked
     )
-    horizon = max(min(horizon, MOST_TASKS / per_second), FEWEST_RUNS / min(rates))
+    horizon = max(min(horizon, drawn.most_tasks / per_second), FEWEST_RUNS / min(rates))
     found: list[np.ndarray | None] = []
     for number, one in enumerate(asked):
         if one.rate_per_second is None:
@@ -254,5 +291,5 @@ def _arrivals(asked: Sequence[DeviceTenant], queries: int, seed: int) -> list[np
         # Alike ones have queries of their own, and each keeps its own whoever else is there.
         name = one.application.name
         own = zlib.crc32(name.encode()) + sum(o.application.name == name for o in asked[:number])
-        found.append(poisson_arrivals(one.rate_per_second, count, (seed, own)))
+        found.append(poisson_arrivals(one.rate_per_second, count, (drawn.seed, own)))
     return found

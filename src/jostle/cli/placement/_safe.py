@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SafeCommand:
-    """How many instances of a batch workload may share the device; without --batch, of each in the folder.
-    Exit code 0: safe, 1: not even one (or not as many as asked), 3: a model was given and no bound is
-    valid."""
+    """How many instances of a batch workload may share the device; without --batch, of each in the folder;
+    with --tenants, which sets of several services and batch jobs may, and in which way.
+    Exit code 0: safe, 1: not even one (or not as many as asked; not all tenants together), 3: a model was
+    given and no bound is valid."""
 
     dataset: Annotated[
         Path, "A folder with solo profiles (see jostle import profile).", Positional()
@@ -39,6 +40,11 @@ class SafeCommand:
     ] = None
     batch: Annotated[
         str | None, "The batch workload to put beside it.  [default: every other, a table]"
+    ] = None
+    tenants: Annotated[
+        Path | None,
+        "Instead: a table of services and batch jobs, each with its own rate_per_second, statistic, deadline "
+        "and memory, as for jostle place.",
     ] = None
     objective: Annotated[str, "Slowdown allowed, such as 2.0x; 'none' for none."] = "2.0x"
     latency: Annotated[str | None, "Latency allowed, with its unit: 100ms, 0.5s."] = None
@@ -69,8 +75,11 @@ class DeviceOptions:
         "Of profiles of several devices: which, by number or name.  [default: the first]",
     ] = None
     sharing: Annotated[
-        str, "How kernels share: concurrent, sequential, time-sliced or a plug-in."
-    ] = "concurrent"
+        tuple[str, ...],
+        "How kernels share: concurrent, sequential, time-sliced or a plug-in; with --tenants also shares "
+        "(MPS) or slices such as 3g,4g (MIG), and repeated for each way to try.  [default: concurrent; with "
+        "--tenants concurrent, time-sliced and shares]",
+    ] = ()
     transfers: Annotated[str, "How transfers share the bus: pcie or a plug-in."] = "pcie"
     bus: Annotated[str, "per_direction or shared."] = "per_direction"
     placement: Annotated[str, "Blocks on PEs: pack or spread."] = "pack"
@@ -81,6 +90,9 @@ class DeviceOptions:
     ] = None
     sm_share: Annotated[
         float | None, "Of the PEs, what each batch instance may use at most (MPS), 0 to 1."
+    ] = None
+    memory: Annotated[
+        str | None, "With --tenants: the device's memory, such as 40GiB.  [default: not looked at]"
     ] = None
     pinned: Annotated[bool, "Transfers that do not say were from pinned memory."] = False
     memory_need: Annotated[float | None, "Bytes/s per PE of kernels whose profile has none."] = None
@@ -109,6 +121,28 @@ class DeviceOptions:
         if self.partition is not None:
             device = split_device(device, self.partition)
         return applications, device
+
+    @property
+    def one_sharing(self) -> str:
+        """How kernels share, of questions about one way. Raises UsageError for several."""
+        from jostle.errors import UsageError
+
+        if len(self.sharing) > 1:
+            raise UsageError("several --sharing go with --tenants")
+        if self.memory is not None:
+            raise UsageError("--memory goes with --tenants")
+        return self.sharing[0] if self.sharing else "concurrent"
+
+    @property
+    def memory_bytes(self) -> float | None:
+        """Raises UsageError."""
+        from jostle._tables import cells
+        from jostle.errors import UsageError
+
+        try:
+            return cells.size(self.memory, "--memory")
+        except ValueError as error:
+            raise UsageError(str(error), fix="Such as 40GiB.") from None
 
     def batch_pes(self, device: Device) -> int | None:
         """How many PEs each batch instance may use; None: all."""
@@ -164,6 +198,8 @@ def safe(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
     from jostle.accelerator import SimulationOptions, what_fits
     from jostle.errors import UnknownName
 
+    if asked.tenants is not None:
+        _safe_sets(asked, asked.tenants, hardware, load)
     objective = asked.objective_kept()
     applications, device = hardware.read(asked.dataset, asked.service, asked.batch)
     for name in (asked.service, asked.batch):
@@ -172,7 +208,7 @@ def safe(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
     question = Question(
         applications,
         device,
-        SimulationOptions(hardware.sharing, hardware.transfers),
+        SimulationOptions(hardware.one_sharing, hardware.transfers),
         objective,
         queries=load.queries,
         arrivals=load.times(asked.statistic),
@@ -198,6 +234,47 @@ def safe(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
                 progress=progress,
             )
         report, code = table_answer(question, fits, bounds)
+    show(report, asked.json_)
+    raise typer.Exit(code)
+
+
+def _safe_sets(asked: SafeCommand, tenants: Path, hardware: DeviceOptions, load: Load) -> None:
+    """Which sets of the tenants fit; ends the command."""
+    from jostle.accelerator import sets_that_fit
+    from jostle.cli.placement._sets import MODES, read_wishes, sets_answer
+    from jostle.errors import UsageError
+
+    # What is about one service and one batch workload; an option that had no effect would be an answer to
+    # another question.
+    plain, own = SafeCommand(dataset=asked.dataset), ("dataset", "tenants", "json_")
+    odd = [name for name, value in vars(asked).items() if value != getattr(plain, name, None)]
+    odd = [name for name in odd if name not in own]
+    odd += [name for name in ("partition", "sm_share") if getattr(hardware, name) is not None]
+    odd += [name for name in ("rate", "arrivals") if getattr(load, name) is not None]
+    odd += ["transfers"] if hardware.transfers != "pcie" else []
+    if odd:
+        flags = ", ".join("--" + name.replace("_", "-") for name in odd)
+        raise UsageError(
+            f"{flags} cannot go with --tenants",
+            fix="Each tenant's limit, statistic and rate stand in the table; slices go with --sharing.",
+        )
+    applications, device = hardware.read(asked.dataset, None, None)
+    wishes, unused = read_wishes(tenants, applications)
+    modes = hardware.sharing or MODES
+    with fit_progress("simulating") as progress:
+        found = sets_that_fit(
+            wishes,
+            device,
+            modes,
+            memory_bytes=hardware.memory_bytes,
+            queries=load.queries,
+            seed=load.seed,
+            progress=progress,
+        )
+    names = {wish.tenant.application.name for wish in wishes}
+    notes = sorted({f"{name}: {note}" for name in names for note in applications[name].notes})
+    notes += [unused] if unused else []
+    report, code = sets_answer(found, modes, notes)
     show(report, asked.json_)
     raise typer.Exit(code)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.accelerator import (
+    FEWEST_FOR,
     Arrangement,
     Device,
     DeviceTenant,
@@ -240,7 +241,8 @@ class SimulatedSets(SetBounds):
         if key not in known:
             assert device is not None
             tenants = [self._tenant(one) for one in configs]
-            given = {"queries": self.hardware.queries, "seed": self.hardware.seed}
+            least = max(FEWEST_FOR.get(one.statistic, 1) for one in configs)
+            given = {"queries": max(self.hardware.queries, least), "seed": self.hardware.seed}
             ways = [
                 way
                 for mode in self._modes(platform)

@@ -1,0 +1,261 @@
+"""Which sets of services and batch jobs may share a device, and how: every set in every way to share.
+
+A set fits in a way where each of its members keeps its objective. Tails are of simulated queries, so each
+has an interval: a member keeps its limit where the whole interval is within, and is late where the whole
+interval is over; between them more queries are simulated, and what remains between is not called safe. That
+a co-runner never helps is not a law of packing (a small kernel can let another start earlier), so a set is
+simulated even where a smaller one does not fit. What lies inside a set that fits is not asked, and who
+misses its limit alone is left out of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from jostle.accelerator._arrivals import FEWEST_FOR, Latency, interval_of, queries_for
+from jostle.accelerator._device import Device
+from jostle.accelerator._safe import Objective
+from jostle.accelerator._together import (
+    Arrangement,
+    DeviceTenant,
+    arranged,
+    check_mode,
+    ways_to_arrange,
+)
+from jostle.errors import UsageError
+from jostle.progress import Progress, no_progress
+
+MOST_WISHES = 10
+MOST_QUERIES = 20_000  # of a set whose limits are too close to tell
+MOST_TASKS = 20_000_000  # of one simulation, as far as can be told beforehand
+MORE = 4  # times as many queries, where an interval holds the limit
+KEEPS, UNCLEAR, LATE = "keeps", "unclear", "late"
+_NO_LIMIT, _TOLERANCE = float("inf"), 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Wish:
+    """Who wants a share of a device. objective: None for batch work that may take as long as it takes."""
+
+    name: str
+    tenant: DeviceTenant
+    objective: Objective | None = None
+
+    @property
+    def limit_seconds(self) -> float:
+        if self.objective is None:
+            return _NO_LIMIT
+        return self.objective.limit(self.tenant.application.solo_seconds)[0]
+
+    @property
+    def statistic(self) -> str:
+        return "mean" if self.objective is None else self.objective.statistic
+
+    @property
+    def kind(self) -> tuple:
+        """The same for wishes that can stand for each other."""
+        one = self.tenant
+        held = one.rate_per_second, one.pes_ratio, one.memory_bytes, self.objective
+        return one.application.digest, one.application.name, *held
+
+
+@dataclass(frozen=True)
+class MemberTime:
+    """What one member gets. seconds: its statistic, between low and high with 95%, NaN where that is not
+    known. verdict: keeps, unclear or late."""
+
+    name: str
+    statistic: str
+    runs: int
+    seconds: float
+    low_seconds: float
+    high_seconds: float
+    limit_seconds: float
+    verdict: str
+
+    @property
+    def over_ratio(self) -> float:
+        """Its statistic over its limit."""
+        return self.seconds / self.limit_seconds if self.limit_seconds < _NO_LIMIT else 0.0
+
+
+@dataclass(frozen=True)
+class TenantSet:
+    """members: who shares. arrangement: the best way to, None where their memory fits into none. times: of
+    each member."""
+
+    members: tuple[str, ...]
+    arrangement: Arrangement | None
+    times: tuple[MemberTime, ...]
+
+    @property
+    def verdict(self) -> str:
+        """keeps where all keep, late where one is late for certain; late, too, where there is no room."""
+        found = {one.verdict for one in self.times} or {LATE}
+        return next(verdict for verdict in (LATE, UNCLEAR, KEEPS) if verdict in found)
+
+    @property
+    def order(self) -> tuple:
+        """Better ways first."""
+        over = max((one.over_ratio for one in self.times), default=np.inf)
+        return (KEEPS, UNCLEAR, LATE).index(self.verdict), over
+
+    @property
+    def shared(self) -> str:
+        """How, for people."""
+        if self.arrangement is None:
+            return "no room in memory"
+        return self.arrangement.text(self.members)
+
+
+@dataclass(frozen=True)
+class SharingSets:
+    """alone: each by itself. fitting: sets of two and more that fit and that no larger one holds, the largest
+    first. others: sets that were simulated and do not, the largest first. simulated: how many ways."""
+
+    alone: tuple[TenantSet, ...]
+    fitting: tuple[TenantSet, ...]
+    others: tuple[TenantSet, ...]
+    simulated: int
+
+    @property
+    def all_fit(self) -> bool:
+        return bool(self.fitting) and len(self.fitting[0].members) == len(self.alone)
+
+
+def sets_that_fit(
+    wishes: Sequence[Wish],
+    device: Device,
+    modes: Sequence[str],
+    *,
+    memory_bytes: float | None = None,
+    queries: int | None = None,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> SharingSets:
+    """Every set of the wishes, from all of them down, in every mode and way to share (see `arrangements`).
+
+    memory_bytes: of the device. queries: of the service with the fewest, to begin with; as many as the
+    percentiles' intervals take by default. seed: of the arrivals. progress: called with (sets done, sets,
+    NaN). Raises UsageError.
+    """
+    if not 1 <= len(wishes) <= MOST_WISHES:
+        raise UsageError(
+            f"{len(wishes)} tenants are not 1 to {MOST_WISHES}",
+            fix="jostle place assign spreads any number over devices.",
+        )
+    names = [wish.name for wish in wishes]
+    if len(set(names)) < len(names):
+        raise UsageError("two tenants have the same name")
+    for mode in modes:
+        check_mode(device, mode)
+    search = _Search(wishes, device, tuple(modes), memory_bytes, queries, seed)
+    sets = [part for k in range(len(wishes), 1, -1) for part in combinations(range(len(wishes)), k)]
+    alone = []
+    for number in range(len(wishes)):
+        alone.append(search.best((number,)))
+        progress(len(alone), len(wishes) + len(sets), float("nan"))
+    hopeless = {n for n, found in enumerate(alone) if found.verdict == LATE}
+    fitting: list[tuple[tuple[int, ...], TenantSet]] = []
+    others = []
+    for done, part in enumerate(sets, start=1):
+        if not hopeless.intersection(part) and not any(set(part) <= set(f) for f, _ in fitting):
+            found = search.best(part)
+            if found.verdict == KEEPS:
+                fitting.append((part, found))
+            else:
+                others.append(found)
+        progress(len(wishes) + done, len(wishes) + len(sets), float("nan"))
+    held = tuple(found for _, found in fitting)
+    return SharingSets(tuple(alone), held, tuple(others), search.simulated)
+
+
+class _Search:
+    """Sets in their best way, each kind of set once."""
+
+    def __init__(
+        self,
+        wishes: Sequence[Wish],
+        device: Device,
+        modes: tuple[str, ...],
+        memory_bytes: float | None,
+        queries: int | None,
+        seed: int,
+    ) -> None:
+        self.wishes, self.device, self.modes = wishes, device, modes
+        self.memory_bytes, self.queries, self.seed = memory_bytes, queries, seed
+        self.simulated = 0
+        self._known: dict[tuple, TenantSet] = {}
+
+    def best(self, part: tuple[int, ...]) -> TenantSet:
+        """The set in its best way."""
+        members = [self.wishes[number] for number in part]
+        key = tuple(member.kind for member in members)
+        if key not in self._known:
+            self._known[key] = self._found(members)
+        found = self._known[key]
+        names = tuple(member.name for member in members)
+        named = zip(found.times, names, strict=bool(found.times))
+        return replace(found, members=names, times=tuple(replace(j, name=n) for j, n in named))
+
+    def _found(self, members: Sequence[Wish]) -> TenantSet:
+        tenants = [member.tenant for member in members]
+        queries = self.queries or max(queries_for(member.statistic) for member in members)
+        ways = [
+            (mode, way)
+            for mode in self.modes
+            for way in ways_to_arrange(tenants, self.device, mode, self.memory_bytes)
+        ]
+        found = [(self._arranged(members, *way, queries), way) for way in ways]
+        if not found:
+            return TenantSet(tuple(m.name for m in members), None, ())
+        best = min((one for one, _ in found), key=lambda one: one.order)
+        while best.verdict == UNCLEAR and queries < MOST_QUERIES:
+            queries = min(MORE * queries, MOST_QUERIES)
+            found = [
+                (self._arranged(members, *way, queries), way)
+                for one, way in found
+                if one.verdict == UNCLEAR
+            ]
+            best = min((one for one, _ in found), key=lambda one: one.order)
+        return best
+
+    def _arranged(
+        self, members: Sequence[Wish], mode: str, way: tuple[int, ...], queries: int
+    ) -> TenantSet:
+        self.simulated += 1
+        found = arranged(
+            [member.tenant for member in members],
+            self.device,
+            mode,
+            way,
+            queries=queries,
+            seed=self.seed,
+            most_tasks=MOST_TASKS,
+        )
+        times = [
+            _member_time(member, seconds)
+            for member, seconds in zip(members, found.seconds, strict=True)
+        ]
+        bare = replace(found, seconds=())
+        return TenantSet(tuple(member.name for member in members), bare, tuple(times))
+
+
+def _member_time(member: Wish, seconds: np.ndarray) -> MemberTime:
+    statistic, limit = member.statistic, member.limit_seconds
+    value = Latency.of(seconds).of_statistic(statistic)
+    low, high = interval_of(seconds, statistic)
+    bound = limit * (1 + _TOLERANCE)
+    if limit == _NO_LIMIT:
+        verdict = KEEPS
+    elif statistic == "max" or (np.isnan(low) and len(seconds) >= FEWEST_FOR.get(statistic, 3)):
+        verdict = KEEPS if value <= bound else LATE
+    elif np.isnan(low):
+        verdict = LATE if (seconds > bound).mean() > 0.5 else UNCLEAR
+    else:
+        verdict = KEEPS if high <= bound else LATE if low > bound else UNCLEAR
+    return MemberTime(member.name, statistic, len(seconds), value, low, high, limit, verdict)
