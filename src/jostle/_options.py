@@ -103,7 +103,8 @@ def _option(field: dataclasses.Field[Any], hint: Any) -> Option:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         rest = [part for part in typing.get_args(hint) if part is not type(None)]
         optional = len(rest) < len(typing.get_args(hint))
-        hint = rest[0] if len(rest) == 1 else str
+        several = [part for part in rest if typing.get_origin(part) is tuple]  # or a single one
+        hint = several[0] if several else rest[0] if len(rest) == 1 else str
     if typing.get_origin(hint) is tuple:
         many, hint = True, typing.get_args(hint)[0]
     if typing.get_origin(hint) is typing.Literal:

@@ -154,3 +154,13 @@ def test_a_gap_of_all_counters_is_still_no_value() -> None:
     found = Snapshots.from_traces(Traces.from_traces(rows), times_seconds=[0.1, 0.2, 0.3])
     assert [len(shot.cloud) for shot in found.of(0)] == [5, 4, 5]
     assert all(shot.filled is None for shot in found.of(0))
+
+
+def test_a_run_recorded_late_hides_no_time() -> None:
+    """As days of a service: the first began in the afternoon, one has a gap in its morning."""
+    runs = [a_trace(number, {"x": [float(number)] * 20}) for number in range(8)]
+    late = a_trace(8, {"x": [1.0] * 5}, time_seconds=0.1 * np.arange(16, 21))
+    forecast = jostle.forecast(Traces.from_traces([*runs, late]))
+    assert forecast.span_seconds[0] == pytest.approx(0.1)
+    assert len(forecast.at(0.2)) == 8
+    assert len(forecast.at(1.8)) == 9

@@ -14,9 +14,10 @@ import typer
 from typer.testing import CliRunner
 
 from jostle.cli.collect import _trace
-from jostle.errors import UnreadableFile, UsageError
+from jostle.errors import BadData, UnreadableFile, UsageError
 from jostle.measure import TraceOptions, trace_running
-from jostle.traces import read_traces
+from jostle.measure.host._control_group import group_totals
+from jostle.traces import cut_traces, read_traces
 
 BURN = "import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', 'while True: pass'])"
 
@@ -59,6 +60,50 @@ def test_a_control_group(running, tmp_path: Path) -> None:
     assert one.workload == tmp_path.name
     assert one["timeslices"].sum() >= 0
     assert not any(name.startswith("perf_") for name in one.counters)
+
+
+def test_the_files_of_a_control_group(running, tmp_path: Path) -> None:
+    """Its own totals and levels, also where its processes are not seen from here."""
+    told = {
+        "cpu.stat": "usage_usec 2500000\nnr_throttled 3\nthrottled_usec 1000",
+        "memory.current": "4096",
+        "memory.stat": "anon 5\npgmajfault 7",
+        "io.stat": "8:0 rbytes=10 wbytes=20 rios=1 wios=2\n8:16 rbytes=5",
+        "cpu.pressure": "some avg10=0.00 total=300\nfull avg10=0.00 total=100",
+        "memory.swap.current": "max",
+    }
+    for name, text in told.items():
+        (tmp_path / name).write_text(text)
+    assert group_totals(tmp_path) == pytest.approx(
+        {
+            "cgroup_cpu_seconds": 2.5,
+            "cgroup_throttled_periods": 3,
+            "cgroup_throttled_seconds": 0.001,
+            "cgroup_memory_bytes_level": 4096,
+            "cgroup_major_faults": 7,
+            "cgroup_read_bytes": 15,
+            "cgroup_written_bytes": 20,
+            "cgroup_reads": 1,
+            "cgroup_writes": 2,
+            "cgroup_pressure_cpu_some_seconds": 3e-4,
+            "cgroup_pressure_cpu_full_seconds": 1e-4,
+        }
+    )
+    (tmp_path / "cgroup.procs").write_text("")
+    (tmp_path / "cgroup.events").write_text("populated 1\nfrozen 0")
+    options = TraceOptions(seconds=0.2, interval_seconds=0.02, device="here")
+    found = trace_running(cgroup=tmp_path, options=options, name="box")
+    (one,) = found
+    assert set(one["cgroup_memory_bytes_level"]) == {4096}
+    assert one["cgroup_cpu_seconds"].sum() == 0
+    assert "cgroup_swap_bytes_level" not in one.counters
+    pieces = cut_traces(found, 0.05)
+    assert len(pieces) >= 3
+    for piece in pieces:
+        assert piece.time_seconds[0] > 0
+        assert piece.time_seconds[-1] <= 0.05 * (1 + 1e-6)
+    with pytest.raises(BadData, match="shorter than two runs"):
+        cut_traces(found, 100.0)
 
 
 def test_what_is_not_there() -> None:

@@ -168,3 +168,19 @@ def test_a_recording_that_ends_with_its_run(tmp_path: Path) -> None:
     assert one.runtime_seconds == 0.027377
     with pytest.raises(UsageError, match="`whole`"):
         read(tmp_path, LINES, whole=True, runtime=1.0)
+
+
+def test_many_files_are_many_runs(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "perf.csv").write_text(LINES)
+    (tmp_path / "third.csv").write_text(PER_CPU)
+    files = (tmp_path / "a" / "perf.csv", tmp_path / "b" / "perf.csv", tmp_path / "third.csv")
+    found = PerfImport(files, workload="w", platform="p", whole=True).read()
+    assert found.run_ids == ("a-perf", "b-perf", "third")
+    assert found.of("b-perf").runtime_seconds == pytest.approx(0.027377)
+    assert found.cores("third") == (0, 1)
+    with pytest.raises(UsageError, match="of one file"):
+        PerfImport(files, workload="w", platform="p", run_id="x").read()
+    with pytest.raises(UsageError, match="same name"):
+        PerfImport((files[0], files[0]), workload="w", platform="p").read()

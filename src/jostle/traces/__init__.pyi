@@ -2,6 +2,7 @@ from .counters._counters import LEVELS as LEVELS
 from .counters._counters import MARKS as MARKS
 from .counters._counters import Trace as Trace
 from .counters._counters import Traces as Traces
+from .counters._counters import is_level as is_level
 from .counters._store import has_traces as has_traces
 from .counters._store import read_traces as read_traces
 from .counters._store import write_traces as write_traces
@@ -24,3 +25,9 @@ from .readers._registry import TraceReader as TraceReader
 from .readers._registry import read_any as read_any
 from .readers._registry import read_profile as read_profile
 from .readers._registry import reader_names as reader_names
+from .services._assembled import Cut as Cut
+from .services._assembled import traces_of as traces_of
+from .services._importers import PrometheusImport as PrometheusImport
+from .services._importers import SeriesImport as SeriesImport
+from .services._pieces import cut_traces as cut_traces
+from .services._series import Series as Series

@@ -23,7 +23,7 @@ from jostle.bridge.answers._distribution import Distribution, Limits
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshots, rates_at
 from jostle.errors import BadData, NotEnoughRuns, UsageError
-from jostle.traces import LEVELS, Trace
+from jostle.traces import Trace, is_level
 
 SPANS = (1, 3, 9)  # last samples that are averaged
 WIDTHS = (1.0, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the kernel, in ranks from 0 to 1
@@ -94,7 +94,7 @@ class LiveForecast:
         for column, name in enumerate(self.components):
             value = float(counters.get(name, np.nan))
             if np.isfinite(value):
-                length = 1.0 if name in LEVELS else interval_seconds
+                length = 1.0 if is_level(name) else interval_seconds
                 self._seen[covered, column] = value / length
             elif np.isinf(value):
                 raise BadData(f"{name} is not finite", where=f"the sample at {time_seconds:g} s")

@@ -8,7 +8,7 @@ import numpy as np
 
 from jostle._drawing import COLOURS, axes_or_new
 from jostle.errors import UnknownName
-from jostle.traces import LEVELS
+from jostle.traces import is_level
 
 BANDS = ((0.05, 0.95, 0.25), (0.25, 0.75, 0.5))  # from which quantile to which, how dark
 MOST_MARKS = 40  # snapshots whose own spread is drawn
@@ -91,4 +91,4 @@ class ForecastPlots:
 
 
 def _with_unit(component: str) -> str:
-    return component if component in LEVELS else f"{component} (1/s)"
+    return component if is_level(component) else f"{component} (1/s)"

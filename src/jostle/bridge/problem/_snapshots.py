@@ -20,12 +20,13 @@ from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._filling import filled
 from jostle.bridge.problem._thin import few
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
-from jostle.traces import LEVELS, MARKS, Traces
+from jostle.traces import MARKS, Traces, is_level
 
 if TYPE_CHECKING:
     from jostle.traces import Trace, Windows
 
 FEWEST_RUNS = 2
+EARLY = 4  # the first snapshot is where this part of the runs, a quarter, are there
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +132,9 @@ class Snapshots:
             states[numbers.index(trace.core), row[trace.run_id]] = rates_at(
                 trace, components, times
             )
+        if times_seconds is None and count is None:
+            told = _told(states, times, [ends[core] for core in numbers])
+            times, states = times[told], states[:, :, told]
         cores = {
             core: _snapshots_of(states[i], times, ends[core], f"core {core}", components)
             for i, core in enumerate(numbers)
@@ -232,10 +236,14 @@ def _times(
             raise UsageError("the times of the snapshots and their number cannot both be given")
         return _checked_times(times)
     step = float(np.median(np.concatenate([trace.interval_seconds for trace in every])))
-    first = max(float(trace.time_seconds[0]) for trace in every)
+    begun: dict[str, float] = {}
     reach: dict[str, float] = {}
     for trace in every:
+        begin = float(trace.time_seconds[0])
+        begun[trace.run_id] = max(begin, begun.get(trace.run_id, begin))
         reach[trace.run_id] = max(float(trace.time_seconds[-1]), reach.get(trace.run_id, 0.0))
+    # As long as two runs go on; a few that were recorded late, or with a gap there, hide no time.
+    first = sorted(begun.values())[max(FEWEST_RUNS, len(begun) // EARLY) - 1]
     last = sorted(reach.values())[-FEWEST_RUNS]
     ended = np.concatenate(list(ends.values()))
     ended = ended[np.isfinite(ended)]
@@ -263,10 +271,18 @@ def rates_at(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.n
     inside &= times > begin[sample] - slack
     for column, name in enumerate(components):
         if name in trace.counters:
-            level = name in LEVELS
-            rate = trace.counters[name] / (1.0 if level else trace.interval_seconds)
+            length = 1.0 if is_level(name) else trace.interval_seconds
+            rate = trace.counters[name] / length
             found[inside, column] = rate[sample[inside]]
     return found
+
+
+def _told(states: np.ndarray, times: np.ndarray, ends: Sequence[np.ndarray]) -> np.ndarray | slice:
+    """(s,) which times enough runs are known at, on every core; all of them where there is none such."""
+    known = np.isfinite(states).any(axis=3).sum(axis=1)
+    ended = np.array([(end[:, None] < times).sum(axis=0) for end in ends])
+    enough = (known + ended >= FEWEST_RUNS).all(axis=0)
+    return enough if enough.any() else slice(None)
 
 
 def _snapshots_of(

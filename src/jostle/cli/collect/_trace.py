@@ -50,6 +50,11 @@ class TraceCommand:
     ] = False
     loop: Annotated[bool, "Who has ended begins again until all have ended once."] = False
     seconds: Annotated[float, "How long to follow members that have no end.", Limits(0.001)] = 1.0
+    cut: Annotated[
+        float | None,
+        "What is followed has no end: cut it into runs of so many seconds.",
+        Limits(0.001),
+    ] = None
     interval: Annotated[float, "Seconds between samples.", Limits(0.001, 60)] = 0.01
     core: Cores = None
     device: Device = None
@@ -76,7 +81,7 @@ def trace(asked: TraceCommand) -> None:
     from jostle.errors import UsageError
     from jostle.measure import Tolerance, TraceOptions, trace_running
     from jostle.measure import trace as record
-    from jostle.traces import write_traces
+    from jostle.traces import cut_traces, write_traces
 
     assessed: list[Assessment] = []
     options = TraceOptions(
@@ -99,6 +104,8 @@ def trace(asked: TraceCommand) -> None:
         if asked.workload:
             raise UsageError("either workloads to run, or what runs already")
         found = trace_running(asked.pid, asked.cgroup, options, name=asked.name)
+    elif asked.cut is not None:
+        raise UsageError("--cut is for what is followed", fix="Say --pid or --cgroup.")
     elif not asked.workload:
         raise UsageError(
             "nothing to trace",
@@ -111,6 +118,8 @@ def trace(asked: TraceCommand) -> None:
             progress=lambda done, total, _: note(f"window {done + 1} of {total}"),
             on_attempt=assessed.append,
         )
+    if asked.cut is not None:
+        found = cut_traces(found, asked.cut)
     files = write_traces(asked.output, found)
     print_traces(found, asked.output, [str(file) for file in files], asked.json_, assessed)
 

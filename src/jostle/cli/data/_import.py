@@ -44,6 +44,8 @@ def _import(importer: Importer, shared: ImportCommand) -> None:
         _print_runs(found, output, found.write(output), json_)
     elif isinstance(found, Traces):
         files = write_traces(output, found)
+        for text in found.notes if not json_ else ():
+            note(text)
         print_traces(found, output, [str(file) for file in files], json_)
     else:
         write_profiles(output, [found])

@@ -100,13 +100,13 @@ def _components(found: Distribution) -> dict[str, Any]:
 
 
 def _lines(found: Distribution, time: float) -> list[list[str]]:
-    from jostle.traces import LEVELS
+    from jostle.traces import is_level
 
     table = found.quantile(QUANTILES)
     return [
         [
             f"{time:g} s" if column == 0 else "",
-            f"{name} (level)" if name in LEVELS else name,
+            f"{name} (level)" if is_level(name) else name,
             f"{found.mean[column]:.4g}",
             f"{max(found.covariance[column, column], 0.0) ** 0.5:.3g}",
             *(f"{value:.4g}" for value in table[:, column]),

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.errors import UnreadableFile, UsageError
+from jostle.measure.host._control_group import GROUP_NAMES, group_totals, is_populated
 from jostle.measure.host._engines import platform_name
 from jostle.measure.host._facts import chosen_cores, device_name
 from jostle.measure.host._proc import text_of
 from jostle.measure.host._sampler import NAMES, Sampler
 from jostle.measure.tracing._options import TraceOptions
-from jostle.traces import LEVELS
+from jostle.traces import is_level
 
 if TYPE_CHECKING:
     from jostle.traces import Traces
@@ -34,7 +35,8 @@ def trace_running(
     """A trace of what runs already, for `seconds` or until it ends, on the platform native:DEVICE.
 
     pid: a process, followed with all that it started. cgroup: a control group instead, its folder or its
-    path below /sys/fs/cgroup (podman and docker name theirs after the container), with the groups in it.
+    path below /sys/fs/cgroup (podman and docker name theirs after the container), with the groups in it; what
+    its own files tell (CPU, throttling, memory, input and output, pressure) is recorded as cgroup_….
     name: the workload's; by default that of the process or group. Interrupted, it gives what it has.
     Raises UsageError for neither or both, UnreadableFile where there is no such process or group.
     """
@@ -62,11 +64,12 @@ def trace_running(
         )
     at_ns = np.array([when for when, _ in samples], np.int64)
     counters = {}
-    for counter in NAMES:
+    told = {name for _, row in samples for name in row}
+    for counter in (*NAMES, *(name for name in GROUP_NAMES if name in told)):
         if group is not None and counter.startswith("perf_"):
             continue  # of this process, not of the group
         totals = np.array([row.get(counter, np.nan) for _, row in samples], np.float64)
-        counters[counter] = totals[1:] if counter in LEVELS else np.maximum(0.0, np.diff(totals))
+        counters[counter] = totals[1:] if is_level(counter) else np.maximum(0.0, np.diff(totals))
     device = options.device or device_name(chosen_cores(options.cores))
     return Traces.from_traces(
         [
@@ -93,10 +96,10 @@ def _followed(
     end = time.monotonic() + options.seconds
     try:
         while True:
-            alive = bool(_processes(group)) if group is not None else _runs(pid)
-            if not alive:
+            if not (_runs(pid) if group is None else _processes(group) or is_populated(group)):
                 break
-            samples.append((time.monotonic_ns(), sampler.read()))
+            row = sampler.read() if group is None else sampler.read() | group_totals(group)
+            samples.append((time.monotonic_ns(), row))
             left = end - time.monotonic()
             if left <= 0:
                 break

@@ -21,7 +21,7 @@ from jostle.measure.tracing._progress import ProgramPhase, phases_of, progress_o
 from jostle.measure.tracing._watch import Assessment, Watch
 from jostle.measure.window._placement import phases as placements
 from jostle.measure.workloads._program import TracedProgram
-from jostle.traces import LEVELS
+from jostle.traces import is_level
 
 if TYPE_CHECKING:
     from jostle.traces import Trace
@@ -140,7 +140,7 @@ class TracedWindow:
             totals = np.array([rows[place].get(name, np.nan) for _, rows in samples], np.float64)
             taken = totals[np.r_[0, inside]]
             # Nothing was read at the very end.
-            value = taken[1:] if name in LEVELS else np.maximum(0.0, np.diff(taken))
+            value = taken[1:] if is_level(name) else np.maximum(0.0, np.diff(taken))
             counters[name] = np.r_[value, np.nan]
         names = [program.name for program in self.programs]
         return Trace(

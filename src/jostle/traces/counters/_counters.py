@@ -26,8 +26,15 @@ pc: Any = pyarrow.compute
 
 # Taken as they are at the end of a sample: not counts over it.
 LEVELS = ("resident_bytes",)
+LEVEL_ENDING = "_level"  # of the names of all other levels
 # Say where a program is, not what it uses: whole numbers of `phases` lie between two of them.
 MARKS = ("phases",)
+
+
+def is_level(counter: str) -> bool:
+    """Whether a counter is a level, by its name: taken as it is, not a count over the sample."""
+    return counter in LEVELS or counter.endswith(LEVEL_ENDING)
+
 
 SAMPLES = TableFormat(
     "traces/v1",
@@ -105,7 +112,8 @@ class Traces:
     where files of a dataset name the same run.
 
     Raises BadRows for a time that does not rise, an interval that is not above 0, a value that is
-    negative or not finite, a sample that stands twice, a run that `traced` does not name or names twice.
+    negative (of no level) or not finite, a sample that stands twice, a run that `traced` does not name or
+    names twice.
     """
 
     def __init__(
@@ -291,7 +299,11 @@ class Traces:
                 forbid(~(np.isfinite(value) & (value > 0)), f"{name} is not above 0")
             value = _numbers(self.samples, "value")
             null = np.asarray(pc.is_null(self.samples.column("value")))
-            forbid(~null & ~(np.isfinite(value) & (value >= 0)), "value is negative or not finite")
+            counters = self.samples.column("counter")
+            levels = [name for name in pc.unique(counters).to_pylist() if is_level(name)]
+            may = np.asarray(pc.is_in(counters, value_set=pa.array(levels, pa.string())))
+            good = np.isfinite(value) & ((value >= 0) | may)
+            forbid(~null & ~good, "value is negative or not finite")
         if not bad and self.samples.num_rows:
             self._check_order(forbid)
         if bad:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from jostle._options import Positional, Short
-from jostle._untrusted import understands
+from jostle._untrusted import understood
 from jostle.errors import UsageError
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._tasks import Profile
@@ -18,10 +18,14 @@ from jostle.traces.readers._registry import read_profile
 
 @dataclass(frozen=True)
 class PerfImport:
-    """Counter samples of one run from `perf stat -I`, into the dataset's traces."""
+    """Counter samples from `perf stat -I`, a file for each run, into the dataset's traces."""
 
     name: ClassVar[str] = "perf"
-    file: Annotated[Path, "What perf stat -I wrote, with -x, or -j.", Positional()]
+    file: Annotated[
+        Path | tuple[Path, ...],
+        "What perf stat -I wrote, with -x, or -j; each file is a run.",
+        Positional(),
+    ]
     workload: Annotated[str, "The workload's name."]
     platform: Annotated[str, "The platform's name."]
     beside: Annotated[tuple[str, ...], "A co-runner; may be repeated.", Short("-b")] = ()
@@ -33,12 +37,29 @@ class PerfImport:
     ] = False
     separator: Annotated[str, "What perf was given with -x."] = ","
 
-    @understands("file")
     def read(self) -> Traces:
         """Raises UnreadableFile, BadData naming the line that cannot be read, and UsageError."""
+        files = self.file if isinstance(self.file, tuple) else (self.file,)
+        if len(files) > 1 and (self.run_id is not None or self.runtime is not None):
+            raise UsageError(
+                "a run's name and runtime are of one file",
+                fix="Leave them out: files name their runs, and `whole` takes runtimes from samples.",
+            )
+        names = [Path(file).stem for file in files]
+        found = []
+        for file, stem in zip(files, names, strict=True):
+            # Files of one name in several folders are told apart by the folder.
+            name = stem if names.count(stem) == 1 else f"{Path(file).parent.name}-{stem}"
+            with understood(file):
+                found += list(self._one(Path(file), self.run_id or name))
+        if len({(one.run_id, one.core) for one in found}) < len(found):
+            raise UsageError("two files have the same name", fix="Give every file once.")
+        return Traces.from_traces(found)
+
+    def _one(self, file: Path, run_id: str) -> Traces:
         recorded = RecordedRun(
             workload=self.workload,
-            run_id=self.run_id or Path(self.file).stem,
+            run_id=run_id,
             platform=self.platform,
             corunners=self.beside,
             window_id=self.window,
@@ -48,7 +69,7 @@ class PerfImport:
             raise UsageError(
                 "`whole` takes the runtime from the samples", fix="Leave out `runtime`."
             )
-        found = read_counters(Path(self.file), recorded, self.separator)
+        found = read_counters(file, recorded, self.separator)
         if not self.whole:
             return found
         ended = [replace(one, runtime_seconds=float(one.time_seconds[-1])) for one in found]

@@ -1,0 +1,1 @@
+"""What services record of themselves: series of readings over clock time, cut into runs."""
