@@ -109,7 +109,7 @@ class PrometheusImport:
 
 @dataclass(frozen=True)
 class SeriesImport:
-    """Tables of readings (CSV with a column of times), into the dataset's traces. TableColumns whose names end in
+    """Tables of readings (CSV with a column of times), into the dataset's traces. Columns whose names end in
     _total, _count or _sum are running totals, others levels or rates, taken as they are."""
 
     name: ClassVar[str] = "series"

@@ -51,7 +51,7 @@ class Series:
         down = int((changes < 0).sum())
         if len(changes) >= _ENOUGH and down > _TOO_OFTEN * len(changes):
             raise BadData(
-                f"{self.name} goes down in {down} of its {len(changes)} changes, so it is not a running total",
+                f"{self.name} goes down in {down} of {len(changes)} changes: it is not a running total",
                 where=self.instance or None,
                 fix=f"Say by `gauge` that {self.name} is a level.",
             )
