@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import jostle
-from jostle.alignment import Alignment
+from jostle.alignment import Alignment, FittedAlignment
+from jostle.alignment.solo._phases import change_points
 from jostle.alignment.solo._probed import with_probes
-from jostle.errors import BadData
+from jostle.errors import BadData, UsageError
 from jostle.methods import Data, learn
 from jostle.traces import Trace, Traces
 from tests.alignment.conftest import a_trace
@@ -62,7 +64,8 @@ def test_a_program_without_probes_has_no_such_counter() -> None:
     assert set(found["b"].counters) == {"instructions"}
 
 
-def test_programs_that_count_alike_are_told_apart_by_probes() -> None:
+@pytest.mark.parametrize("learner", ["ridge", "mixture"])
+def test_programs_that_count_alike_are_told_apart_by_probes(learner: str) -> None:
     random = np.random.default_rng(2)
     suffers, presses = random.uniform(0.05, 0.6, 7), random.uniform(0.05, 1.0, 7)
     every = [hog(1.0, 1.0, run_id="sh")]
@@ -82,16 +85,43 @@ def test_programs_that_count_alike_are_told_apart_by_probes() -> None:
     held = ("w5", "w6")
     kept = [t for t in every if t.solo or not {t.workload, *t.corunners}.intersection(held)]
     kept += [t for t in every if t.run_id[0] in "ph" and t not in kept]
-    method = Alignment(learner="ridge", corunners="loop", strength=1e-4, cut=0.02)
+    if learner == "ridge":
+        counters = (f"seconds_lost_beside_{HOG}", f"seconds_taken_from_{HOG}")
+        method = Alignment(learner="ridge", corunners="loop", strength=1e-4, counters=counters)
+    else:
+        method = Alignment(learner="mixture", corunners="loop")
     fitted = learn(method, Data(traces=Traces.from_traces(kept)), seed=0)
     assert any("lost_beside" in name for name in fitted.counters)
+    arrays, document = fitted.to_arrays()
+    again = FittedAlignment.from_arrays(arrays, json.loads(json.dumps(document)))
     errors, nothing = [], []
     for a, b in ((5, 6), (6, 5)):
-        rolled = fitted.window([f"w{a}", f"w{b}"], "p", loop=[False, True]).end_seconds[0]
+        asked = ([f"w{a}", f"w{b}"], "p")
+        rolled = fitted.window(*asked, loop=[False, True]).end_seconds[0]
+        assert again.window(*asked, loop=[False, True]).end_seconds[0] == rolled
         truth = SAMPLES * STEP * (1 + suffers[a] * presses[b])
         errors.append(abs(rolled / truth - 1))
         nothing.append(1 - SAMPLES * STEP / truth)
-    assert np.mean(errors) < 0.5 * np.mean(nothing)
+    assert np.mean(errors) < (0.5 if learner == "ridge" else 0.2) * np.mean(nothing)
     alone = Traces.from_traces([replace(kept[1], workload="new", run_id="new")])
     with pytest.raises(jostle.errors.UnknownName, match="counter"):
         fitted.with_solo(alone)
+
+
+def test_the_mixture_needs_probes(traces: Traces) -> None:
+    with pytest.raises(UsageError, match="beside some"):
+        learn(Alignment(learner="mixture"), Data(traces=traces), seed=0)
+
+
+def test_phases_begin_where_rates_change() -> None:
+    random = np.random.default_rng(1)
+    lengths, means = [30, 12, 3, 55], np.array([[1e6, 3e3], [2e6, 3e3], [1e6, 9e3], [1.2e6, 1e3]])
+    rates = np.repeat(means, lengths, axis=0)
+    wanted = [0, *np.cumsum(lengths)]
+    assert change_points(rates).tolist() == wanted
+    noisy = rates * np.exp(0.02 * random.normal(size=rates.shape))
+    assert change_points(noisy).tolist() == wanted
+    level = np.exp(0.2 * random.normal(size=(400, 3)))
+    assert change_points(level).tolist() == [0, 400]
+    assert change_points(np.zeros((5, 2))).tolist() == [0, 5]
+    assert change_points(np.ones((1, 1))).tolist() == [0, 1]

@@ -163,6 +163,22 @@ def test_modifiers_and_threads(tmp_path: Path) -> None:
     np.testing.assert_array_equal(one["perf_instructions_running_ratio"], [0.5, 0.5])
 
 
+def test_what_only_the_kernel_did_is_never_the_program(tmp_path: Path) -> None:
+    (one,) = read(tmp_path, "0.01,300,,instructions:k,1,100.00,,\n0.01,7,,cycles:u,1,100.00,,\n")
+    assert set(one.counters) == {"perf_instructions_k", "perf_cycles"}
+
+
+def test_lines_of_metrics_alone_are_passed_over(tmp_path: Path) -> None:
+    metric = "0.010068,,,,,,2.31,insn per cycle\n0.010068,CPU1,,,,,,0.4,stalled cycles per insn\n"
+    assert len(read(tmp_path, LINES + metric).of("run", 0)) == 2
+    counted = {"interval": 0.5, "counter-value": "5", "unit": "", "event": "cycles"}
+    alone = {"interval": 0.5, "metric-value": "0.8", "metric-unit": "insn per cycle"}
+    (one,) = read(tmp_path, f"{json.dumps(counted)}\n{json.dumps(alone)}\n")
+    assert set(one.counters) == {"perf_cycles"}
+    with pytest.raises(BadData, match="--metric-only"):
+        read(tmp_path, "time,insn per cycle,GHz,\n     0.1003,0.85,2.31,\n")
+
+
 def test_a_recording_that_ends_with_its_run(tmp_path: Path) -> None:
     (one,) = read(tmp_path, LINES, whole=True)
     assert one.runtime_seconds == 0.027377

@@ -11,7 +11,7 @@ import numpy as np
 from jostle.alignment._fitted import FittedAlignment, SlotPair
 from jostle.alignment._settings import AUTO, AlignmentSettings
 from jostle.alignment.learning._blend import Learned, Offer, fit_blend
-from jostle.alignment.learning._kinds import CANDIDATES, LearnerKind
+from jostle.alignment.learning._kinds import CANDIDATES, MIXTURE, LearnerKind
 from jostle.alignment.learning._known import KnownPrograms, learn_known
 from jostle.alignment.learning._learn import (
     MOST_ROWS,
@@ -20,6 +20,7 @@ from jostle.alignment.learning._learn import (
     left_out_error,
 )
 from jostle.alignment.learning._linear import LinearModel
+from jostle.alignment.learning._mixture import probe_counters, require_probes
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.learning._select import CUTS, CounterSelection, select_counters
 from jostle.alignment.learning._windows import aligned_rows, traced_windows
@@ -54,6 +55,8 @@ def fit(
     runs = prepared.in_memory
     quiet = settings.repeats == "quiet"
     offered, notes = offered_counters(traces, settings.counters)
+    if settings.learner == MIXTURE.learner:
+        require_probes(offered)
     repeats = equal_repeats(traces) if quiet else None
     period = settings.period_seconds or sampling_period(traces, quiet=quiet)
     solos = SoloIndex.from_traces(traces, offered, period, quiet=quiet, repeats=repeats)
@@ -89,7 +92,7 @@ def fit(
     selection: CounterSelection | None = None
     tried: list[CounterSelection] = []
     choices = [offered]
-    if settings.counters is None:
+    if settings.counters is None and settings.learner != MIXTURE.learner:
         watched = traced_windows(traces, known.intersection(_ids(prepared.validation)))
         held_out = {name: watched[name] for name in watched if name not in windows}
         tried = _selections(settings, rows, rows_of(held_out) if held_out else None, seed)
@@ -97,7 +100,7 @@ def fit(
         # A network may tell by itself what matters: it is also offered all that the finest cut keeps apart.
         choices = [selection.chosen, tried[-1].ranked[: settings.most_counters]]
     report(3, 4, np.nan)
-    learned = _learned(settings, rows, _offers(settings, choices), seed)
+    learned = _learned(settings, rows, _offers(settings, choices, offered), seed)
     notes += learned.notes
     if selection is not None and learned.counters != selection.chosen:
         selection = replace(tried[-1], chosen=learned.counters)
@@ -191,14 +194,22 @@ def _selections(
     ]
 
 
-def _offers(settings: AlignmentSettings, choices: Sequence[tuple[str, ...]]) -> list[Offer]:
-    """What there is: a weighted sum only of the first choice of counters, a network or trees of any."""
+def _offers(
+    settings: AlignmentSettings, choices: Sequence[tuple[str, ...]], offered: Sequence[str]
+) -> list[Offer]:
+    """What there is: a weighted sum only of the first choice of counters, a network or trees of any, the
+    mixture of those of probes, where there are some. offered: all counters."""
     kinds = CANDIDATES if settings.learner == AUTO else (settings.kind(),)
-    return [
+    found = [
         (kind, counters)
         for kind in kinds
         for counters in (dict.fromkeys(choices) if kind.takes_rates else choices[:1])
+        if kind != MIXTURE
     ]
+    probes = probe_counters(offered)
+    if MIXTURE in kinds and (probes or not found):
+        found.append((MIXTURE, probes or tuple(offered)))
+    return found
 
 
 def _by_slots(

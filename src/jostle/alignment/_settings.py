@@ -17,11 +17,13 @@ class AlignmentSettings:
     """The fields of Alignment, without what it does."""
 
     learner: Annotated[
-        Literal["auto", "ridge", "lasso", "elastic_net", "linear_svr", "network", "trees"],
-        "What learns; auto weighs ridge, the network, trees, one level and none by workloads left out.",
+        Literal[
+            "auto", "ridge", "lasso", "elastic_net", "linear_svr", "network", "trees", "mixture"
+        ],
+        "What learns; auto weighs ridge, the network, trees, the probes' mixture, one level and none.",
     ] = "auto"
     form: Annotated[
-        Literal["auto", "linear", "interacting", "network", "trees"],
+        Literal["auto", "linear", "interacting", "network", "trees", "mixture"],
         "The features: linear as in the paper, interacting (own rates times others' pressure), or its own.",
     ] = "auto"
     target: Annotated[

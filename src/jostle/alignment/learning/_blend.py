@@ -3,7 +3,7 @@
     log slowdown = level + sum over learners of weight * log slowdown of the learner
 
 No interference (all weights 0) and one level for everything (the mean slowdown) are among what is weighed,
-so that the answers are never worse than these by more than chance. Weights: see `jostle.rules`.
+so that the answers are never worse than these by more than chance. Weights: see `jostle.rules`, and `_usual`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jostle.alignment.learning._folds import folds_of
-from jostle.alignment.learning._kinds import LearnerKind
+from jostle.alignment.learning._kinds import MIXTURE, LearnerKind
 from jostle.alignment.learning._learn import (
     MOST_ROWS,
     MOST_ROWS_TO_CHOOSE,
@@ -101,6 +101,21 @@ def fit_blend(
     return fitted(rows), counters, by_name, fitted
 
 
+def _usual(offers: Sequence[Offer]) -> np.ndarray:
+    """(offers + 2,) weights where nothing is closer by more than chance: the probes' mixture; without one,
+    half the level, and half the learners alike, of each kind the first. Few programs choose badly between
+    learners, and what learners say beyond the level is half of it chance."""
+    kinds = [kind for kind, _ in offers]
+    found = np.zeros(len(offers) + 2)
+    if MIXTURE in kinds:
+        found[kinds.index(MIXTURE)] = 1.0
+        return found
+    first = [kinds.index(kind) for kind in dict.fromkeys(kinds)]
+    found[first] = 0.5 / len(first)
+    found[-2] = 0.5
+    return found
+
+
 def _without_small(weights: np.ndarray, level: float) -> tuple[np.ndarray, float]:
     """The weights of learners that have some, the small ones shared out among all that is left."""
     kept = np.where(weights >= LEAST_WEIGHT, weights, 0.0)
@@ -128,7 +143,7 @@ def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.
         for place, (kind, names) in enumerate(offers):
             mine = learned.with_counters(names)
             choices = STRENGTHS[kind.learner]
-            if kind.learner not in ("network", "trees"):
+            if not kind.takes_rates:
                 mine = mine.thinned(MOST_ROWS_TO_CHOOSE)
             model = fit_learner(mine, kind, strength=choices[len(choices) // 2], seed=seed)
             theirs = asked.with_counters(names)
@@ -139,6 +154,10 @@ def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.
     every = np.stack([np.concatenate(each) for each in answers])
     truth, one = np.concatenate(measured), np.array(belongs)
     weights, unseen = greedy_weights(every, truth, one, seed)
+    usual = _usual(offers)
+    plainly = np.abs(np.expm1(usual @ every - truth))
+    if nothing_but_noise(plainly - unseen, one):
+        weights, unseen = usual, plainly
     # Answers that are no better than none are none, but not where all are plainly slower than alone.
     if nothing_but_noise(np.abs(np.expm1(-truth)) - unseen, one) and nothing_but_noise(truth, one):
         weights = np.zeros(len(weights))

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from jostle.errors import UsageError
 
-LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network", "trees")
-FORMS = ("linear", "interacting", "network", "trees")
-OWN_FORM = ("network", "trees")  # learners that take the rates as they are
+LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network", "trees", "mixture")
+FORMS = ("linear", "interacting", "network", "trees", "mixture")
+OWN_FORM = ("network", "trees", "mixture")  # learners that take the rates as they are
 TARGETS = ("instructions", "slowdown", "speed")
 
 
 @dataclass(frozen=True)
 class LearnerKind:
-    """A learner, the form of its features (see `_features`; network and trees take the rates as they are),
-    and what it learns. Raises UsageError for an unknown name, or for what these two cannot learn."""
+    """A learner, the form of its features (see `_features`; network, trees and mixture take the rates as
+    they are), and what it learns. Raises UsageError for an unknown name, or what these two cannot learn."""
 
     learner: str = "ridge"
     form: str = "interacting"
@@ -42,5 +42,11 @@ class LearnerKind:
         return self.learner in OWN_FORM
 
 
-# What `auto` weighs.
-CANDIDATES = (LearnerKind(), LearnerKind("network", "network"), LearnerKind("trees", "trees"))
+MIXTURE = LearnerKind("mixture", "mixture")
+# What `auto` weighs; the mixture where there are probes.
+CANDIDATES = (
+    LearnerKind(),
+    LearnerKind("network", "network"),
+    LearnerKind("trees", "trees"),
+    MIXTURE,
+)

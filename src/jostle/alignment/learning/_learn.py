@@ -14,7 +14,7 @@ import numpy as np
 from jostle.alignment.learning._features import scale_of
 from jostle.alignment.learning._folds import folds_of
 from jostle.alignment.learning._forest import BoostedTrees, fit_trees
-from jostle.alignment.learning._kinds import LearnerKind
+from jostle.alignment.learning._kinds import MIXTURE, LearnerKind
 from jostle.alignment.learning._linear import (
     FASTEST,
     SLOWEST,
@@ -23,11 +23,12 @@ from jostle.alignment.learning._linear import (
     limits_of,
     run_errors,
 )
+from jostle.alignment.learning._mixture import ProbedMixture, fit_mixture
 from jostle.alignment.learning._network import Network, TrainingOptions, train
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.errors import NotEnoughRuns
 
-Learner = LinearModel | Network | BoostedTrees
+Learner = LinearModel | Network | BoostedTrees | ProbedMixture
 # Regularisation that is tried, times the number of rows where the learner's own scale does that.
 STRENGTHS = {
     "ridge": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0),
@@ -36,6 +37,7 @@ STRENGTHS = {
     "linear_svr": (1e-3, 1e-2, 1e-1),
     "network": (1e-1,),
     "trees": (1.0,),
+    "mixture": (1.0,),
 }
 MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly
 MOST_ROWS_OF_NETWORK = 40_000
@@ -46,7 +48,7 @@ ROUNDS = 1  # of fits that weigh runs by the errors of the one before
 
 def learner_from_arrays(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Learner:
     """The inverse of each's to_arrays."""
-    known = {"network": Network, "trees": BoostedTrees}
+    known = {"network": Network, "trees": BoostedTrees, "mixture": ProbedMixture}
     return known.get(metadata["form"], LinearModel).from_arrays(arrays, metadata)
 
 
@@ -73,8 +75,10 @@ def fit_learner(
         return _fit_network(rows.thinned(MOST_ROWS_OF_NETWORK), best, seed)
     rows = rows.thinned(MOST_ROWS)
     scale = scale_of(rows.own)
+    slow = np.clip(rows.slowdown, FASTEST, SLOWEST)
+    if kind == MIXTURE:
+        return fit_mixture(rows, limits_of(slow))
     if kind.learner == "trees":
-        slow = np.clip(rows.slowdown, FASTEST, SLOWEST)
         return fit_trees(rows, scale, limits_of(slow), seed)
     if len(choices) > 1 and len(np.unique(rows.group)) >= 2:
         best = _best_strength(rows.thinned(MOST_ROWS_TO_CHOOSE), kind, scale, choices, seed)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle.alignment.solo._phases import change_points
 from jostle.alignment.solo._tracks import INSTRUCTIONS, track_of
 from jostle.errors import BadData
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 PREFIX = "probe-"  # how the names of stressors begin
 LOST, TAKEN = "seconds_lost_beside_", "seconds_taken_from_"
-STRETCH_SAMPLES = 10  # that a loss is measured over; it is spread evenly inside
+STRETCH_SAMPLES = 10  # that a loss is measured over at most; it is spread evenly inside
 
 
 def is_stressor(name: str) -> bool:
@@ -83,7 +85,7 @@ def _with_losses(
     _, counted = track_of(trace, (INSTRUCTIONS,))
     n = len(trace)
     executed = np.interp(np.arange(n + 1), np.linspace(0, n, len(counted)), counted[:, 0])
-    edges = np.unique(np.append(np.arange(0, n, STRETCH_SAMPLES), n))
+    edges = _stretches(trace)
     length = np.add.reduceat(trace.interval_seconds, edges[:-1])
     more: dict[str, np.ndarray] = {}
     for stressor, windows in beside.items():
@@ -102,6 +104,15 @@ def _with_losses(
                 ratio = np.repeat(_mean(each), np.diff(edges))
                 more[name + stressor] = ratio * trace.interval_seconds
     return replace(trace, counters={**trace.counters, **more})
+
+
+def _stretches(trace: Trace) -> np.ndarray:
+    """(k + 1,) samples at which stretches begin: phases, the long ones in parts."""
+    counted = [np.asarray(trace[name], np.float64) for name in sorted(trace.counters)]
+    known = [values for values in counted if np.isfinite(values).all()]
+    starts = change_points(np.stack(known, axis=1) / trace.interval_seconds[:, None])
+    parts = [np.arange(a, b, STRETCH_SAMPLES) for a, b in pairwise(starts.tolist())]
+    return np.append(np.concatenate(parts), len(trace))
 
 
 def _running(trace: Trace) -> tuple[np.ndarray, np.ndarray]:

@@ -49,9 +49,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Rules:
-    """slowdown: the mean one of what was learned from. factorization: {run_id: seconds}."""
+    """slowdown, median: the mean and the median of those learned from. factorization: {run_id: seconds}."""
 
     slowdown: float
+    median: float
     factorization: Mapping[str, float]
 
     def errors(self, one: Member, solo: float) -> dict[str, float]:
@@ -59,6 +60,7 @@ class Rules:
         found = {
             "no_interference_": solo / one.seconds - 1,
             "mean_slowdown_": solo * self.slowdown / one.seconds - 1,
+            "median_slowdown_": solo * self.median / one.seconds - 1,
         }
         run_id = one.runs[0].run_id
         if run_id in self.factorization:

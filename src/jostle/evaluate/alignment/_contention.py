@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from jostle.errors import UsageError
 from jostle.evaluate.alignment._machine import (
     COUNTERS,
-    Machine,
+    Law,
     SimulatedPhase,
     SimulatedProgram,
-    speeds,
 )
 
 
@@ -54,7 +54,7 @@ class JobHistory:
         return np.stack(columns, axis=1)
 
 
-def simulate(machine: Machine, jobs: Sequence[Job]) -> list[JobHistory]:
+def simulate(machine: Law, jobs: Sequence[Job]) -> list[JobHistory]:
     """Run the jobs, aligned with the input. Ends when all that do not loop have ended; at least one must
     not. Raises UsageError for two jobs on one core, or a core that is not there."""
     cores = [job.core for job in jobs]
@@ -63,14 +63,11 @@ def simulate(machine: Machine, jobs: Sequence[Job]) -> list[JobHistory]:
     if all(job.loop for job in jobs):
         raise UsageError("all jobs loop: the schedule would never end")
     tracks = [_RunningJob(job) for job in jobs]
-    known: dict[tuple, np.ndarray] = {}
     now = 0.0
     while any(not t.job.loop and t.end is None for t in tracks):
         active = [t for t in tracks if t.end is None and t.job.start_seconds <= now]
         key = tuple((t.job.core, t.phase) for t in active)
-        if key not in known:
-            known[key] = speeds(machine, key)
-        rates = known[key]
+        rates = _speeds(machine, key)
         steps = [t.left / (rate[0] or 1.0) for t, rate in zip(active, rates, strict=True)]
         arrivals = [t.job.start_seconds - now for t in tracks if t.job.start_seconds > now]
         step = min([*steps, *arrivals])
@@ -78,6 +75,12 @@ def simulate(machine: Machine, jobs: Sequence[Job]) -> list[JobHistory]:
         for track, rate, own in zip(active, rates, steps, strict=True):
             track.advance(now, step, rate, done=own <= step)
     return [t.history(now) for t in tracks]
+
+
+@lru_cache(maxsize=20_000)
+def _speeds(law: Law, running: tuple[tuple[int, SimulatedPhase], ...]) -> np.ndarray:
+    """The same phases meet again and again."""
+    return law.speeds(running)
 
 
 class _RunningJob:

@@ -27,8 +27,8 @@ from jostle.evaluate.alignment._metrics import (
 from jostle.evaluate.alignment._rivals import (
     by_factorization,
     errors_of_learners,
-    mean_slowdown,
     solo_seconds,
+    usual_slowdowns,
 )
 from jostle.evaluate.alignment._truth import (
     MeasuredSet,
@@ -126,7 +126,7 @@ def evaluate_alignment(
         if factorization:
             seconds = by_factorization(fold, alone, seed)
             step()
-        rules = Rules(mean_slowdown(fold.train, fits[""], unsteady), seconds)
+        rules = Rules(*usual_slowdowns(fold.train, fits[""], unsteady), seconds)
         results.append(_result(method, fold, fits, rules, compare, seed))
         step()
     return _summary(results, alone, held_out)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -49,7 +50,8 @@ class SimulatedPhase:
 
     cycles_per_instruction: without cache misses. accesses_per_instruction: of the shared cache.
     floor_ratio: misses per access with the working set all in cache. overlap: misses served at once.
-    write_ratio: bytes written per byte read. branch_ratio, load_ratio: of the instructions.
+    write_ratio: bytes written per byte read. branch_ratio, load_ratio: of the instructions. reuse_power: with
+    which misses fall as more is kept, where a law has it so.
     """
 
     instructions: float
@@ -62,6 +64,7 @@ class SimulatedPhase:
     branch_ratio: float = 0.1
     load_ratio: float = 0.3
     idle_seconds: float = 0.0
+    reuse_power: float = 0.5
 
     def __post_init__(self) -> None:
         values = vars(self).values()
@@ -91,6 +94,17 @@ class SimulatedProgram:
         return math.fsum(phase.instructions for phase in self.phases)
 
 
+class Law(Protocol):
+    """How fast phases run side by side. clock_hertz: of each core."""
+
+    @property
+    def clock_hertz(self) -> tuple[float, ...]: ...
+
+    def speeds(self, running: Sequence[tuple[int, SimulatedPhase]]) -> np.ndarray:
+        """(k, len(COUNTERS)) counts per second of each phase while exactly these run, (core, phase) each."""
+        ...
+
+
 @dataclass(frozen=True)
 class Machine:
     """clock_hertz: of each core. bandwidth: bytes per second of the bus. queueing: see the module."""
@@ -109,45 +123,48 @@ class Machine:
         if not (self.queueing > 0 and self.cache_bytes >= 0):
             raise UsageError("queueing must be above 0 and cache_bytes not negative")
 
-
-def speeds(machine: Machine, running: Sequence[tuple[int, SimulatedPhase]]) -> np.ndarray:
-    """(k, len(COUNTERS)) counts per second of each phase while exactly these run, (core, phase) each."""
-    out = np.zeros((len(running), len(COUNTERS)))
-    places = [i for i, (_, phase) in enumerate(running) if phase.instructions > 0]
-    phases = [running[i][1] for i in places]
-    clocks = [machine.clock_hertz[running[i][0]] for i in places]
-    demand = math.fsum(phase.working_set_bytes for phase in phases)
-    kept = min(1.0, machine.cache_bytes / demand) if demand > 0 else 1.0
-    misses = [
-        p.accesses_per_instruction * (p.floor_ratio + (1 - p.floor_ratio) * (1 - kept))
-        if p.working_set_bytes
-        else 0.0
-        for p in phases
-    ]
-    compute = [p.cycles_per_instruction / clock for p, clock in zip(phases, clocks, strict=True)]
-    waits = [m / p.overlap for m, p in zip(misses, phases, strict=True)]
-    traffic = [LINE_BYTES * m * (1 + p.write_ratio) for m, p in zip(misses, phases, strict=True)]
-    latency = _latency(machine, compute, waits, traffic)
-    for k, (i, phase, clock) in enumerate(zip(places, phases, clocks, strict=True)):
-        rate = 1.0 / (compute[k] + waits[k] * latency)
-        read, write = LINE_BYTES * misses[k], LINE_BYTES * misses[k] * phase.write_ratio
-        out[i] = (
-            rate,
-            clock,
-            clock * waits[k] * latency * rate,
-            rate * phase.accesses_per_instruction,
-            rate * misses[k],
-            rate * read,
-            rate * write,
-            machine.bus_hertz * rate * (read + write) / machine.bandwidth,
-            rate * phase.branch_ratio,
-            rate * phase.load_ratio,
-            rate * phase.load_ratio * phase.write_ratio,
-            rate * phase.accesses_per_instruction * phase.working_set_bytes / 2**28,
-            phase.working_set_bytes,
-            0.0,
-        )
-    return out
+    def speeds(self, running: Sequence[tuple[int, SimulatedPhase]]) -> np.ndarray:
+        """(k, len(COUNTERS)) counts per second of each phase while exactly these run, (core, phase) each."""
+        out = np.zeros((len(running), len(COUNTERS)))
+        places = [i for i, (_, phase) in enumerate(running) if phase.instructions > 0]
+        phases = [running[i][1] for i in places]
+        clocks = [self.clock_hertz[running[i][0]] for i in places]
+        demand = math.fsum(phase.working_set_bytes for phase in phases)
+        kept = min(1.0, self.cache_bytes / demand) if demand > 0 else 1.0
+        misses = [
+            p.accesses_per_instruction * (p.floor_ratio + (1 - p.floor_ratio) * (1 - kept))
+            if p.working_set_bytes
+            else 0.0
+            for p in phases
+        ]
+        compute = [
+            p.cycles_per_instruction / clock for p, clock in zip(phases, clocks, strict=True)
+        ]
+        waits = [m / p.overlap for m, p in zip(misses, phases, strict=True)]
+        traffic = [
+            LINE_BYTES * m * (1 + p.write_ratio) for m, p in zip(misses, phases, strict=True)
+        ]
+        latency = _latency(self, compute, waits, traffic)
+        for k, (i, phase, clock) in enumerate(zip(places, phases, clocks, strict=True)):
+            rate = 1.0 / (compute[k] + waits[k] * latency)
+            read, write = LINE_BYTES * misses[k], LINE_BYTES * misses[k] * phase.write_ratio
+            out[i] = (
+                rate,
+                clock,
+                clock * waits[k] * latency * rate,
+                rate * phase.accesses_per_instruction,
+                rate * misses[k],
+                rate * read,
+                rate * write,
+                self.bus_hertz * rate * (read + write) / self.bandwidth,
+                rate * phase.branch_ratio,
+                rate * phase.load_ratio,
+                rate * phase.load_ratio * phase.write_ratio,
+                rate * phase.accesses_per_instruction * phase.working_set_bytes / 2**28,
+                phase.working_set_bytes,
+                0.0,
+            )
+        return out
 
 
 def _latency(

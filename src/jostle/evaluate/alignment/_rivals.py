@@ -22,11 +22,11 @@ def solo_seconds(one: Member, fitted: FittedAlignment) -> float:
     return fitted.solos.of(one.workload, one.platform, one.slot).duration_seconds
 
 
-def mean_slowdown(
+def usual_slowdowns(
     train: Sequence[MeasuredSet], fitted: FittedAlignment, leave_out: Collection[str] = ()
-) -> float:
-    """Of all runs learned from: what a rule knows that knows nothing of the workloads. leave_out: workloads
-    that the method does not learn from, so that the rule is taught the same."""
+) -> tuple[float, float]:
+    """(mean, median) of all runs learned from: what a rule knows that knows nothing of the workloads.
+    leave_out: workloads that the method does not learn from, so that the rule is taught the same."""
     slows = np.array(
         [
             m.seconds / solo_seconds(m, fitted)
@@ -36,7 +36,7 @@ def mean_slowdown(
         ]
     )
     slows = slows[np.isfinite(slows)]
-    return float(slows.mean()) if len(slows) else 1.0
+    return (float(slows.mean()), float(np.median(slows))) if len(slows) else (1.0, 1.0)
 
 
 def by_factorization(fold: Fold, alone: Sequence[Member], seed: int) -> dict[str, float]:

@@ -12,10 +12,10 @@ from jostle.errors import UsageError
 from jostle.evaluate.alignment._contention import Job, JobHistory, simulate
 from jostle.evaluate.alignment._machine import (
     COUNTERS,
+    Law,
     Machine,
     SimulatedPhase,
     SimulatedProgram,
-    speeds,
 )
 from jostle.traces import Trace, Traces
 
@@ -30,7 +30,7 @@ def draw_programs(
     seconds: float = 0.5,
     shortest_seconds: float = SHORTEST_SECONDS,
     longest_seconds: float = LONGEST_SECONDS,
-    machine: Machine | None = None,
+    machine: Law | None = None,
 ) -> list[SimulatedProgram]:
     """Programs of three to eight kinds of phases in loops, about `seconds` long alone on core 0.
 
@@ -40,18 +40,23 @@ def draw_programs(
     if number < 1 or not 0 < shortest_seconds <= longest_seconds or seconds <= 0:
         raise UsageError("number, seconds and phase lengths must be above 0, shortest first")
     machine = machine or Machine()
-    random = np.random.default_rng(seed)
+    random, powers = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     return [
         SimulatedProgram(
             f"program-{i:02d}",
-            _phases(random, machine, seconds, shortest_seconds, longest_seconds),
+            _phases(random, powers, machine, seconds, shortest_seconds, longest_seconds),
         )
         for i in range(number)
     ]
 
 
 def _phases(
-    random: np.random.Generator, machine: Machine, seconds: float, shortest: float, longest: float
+    random: np.random.Generator,
+    powers: np.random.Generator,
+    machine: Law,
+    seconds: float,
+    shortest: float,
+    longest: float,
 ) -> tuple[SimulatedPhase, ...]:
     kinds = []
     for _ in range(random.integers(3, 9)):
@@ -65,8 +70,9 @@ def _phases(
             write_ratio=float(random.uniform(0.0, 0.6)),
             branch_ratio=float(random.uniform(0.02, 0.2)),
             load_ratio=float(random.uniform(0.15, 0.4)),
+            reuse_power=float(powers.uniform(0.3, 1.2)),
         )
-        rate = float(speeds(machine, [(0, phase)])[0, 0])
+        rate = float(machine.speeds([(0, phase)])[0, 0])
         length = np.exp(random.uniform(np.log(shortest), np.log(longest)))
         kinds.append((phase, rate, length))
     phases, spent = [], 0.0
@@ -120,19 +126,21 @@ def trace_of(
 
 def simulate_campaign(
     programs: Sequence[SimulatedProgram],
-    machine: Machine | None = None,
+    machine: Law | None = None,
     *,
     period_seconds: float = 1e-3,
     sets: Sequence[Sequence[int]] | None = None,
     loop: bool = False,
     noise_ratio: float = 0.0,
     seed: int = 0,
+    probes: Sequence[SimulatedProgram] = (),
 ) -> Traces:
     """Every program alone on the first two cores, and together in sets.
 
     sets: numbers of programs, on core 0, 1, …; by default all pairs, each both ways, and each program
     beside itself. loop: each member is measured once beside the others repeating; otherwise all start
-    together and run once, and who is left goes on alone.
+    together and run once, and who is left goes on alone. probes: stressors, each traced alone, and repeating
+    beside each program.
     """
     if sets is None:
         pairs = list(combinations_with_replacement(range(len(programs)), 2))
@@ -149,7 +157,10 @@ def simulate_campaign(
                 seed=seed + number,
             )
             for number, (history, run_id, corunners, window) in enumerate(
-                _histories(programs, machine or Machine(), sets, loop)
+                (
+                    *_histories(programs, machine or Machine(), sets, loop),
+                    *_beside_probes(programs, machine or Machine(), probes),
+                )
             )
         ]
     )
@@ -157,7 +168,7 @@ def simulate_campaign(
 
 def _histories(
     programs: Sequence[SimulatedProgram],
-    machine: Machine,
+    machine: Law,
     sets: Sequence[Sequence[int]],
     loop: bool,
 ) -> Iterator[tuple[JobHistory, str, list[str], str | None]]:
@@ -178,3 +189,16 @@ def _histories(
             ]
             for place, history in enumerate(simulate(machine, jobs)):
                 yield history, f"{window}-{place}", names[:place] + names[place + 1 :], window
+
+
+def _beside_probes(
+    programs: Sequence[SimulatedProgram], machine: Law, probes: Sequence[SimulatedProgram]
+) -> Iterator[tuple[JobHistory, str, list[str], str | None]]:
+    for probe in probes:
+        (alone,) = simulate(machine, [Job(probe)])
+        yield alone, f"solo-{probe.name}", [], None
+        for program in programs:
+            window = f"{probe.name}-{program.name}"
+            jobs = [Job(program, 0), Job(probe, 1, loop=True)]
+            for place, history in enumerate(simulate(machine, jobs)):
+                yield history, f"{window}-{place}", [jobs[1 - place].program.name], window

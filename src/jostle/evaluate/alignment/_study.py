@@ -27,8 +27,8 @@ class AlignmentStudy:
     name: ClassVar[str] = "alignment"
 
     on: Annotated[
-        Literal["simulator", "campaign"],
-        "simulator, where the truth is exact, or campaign: recorded traces.",
+        Literal["simulator", "lru", "queue", "smt", "campaign"],
+        "simulator, or another law (see docs), where the truth is exact; or campaign: recorded traces.",
     ] = "simulator"
     data: Annotated[Path | None, "With campaign: the dataset, a folder of traces."] = None
     output: Annotated[Path | None, "Folder for figures and tables.", Short("-o")] = None
@@ -38,6 +38,7 @@ class AlignmentStudy:
     shortest_ms: Annotated[float, "Shortest simulated phase."] = 0.3
     longest_ms: Annotated[float, "Longest simulated phase."] = 40.0
     period_ms: Annotated[float, "Simulated sampling period."] = 1.0
+    probes: Annotated[bool, "Simulated programs are traced beside three stressors too."] = False
     noise_ratio: Annotated[float, "Noise of simulated counters, a ratio.", Flag("--noise")] = 0.0
     held: Annotated[
         int | None,
@@ -46,8 +47,10 @@ class AlignmentStudy:
     ] = None
     folds: Annotated[int | None, "Folds at most.", Limits(least=1)] = None
     learner: Annotated[
-        Literal["auto", "ridge", "lasso", "elastic_net", "linear_svr", "network", "trees"],
-        "What learns; auto weighs ridge, the network, trees, one level and none by workloads left out.",
+        Literal[
+            "auto", "ridge", "lasso", "elastic_net", "linear_svr", "network", "trees", "mixture"
+        ],
+        "What learns; auto weighs ridge, the network, trees, the probes' mixture, one level and none.",
     ] = "auto"
     corunners: Annotated[
         Literal["once", "loop"], "Whether co-runners run once, or loop until the workload ends."
@@ -110,23 +113,28 @@ class AlignmentStudy:
 
     def _simulated(self) -> Traces:
         from jostle.evaluate.alignment._folds import protocol_sets
+        from jostle.evaluate.alignment._laws import LAWS, stressors
         from jostle.evaluate.alignment._simulated import draw_programs, simulate_campaign
 
+        law = LAWS[self.on]
         drawn = draw_programs(
             self.programs,
             self.seed,
             seconds=self.seconds,
             shortest_seconds=self.shortest_ms / 1e3,
             longest_seconds=self.longest_ms / 1e3,
+            machine=law,
         )
         names = [program.name for program in drawn]
         return simulate_campaign(
             drawn,
+            law,
             period_seconds=self.period_ms / 1e3,
             sets=protocol_sets(names, self.windows, self._held, self.seed),
             loop=self.corunners == "loop",
             noise_ratio=self.noise_ratio,
             seed=self.seed,
+            probes=stressors(law, self.seconds) if self.probes else (),
         )
 
     def _data(self) -> dict[str, Any]:
@@ -134,5 +142,5 @@ class AlignmentStudy:
         if self.data is not None:
             return {"on": self.on, "dataset": str(self.data), "own_cores": self.own_cores}
         names = ("on", "programs", "windows", "seconds")
-        names += ("shortest_ms", "longest_ms", "period_ms", "noise_ratio")
+        names += ("shortest_ms", "longest_ms", "period_ms", "noise_ratio", "probes")
         return {name: getattr(self, name) for name in names}

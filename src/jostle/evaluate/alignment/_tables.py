@@ -12,7 +12,7 @@ METHODS = {
     "swapped_": "ridge, swapped weights",
     "printed_": "ridge, as printed",
 }
-RULES = ("no_interference_", "mean_slowdown_", "factorization_")
+RULES = ("no_interference_", "mean_slowdown_", "median_slowdown_", "factorization_")
 
 
 def run_times(found: AlignmentEvaluation) -> Table:

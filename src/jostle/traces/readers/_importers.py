@@ -11,6 +11,7 @@ from jostle._untrusted import understood
 from jostle.errors import UsageError
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._tasks import Profile
+from jostle.traces.readers._manifest import is_manifest, read_manifest
 from jostle.traces.readers._perf_stat import read as read_counters
 from jostle.traces.readers._recorded import STEP, RecordedRun
 from jostle.traces.readers._registry import read_profile
@@ -18,16 +19,22 @@ from jostle.traces.readers._registry import read_profile
 
 @dataclass(frozen=True)
 class PerfImport:
-    """Counter samples from `perf stat -I`, a file for each run, into the dataset's traces."""
+    """Counter samples from `perf stat -I`, a file for each run or all that a manifest lists, into traces.
+
+    A manifest is a CSV file with columns file and workload, and platform, cpu, beside, window, run_id and
+    runtime (seconds, or whole).
+    """
 
     name: ClassVar[str] = "perf"
     file: Annotated[
         Path | tuple[Path, ...],
-        "What perf stat -I wrote, with -x, or -j; each file is a run.",
+        "What perf stat -I wrote, with -x, or -j, each file a run; or a manifest of such files.",
         Positional(),
     ]
-    workload: Annotated[str, "The workload's name."]
-    platform: Annotated[str, "The platform's name."]
+    workload: Annotated[str | None, "The workload's name; a manifest's own column."] = None
+    platform: Annotated[str | None, "The platform's name, where a manifest has no such column."] = (
+        None
+    )
     beside: Annotated[tuple[str, ...], "A co-runner; may be repeated.", Short("-b")] = ()
     window: Annotated[str | None, "What runs traced together share."] = None
     run_id: Annotated[str | None, "The run's name; the file's by default."] = None
@@ -40,6 +47,15 @@ class PerfImport:
     def read(self) -> Traces:
         """Raises UnreadableFile, BadData naming the line that cannot be read, and UsageError."""
         files = self.file if isinstance(self.file, tuple) else (self.file,)
+        if self.whole and self.runtime is not None:
+            raise UsageError(
+                "`whole` takes the runtime from the samples", fix="Leave out `runtime`."
+            )
+        tables = [file for file in files if is_manifest(Path(file))]
+        if tables:
+            return self._listed(files, tables)
+        if self.workload is None:
+            raise UsageError("it does not say what ran", fix="Name the workload.")
         if len(files) > 1 and (self.run_id is not None or self.runtime is not None):
             raise UsageError(
                 "a run's name and runtime are of one file",
@@ -56,19 +72,30 @@ class PerfImport:
             raise UsageError("two files have the same name", fix="Give every file once.")
         return Traces.from_traces(found)
 
+    def _listed(self, files: tuple[Path, ...], tables: list[Path]) -> Traces:
+        given = (self.workload, self.window, self.run_id, self.runtime, *self.beside)
+        if len(files) > len(tables) or any(one is not None for one in given):
+            raise UsageError(
+                "a manifest lists all files itself, what ran beside what, and how long",
+                fix="Give only the platform, --whole and --separator with it.",
+            )
+        found = []
+        for table in tables:
+            with understood(table):
+                found += list(
+                    read_manifest(Path(table), self.platform, self.separator, whole=self.whole)
+                )
+        return Traces.from_traces(found)
+
     def _one(self, file: Path, run_id: str) -> Traces:
         recorded = RecordedRun(
-            workload=self.workload,
+            workload=self.workload or "",
             run_id=run_id,
-            platform=self.platform,
+            platform=self.platform or "",
             corunners=self.beside,
             window_id=self.window,
             runtime_seconds=self.runtime,
         )
-        if self.whole and self.runtime is not None:
-            raise UsageError(
-                "`whole` takes the runtime from the samples", fix="Leave out `runtime`."
-            )
         found = read_counters(file, recorded, self.separator)
         if not self.whole:
             return found

@@ -6,15 +6,16 @@ Times are perf's own, whose intervals drift: a sample's length is the distance t
 event becomes the counter `perf_` with its name in small letters; units become SI (a task-clock in
 milliseconds is `perf_task_clock_ns`). `<not counted>` and `<not supported>` are null. Where perf took
 turns with its counters the value is its estimate, and `<counter>_running_ratio` the share of the time
-it counted. Modifiers (`:u`, `:k`) are part of a counter's name where an event stands there with several.
-Threads (`--per-thread`) are added up.
+it counted. Modifiers (`:u`, `:k`) are part of a counter's name where an event stands there with several,
+and `:k` always is: what the kernel did is not what the program did. Threads (`--per-thread`) are added
+up. Lines that hold nothing but a metric, made of the counts above it, are passed over.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,11 +30,12 @@ _SCALES = {"": (1.0, ""), "msec": (1e6, "_ns"), "ns": (1.0, "_ns"), "Bytes": (1.
 _SCALES |= {"MiB": (2.0**20, "_bytes"), "Joules": (1.0, "_joules")}
 _MISSING = ("<not counted>", "<not supported>")
 _FEWEST_FIELDS = 4
+KERNEL = "k"
 
 
 @dataclass(frozen=True)
-class _Line:
-    """value: NaN where not available. running_ratio: of the time, NaN where not told."""
+class PerfLine:
+    """One count of an interval. value: NaN where not available. running_ratio: of the time, NaN if untold."""
 
     seconds: float
     core: str
@@ -60,9 +62,22 @@ def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:
     Per-core output (`-A`, `--per-core`, `--per-socket`) gives a trace for each, in their order.
     Raises UnreadableFile, BadData naming the line that cannot be read, or without a platform.
     """
+    lines = lines_of(path, separator)
+    several = counted_several_ways(lines)
+    cores = sorted({line.core for line in lines}, key=natural)
+    return Traces.from_traces(
+        [
+            trace_of(
+                [line for line in lines if line.core == core], recording, str(path), several, number
+            )
+            for number, core in enumerate(cores)
+        ]
+    )
+
+
+def lines_of(path: Path, separator: str) -> list[PerfLine]:
+    """All that was counted. Raises UnreadableFile, BadData."""
     where = str(path)
-    if not recording.platform:
-        raise BadData("it does not say where it was counted", where=where, fix="Name the platform.")
     if not separator:
         raise BadData("the separator is empty", where=where, fix="Give what perf had after -x.")
     try:
@@ -76,58 +91,65 @@ def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:
             where=where,
             fix="Record with: perf stat -I 10 -x, -e instructions -o FILE -- CMD",
         )
-    found = []
+    return lines
+
+
+def trace_of(
+    lines: Sequence[PerfLine],
+    recording: RecordedRun,
+    where: str,
+    several: Collection[str] = (),
+    number: int = 0,
+) -> Trace:
+    """One run. several: counters of events that were counted with several modifiers. number: of its core.
+    Raises BadData."""
+    if not recording.platform:
+        raise BadData("it does not say where it was counted", where=where, fix="Name the platform.")
+    times = np.array(sorted({line.seconds for line in lines}))
+    counters: dict[str, np.ndarray] = {}
+    for line in lines:
+        at = int(np.searchsorted(times, line.seconds))
+        counter = line.counter
+        if line.modifier and (counter in several or line.modifier == KERNEL):
+            counter = f"{counter}_{line.modifier.lower()}"
+        for name, value in (
+            (counter, line.value),
+            (f"{counter}_running_ratio", line.running_ratio),
+        ):
+            column = counters.setdefault(name, np.full(len(times), np.nan))
+            if np.isfinite(column[at]) and line.of_thread:
+                if name == counter and np.isfinite(value):
+                    value += column[at]
+                else:
+                    value = np.fmin(column[at], value)
+            elif np.isfinite(column[at]):
+                raise BadData(
+                    f"{name} stands twice at {line.seconds} s"
+                    + (f" for {line.core}" if line.core else ""),
+                    where=where,
+                    fix="One file holds one recording.",
+                )
+            column[at] = value
+    for name in [name for name in counters if name.endswith("_running_ratio")]:
+        share = counters[name]
+        if not np.any(share < 1):  # always counted, or never: the counter itself says so
+            del counters[name]
     seconds = recording.runtime_seconds
-    for number, core in enumerate(sorted({line.core for line in lines}, key=_natural)):
-        mine = [line for line in lines if line.core == core]
-        times = np.array(sorted({line.seconds for line in mine}))
-        counters: dict[str, np.ndarray] = {}
-        several = _counted_several_ways(mine)
-        for line in mine:
-            at = int(np.searchsorted(times, line.seconds))
-            counter = line.counter
-            if counter in several and line.modifier:
-                counter = f"{counter}_{line.modifier.lower()}"
-            for name, value in (
-                (counter, line.value),
-                (f"{counter}_running_ratio", line.running_ratio),
-            ):
-                column = counters.setdefault(name, np.full(len(times), np.nan))
-                if np.isfinite(column[at]) and line.of_thread:
-                    if name == counter and np.isfinite(value):
-                        value += column[at]
-                    else:
-                        value = np.fmin(column[at], value)
-                elif np.isfinite(column[at]):
-                    raise BadData(
-                        f"{name} stands twice at {line.seconds} s"
-                        + (f" for {core}" if core else ""),
-                        where=where,
-                        fix="One file holds one recording.",
-                    )
-                column[at] = value
-        for name in [name for name in counters if name.endswith("_running_ratio")]:
-            share = counters[name]
-            if not np.any(share < 1):  # always counted, or never: the counter itself says so
-                del counters[name]
-        found.append(
-            Trace(
-                run_id=recording.run_id,
-                core=number,
-                workload=recording.workload,
-                platform=recording.platform,
-                corunners=recording.corunners,
-                window_id=recording.window_id,
-                runtime_seconds=float("nan") if seconds is None else seconds,
-                time_seconds=times,
-                interval_seconds=np.diff(times, prepend=0.0),
-                counters=counters,
-            )
-        )
-    return Traces.from_traces(found)
+    return Trace(
+        run_id=recording.run_id,
+        core=number,
+        workload=recording.workload,
+        platform=recording.platform,
+        corunners=recording.corunners,
+        window_id=recording.window_id,
+        runtime_seconds=float("nan") if seconds is None else seconds,
+        time_seconds=times,
+        interval_seconds=np.diff(times, prepend=0.0),
+        counters=counters,
+    )
 
 
-def _counted_several_ways(lines: list[_Line]) -> set[str]:
+def counted_several_ways(lines: Iterable[PerfLine]) -> set[str]:
     """Counters of events that stand there with several modifiers."""
     ways: dict[str, set[str]] = {}
     for line in lines:
@@ -135,12 +157,20 @@ def _counted_several_ways(lines: list[_Line]) -> set[str]:
     return {counter for counter, modifiers in ways.items() if len(modifiers) > 1}
 
 
-def _lines(text: str, where: str, separator: str) -> Iterator[_Line]:
+def _lines(text: str, where: str, separator: str) -> Iterator[PerfLine]:
     for number, line in enumerate(text.splitlines(), start=1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
         place = f"{where} line {number}"
+        if _is_metric_alone(line, separator):
+            continue
+        if line.startswith(f"time{separator}"):
+            raise BadData(
+                "it holds metrics alone, no counts (--metric-only)",
+                where=place,
+                fix="Record without --metric-only: perf stat -I 10 -x, -e instructions -o FILE -- CMD",
+            )
         try:
             one = _line(line, separator)
         except (ValueError, RecursionError, OverflowError):
@@ -154,7 +184,7 @@ def _lines(text: str, where: str, separator: str) -> Iterator[_Line]:
         yield one
 
 
-def _line(text: str, separator: str) -> _Line:
+def _line(text: str, separator: str) -> PerfLine:
     """Raises ValueError for what is none."""
     try:
         return _of_json(text) if text.startswith("{") else _of_fields(text.split(separator))
@@ -162,7 +192,26 @@ def _line(text: str, separator: str) -> _Line:
         raise ValueError(str(error)) from None
 
 
-def _of_json(line: str) -> _Line:
+def _is_metric_alone(text: str, separator: str) -> bool:
+    """Whether it holds nothing but a metric: no count, unit or event before it."""
+    if text.startswith("{"):
+        try:
+            event = json.loads(text)
+        except (ValueError, RecursionError):
+            return False
+        return isinstance(event, dict) and "metric-value" in event and "event" not in event
+    fields = [field.strip() for field in text.split(separator)]
+    if len(fields) < _FEWEST_FIELDS + 2 or not _is_count(fields[0]) or not _is_count(fields[-2]):
+        return False
+    rest = fields[1:-2]
+    if re.match(r"(CPU|S\d|N\d)", rest[0]) or _is_thread(rest[0]):
+        rest = rest[1:]
+    if rest and rest[0].isdigit() and len(rest) > _FEWEST_FIELDS:
+        rest = rest[1:]  # how many cores are added up
+    return bool(fields[-1]) and not any(rest)
+
+
+def _of_json(line: str) -> PerfLine:
     event = json.loads(line)
     if not all(isinstance(event[key], str) for key in ("unit", "event")):
         raise ValueError
@@ -178,7 +227,7 @@ def _of_json(line: str) -> _Line:
     )
 
 
-def _of_fields(fields: list[str]) -> _Line:
+def _of_fields(fields: list[str]) -> PerfLine:
     """time[,core[,how many] or thread],value,unit,event,run time,share of it, ..."""
     if len(fields) < _FEWEST_FIELDS:
         raise ValueError
@@ -212,7 +261,7 @@ def _made(
     running: object,
     *,
     of_thread: bool = False,
-) -> _Line:
+) -> PerfLine:
     scale, ending = _SCALES.get(unit, (1.0, f"_{_plain(unit)}"))
     name = _plain(re.sub(r":[ukhGHp]+$", "", event))
     modifier = re.sub(r"^.*?(:([ukhGHp]+))?$", r"\2", event)
@@ -220,7 +269,7 @@ def _made(
         raise ValueError
     missing = value in _MISSING
     share = float("nan") if missing or running in (None, "") else float(str(running)) / 100
-    return _Line(
+    return PerfLine(
         float(str(seconds)),
         core,
         f"perf_{name}{ending}",
@@ -235,6 +284,6 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
-def _natural(core: str) -> list[int]:
+def natural(core: str) -> list[int]:
     # At most so many digits: Python reads no more than some thousands, and no machine has such cores.
     return [int(digits) for digits in re.findall(r"[0-9]{1,18}", core)]

@@ -1,0 +1,110 @@
+"""What stressors showed, put together: time is lost as a product of how one suffers and how others press.
+
+    log slowdown = sum over stressors k, l of w[k, l] * suffers[k] * presses[l],    w >= 0
+
+suffers[k] is the log slowdown of the stretch beside stressor k, presses[l] that of stressor l beside the
+co-runners' stretches. Few weights that cannot fall below 0 need few programs to learn from. With one stressor
+this is the idea of Mars et al., "Bubble-Up" (MICRO 2011), phase by phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.alignment.learning._rows import AlignedRows
+from jostle.alignment.solo._probed import LOST, TAKEN
+from jostle.alignment.solo._tracks import INSTRUCTIONS
+from jostle.errors import MissingExtra, UsageError
+
+MOST_TAKEN = 0.95  # of a stressor's time
+RIDGE = 1e-4  # of the mean square of a feature
+ROUNDS = 2  # of fits again, in which runs are weighed by the errors of the one before
+
+
+def probe_counters(names: Sequence[str]) -> tuple[str, ...]:
+    """Those that the mixture needs, instructions first; empty where there are none."""
+    found = [name for name in names if name.startswith((LOST, TAKEN))]
+    both = all(any(name.startswith(prefix) for name in found) for prefix in (LOST, TAKEN))
+    return (INSTRUCTIONS, *found) if both else ()
+
+
+def require_probes(names: Sequence[str]) -> None:
+    """Raises UsageError where the mixture cannot be learned from these counters."""
+    if not probe_counters(names):
+        raise UsageError(
+            "the mixture learns from probes, and not all programs were traced beside some",
+            fix="Trace them with jostle trace --probes, or choose another learner.",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ProbedMixture:
+    """lost, taken: places of their counters among the rates. weights: (lost, taken). limits: as of the other
+    learners."""
+
+    lost: np.ndarray
+    taken: np.ndarray
+    weights: np.ndarray
+    limits: tuple[float, float]
+
+    def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """(n,) of (n, d) rates."""
+        suffers, presses = _logs(own[:, self.lost], others[:, self.taken])
+        found = np.exp(((suffers @ self.weights) * presses).sum(axis=1))
+        return np.where((others > 0).any(axis=1), np.clip(found, *self.limits), 1.0)
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
+        arrays = {"lost": self.lost, "taken": self.taken, "weights": self.weights}
+        return arrays, {"form": "mixture", "limits": list(self.limits)}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+    ) -> ProbedMixture:
+        low, high = metadata["limits"]
+        lost, taken, weights = (np.asarray(arrays[name]) for name in ("lost", "taken", "weights"))
+        return cls(lost, taken, weights, (float(low), float(high)))
+
+
+def _logs(lost: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log slowdowns of the stretch beside each stressor, and of each stressor beside the others."""
+    return np.log1p(np.maximum(lost, 0.0)), -np.log1p(-np.clip(taken, 0.0, MOST_TAKEN))
+
+
+def fit_mixture(rows: AlignedRows, limits: tuple[float, float]) -> ProbedMixture:
+    """Raises UsageError for rows without counters of probes, MissingExtra without SciPy."""
+    try:
+        from scipy.optimize import nnls
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "alignment") from None
+    lost, taken = (
+        np.array([i for i, name in enumerate(rows.counters) if name.startswith(prefix)], np.int64)
+        for prefix in (LOST, TAKEN)
+    )
+    require_probes(rows.counters)
+    suffers, presses = _logs(rows.own[:, lost], rows.others[:, taken])
+    x = (suffers[:, :, None] * presses[:, None, :]).reshape(len(rows), -1)
+    y = np.log(np.clip(rows.slowdown, *limits))
+    size = np.sqrt(np.mean(x**2, axis=0))
+    size = np.where(size > 0, size, 1.0)
+    x, of_run, run = x / size, np.ones(int(rows.run_index.max()) + 1), rows.run_index
+    solo = rows.solo_seconds / rows.solo_seconds.mean()
+    found = np.zeros(x.shape[1])
+    for number in range(1 + ROUNDS):
+        weight = np.sqrt(solo * of_run[run])
+        gram = (x * weight[:, None]).T @ (x * weight[:, None])
+        gram += RIDGE * len(rows) * np.eye(len(gram))
+        # The normal equations by their root: as many rows as there are weights.
+        root = np.linalg.cholesky(gram).T
+        aim = np.linalg.solve(root.T, (x * weight[:, None]).T @ (y * weight))
+        found = nnls(root, aim)[0]
+        if number < ROUNDS:
+            error = np.abs(np.expm1(rows.run_logs(x @ found) - rows.run_logs()))
+            of_run = 1.0 / np.maximum(error, max(float(np.median(error)), 1e-3))
+            of_run = of_run / of_run.mean()
+    return ProbedMixture(lost, taken, (found / size).reshape(len(lost), len(taken)), limits)

@@ -1,0 +1,47 @@
+"""Where a program's phases begin: change points of what it counts alone.
+
+Binary segmentation (Scott and Knott, Biometrics 30, 1974): a stretch is cut where the means of the logarithms
+of all rates on both sides differ most, as long as they differ by more than noise does. What noise is, is read
+from the differences of neighbouring samples, most of which are in one phase.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+LEAST_STEP = 0.03  # of a logarithm: what is less is no other phase
+LEAST_RATE = 1e-3  # of a counter's largest: what is less is as good as none
+FEWEST_SAMPLES = 2  # of a phase
+
+
+def change_points(rates: np.ndarray, fewest: int = FEWEST_SAMPLES) -> np.ndarray:
+    """(k + 1,) the samples at which phases begin, 0 first and n last. rates: (n, d) per second. fewest:
+    samples of a phase."""
+    n = len(rates)
+    largest = np.abs(rates).max(axis=0, initial=0.0)
+    told = rates[:, largest > 0] / largest[largest > 0]
+    if n < 2 * fewest or not told.shape[1]:
+        return np.array([0, n])
+    logs = np.log(np.maximum(told, LEAST_RATE))
+    steps = np.abs(np.diff(logs, axis=0))
+    noise = np.maximum(np.median(steps, axis=0) / 0.954, LEAST_STEP)
+    logs = logs / noise
+    d, much = logs.shape[1], 2 * np.log(n)
+    threshold = d + 2 * np.sqrt(d * much) + 2 * much  # a chi-squared so large is no chance, nowhere
+    total = np.concatenate([np.zeros((1, d)), np.cumsum(logs, axis=0)])
+    edges, left = [0, n], [(0, n)]
+    while left:
+        begin, end = left.pop()
+        if end - begin < 2 * fewest:
+            continue
+        at = np.arange(begin + fewest, end - fewest + 1)
+        size, before = end - begin, at - begin
+        mean = (total[end] - total[begin]) / size
+        away = total[at] - total[begin] - before[:, None] * mean
+        found = (away**2).sum(axis=1) * size / (before * (size - before))
+        best = int(np.argmax(found))
+        if found[best] > threshold:
+            cut = int(at[best])
+            edges.append(cut)
+            left += [(begin, cut), (cut, end)]
+    return np.array(sorted(edges))

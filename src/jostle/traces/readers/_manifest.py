@@ -1,0 +1,259 @@
+"""Several recordings of `perf stat -I` at once, by a table that says what ran in which file on which CPU.
+
+    file,cpu,workload,window,runtime
+    solo-a.csv,0,a,,whole
+    solo-b.csv,0,b,,whole
+    pair.csv,0,a,first,2.31
+    pair.csv,1,b,first,
+
+Files lie beside the table. Runs of one window ran beside each other; rows of one file are one window also
+where no window is named. cpu: one, or several as `0;1` or `0-3`, which are added up; without it a file is of
+one run.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from jostle.errors import BadData, UnknownName, UnreadableFile
+from jostle.traces.counters._counters import Trace, Traces
+from jostle.traces.readers._perf_stat import (
+    PerfLine,
+    counted_several_ways,
+    lines_of,
+    natural,
+    trace_of,
+)
+from jostle.traces.readers._recorded import RecordedRun, text_of
+
+COLUMNS = ("file", "workload", "platform", "cpu", "beside", "window", "run_id", "runtime")
+WHOLE = "whole"
+MOST_CPUS = 4096
+_HEAD = 4096
+
+
+@dataclass(frozen=True)
+class _Row:
+    """where: the table and the line, for errors. cpus: (first, …) numbers, empty for the whole file."""
+
+    where: str
+    file: str
+    workload: str
+    platform: str
+    cpus: tuple[int, ...]
+    beside: tuple[str, ...]
+    window: str
+    run_id: str
+    runtime: str
+
+
+def is_manifest(path: Path) -> bool:
+    """Whether its first line names columns, a file and a workload among them."""
+    try:
+        with path.open("rb") as file:
+            head = text_of(file.read(_HEAD))
+    except OSError:
+        return False
+    lines = [line for line in head.splitlines() if line.strip() and not line.startswith("#")]
+    return bool(lines) and {"file", "workload"} <= {
+        cell.strip().strip('"').lower() for cell in lines[0].split(",")
+    }
+
+
+def read_manifest(
+    path: Path, platform: str | None = None, separator: str = ",", *, whole: bool = False
+) -> Traces:
+    """All runs of the table. platform: of rows that do not say. whole: runs that do not say how long they
+    took ended with their recording. Raises UnreadableFile, BadData naming the line of the table or of a
+    file."""
+    rows = _with_windows(_rows(path, platform or ""))
+    files: dict[str, list[PerfLine]] = {}
+    for row in rows:
+        if row.file not in files:
+            files[row.file] = lines_of(path.parent / row.file, separator)
+    several = counted_several_ways([line for lines in files.values() for line in lines])
+    # Equal for all files, so that a program alone and beside others is known to run on the same core.
+    places = {cpu: n for n, cpu in enumerate(sorted({row.cpus[0] for row in rows if row.cpus}))}
+    found = []
+    for row in rows:
+        lines = _of_cpus(files[row.file], row)
+        seconds = _runtime(row)
+        recorded = RecordedRun(
+            row.workload,
+            row.run_id,
+            platform=row.platform,
+            corunners=row.beside,
+            window_id=row.window or None,
+            runtime_seconds=seconds,
+        )
+        place = places[row.cpus[0]] if row.cpus else 0
+        trace = trace_of(lines, recorded, str(path.parent / row.file), several, place)
+        if row.runtime.lower() == WHOLE or (whole and seconds is None):
+            trace = replace(trace, runtime_seconds=float(trace.time_seconds[-1]))
+        found.append(trace if seconds is None else _until(trace, seconds))
+    return Traces.from_traces(found)
+
+
+def _rows(path: Path, platform: str) -> list[_Row]:
+    where = str(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableFile(f"cannot be read: {error}", where=where) from None
+    kept = [
+        (number, line)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip() and not line.startswith("#")
+    ]
+    table = list(csv.reader([line for _, line in kept]))
+    columns = [cell.strip().lower() for cell in table[0]]
+    for column in columns:
+        if column not in COLUMNS:
+            raise UnknownName("column", column, COLUMNS, where=where)
+    if len(set(columns)) < len(columns):
+        raise BadData("a column stands there twice", where=where)
+    if len(table) < 2:
+        raise BadData("it lists no file", where=where, fix="One line for each run.")
+    found, times = [], Counter(dict(zip(columns, cells, strict=False))["file"] for cells in table)
+    for (number, _), cells in zip(kept[1:], table[1:], strict=True):
+        place = f"{where} line {number}"
+        if len(cells) != len(columns):
+            raise BadData(f"{len(cells)} cells for {len(columns)} columns", where=place)
+        row = dict.fromkeys(COLUMNS, "") | {
+            name: cell.strip() for name, cell in zip(columns, cells, strict=True)
+        }
+        for name in ("file", "workload"):
+            if not row[name]:
+                raise BadData(f"no {name} is named", where=place)
+        ending = f"-{row['cpu'] or row['workload']}" if times[row["file"]] > 1 else ""
+        beside = tuple(sorted(name.strip() for name in re.split("[;+]", row["beside"])))
+        found.append(
+            _Row(
+                place,
+                row["file"],
+                row["workload"],
+                row["platform"] or platform,
+                _cpus(row["cpu"], place),
+                tuple(name for name in beside if name),
+                row["window"],
+                row["run_id"] or f"{Path(row['file']).with_suffix('')}{ending}",
+                row["runtime"],
+            )
+        )
+    again = [name for name, count in Counter(row.run_id for row in found).items() if count > 1]
+    if again:
+        raise BadData(
+            f"{again[0]!r} stands for several runs",
+            where=where,
+            fix="Give each a run_id, or the CPU it ran on.",
+        )
+    return found
+
+
+def _cpus(text: str, where: str) -> tuple[int, ...]:
+    """`2`, `CPU2`, `0;1`, `0-3`."""
+    found: list[int] = []
+    for part in filter(None, (part.strip() for part in re.split("[;+ ]", text))):
+        match = re.fullmatch(r"(?:CPU)?(\d{1,6})(?:-(\d{1,6}))?", part, re.IGNORECASE)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not first <= last < first + MOST_CPUS:
+            raise BadData(f"no CPUs: {text!r}", where=where, fix="Write 2, 0;1 or 0-3.")
+        found += range(first, last + 1)
+    return tuple(dict.fromkeys(found))
+
+
+def _with_windows(rows: list[_Row]) -> list[_Row]:
+    """Every row with its window and its co-runners: whom it shares a window with."""
+    by_file: dict[str, set[str]] = {}
+    for row in rows:
+        by_file.setdefault(row.file, set()).add(row.workload)
+    count = Counter(row.file for row in rows)
+    windows: dict[tuple[str, str], list[_Row]] = {}
+    for row in rows:
+        if not row.window and not row.beside and count[row.file] > 1:
+            row = replace(row, window=str(Path(row.file).with_suffix("")))
+        windows.setdefault((row.platform, row.window), []).append(row)
+    found = []
+    for (_, window), members in windows.items():
+        for row in members:
+            if not window:
+                if row.beside:
+                    raise BadData(
+                        "it ran beside others, but no window says with whom",
+                        where=row.where,
+                        fix="Give runs that were recorded together one window.",
+                    )
+                found.append(row)
+                continue
+            others = tuple(sorted(other.workload for other in members if other is not row))
+            if not others or (row.beside and row.beside != others):
+                claimed = " + ".join(row.beside) or "others"
+                raise BadData(
+                    f"it ran beside {claimed}, but window {window} lists "
+                    f"{' + '.join(others) or 'nobody else'}",
+                    where=row.where,
+                    fix="One line for each that ran in a window.",
+                )
+            found.append(replace(row, beside=others))
+    return found
+
+
+def _of_cpus(lines: list[PerfLine], row: _Row) -> list[PerfLine]:
+    """Of the CPUs that a run had, to be added up; of a file that does not tell CPUs apart, all."""
+    cores = sorted({line.core for line in lines}, key=natural)
+    if not row.cpus:
+        if len(cores) > 1:
+            raise BadData(
+                f"{row.file} tells {len(cores)} cores apart: {', '.join(cores[:8])}",
+                where=row.where,
+                fix="Say in the column cpu which of them the workload ran on.",
+            )
+        return lines
+    wanted = [core for core in cores if core and natural(core)[-1] in row.cpus]
+    told = {natural(core)[-1] for core in wanted}
+    if cores == [""] or not told.issuperset(row.cpus):
+        missing = sorted(set(row.cpus) - told)
+        raise BadData(
+            f"{row.file} does not tell CPU {', '.join(map(str, missing))}: it has "
+            f"{', '.join(filter(None, cores)) or 'no CPUs'}",
+            where=row.where,
+            fix="Record with perf stat -A -C CPUS, or leave the column cpu empty.",
+        )
+    chosen = set(wanted)
+    return [replace(one, core="", of_thread=True) for one in lines if one.core in chosen]
+
+
+def _runtime(row: _Row) -> float | None:
+    """Seconds, None where the row says none or `whole`."""
+    if row.runtime.lower() in ("", WHOLE):
+        return None
+    try:
+        seconds = float(row.runtime)
+    except ValueError:
+        seconds = np.nan
+    if not 0 < seconds < np.inf:
+        raise BadData(
+            f"the runtime {row.runtime!r} is not a time above 0",
+            where=row.where,
+            fix="Seconds, whole where the run ended with the recording, or nothing.",
+        )
+    return seconds
+
+
+def _until(trace: Trace, seconds: float) -> Trace:
+    """Without the samples that begin after the run had ended: others have its CPU by then."""
+    inside = trace.time_seconds - trace.interval_seconds < seconds * (1 - 1e-9)
+    if inside.all():
+        return trace
+    return replace(
+        trace,
+        time_seconds=trace.time_seconds[inside],
+        interval_seconds=trace.interval_seconds[inside],
+        counters={name: values[inside] for name, values in trace.counters.items()},
+    )
