@@ -12,6 +12,8 @@ from .forecasting._phase import place as place
 from .forecasting._plots import ForecastPlots as ForecastPlots
 from .forecasting._select import MethodChoice as MethodChoice
 from .forecasting._settings import Bridge as Bridge
+from .forecasting._together import Joining as Joining
+from .forecasting._together import Together as Together
 from .problem._clock import Clock as Clock
 from .problem._clock import ClockSettings as ClockSettings
 from .problem._clouds import Cloud as Cloud

@@ -49,7 +49,7 @@ class LiveForecast:
         self.snapshots, self.core = snapshots, core
         self.components = snapshots.components
         self._times = snapshots.times_seconds
-        self._states, self._ended = _histories(snapshots, core)
+        self._states, self._ended = histories(snapshots, core)
         self._sorted = [_sorted_values(self._states[:, :, c]) for c in range(self._states.shape[2])]
         self._ranks = self._ranked(self._states)
         self._features = _features(self._ranks)
@@ -253,7 +253,7 @@ def _sorted_values(values: np.ndarray) -> np.ndarray:
     return np.sort(values[np.isfinite(values)])
 
 
-def _histories(snapshots: Snapshots, core: int) -> tuple[np.ndarray, np.ndarray]:
+def histories(snapshots: Snapshots, core: int) -> tuple[np.ndarray, np.ndarray]:
     """(R, s, d) states of every run, NaN where not known, and (R, s) whether it had ended."""
     shots = snapshots.of(core)
     total = 1 + max((int(shot.runs.max()) for shot in shots if len(shot.runs)), default=-1)

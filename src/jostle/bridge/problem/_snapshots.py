@@ -48,6 +48,8 @@ class Snapshots:
     end_seconds: {core: (R,)} when each run ended there, NaN where that is not known; None without runs'
     identities.
     clock: each run's progress over time, or None.
+    windows: (R,) what each run shared with those traced beside it, None for a run without; None in all where
+    that is not known.
     """
 
     times_seconds: np.ndarray
@@ -55,6 +57,7 @@ class Snapshots:
     components: tuple[str, ...]
     end_seconds: Mapping[int, np.ndarray] | None = None
     clock: Clock | None = None
+    windows: Sequence[str | None] | None = None
 
     @classmethod
     def from_arrays(
@@ -140,7 +143,10 @@ class Snapshots:
             for i, core in enumerate(numbers)
         }
         progress = None if clock is None else Clock.of(every, row, clock)
-        return cls(times, cores, tuple(components), ends, progress)
+        windows = traces.run_ids  # of windows, theirs
+        if isinstance(traces, Traces):
+            windows = tuple(traces.traced.column("window_id").to_pylist())
+        return cls(times, cores, tuple(components), ends, progress, windows)
 
     def __len__(self) -> int:
         return len(self.times_seconds)

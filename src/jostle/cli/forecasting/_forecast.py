@@ -20,6 +20,7 @@ from jostle.cli.forecasting._answers import (
     total_document,
 )
 from jostle.cli.forecasting._questions import Chosen, Live, contexts_of, fitted_ones, live_of
+from jostle.cli.forecasting._shared import SharedMachine, totals_of
 
 if TYPE_CHECKING:
     from jostle.bridge import Bridge, Distribution, Forecast
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
 class ForecastCommand:
     """The distribution of resource use at any time between the first and the last snapshot.
 
-    Rates are per second. Several workloads, by -w or by folders, are added as independent ones; with
-    --at-context they are one workload in several contexts, such as its number of co-runners. Ends with 2 for
-    a time outside the traces: it does not extrapolate.
+    Rates are per second. Several workloads, by -w or by folders, are added as independent ones unless
+    --dependence, --start, --slowdown or --model say more; with --at-context they are one workload in several
+    contexts, such as its number of co-runners. Ends with 2 for a time outside the traces: it does not
+    extrapolate.
     """
 
     dataset: Annotated[
@@ -143,10 +145,14 @@ class ForecastOptions:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("forecast")(command_of((ForecastCommand, Chosen, ForecastOptions), forecast))
+    app.command("forecast")(
+        command_of((ForecastCommand, Chosen, SharedMachine, ForecastOptions), forecast)
+    )
 
 
-def forecast(asked: ForecastCommand, chosen: Chosen, options: ForecastOptions) -> None:
+def forecast(
+    asked: ForecastCommand, chosen: Chosen, shared: SharedMachine, options: ForecastOptions
+) -> None:
     """Fit what is asked about, answer for every time, and add up where there are several."""
     from jostle.errors import UsageError
 
@@ -158,6 +164,9 @@ def forecast(asked: ForecastCommand, chosen: Chosen, options: ForecastOptions) -
         raise UsageError("--context and --at-context go together")
     core = asked.core
     live: Live | None = None
+    together = shared.together(fitted, core, options.seed) if shared.is_asked else None
+    if together is not None and (asked.given or asked.at_context is not None):
+        raise UsageError("--dependence, --start, --slowdown and --model are of workloads together")
     if asked.given is not None:
         live = live_of(asked.given, fitted, core)
         answers = [[live.forecast.at(time) for time in asked.at]]
@@ -165,6 +174,8 @@ def forecast(asked: ForecastCommand, chosen: Chosen, options: ForecastOptions) -
         raise UsageError(
             "--within is of a live run", fix="Say --given FOLDER with its trace so far."
         )
+    elif together is not None:
+        answers = [[] for _ in fitted]
     elif asked.at_context is None:
         answers = [[_at(name, one, time, core) for time in asked.at] for name, one in fitted]
     else:
@@ -172,7 +183,9 @@ def forecast(asked: ForecastCommand, chosen: Chosen, options: ForecastOptions) -
         answers = [[contexts.at(time, asked.at_context, core) for time in asked.at]]
         fitted = [(f"context {asked.at_context:g}", fitted[0][1])]
     totals = []
-    if capacities or len(fitted) > 1:
+    if together is not None:
+        totals = totals_of(together, asked.at, capacities)
+    elif capacities or len(fitted) > 1:
         by_time = zip(asked.at, zip(*answers, strict=True), strict=True)
         totals = [_total(time, parts, capacities, options.seed) for time, parts in by_time]
     soon = None if live is None else live.soon(limits, asked.within)
@@ -191,7 +204,7 @@ def forecast(asked: ForecastCommand, chosen: Chosen, options: ForecastOptions) -
             document["given"] = live.document(asked.within, soon)
         print_json(document | {"pictures": [str(path) for path in drawn]})
         return
-    for (name, _), found in zip(fitted, answers, strict=True):
+    for (name, _), found in zip(fitted, answers, strict=True) if together is None else ():
         if len(fitted) > 1:
             say(f"\n{name}")
         print_answers(found, limits)
@@ -200,12 +213,21 @@ def forecast(asked: ForecastCommand, chosen: Chosen, options: ForecastOptions) -
     if soon is not None:
         say(f"P(over limit within {asked.within:g} s): {soon:.4f}")
     if totals:
-        say(f"\nall {len(fitted)} together, as independent ones")
+        say(f"\nall {len(fitted)} together, {_how(shared)}")
         print_totals(totals, capacities)
-    for text in dict.fromkeys(text for found in answers for law in found for text in law.warnings):
+    laws = [law for found in answers for law in found] + [total[1] for total in totals]
+    for text in dict.fromkeys(text for law in laws for text in law.warnings):
         note(f"warning: {text}")
     for path in drawn:
         say(path)
+
+
+def _how(shared: SharedMachine) -> str:
+    if shared.dependence == "independent":
+        return "as independent ones"
+    if shared.dependence == "measured":
+        return "as they were measured side by side"
+    return f"correlated by {shared.dependence}"
 
 
 def _total(

@@ -1,0 +1,302 @@
+"""Several workloads on one machine: their demand together at a time of a common clock.
+
+Three things make it more than a sum of forecasts. Members start at times of their own. They slow each other
+down: one that is r times slower is at time t where it would be at t / r alone, and its rates are 1 / r of
+those (levels stay). And they may be busy at the same times: their dependence is `measured` from runs that
+share a window, by giving draws of each member's own law the ranks that members had there (Schaake
+shuffle: Clark et al., J. Hydrometeorology 5, 2004), or stated as a correlation of a Gaussian copula (Sklar
+1959). Either keeps each member's own law as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.bridge.answers._distribution import Distribution
+from jostle.bridge.forecasting._given import histories
+from jostle.bridge.problem._clouds import Cloud
+from jostle.errors import BadData, NotEnoughRuns, UsageError
+from jostle.traces import is_level
+
+if TYPE_CHECKING:
+    from jostle.bridge.forecasting._forecast import Forecast
+
+FEWEST_WINDOWS = 8
+SIZE = 20_000
+_SLACK = 1e-9
+Slowdowns = Callable[[Sequence[int]], Sequence[float]]
+"""Of the members that run, by their numbers: how many times slower each is than alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Joining:
+    """One workload of several. start_seconds: when it starts, on the common clock."""
+
+    forecast: Forecast
+    start_seconds: float = 0.0
+    core: int = 0
+
+
+class Together:
+    """The demand of several members together; `at(time_seconds)` gives its law, `exceedance_ratio` P(over).
+
+    members: forecasts, or Members of the same components. dependence: `independent`; `measured`, from windows
+    that all members share; or a stated correlation between members, a number or (n, n), of a Gaussian copula
+    of how much each uses (the mean rank of its components, whose own joint law stays). slowdowns: one number
+    for each member, or a function of the numbers of those that run, such as a model's answer. size: draws.
+    Raises UsageError, BadData, NotEnoughRuns for fewer than 8 windows in common.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Joining | Forecast],
+        *,
+        dependence: str | float | np.ndarray = "independent",
+        slowdowns: Sequence[float] | Slowdowns | None = None,
+        size: int = SIZE,
+        seed: int = 0,
+    ) -> None:
+        if not members:
+            raise UsageError("no members to take together")
+        self.members = [one if isinstance(one, Joining) else Joining(one) for one in members]
+        self.components = self.members[0].forecast.components
+        for one in self.members:
+            if one.forecast.components != self.components:
+                raise BadData(
+                    f"components {', '.join(one.forecast.components)} and "
+                    f"{', '.join(self.components)} cannot be added",
+                    fix="Forecast the same components of all.",
+                )
+            if not np.isfinite(one.start_seconds):
+                raise UsageError(f"{one.start_seconds} is not a time to start at")
+        if size < 1:
+            raise UsageError(f"a sample cannot have {size} atoms")
+        self._slowdowns = _checked(slowdowns, len(self.members))
+        self._size, self._seed = size, seed
+        self._is_measured = isinstance(dependence, str) and dependence == "measured"
+        self._factor = None if self._is_measured else _factor(dependence, len(self.members))
+        self._rows = _windows(self.members) if self._is_measured else None
+
+    def at(self, time_seconds: float) -> Distribution:
+        """The law of the sum at a time of the common clock, all components jointly. Raises UsageError where a
+        member's own time lies outside its data."""
+        if not np.isfinite(time_seconds):
+            raise UsageError(f"{time_seconds} is not a time")
+        progress, ratios = self._progress(time_seconds)
+        laws = [self._law(*one) for one in zip(self.members, progress, ratios, strict=True)]
+        random = np.random.default_rng([self._seed, 7])
+        atoms = [_drawn(law, self._size, random) for law in laws]
+        if self._is_measured:
+            atoms = self._as_measured(atoms, progress, random)
+        elif self._factor is not None:
+            scores = random.standard_normal((self._size, len(atoms))) @ self._factor.T
+            atoms = [_ordered(one, scores[:, i]) for i, one in enumerate(atoms)]
+        total = np.sum(atoms, axis=0)
+        mean = np.sum([law.mean for law in laws], axis=0)
+        found = Distribution.of(Cloud.of(total), self.components, "together")
+        return replace(
+            found,
+            mean=mean,
+            time_seconds=float(time_seconds),
+            warnings=tuple(dict.fromkeys(text for law in laws for text in law.warnings)),
+            details={f"slowdown_{i}": float(r) for i, r in enumerate(ratios) if np.isfinite(r)},
+        )
+
+    def exceedance_ratio(self, capacities: Mapping[str, float], time_seconds: float) -> float:
+        """P(any component of all members together is above its capacity at a time)."""
+        return self.at(time_seconds).exceedance_ratio(capacities)
+
+    def _progress(self, time: float) -> tuple[list[float], list[float]]:
+        """Of each member how far it is, in its own seconds, and how many times slower it runs then; NaN where
+        it does not run."""
+        count = len(self.members)
+        starts = np.array([one.start_seconds for one in self.members])
+        lengths = np.array([_length(one) for one in self.members])
+        done = np.zeros(count)
+        now = min(float(starts.min()), time)
+        while True:
+            going = (starts <= now) & (done < lengths)
+            ratio = np.full(count, np.nan)
+            if going.any():
+                ratio[going] = self._ratios(np.flatnonzero(going).tolist())
+            # Until the next start or end: nobody's slowdown changes before.
+            until = [time, *starts[starts > now], *(now + ((lengths - done) * ratio)[going])]
+            following = min(until)
+            done[going] += (following - now) / ratio[going]
+            done = np.where(going & (lengths - done < _SLACK * (1 + lengths)), lengths, done)
+            if following >= time:
+                break
+            now = following
+        own = np.where(starts > time, np.nan, done)
+        return own.tolist(), ratio.tolist()
+
+    def _ratios(self, going: list[int]) -> np.ndarray:
+        found = np.asarray(self._slowdowns(going), np.float64)
+        if found.shape != (len(going),) or not (np.isfinite(found) & (found > 0)).all():
+            raise UsageError(
+                f"slowdowns {found.tolist()} are not {len(going)} numbers above 0",
+                fix="Give how many times slower each member that runs is than alone.",
+            )
+        return found
+
+    def _law(self, member: Joining, own: float, ratio: float) -> Distribution:
+        """A member's law where it is now: rates divided by its slowdown."""
+        forecast = member.forecast
+        first, last = forecast.span_seconds
+        nothing = Distribution.of(
+            Cloud.of(np.zeros((1, len(self.components)))), self.components, "idle"
+        )
+        if np.isnan(own):
+            return nothing
+        if own >= _length(member):
+            return nothing
+        if own > last:
+            raise UsageError(
+                f"a member would be at {own:g} s of its own time, and its data reaches to {last:g} s",
+                fix="Trace it for longer.",
+            )
+        found = forecast.at(max(own, first), member.core)
+        unit = np.array([1.0 if is_level(name) else 1 / ratio for name in self.components])
+        return replace(
+            found,
+            atoms=found.atoms * unit,
+            mean=found.mean * unit,
+            covariance=found.covariance * np.outer(unit, unit),
+        )
+
+    def _as_measured(
+        self, atoms: list[np.ndarray], progress: Sequence[float], random: np.random.Generator
+    ) -> list[np.ndarray]:
+        """Draws of every member, reordered to have the ranks that members had in common windows."""
+        assert self._rows is not None
+        template = [
+            _states_at(member, own, rows)
+            for member, own, rows in zip(self.members, progress, self._rows, strict=True)
+        ]
+        known = np.all([np.isfinite(one).all(axis=1) for one in template], axis=0)
+        if known.sum() < FEWEST_WINDOWS:
+            raise NotEnoughRuns(
+                f"at this time {known.sum()} windows are known of all members, not {FEWEST_WINDOWS}",
+                fix="Trace the members side by side more often, or state a correlation.",
+            )
+        picked = np.flatnonzero(known)[np.arange(self._size) % int(known.sum())]
+        picked = picked[random.permutation(self._size)]
+        found = []
+        for own, states in zip(atoms, template, strict=True):
+            made = np.empty_like(own)
+            for column in range(own.shape[1]):
+                # Ties, and repeats of a window, in random order.
+                order = np.lexsort((random.random(self._size), states[picked, column]))
+                made[order, column] = np.sort(own[:, column])
+            found.append(made)
+        return found
+
+
+def _checked(slowdowns: Sequence[float] | Slowdowns | None, count: int) -> Slowdowns:
+    if slowdowns is None:
+        return lambda going: [1.0] * len(going)
+    if callable(slowdowns):
+        return slowdowns
+    fixed = list(slowdowns)
+    if len(fixed) != count:
+        raise UsageError(f"{len(fixed)} slowdowns for {count} members", fix="Give one for each.")
+    return lambda going: [fixed[i] for i in going]
+
+
+def _factor(dependence: Any, count: int) -> np.ndarray | None:
+    """(n, n) a root of the correlation of a stated copula; None for independent members."""
+    if isinstance(dependence, str):
+        if dependence == "independent":
+            return None
+        raise UsageError(
+            f"the dependence {dependence!r} is not known",
+            fix="Give independent, measured, or a correlation between -1 and 1.",
+        )
+    given = np.asarray(dependence, np.float64)
+    matrix = given if given.ndim else np.where(np.eye(count) > 0, 1.0, float(given))
+    values, vectors = np.full(1, -np.inf), np.eye(1)
+    if matrix.shape == (count, count) and np.isfinite(matrix).all():
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    if values.min() < -1e-9 or not (
+        np.allclose(matrix, matrix.T) and np.allclose(np.diag(matrix), 1)
+    ):
+        raise UsageError(
+            f"it is not a correlation of {count} members",
+            where=f"dependence {given.tolist()}",
+            fix=f"Of {count} members one number is at least {-1 / max(count - 1, 1):g} and at most 1.",
+        )
+    return vectors * np.sqrt(np.maximum(values, 0))
+
+
+def _windows(members: Sequence[Joining]) -> list[np.ndarray]:
+    """Of each member, which of its runs is in each window that all share; several of one forecast take
+    different runs of a window."""
+    places: list[dict[str, list[int]]] = []
+    for one in members:
+        labels = one.forecast.snapshots.windows
+        if labels is None:
+            raise UsageError(
+                "a forecast does not know its runs' windows, so what members did side by side is not known",
+                fix="Forecast from traces, not from a saved forecast, or state a correlation.",
+            )
+        own: dict[str, list[int]] = {}
+        for row, label in enumerate(labels):
+            if label is not None:
+                own.setdefault(label, []).append(row)
+        places.append(own)
+    common = [label for label in places[0] if all(label in own for own in places)]
+    taken: dict[tuple[int, int], int] = {}
+    chosen: list[list[int]] = []
+    for one, own in zip(members, places, strict=True):
+        key = (id(one.forecast), one.core)
+        nth = taken.get(key, 0)
+        taken[key] = nth + 1
+        chosen.append([own[label][nth] if nth < len(own[label]) else -1 for label in common])
+    rows = np.array(chosen, np.int64).reshape(len(members), -1)
+    rows = rows[:, (rows >= 0).all(axis=0)]
+    if rows.shape[1] < FEWEST_WINDOWS:
+        raise NotEnoughRuns(
+            f"all members share {rows.shape[1]} windows, and {FEWEST_WINDOWS} are needed",
+            fix="Trace them side by side, or cut them at the same times.",
+        )
+    return list(rows)
+
+
+def _states_at(member: Joining, own: float, rows: np.ndarray) -> np.ndarray:
+    """(windows, d) states of a member's runs at its own time; 0 where a run had ended or not begun."""
+    states, ended = histories(member.forecast.snapshots, member.core)
+    if np.isnan(own):
+        return np.zeros((len(rows), states.shape[2]))
+    k = int(np.abs(member.forecast.snapshots.times_seconds - own).argmin())
+    return np.where(ended[rows, k, None], 0.0, states[rows, k])
+
+
+def _length(member: Joining) -> float:
+    """When the last run ended, in its own seconds; infinite where one of them had no end."""
+    ends = member.forecast.snapshots.end_seconds
+    if ends is None or not len(ends[member.core]) or not np.isfinite(ends[member.core]).all():
+        return float("inf")
+    return float(max(ends[member.core].max(), member.forecast.span_seconds[1]))
+
+
+def _drawn(law: Distribution, size: int, random: np.random.Generator) -> np.ndarray:
+    """(size, d) a systematic draw in random order: every atom as often as its weight says, to within one."""
+    levels = (np.arange(size) + random.random()) / size
+    below = np.cumsum(law.weights)
+    picked = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
+    return law.atoms[random.permutation(np.minimum(picked, len(law) - 1))]
+
+
+def _ordered(atoms: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """The atoms, whole, in the order of scores by how much they use."""
+    use = np.zeros(len(atoms))
+    for column in atoms.T:
+        values = np.sort(column)
+        use += np.searchsorted(values, column, "left") + np.searchsorted(values, column, "right")
+    found = np.empty_like(atoms)
+    found[np.argsort(scores, kind="stable")] = atoms[np.argsort(use, kind="stable")]
+    return found

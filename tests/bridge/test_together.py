@@ -1,0 +1,145 @@
+"""Several workloads together: starts, slowdowns, dependence; checked against drawing them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.bridge import Forecast, Joining, Together
+from jostle.cli._app import run
+from jostle.errors import BadData, NotEnoughRuns, UsageError
+from jostle.traces import Traces, write_traces
+from tests.bridge.conftest import a_trace
+
+WINDOWS = 200
+
+
+def pair(strength: float, seed: int = 0) -> Traces:
+    """Windows of a and b, log-normal rates with this correlation of their logarithms; 4 samples of 0.1 s."""
+    random = np.random.default_rng(seed)
+    made = []
+    for number in range(WINDOWS):
+        first = random.standard_normal()
+        second = strength * first + np.sqrt(1 - strength**2) * random.standard_normal()
+        for name, score in (("a", first), ("b", second)):
+            counts = [float(np.exp(0.5 * score))] * 4
+            one = a_trace(number, {"x": counts})
+            made.append(
+                replace(one, run_id=f"{name}{number}", workload=name, window_id=f"w{number}")
+            )
+    return Traces.from_traces(made)
+
+
+def each(traces: Traces) -> list[Forecast]:
+    ids = traces.run_ids
+    return [jostle.forecast(traces.select([i for i in ids if i.startswith(name)])) for name in "ab"]
+
+
+def true_ratio(strength: float, capacity: float) -> float:
+    random = np.random.default_rng(99)
+    first = random.standard_normal(400_000)
+    second = strength * first + np.sqrt(1 - strength**2) * random.standard_normal(400_000)
+    return float(np.mean(10 * np.exp(0.5 * first) + 10 * np.exp(0.5 * second) > capacity))
+
+
+@pytest.mark.parametrize("strength", [-0.8, 0.0, 0.9])
+@pytest.mark.parametrize("kind", ["measured", "stated"])
+def test_dependence_as_drawn(strength: float, kind: str) -> None:
+    members = each(pair(strength))
+    together = Together(members, dependence="measured" if kind == "measured" else strength)
+    for capacity in (25.0, 40.0):
+        found = together.exceedance_ratio({"x": capacity}, 0.25)
+        truth = true_ratio(strength, capacity)
+        # 200 windows: a share is known to a few hundredths.
+        assert found == pytest.approx(truth, abs=3 * np.sqrt(truth * (1 - truth) / WINDOWS) + 0.01)
+    law = together.at(0.25)
+    np.testing.assert_allclose(law.mean, sum(one.at(0.25).mean for one in members))
+    assert law.atoms.mean() == pytest.approx(law.mean[0], rel=0.02)
+
+
+def test_dependence_changes_the_tail() -> None:
+    ratios = [
+        Together(each(pair(strength)), dependence="measured").exceedance_ratio({"x": 40.0}, 0.2)
+        for strength in (-0.8, 0.0, 0.9)
+    ]
+    assert ratios[0] < ratios[1] < ratios[2]
+
+
+def ramp(rates: list[float], runs: int = 12) -> Forecast:
+    """Runs that all do the same: rates in samples of 1 s."""
+    return jostle.forecast(
+        Traces.from_traces([a_trace(n, {"x": rates}, seconds=1.0) for n in range(runs)])
+    )
+
+
+def test_starts_and_ends() -> None:
+    long, short = ramp([1.0] * 10), ramp([10.0] * 2)
+    together = Together([long, Joining(short, start_seconds=4.0)])
+    for moment, expected in ((3.5, 1), (5.5, 11), (6.5, 1), (9.5, 1), (30.0, 0), (-1.0, 0)):
+        assert together.at(moment).mean[0] == pytest.approx(expected)
+
+
+def test_slowdowns_stretch_time_and_lower_rates() -> None:
+    one, other = ramp([4.0] * 4 + [8.0] * 4), ramp([2.0] * 4)
+    together = Together(
+        [one, other], slowdowns=lambda going: [1.0 if len(going) == 1 else 2.0] * len(going)
+    )
+    # Until 8 s both run at half speed; then the first is at 4 s of its own time, alone.
+    for moment, expected in ((2.0, 3.0), (7.5, 3.0), (9.5, 8.0), (11.5, 8.0), (12.5, 0.0)):
+        assert together.at(moment).mean[0] == pytest.approx(expected), moment
+    fixed = Together([one, other], slowdowns=[4.0, 1.0])
+    assert fixed.at(3.0).mean[0] == pytest.approx(1.0 + 2.0)
+    # All work is done, whatever the slowdown: the mean rate over time adds up to it.
+    times = np.arange(0.25, 40, 0.5)
+    done = sum(together.at(t).mean[0] for t in times) * 0.5
+    assert done == pytest.approx(4 * 4 + 4 * 8 + 4 * 2, rel=0.06)
+
+
+def test_odd_members_are_refused(tmp_path: Path) -> None:
+    members = each(pair(0.5))
+    for wrong in ("related", 1.5, float("nan"), np.ones((3, 3)), np.array([[1, 2], [2, 1.0]])):
+        with pytest.raises(UsageError):
+            Together(members, dependence=wrong)
+    with pytest.raises(UsageError, match="no members"):
+        Together([])
+    with pytest.raises(UsageError, match="2 members"):
+        Together(members, slowdowns=[1.0])
+    for slow in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(UsageError, match="above 0"):
+            Together(members, slowdowns=[slow, 1.0]).at(0.2)
+    with pytest.raises(UsageError, match="not a time"):
+        Together(members).at(float("nan"))
+    other = jostle.forecast(Traces.from_traces([a_trace(n, {"y": [1.0] * 4}) for n in range(4)]))
+    with pytest.raises(BadData, match="cannot be added"):
+        Together([members[0], other])
+    alone = [replace(t, window_id=None) for t in pair(0.5) if t.workload == "a"]
+    with pytest.raises(NotEnoughRuns, match="share 0 windows"):
+        Together([members[1], jostle.forecast(Traces.from_traces(alone))], dependence="measured")
+    members[0].save(tmp_path / "kept")
+    with pytest.raises(UsageError, match="does not know its runs' windows"):
+        Together([Forecast.load(tmp_path / "kept"), members[1]], dependence="measured")
+    endless = [replace(t, runtime_seconds=float("nan")) for t in pair(0.5) if t.workload == "a"]
+    with pytest.raises(UsageError, match="reaches to"):
+        Together([jostle.forecast(Traces.from_traces(endless))]).at(9.0)
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_traces(tmp_path / "fleet", pair(0.9))
+    words = ["forecast", str(tmp_path / "fleet"), "-w", "a", "-w", "b", "--capacity", "x=40"]
+    found = {}
+    for how in ("independent", "measured", "0.9"):
+        assert run([*words, "--at", "0.25", "--dependence", how, "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        found[how] = document["total"][0]["exceedance_ratio"]["x"]
+    assert found["independent"] < found["measured"]
+    assert found["measured"] == pytest.approx(found["0.9"], abs=0.05)
+    more = ["--start", "0", "--start", "0.2", "--slowdown", "1", "--slowdown", "2"]
+    assert run([*words, "--at", "0.3", *more]) == 0
+    assert "all 2 together, as independent ones" in capsys.readouterr().out
+    assert run([*words, "--at", "0.3", *more[:2], "--json"]) == 2
+    assert run([*words, "--at", "0.3", "--dependence", "none", "--json"]) == 2
