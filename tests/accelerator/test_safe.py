@@ -14,12 +14,14 @@ from jostle.accelerator import (
     Objective,
     Service,
     Task,
+    applications_of,
     causes,
     how_many_fit,
     poisson_arrivals,
     service_latency,
 )
 from jostle.errors import UsageError
+from jostle.traces import GPUS, tasks_from_rows
 
 DEVICE = Device(10, 8)
 SERVICE = Application.of("asr", Task("kernel", 1.0, blocks=40))  # 5 of 10 PEs
@@ -107,3 +109,14 @@ def test_a_percentile_takes_enough_queries() -> None:
         assert enough.mixes[0].latency.queries == least
         by_itself = how_many_fit(Service(SERVICE, objective, queries=None), SMALL, DEVICE, most=1)
         assert by_itself.mixes[0].latency.queries >= least
+
+
+def test_of_several_profiles_of_a_workload_the_median_is_taken() -> None:
+    profiles = {}
+    for number, seconds in enumerate((0.03, 0.01, 0.02)):
+        row = {"kind": "kernel", "start_seconds": 0.0, "duration_seconds": seconds}
+        made = tasks_from_rows([row], run_id=f"run{number}", workload="asr", gpu=GPUS["V100"])
+        profiles[made.run_id] = made
+    applications, _ = applications_of(profiles)
+    assert applications["asr"].solo_seconds == 0.02
+    assert any("one of 3 profiles" in note for note in applications["asr"].notes)

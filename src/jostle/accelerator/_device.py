@@ -7,6 +7,7 @@ memory bandwidth GB. Bus, placement and partitions are settings that the paper d
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -25,6 +26,8 @@ _MIG = {
     108: {"1g": (14, 1), "2g": (28, 2), "3g": (42, 4), "4g": (56, 4), "7g": (98, 8)},
     132: {"1g": (16, 1), "2g": (32, 2), "3g": (60, 4), "4g": (64, 4), "7g": (132, 8)},
 }
+# As NVIDIA writes it, with the memory and what else the slice has: 3g, 3g.40gb, 1g.10gb+me, MIG 3g.40gb.
+_MIG_NAME = re.compile(r"(?:mig )?(\dg)(?:\.(\d+)gb)?(?:\+[a-z.]+)?")
 # Of the peak that data sheets give, what a kernel can really draw; measured as 80 to 92% on GPUs.
 EFFECTIVE_SHARE = 0.85
 
@@ -43,7 +46,7 @@ class Device:
     kernels state their need per PE; `memory` is GB in bytes per second. A resource without an entry is
     unlimited. bus: transfers in both directions each have a link, or share one. placement: blocks fill
     one PE after the other, or spread over all. time_slice_seconds: of the time-sliced model.
-    partitions: none means one that is the whole device.
+    partitions: none means one that is the whole device. memory_bytes: None where it is not known.
     """
 
     pes: int
@@ -53,6 +56,7 @@ class Device:
     placement: str = "pack"
     time_slice_seconds: float = 2e-3
     partitions: tuple[Partition, ...] = ()
+    memory_bytes: float | None = None
 
     def __post_init__(self) -> None:
         if self.pes < 1 or self.warps_per_pe < 1:
@@ -83,9 +87,8 @@ class Device:
         """The device of a row of hardware. effective_ratio: of the peak memory bandwidth, reachable."""
         peak = gpu.memory_bandwidth_bytes_per_second
         resources = {MEMORY: peak * effective_ratio} if peak else {}
-        return replace(
-            cls(pes=gpu.pes, warps_per_pe=gpu.warps_per_pe, resources=resources), **settings
-        )
+        made = cls(gpu.pes, gpu.warps_per_pe, resources, memory_bytes=gpu.memory_bytes)
+        return replace(made, **settings)
 
     @property
     def pools(self) -> tuple[Partition, ...]:
@@ -96,7 +99,8 @@ class Device:
 def split_device(device: Device, text: str) -> Device:
     """The device in partitions, the first of them the service's.
 
-    text: slices with commas between them, each a MIG instance (`3g`, on devices of 108 or 132 SMs), a
+    text: slices with commas between them, each a MIG instance (`3g` or `3g.40gb`, on devices of 108 or 132
+    SMs), a
     number of PEs, or a share of the PEs as a fraction or with a point (`3/7`, `0.5`); after a colon the
     share of every resource (as of the PEs by default). One slice alone, unless it is named, leaves the
     rest to a second. Raises UsageError.
@@ -104,7 +108,7 @@ def split_device(device: Device, text: str) -> Device:
     parts = [_slice(device, part.strip()) for part in text.split(",")]
     if len(parts) == 1:
         rest = Partition(device.pes - parts[0].pes, 1 - parts[0].resource_ratio)
-        if text.strip().endswith("g") or rest.pes < 1 or rest.resource_ratio <= 0:
+        if _MIG_NAME.fullmatch(text.strip().lower()) or rest.pes < 1 or rest.resource_ratio <= 0:
             raise UsageError(
                 f"`partition` {text!r} leaves nothing that is known for the batch work",
                 fix="Say every slice, such as 3g,4g or 0.5,0.5.",
@@ -115,8 +119,20 @@ def split_device(device: Device, text: str) -> Device:
 
 def _slice(device: Device, text: str) -> Partition:
     named = _MIG.get(device.pes, {})
-    if text in named:
-        pes, eighths = named[text]
+    full = _MIG_NAME.fullmatch(text.lower())
+    if full and full[1] in named:
+        pes, eighths = named[full[1]]
+        if full[2] and device.memory_bytes:
+            # Of the smallest slice there are some with twice the memory: 1g.20gb beside 1g.10gb.
+            ratio = float(full[2]) * 1e9 / device.memory_bytes * 8
+            possible = [eighths, 2] if full[1] == "1g" else [eighths]
+            found = [e for e in possible if 0.8 * e <= ratio <= 1.2 * e]
+            if not found:
+                raise UsageError(
+                    f"{text!r} is no slice of a device with {device.memory_bytes / 1e9:.0f} GB",
+                    fix="Say which device it is with `gpu`, such as A100 80GB.",
+                )
+            eighths = found[0]
         return Partition(pes, eighths / 8)
     size, _, share = text.partition(":")
     try:

@@ -20,6 +20,7 @@ from .profiles._tasks import Profile as Profile
 from .profiles._tasks import tasks_from_rows as tasks_from_rows
 from .readers._importers import PerfImport as PerfImport
 from .readers._importers import ProfileImport as ProfileImport
+from .readers._memory_needs import with_memory_counters as with_memory_counters
 from .readers._recorded import RecordedRun as RecordedRun
 from .readers._registry import TraceReader as TraceReader
 from .readers._registry import read_any as read_any

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute
 
 from jostle.accelerator._device import MEMORY
-from jostle.accelerator.applications._lanes import in_lanes
+from jostle.accelerator.applications._lanes import branches, in_lanes
 from jostle.accelerator.applications._tasks import (
     KERNEL,
     TO_DEVICE,
@@ -29,7 +29,7 @@ pc: Any = pyarrow.compute
 NO_STREAM = -1
 _READ = (
     *("device", "stream", "kind", "start_seconds", "duration_seconds", "pinned"),
-    *("blocks", "threads_per_block", "occupancy_ratio", "bandwidth_per_pe"),
+    *("blocks", "threads_per_block", "occupancy_ratio", "bandwidth_per_pe", "graph_node"),
 )
 
 
@@ -48,6 +48,8 @@ def flatten(
     kind[np.asarray(pc.equal(table["kind"], "htod"))] = TO_DEVICE
     kind[np.asarray(pc.equal(table["kind"], "dtoh"))] = TO_HOST
     stream, _ = _with_default(table, "stream", NO_STREAM)
+    _, no_node = _with_default(table, "graph_node", 0)
+    stream = branches(start, duration, stream, ~no_node & (kind == KERNEL))
     found = in_lanes(start, duration, kind, stream, _shares(table, gpu))
     table, kind = table.filter(found.counted), kind[found.counted]
     is_kernel = kind == KERNEL
@@ -144,7 +146,7 @@ def _notes(counts: tuple[int, ...], pinned: bool, memory_need: float | None) -> 
         + ("pinned" if pinned else "not pinned"),
         "kernels do not say what bandwidth they need: taken as "
         + (f"{memory_need:g} bytes/s per PE" if memory_need else "none")
-        + " (say it with Profile.with_bandwidth, from a run too small to saturate memory)",
+        + " (say it with jostle import profile --counters, from a run too small to saturate memory)",
         "kernels, device copies and memsets have no launch shape: taken as the whole device",
     )
     return tuple(f"{count} {text}" for count, text in zip(counts, texts, strict=True) if count)

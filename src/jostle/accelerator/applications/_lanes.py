@@ -14,6 +14,9 @@ import numpy as np
 from jostle.accelerator.applications._tasks import KERNEL, NO_TASK
 
 MOST_LANES = 8  # of kernels, past which all are in one
+OVERLAP = (
+    0.1  # of a graph's kernel, that it may overlap the one before in its branch (early launches)
+)
 CROWDED = 0.01  # of the time on the device, in which kernels of several streams may ask for more than it has
 
 
@@ -48,6 +51,26 @@ def in_lanes(
     gap, after = _waits(begin[kept], np.maximum(stop, begin)[kept], lane[kept])
     cut = (start < begin)[kept]
     return InLanes(lane[kept], counted, cut, np.maximum(seconds, 0.0)[kept], gap, after)
+
+
+def branches(
+    start: np.ndarray, duration: np.ndarray, stream: np.ndarray, of_graph: np.ndarray
+) -> np.ndarray:
+    """(n,) streams, where a graph's kernels that ran beside each other are in streams of their own: a graph
+    is launched into one stream, and its branches run side by side all the same."""
+    found = stream.astype(np.int64)
+    free = int(found.max(initial=0)) + 1
+    ends: dict[int, list[tuple[float, int]]] = {}  # of each stream: (when it is free, its number)
+    for row in np.flatnonzero(of_graph).tolist():
+        known = ends.setdefault(int(stream[row]), [(-np.inf, int(stream[row]))])
+        least = float(start[row]) + OVERLAP * float(duration[row])
+        place = next((n for n, (end, _) in enumerate(known) if end <= least), None)
+        if place is None:
+            place, free = len(known), free + 1
+            known.append((-np.inf, free - 1))
+        found[row] = known[place][1]
+        known[place] = (float(start[row] + duration[row]), known[place][1])
+    return found
 
 
 def _before(start: np.ndarray, stop: np.ndarray, lane: np.ndarray) -> np.ndarray:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jostle._report import duration
 from jostle.accelerator._device import Device
 from jostle.accelerator.applications._application import Application
 from jostle.accelerator.applications._flatten import device_of
@@ -22,24 +24,24 @@ def applications_of(
     memory_need: float | None = None,
     device: int | str | None = None,
 ) -> tuple[dict[str, Application], Device]:
-    """({workload: its application}, the device) of profiles, of the first where a workload has several.
+    """({workload: its application}, the device) of profiles; where a workload has several, the one of median
+    length, with a note on how far apart they are.
     device: of each profile, its number or the name of its hardware; by default the first with tasks.
 
     Raises BadData where the profiles name different hardware or none and gpu does not say it.
     """
     from jostle.traces import gpu_named
 
-    applications: dict[str, Application] = {}
+    recorded: dict[str, list[Application]] = {}
     devices = {}
     for profile in profiles.values():
-        if profile.workload in applications:
-            continue
-        applications[profile.workload] = Application.from_profile(
-            profile, device, pinned=pinned, memory_need=memory_need
+        recorded.setdefault(profile.workload, []).append(
+            Application.from_profile(profile, device, pinned=pinned, memory_need=memory_need)
         )
         row = profile.gpus.get(device_of(profile, device))
         if row is not None:
             devices.setdefault((row.name, row.pes, row.warps_per_pe), row)
+    applications = {name: _typical(runs) for name, runs in recorded.items()}
     if gpu is not None:
         return applications, Device.of(gpu_named(gpu))
     if len(devices) != 1:
@@ -49,3 +51,17 @@ def applications_of(
             fix="Say which with `gpu`, or keep profiles of different devices in different folders.",
         )
     return applications, Device.of(next(iter(devices.values())))
+
+
+def _typical(runs: list[Application]) -> Application:
+    """The one of median length, of several the shorter in the middle."""
+    if len(runs) == 1:
+        return runs[0]
+    ordered = sorted(runs, key=lambda run: run.solo_seconds)
+    chosen = ordered[(len(ordered) - 1) // 2]
+    shortest, longest = (duration(run.solo_seconds) for run in (ordered[0], ordered[-1]))
+    note = (
+        f"one of {len(runs)} profiles, the one of median length, {duration(chosen.solo_seconds)}, of "
+        f"{shortest} to {longest}"
+    )
+    return replace(chosen, notes=(*chosen.notes, note))

@@ -189,7 +189,8 @@ class _CoRunPosterior:
 
     def cost(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         """(value, slope)."""
-        from scipy.linalg import cho_factor, cho_solve
+        from scipy.linalg import LinAlgError
+        from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
         y, diagonal = self.y, np.diag_indices(len(self.y))
         s, noise, lengths = self.split(logs)
@@ -198,16 +199,21 @@ class _CoRunPosterior:
         if by_traces is not None:
             covariance = covariance + by_traces.covariance
         covariance[diagonal] += noise @ self.noises + 1e-8
-        factor = cho_factor(covariance, lower=True)
-        weights = cho_solve(factor, y)
-        inner = np.outer(weights, weights) - cho_solve(factor, np.eye(len(y)))
+        # LAPACK itself: checks of what was just made, and a solve for every column, would take half the time.
+        factor, failed = dpotrf(covariance, lower=1, clean=1)
+        if failed:
+            raise LinAlgError(f"{failed}-th leading minor of the covariance is not positive")
+        lower = np.tril(dpotri(factor, lower=1)[0])
+        inverse = lower + np.tril(lower, -1).T
+        weights = dpotrs(factor, y, lower=1)[0]
+        inner = np.outer(weights, weights) - inverse
         of_noise = noise * (self.noises @ inner[diagonal])
         slopes = [s[: self.fixed] * (self.flat @ inner.reshape(-1)), of_noise]
         if by_traces is not None:
             strengths, of_lengths = by_traces.slopes(inner)
             slopes = [slopes[0], strengths, of_noise, of_lengths]
         away = (logs - self.middle) / self.spreads
-        value = 0.5 * (y @ weights + away @ away) + np.log(factor[0][diagonal]).sum()
+        value = 0.5 * (y @ weights + away @ away) + np.log(factor[diagonal]).sum()
         return float(value), away / self.spreads - 0.5 * np.concatenate(slopes)
 
 

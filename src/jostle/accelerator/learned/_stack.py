@@ -32,7 +32,8 @@ from jostle.accelerator.learned._members import (
 from jostle.accelerator.learned._process import CoRunProcess
 from jostle.rules import greedy_weights
 
-KEPT_WAYS = {SECONDS: 2, LOG: 1}  # to share, that processes are fitted on
+KEPT_WAYS = {SECONDS: 3, LOG: 1}  # to share, that processes are fitted on
+ALIKE = 0.15  # root mean square difference of delays over themselves, under which two ways are one
 HALF_TRUSTED = 48  # sets or workloads left out, at which they decide half of the weights
 SHARPNESS = 8.0  # else members count by their error on what is left out to minus this power
 LEAST_WEIGHT = 0.03
@@ -153,8 +154,12 @@ def _best_ways(
         off += (np.abs(missed) / unit[part, None]).sum(axis=0)
     order = np.argsort(off, kind="stable")
     found: list[int] = []
-    for way in order:  # equal delays count once
-        if bases[way].any() and not any(np.allclose(bases[way], bases[k]) for k in found):
+    for (
+        way
+    ) in order:  # ways with nearly the same delays count once, else all kept ones would be one
+        size = np.sqrt(np.mean(bases[way] ** 2))
+        apart = [np.sqrt(np.mean((bases[way] - bases[k]) ** 2)) for k in found]
+        if size > 0 and all(each > ALIKE * size for each in apart):
             found.append(int(way))
     return [ways[k] for k in found[: KEPT_WAYS[scale]]]
 

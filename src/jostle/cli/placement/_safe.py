@@ -92,7 +92,8 @@ class DeviceOptions:
         float | None, "Of the PEs, what each batch instance may use at most (MPS), 0 to 1."
     ] = None
     memory: Annotated[
-        str | None, "With --tenants: the device's memory, such as 40GiB.  [default: not looked at]"
+        str | None,
+        "With --tenants: of the device, such as 40GiB.  [default: what the table of devices says]",
     ] = None
     pinned: Annotated[bool, "Transfers that do not say were from pinned memory."] = False
     memory_need: Annotated[float | None, "Bytes/s per PE of kernels whose profile has none."] = None
@@ -266,7 +267,7 @@ def _safe_sets(asked: SafeCommand, tenants: Path, hardware: DeviceOptions, load:
             wishes,
             device,
             modes,
-            memory_bytes=hardware.memory_bytes,
+            memory_bytes=hardware.memory_bytes or device.memory_bytes,
             queries=load.queries,
             seed=load.seed,
             progress=progress,

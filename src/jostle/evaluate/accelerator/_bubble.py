@@ -45,7 +45,7 @@ def fit_bubble(target: np.ndarray, beside: np.ndarray, slowdown: np.ndarray) -> 
         rows = beside * (sensitivity[target] * weight)[:, None]
         hold = _HOLD * float(np.mean(np.sum(rows**2, axis=1)))
         left = (harm - level[target]) * weight - rows.sum(axis=1)
-        pressure = 1 + np.linalg.solve(rows.T @ rows + hold * np.eye(n), rows.T @ left)
+        pressure = 1 + _solved(rows.T @ rows + hold * np.eye(n), rows.T @ left)
         pressure = np.maximum(pressure, 0.0)
         # A straight sensitivity curve for each target, shrunk to that of all.
         press = beside @ pressure
@@ -55,6 +55,11 @@ def fit_bubble(target: np.ndarray, beside: np.ndarray, slowdown: np.ndarray) -> 
         for application in range(n):
             mine = rows[target == application]
             off = (harm * weight)[target == application] - mine @ common
-            own = common + np.linalg.solve(mine.T @ mine + hold_curve, mine.T @ off)
+            own = common + _solved(mine.T @ mine + hold_curve, mine.T @ off)
             level[application], sensitivity[application] = own[0], max(own[1], 0.0)
     return Bubble(level, sensitivity, pressure)
+
+
+def _solved(square: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Of least norm where nobody is sensitive, or nobody presses."""
+    return np.linalg.lstsq(square, right, rcond=None)[0]

@@ -6,25 +6,40 @@ of the device. The rivals are given the same runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle import __version__
 from jostle.accelerator import Accelerator
+from jostle.errors import UnknownName
 from jostle.evaluate.accelerator._rules import Pairs, baselines
 from jostle.evaluate.accelerator._tables import AcceleratorEvaluation, error_table, errors_of
+from jostle.evaluate.study._runner import Runner, file_name
 from jostle.methods import Data, learn
+from jostle.models import fit
 from jostle.progress import Progress, no_progress
 from jostle.runs import MagusImport, Runs, all_names, solo_medians
 from jostle.traces import Profile, read_profile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 GPU = "GTX 1080 Ti"
 # Names in the table of pairs and of the files differ for two.
 _FILES = {"binopt": "binomialOptions", "convfft2d": "convolutionFFT2D"}
 FOLDS, SHARE, FEW, DRAWS = 10, 0.2, 6, 5
-OURS = "accelerator"
+OURS, MEASURED, BOUND, PAIR = "accelerator", "measured", "bound", "pair"
+CONFIDENCE = 0.9
+TESTS = (
+    *("ten_folds", "pair_left_out", "unseen_application"),
+    *("other_campaign", "fifth_known", "six_known"),
+)
+BOUNDED = ("ten_folds",)  # whose coverage is measured
 LABELS = {
     OURS: "fit accelerator",
     "additive": "additive in target and partner",
@@ -57,6 +72,16 @@ class Magus:
         alone = runs.colocations.number_of_corunners == 0
         unit = np.where(alone, -1, runs.units("together"))
         return cls(runs, profiles, unit, np.array(runs.table.column("campaign").to_pylist()))
+
+    @property
+    def version(self) -> str:
+        """Of the runs and traces."""
+        found = hashlib.sha256(repr(self.runs.colocations.to_columns()).encode())
+        found.update(self.runs.runtime_seconds.tobytes())
+        for name, profile in self.profiles.items():
+            found.update(name.encode())
+            found.update(profile.column("duration_seconds").tobytes())
+        return found.hexdigest()[:16]
 
     def pairs(self, rows: np.ndarray) -> Pairs:
         """The rows beside others, as rivals see them. rows: (n,) bool."""
@@ -113,60 +138,104 @@ def splits(data: Magus, seed: int) -> Iterator[tuple[str, str, list[MagusSplit]]
         yield tag, label, parts
 
 
-def answers(data: Magus, split: MagusSplit, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """({name: (m,) s}, (m,) s measured) of what is tested."""
-    test, known = data.pairs(split.test), data.pairs(split.train)
-    source = Data(data.runs.take(np.flatnonzero(split.train)), profiles=dict(data.profiles))
-    fitted = learn(Accelerator(gpu=GPU), source, seed=seed)
-    asked = data.runs.take(np.flatnonzero(split.test)).colocations
-    found = {OURS: fitted.predict(asked), **baselines(known, test)}
-    if not split.averaged:
-        return found, test.corun
-    key, place = np.unique(
-        test.target, return_inverse=True
-    )  # of one pair, the target says which side
-    count = np.bincount(place, minlength=len(key))
+@dataclass(frozen=True, eq=False)
+class MagusCell:
+    """One part of one test: a fit as a user makes it, what it answers, and what rivals do. tag, number: of
+    the test and its part. bounded: whether a second fit, which calibrates, gives bounds. data: which runs."""
 
-    def mean(values: np.ndarray) -> np.ndarray:
-        return np.bincount(place, values, len(key)) / count
+    tag: str
+    number: int
+    split: MagusSplit
+    bounded: bool
+    seed: int
+    data: str
 
-    return {name: mean(values) for name, values in found.items()}, mean(test.corun)
+    @property
+    def file_name(self) -> str:
+        split = tuple(column.tobytes() for column in (self.split.train, self.split.test))
+        parts = (__version__, self.data, split, self.split.averaged, self.bounded, self.seed)
+        return file_name(f"accelerator-{self.tag}-{self.number}", parts)
+
+    def measure(self, data: Magus) -> pa.Table:
+        """A row for each target tested: measured, what each of LABELS answers, bound, pair."""
+        import pyarrow as pa
+
+        split, seed = self.split, self.seed
+        test, known = data.pairs(split.test), data.pairs(split.train)
+        source = Data(data.runs.take(np.flatnonzero(split.train)), profiles=dict(data.profiles))
+        asked = data.runs.take(np.flatnonzero(split.test)).colocations
+        found = {OURS: learn(Accelerator(gpu=GPU), source, seed=seed).predict(asked)}
+        found |= {**baselines(known, test), MEASURED: test.corun}
+        found[BOUND] = np.full(len(test), np.nan)
+        if self.bounded:
+            model = fit(source, Accelerator(gpu=GPU), seed=seed)
+            found[BOUND] = model.bound(asked, CONFIDENCE).seconds
+        found[PAIR] = data.unit[split.test].astype(float)
+        if split.averaged:  # of one pair, the target says which side
+            key, place = np.unique(test.target, return_inverse=True)
+            count = np.bincount(place, minlength=len(key))
+            found = {n: np.bincount(place, v, len(key)) / count for n, v in found.items()}
+        return pa.table(found)
 
 
 def evaluate_accelerator_magus(
-    folder: Path, seed: int = 0, progress: Progress = no_progress
+    folder: Path,
+    seed: int = 0,
+    progress: Progress = no_progress,
+    *,
+    runner: Runner | None = None,
+    tests: Sequence[str] | None = None,
 ) -> AcceleratorEvaluation:
     """13 CUDA programs on a GTX 1080 Ti, every pair, without MPS: wall time of the whole process, learned
-    from other pairs (both sides of a pair and all its runs are left out together)."""
+    from other pairs (both sides of a pair and all its runs are left out together). tests: of TESTS, all by
+    default. Raises UnknownName."""
+    for name in tests or ():
+        if name not in TESTS:
+            raise UnknownName("test", name, TESTS)
     data = Magus.read(folder)
+    every = [found for found in splits(data, seed) if tests is None or found[0] in tests]
+    version = data.version
+    cells = [
+        MagusCell(tag, number, split, tag in BOUNDED, seed, version)
+        for tag, _, parts in every
+        for number, split in enumerate(parts)
+    ]
+    done = iter((runner or Runner()).run(cells, lambda: data, progress))
     metrics: dict[str, float] = {}
     rows = []
-    every = list(splits(data, seed))
-    done, total = 0, sum(len(parts) for _, _, parts in every)
     for tag, label, parts in every:
-        found: list[dict[str, np.ndarray]] = []
-        measured = []
-        for split in parts:
-            predicted, true = answers(data, split, seed)
-            found.append(predicted)
-            measured.append(true)
-            done += 1
-            progress(done, total, float("nan"))
+        tables = [next(done) for _ in parts]
+        by_part = [{n: t.column(n).to_numpy() for n in t.column_names} for t in tables]
+        found = {n: np.concatenate([part[n] for part in by_part]) for n in by_part[0]}
         for name, text in LABELS.items():
-            errors = errors_of(np.concatenate([f[name] for f in found]), np.concatenate(measured))
+            errors = errors_of(found[name], found[MEASURED])
             rows.append((f"{label}: {text}", errors))
-            prefix = tag if name == OURS else f"{name}_{tag}"
-            metrics |= (
-                {f"{prefix}_{key}": value for key, value in errors.items()}
-                if name == OURS
-                else {f"{prefix}_error_mean_ratio": errors["error_mean_ratio"]}
-            )
-        by_part = [
-            {name: float(np.mean(np.abs(f[name] / true - 1))) for name in LABELS}
-            for f, true in zip(found, measured, strict=True)
-        ]
-        over = [part[OURS] - min(v for k, v in part.items() if k != OURS) for part in by_part]
+            if name == OURS:
+                metrics |= {f"{tag}_{key}": value for key, value in errors.items()}
+            else:
+                metrics[f"{name}_{tag}_error_mean_ratio"] = errors["error_mean_ratio"]
+        if tag in BOUNDED:
+            metrics |= _coverage(tag, found)
         if tag in ("fifth_known", "six_known"):
+            over = [_over_best_rule(part) for part in by_part]
             metrics[f"{tag}_most_over_best_rule_ratio"] = max(over)
     metrics["targets"] = float((data.unit >= 0).sum())
     return AcceleratorEvaluation(metrics, error_table(rows, "what is left out"))
+
+
+def _over_best_rule(part: dict[str, np.ndarray]) -> float:
+    """By how much the mean error is above that of the best rule."""
+    off = {n: float(np.mean(np.abs(part[n] / part[MEASURED] - 1))) for n in LABELS}
+    return off.pop(OURS) - min(off.values())
+
+
+def _coverage(tag: str, found: dict[str, np.ndarray]) -> dict[str, float]:
+    """Every pair weighs the same; its standard error is over pairs."""
+    kept = found[MEASURED] <= found[BOUND]
+    shares = np.array([kept[found[PAIR] == pair].mean() for pair in np.unique(found[PAIR])])
+    margin = found[BOUND] / found[MEASURED] - 1
+    return {
+        f"{tag}_coverage_90_ratio": float(shares.mean()),
+        f"{tag}_coverage_90_standard_error_ratio": float(shares.std(ddof=1) / np.sqrt(len(shares))),
+        f"{tag}_margin_90_ratio": float(np.median(margin)),
+    }

@@ -11,6 +11,8 @@ from jostle._report import Report
 from jostle.errors import UsageError
 from jostle.evaluate.accelerator._tables import AcceleratorEvaluation
 from jostle.evaluate.study._contract import document
+from jostle.evaluate.study._fields import FitsAtOnce, Kept, listed
+from jostle.evaluate.study._runner import Runner
 from jostle.progress import Progress
 
 FOLDERS = {"v100": "v100_interference", "magus13": "magus13"}  # in $JOSTLE_DATA
@@ -46,11 +48,21 @@ class AcceleratorStudy:
     seed: Annotated[
         int, "With scale-out: of applications and drift; with magus13: of what is left out."
     ] = 0
+    tests: Annotated[
+        str | None,
+        "With magus13: only these, separated by commas: ten_folds, pair_left_out, unseen_application, "
+        "other_campaign, fifth_known, six_known.  [default: all]",
+    ] = None
+    kept: Kept = None
+    workers: FitsAtOnce = 1
 
     def run(self, *, progress: Progress) -> Report:
         """Raises UsageError where the measurements are not given."""
         from jostle.evaluate.accelerator._figures import draw_scale_out
 
+        for option in ("tests", "kept") if self.on != "magus13" else ():
+            if getattr(self, option) is not None:
+                raise UsageError(f"--{option} goes with magus13, not {self.on}")
         if self.figures is not None and self.on != "scale-out":
             raise UsageError(f"there are no figures of {self.on}", fix="Only of scale-out.")
         found, data = self._evaluated(progress)
@@ -80,7 +92,10 @@ class AcceleratorStudy:
         if self.on == "magus13":
             from jostle.evaluate.accelerator._magus import evaluate_accelerator_magus
 
-            return evaluate_accelerator_magus(data, self.seed, progress), str(data)
+            runner = Runner(self.workers, None, self.kept)
+            return evaluate_accelerator_magus(
+                data, self.seed, progress, runner=runner, tests=listed(self.tests)
+            ), str(data)
         from jostle.evaluate.accelerator._pairs import evaluate_accelerator_pairs
 
         return evaluate_accelerator_pairs(data, self.sharing, self.gpu), str(data)

@@ -48,6 +48,17 @@ class Gpu:
         if bandwidth is not None and not bandwidth > 0:
             raise BadData(f"memory bandwidth is {bandwidth}, not above 0", where=self.name)
 
+    @property
+    def memory_bytes(self) -> float | None:
+        """Of the device, as its name or the table of devices says (GB of 1e9 bytes); None where neither
+        does, or where the device is sold with several."""
+        size = re.search(r"(\d+) ?GB\b", self.name, re.IGNORECASE)
+        if size:
+            return float(size[1]) * 1e9
+        known = known_gpu(self.name)
+        found = None if known is None else _GIGABYTES.get(known.name)
+        return None if found is None else found * 1e9
+
     def warps_of(self, threads_per_block: int) -> int:
         """Warps of a block, whole ones."""
         return -(-threads_per_block // self.threads_per_warp)
@@ -176,6 +187,26 @@ GPUS: dict[str, Gpu] = {
         amd_gpu("MI250", 104, 1638.4, 8),  # one of its two dies: each is a device of its own
         amd_gpu("MI300X", 304, 5324.8, 4),
     )
+}
+
+# Of memory; the V100 is sold with 16 and with 32, the A100 with 40 and with 80, which its name then says.
+_GIGABYTES = {
+    "K40": 12,
+    "K80": 12,
+    "P100": 16,
+    "GTX 1080 Ti": 11,
+    "T4": 16,
+    "A100": 40,
+    "A100 80GB": 80,
+    "A10": 24,
+    "RTX 3090": 24,
+    "L4": 24,
+    "RTX 4090": 24,
+    "H100": 80,
+    "H100 PCIe": 80,
+    "H200": 141,
+    "MI250": 64,
+    "MI300X": 192,
 }
 
 _FAMILY = re.compile(r"[a-z]+ ?\d+ ?(?:ti|x)?", re.IGNORECASE)

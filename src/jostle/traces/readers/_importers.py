@@ -12,6 +12,7 @@ from jostle.errors import UsageError
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._tasks import Profile
 from jostle.traces.readers._manifest import is_manifest, read_manifest
+from jostle.traces.readers._memory_needs import with_memory_counters
 from jostle.traces.readers._perf_stat import read as read_counters
 from jostle.traces.readers._recorded import STEP, RecordedRun
 from jostle.traces.readers._registry import read_profile
@@ -109,7 +110,9 @@ class ProfileImport:
 
     name: ClassVar[str] = "profile"
     file: Annotated[
-        Path, "Nsight Systems SQLite, Kineto JSON(.gz), nvprof or rocprof CSV.", Positional()
+        Path,
+        "Nsight Systems SQLite, Kineto JSON(.gz), nvprof, rocprof or nsys stats CSV.",
+        Positional(),
     ]
     workload: Annotated[str | None, "What ran; the file's name by default."] = None
     run_id: Annotated[str | None, "A name for this run; the workload by default."] = None
@@ -117,6 +120,11 @@ class ProfileImport:
     format: Annotated[str | None, "nsys, kineto, nvprof or rocprof, instead of a look inside."] = (
         None
     )
+    counters: Annotated[
+        Path | None,
+        "Counters of device memory for the same kernels, a CSV of ncu, nvprof --metrics or rocprof: then "
+        "contention for memory bandwidth is simulated.",
+    ] = None
     queries: Annotated[
         str,
         "How one query is told from a recording of many: steps as marked, gaps, whole, or auto (steps where "
@@ -128,7 +136,7 @@ class ProfileImport:
 
     def read(self) -> Profile:
         """Raises UnreadableFile, BadData for a file without tasks, UnknownName for a GPU."""
-        return read_profile(
+        found = read_profile(
             self.file,
             workload=self.workload,
             run_id=self.run_id,
@@ -137,3 +145,4 @@ class ProfileImport:
             queries=self.queries,
             mark=self.mark,
         )
+        return found if self.counters is None else with_memory_counters(found, self.counters)

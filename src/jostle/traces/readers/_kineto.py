@@ -205,7 +205,7 @@ class _Json:
 
     def __init__(self, stream: Any, where: str) -> None:
         self.stream, self.where = stream, where
-        self.decode = codecs.getincrementaldecoder("utf-8")()
+        self.decode = codecs.getincrementaldecoder("utf-8-sig")()
         self.text, self.at, self.ended = "", 0, False
         self.parser = json.JSONDecoder()
 

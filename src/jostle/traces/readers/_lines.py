@@ -9,10 +9,17 @@ from pathlib import Path
 from jostle.errors import BadRows, UnreadableFile
 
 
+def encoding_of(head: bytes) -> str:
+    """As the mark of byte order says, which some shells and editors write; UTF-8 without one."""
+    return "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
 def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """(line number, cells) without `==PID==` lines and empty ones."""
     try:
-        with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        with path.open("rb") as file:
+            encoding = encoding_of(file.read(2))
+        with path.open(newline="", encoding=encoding, errors="replace") as file:
             quotes = 0
 
             def counted() -> Iterator[str]:
@@ -25,7 +32,7 @@ def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             for row in reader:
                 if row and not row[0].startswith("==") and any(cell.strip() for cell in row):
                     yield reader.line_num, row
-    except (OSError, csv.Error) as error:
+    except (OSError, UnicodeError, csv.Error) as error:
         raise UnreadableFile(f"cannot be read as CSV: {error}", where=str(path)) from None
     if quotes % 2:
         raise UnreadableFile(

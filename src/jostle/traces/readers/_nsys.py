@@ -1,4 +1,5 @@
-"""Nsight Systems SQLite exports (schemas of 2022 to 2024.5): one task per kernel, copy, memset.
+"""Nsight Systems SQLite exports (schemas of 2022 to 2024.5): one task per kernel, copy, memset. What
+`nsys stats` prints is read too (see _nsys_stats).
 
 Tables are made lazily: an absent one means that no such event happened. Columns come and go between
 versions, so each is asked for by name and null where it is missing. With `--cuda-graph-trace=graph` a
@@ -18,6 +19,7 @@ from typing import Any
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, known_gpu, register_rules
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
+from jostle.traces.readers._nsys_stats import is_stats, read_stats
 from jostle.traces.readers._recorded import RecordedRun
 
 name = "nsys"
@@ -32,13 +34,16 @@ _KERNEL, _COPY, _SET, _GRAPH = (
 
 
 def sniff(head: bytes, path: Path) -> bool:
-    """Whether it is a SQLite database."""
-    return head.startswith(_MAGIC)
+    """Whether it is a SQLite database, or what nsys stats prints."""
+    return head.startswith(_MAGIC) or is_stats(head)
 
 
 def read(path: Path, recording: RecordedRun) -> Profile:
     """Raises UnreadableFile for a truncated or foreign database, BadData for one without GPU tasks."""
     where = str(path)
+    with path.open("rb") as file:
+        if is_stats(file.read(65_536)):
+            return read_stats(path, recording)
     _whole(path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:

@@ -29,4 +29,5 @@ class RecordedRun:
 
 def text_of(head: bytes) -> str:
     """The beginning of a file as text, without its mark of byte order and blank lines before it."""
-    return head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    marked = head[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return head.decode("utf-16" if marked else "utf-8", "replace").lstrip("\ufeff \t\r\n")

@@ -1,0 +1,260 @@
+"""How much memory bandwidth kernels need, from counters that were recorded beside a profile.
+
+    ncu --csv [--page raw] --metrics dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum PROGRAM
+    nvprof --csv --metrics dram_read_bytes,dram_write_bytes PROGRAM      (or the throughputs)
+    rocprofv3 --pmc FETCH_SIZE WRITE_SIZE -- PROGRAM                      (rocprof's pmc_perf.csv, too)
+
+A need is bytes of device memory / seconds / PEs in use (Prophet, ASPLOS 2017, Table 1). A kernel that comes
+close to what the memory can do needs at least so much.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from jostle.errors import UnreadableFile
+from jostle.traces.profiles._tasks import Profile
+from jostle.traces.readers._lines import bad_line, csv_lines
+
+SATURATED = 0.7  # of the peak, from which a need is called a lower bound
+_PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_TIMES = {"nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3, "second": 1.0}
+_TIMES |= {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_SIZE = re.compile(r"([kmgt]?)i?b(?:ytes?)?(?:/(?:s|second|sec))?", re.IGNORECASE)
+# What is counted: (of a launch, bytes for each unit). Rates are bytes/s.
+_BYTES = {
+    **dict.fromkeys(("dram__bytes_read.sum", "dram__bytes_write.sum", "dram__bytes.sum"), 1.0),
+    **dict.fromkeys(("dram_read_bytes", "dram_write_bytes"), 1.0),
+    "FETCH_SIZE": 1024.0,
+    "WRITE_SIZE": 1024.0,
+    "FetchSize": 1024.0,
+    "WriteSize": 1024.0,
+    # Requests of 64 bytes, and those among them that are of 32, or the other way round.
+    "TCC_EA_RDREQ_sum": 64.0,
+    "TCC_EA_RDREQ_32B_sum": -32.0,
+    "TCC_EA_WRREQ_sum": 32.0,
+    "TCC_EA_WRREQ_64B_sum": 32.0,
+}
+_RATES = {
+    *("dram__bytes.sum.per_second", "dram__bytes_read.sum.per_second"),
+    *("dram__bytes_write.sum.per_second", "dram_read_throughput", "dram_write_throughput"),
+}
+_DURATIONS = {"gpu__time_duration.sum", "Duration"}
+_KNOWN = (*_BYTES, *_RATES)
+
+
+@dataclass
+class _Launch:
+    """Of one launch, or of a kernel's mean: bytes, bytes/s and s, NaN where not counted."""
+
+    bytes: float = math.nan
+    rate: float = math.nan
+    seconds: float = math.nan
+
+    def add(self, metric: str, value: float) -> None:
+        if metric in _BYTES:
+            self.bytes = (0.0 if math.isnan(self.bytes) else self.bytes) + value * _BYTES[metric]
+        elif metric in _RATES:
+            self.rate = (0.0 if math.isnan(self.rate) else self.rate) + value
+        elif metric in _DURATIONS:
+            self.seconds = value
+
+
+def with_memory_counters(profile: Profile, path: Path) -> Profile:
+    """The profile with the bandwidth need of kernels by name, the median of their launches; a note says of
+    how many kernels. A name without template and parameters stands for all of it.
+
+    Raises UnreadableFile for a file without such counters, BadRows for a line that cannot be read."""
+    launches = _launches(path)
+    own = profile.tasks.column("name").to_pylist()
+    kernel = np.array([kind == "kernel" for kind in profile.tasks.column("kind").to_pylist()])
+    seconds, pes = profile.column("duration_seconds"), _pes_in_use(profile)
+    rows_of: dict[str, list[int]] = defaultdict(list)
+    for row in np.flatnonzero(kernel).tolist():
+        rows_of[own[row] or ""].append(row)
+    by_base: dict[str, list[str]] = defaultdict(list)
+    for name in launches:
+        by_base[_base(name)].append(name)
+    needs, close = {}, 0
+    for name, rows in rows_of.items():
+        found = [name] if name in launches else by_base.get(_base(name), [])
+        known = [launch for other in found for launch in launches[other]]
+        typical = float(np.median(seconds[rows]))
+        rates = [_rate(launch, typical) for launch in known]
+        rates = [rate for rate in rates if math.isfinite(rate) and rate >= 0]
+        if not rates:
+            continue
+        rate = float(np.median(rates))
+        needs[name] = rate / float(np.median(pes[rows]))
+        close += rate > SATURATED * _peak(profile)
+    notes = [
+        f"memory bandwidth of {len(needs)} of {len(rows_of)} kernels (by name) is from {path.name}"
+    ]
+    if close:
+        notes.append(f"{close} of them come close to the memory's peak and may need more than that")
+    made = profile.with_bandwidth(needs)
+    return replace(made, notes=(*profile.notes, *notes))
+
+
+def _rate(launch: _Launch, typical_seconds: float) -> float:
+    if not math.isnan(launch.rate):
+        return launch.rate
+    seconds = typical_seconds if math.isnan(launch.seconds) else launch.seconds
+    return launch.bytes / seconds if seconds > 0 else math.nan
+
+
+def _peak(profile: Profile) -> float:
+    peaks = [gpu.memory_bandwidth_bytes_per_second for gpu in profile.gpus.values() if gpu]
+    known = [peak for peak in peaks if peak and peak > 1.0]
+    return min(known) if known else math.inf
+
+
+def _pes_in_use(profile: Profile) -> np.ndarray:
+    """(n,) PEs that a kernel fills by its blocks, all where its launch shape is not known."""
+    columns = ("device", "blocks", "threads_per_block", "occupancy_ratio")
+    device, blocks, threads, occupancy = (profile.column(c).astype(float) for c in columns)
+    found = np.ones(len(device))
+    for number in np.unique(device):
+        gpu, mine = profile.gpus.get(int(number)), device == number
+        if gpu is None:
+            continue
+        warps = np.ceil(threads[mine] / gpu.threads_per_warp)
+        resident = np.maximum(1, (occupancy[mine] * gpu.warps_per_pe + 1e-9) // warps)
+        used = np.ceil(blocks[mine] / resident)
+        found[mine] = np.where(np.isnan(used), gpu.pes, np.minimum(used, gpu.pes))
+    return np.maximum(found, 1.0)
+
+
+def _base(name: str) -> str:
+    """A kernel's name without its return type, template and parameters, and what compilers hang on."""
+    plain = re.sub(r"\s*\[clone.*$|\.kd$", "", name)
+    plain = re.split(r"[<(]", plain.replace("(anonymous namespace)", "anonymous"))[0].strip()
+    return plain.split()[-1] if plain else name
+
+
+def _launches(path: Path) -> dict[str, list[_Launch]]:
+    """{kernel: what was counted of it}."""
+    lines = csv_lines(path)
+    where = str(path)
+    for _, columns in lines:
+        plain = {re.sub(r"[^a-z0-9]", "", c.lower()): place for place, c in enumerate(columns)}
+        kernel = next((plain[k] for k in ("kernelname", "kernel") if k in plain), None)
+        if kernel is None:
+            continue
+        long = _long_columns(plain)
+        found = _long(lines, kernel, long, where) if long else {}
+        if not long:
+            found = _wide(lines, columns, kernel, plain, where)
+        if any(
+            not (math.isnan(one.bytes) and math.isnan(one.rate))
+            for v in found.values()
+            for one in v
+        ):
+            return found
+        break
+    raise UnreadableFile(
+        "no counters of device memory in this file",
+        where=where,
+        fix=f"Record some of: {', '.join(_KNOWN[:3])} (ncu), dram_read_bytes, dram_write_bytes (nvprof), "
+        "FETCH_SIZE, WRITE_SIZE (rocprof); as CSV.",
+    )
+
+
+def _long_columns(plain: Mapping[str, int]) -> dict[str, int] | None:
+    """Where a table with a row for each counter has what it says; None for one with a column for each."""
+    metric = next((plain[k] for k in ("metricname", "countername") if k in plain), None)
+    value = next((plain[k] for k in ("metricvalue", "countervalue", "avg") if k in plain), None)
+    if metric is None or value is None:
+        return None
+    found = {"metric": metric, "value": value}
+    for name, columns in {
+        "unit": ("metricunit",),
+        "launch": ("id", "dispatchid", "correlationid"),
+        "start": ("starttimestamp",),
+        "end": ("endtimestamp",),
+    }.items():
+        place = next((plain[k] for k in columns if k in plain), None)
+        if place is not None:
+            found[name] = place
+    return found
+
+
+def _long(
+    lines: Iterator[tuple[int, list[str]]], kernel: int, at: Mapping[str, int], where: str
+) -> dict[str, list[_Launch]]:
+    made: dict[tuple[str, str], _Launch] = {}
+    for number, cells in lines:
+        if len(cells) <= max(kernel, *at.values()):
+            raise bad_line(number, " is cut off", where)
+        metric = cells[at["metric"]]
+        launch = cells[at["launch"]] if "launch" in at else ""
+        one = made.setdefault((cells[kernel], launch), _Launch())
+        if metric in _KNOWN or metric in _DURATIONS:
+            unit = cells[at["unit"]] if "unit" in at else ""
+            one.add(metric, _number(cells[at["value"]], unit, number, where))
+        if "start" in at and "end" in at:
+            one.seconds = _span(cells[at["start"]], cells[at["end"]], number, where)
+    found: dict[str, list[_Launch]] = defaultdict(list)
+    for (name, _), one in made.items():
+        found[name].append(one)
+    return found
+
+
+def _wide(
+    lines: Iterator[tuple[int, list[str]]],
+    columns: list[str],
+    kernel: int,
+    plain: Mapping[str, int],
+    where: str,
+) -> dict[str, list[_Launch]]:
+    """With a column for each counter; ncu's raw page has a line of units below the header."""
+    counted = {c: n for n, c in enumerate(columns) if c in _KNOWN or c in _DURATIONS}
+    start = next((plain[k] for k in ("starttimestamp", "beginns") if k in plain), None)
+    end = next((plain[k] for k in ("endtimestamp", "endns") if k in plain), None)
+    units: list[str] = []
+    found: dict[str, list[_Launch]] = defaultdict(list)
+    for number, cells in lines:
+        if len(cells) < len(columns):
+            raise bad_line(number, " is cut off", where)
+        if not cells[kernel].strip():
+            units = cells
+            continue
+        one = _Launch()
+        for metric, place in counted.items():
+            one.add(metric, _number(cells[place], units[place] if units else "", number, where))
+        if start is not None and end is not None:
+            one.seconds = _span(cells[start], cells[end], number, where)
+        found[cells[kernel]].append(one)
+    return found
+
+
+def _number(text: str, unit: str, number: int, where: str) -> float:
+    """In bytes, bytes/s or s; the unit may stand behind the number (`12.3GB/s`). Raises BadRows."""
+    match = re.fullmatch(r"([0-9.eE+-]+)\s*([A-Za-z/%]*)", text.strip().replace(",", ""))
+    unit = (match[2] if match else "") or unit.strip()
+    size = _SIZE.fullmatch(unit)
+    scale = _TIMES.get(unit, None if unit and not size else 1.0)
+    if size:
+        scale = _PREFIXES[size[1].lower()]
+    try:
+        value = float(match[1]) * scale if match and scale is not None else math.nan
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise bad_line(number, f": {text[:40]!r} in unit {unit[:20]!r} is no count", where)
+    return value
+
+
+def _span(start: str, end: str, number: int, where: str) -> float:
+    """Seconds between two counts of nanoseconds; NaN where either is empty or they are equal."""
+    if not start.strip() or not end.strip():
+        return math.nan
+    seconds = (_number(end, "", number, where) - _number(start, "", number, where)) * 1e-9
+    return seconds if seconds > 0 else math.nan

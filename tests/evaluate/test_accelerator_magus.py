@@ -1,0 +1,81 @@
+"""`jostle evaluate accelerator --on magus13` on a made-up folder like it: what is kept, and coverage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.errors import UnknownName
+from jostle.evaluate import evaluate_accelerator_magus
+from jostle.evaluate.accelerator import _magus
+from jostle.evaluate.accelerator._magus import Magus, splits
+from jostle.evaluate.study._runner import Runner
+from jostle.runs import Runs
+from jostle.traces import GPUS, tasks_from_rows
+
+NAMES: tuple[str, ...] = ("a", "b", "c", "d", "e")
+
+
+@pytest.fixture
+def data(monkeypatch: pytest.MonkeyPatch) -> Magus:
+    """Two campaigns of every pair of five, each of which adds half of its own time to the other's."""
+    random = np.random.default_rng(0)
+    solo = dict(zip(NAMES, (1.0, 1.5, 2.0, 3.0, 4.0), strict=True))
+    rows = [(w, [], campaign) for w in NAMES for campaign in ("one", "two")]
+    rows += [(w, [o], c) for w in NAMES for o in NAMES if w != o for c in ("one", "two")]
+    seconds = [
+        (solo[w] + sum(0.5 * solo[o] for o in others)) * np.exp(random.normal(0, 0.02))
+        for w, others, _ in rows
+    ]
+    made = Runs.from_columns(
+        workload=[w for w, *_ in rows],
+        platform=["gpu"] * len(rows),
+        corunners=[others for _, others, _ in rows],
+        runtime_seconds=seconds,
+    )
+    profiles = {
+        name: tasks_from_rows(
+            [{"kind": "kernel", "start_seconds": 0.1, "duration_seconds": 0.3 * solo[name]}],
+            run_id=name,
+            gpu=GPUS["GTX 1080 Ti"],
+        )
+        for name in NAMES
+    }
+    unit = np.where(made.colocations.number_of_corunners == 0, -1, made.units("together"))
+    found = Magus(made, profiles, unit, np.array([c for *_, c in rows]))
+    monkeypatch.setattr(_magus.Magus, "read", lambda folder: found)
+    return found
+
+
+def test_finished_fits_are_kept(data: Magus, tmp_path: Path, monkeypatch) -> None:
+    steps: list[tuple[int, int]] = []
+
+    def progress(done: int, total: int, _: float) -> None:
+        steps.append((done, total))
+
+    runner = Runner(folder=tmp_path)
+    first = evaluate_accelerator_magus(
+        tmp_path, 0, progress, runner=runner, tests=["unseen_application"]
+    )
+    assert steps[-1] == (5, 5)
+    assert len(list(tmp_path.iterdir())) == 5
+    monkeypatch.setattr(_magus, "learn", None)  # nothing is fitted again
+    again = evaluate_accelerator_magus(tmp_path, 0, runner=runner, tests=["unseen_application"])
+    assert again.metrics == first.metrics
+    assert first.metrics["targets"] == 40
+    assert "constant_unseen_application_error_mean_ratio" in first.metrics
+    with pytest.raises(UnknownName, match="test"):
+        evaluate_accelerator_magus(tmp_path, tests=["none"])
+
+
+def test_bounds_are_measured_on_pairs_left_out(data: Magus, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(_magus, "FOLDS", 2)
+    found = evaluate_accelerator_magus(tmp_path, tests=["ten_folds"]).metrics
+    assert found["ten_folds_error_mean_ratio"] < found["constant_ten_folds_error_mean_ratio"]
+    assert 0 <= found["ten_folds_coverage_90_ratio"] <= 1
+    assert found["ten_folds_coverage_90_standard_error_ratio"] >= 0
+    (_, _, parts), *_ = splits(data, 0)
+    assert all(not (part.train & part.test).any() for part in parts)
+    assert sum(part.test.sum() for part in parts) == (data.unit >= 0).sum()
