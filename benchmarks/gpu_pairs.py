@@ -1,203 +1,458 @@
-"""Record services and batch jobs on a GPU, alone and in pairs, as a dataset that `evaluate` reads.
+"""Record kernels of PyTorch on a GPU, alone and in bags, for the accelerator and the bag alike.
 
-    python benchmarks/gpu_pairs.py -o FOLDER [--runs 20] [--platform NAME]
-    jostle evaluate accelerator --on pairs --data FOLDER
+    python benchmarks/gpu_pairs.py -o FOLDER [--budget 540] [--device cuda] [--modes mps,time-sliced,streams]
+    jostle evaluate accelerator --on pairs --data FOLDER/dataset --sharing concurrent
+    jostle fit accelerator FOLDER/dataset -o model;  jostle evaluate bag --data FOLDER/dataset
 
-Needs PyTorch and a GPU; it has not been run where this repository is tested, which has neither. Six services
-and six batch jobs, every pair of them. Each runs in a process of its own: where the MPS control daemon
-is up, kernels run beside each other (compare with --sharing concurrent), else they take turns
-(--sharing time-sliced). A run is one query or one step; the partner repeats its own until the workload
-at hand has done all. A Kineto trace of one run alone is the profile.
+Nine kernels (copies in both directions among them) in five batch sizes: 45 alone, each with a trace of
+several marked steps; 45 bags of two copies, 55 of two that differ, 10 of three or four, and 12 of a service,
+whose queries come at random times, beside batch work. Solos are repeated between them. Every measurement is
+a line in FOLDER/measurements.jsonl as soon as it is made: the same command goes on where the last one was
+left, and ends by itself before --budget seconds. What is here (MPS, PyTorch) is found out first and stands
+in FOLDER/machine.json; how processes share the device is started, verified, and part of the platform's name
+(`h200|mps`). A member that dies or hangs costs its own measurement only, which is tried once more by a later
+call. The dataset is written anew at the end of every call; kernels' need of memory bandwidth is from the
+sizes of their tensors. PyTorch is needed, and a GPU unless --device cpu is given, which tries the command
+out; without PyTorch it does so with NumPy, and without traces.
+
+It has not been run on a GPU: none was at hand.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
-import tempfile
+import importlib.util
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-SERVICES = ("mlp", "convolution", "attention", "lookup", "recurrent", "ranking")
-BATCHES = ("gemm", "stream", "upload", "download", "fourier", "sort")
-WARM_UP = 10
+import numpy as np
+from _gpu_worker import KERNELS, NAMES, SIZES, bytes_of, worker
+
+MODES = ("mps", "time-sliced", "streams")
+RESERVE = 20.0  # s of the budget kept to write the dataset
+EVERY = 8  # bags between repeated solos
+REPEATS = 5  # rows of a dataset from one measurement, medians of parts of it
+ORDER_LIMIT = 60.0  # s for one order to a worker, beside what it is told to run for
+NO_TORCH = (
+    "PyTorch is not installed, and kernels on a GPU are PyTorch's here. Install it with: pip install torch, "
+    "or try the command out with --device cpu, where NumPy stands in."
+)
 
 
-def work(name: str) -> Callable[[], object]:
-    """One query or step of a workload on the GPU, its tensors made; returns when the GPU is done."""
-    import torch  # pyright: ignore[reportMissingImports]
-    from torch.nn import functional  # pyright: ignore[reportMissingImports]
+@dataclass(frozen=True)
+class Job:
+    """One measurement. kind: solo, bag, service or trace. rates: of each member's queries, None to run on and
+    on. again: a number for repeated ones."""
 
-    torch.manual_seed(0)
+    kind: str
+    members: tuple[str, ...]
+    again: int = 0
+    loads: tuple[float | None, ...] = ()
 
-    def on(*shape: int, kind: torch.dtype = torch.float16) -> torch.Tensor:
-        return torch.randn(*shape, device="cuda").to(kind)
-
-    if name == "mlp":
-        x, layers = torch.randn(64, 2048).half(), [on(2048, 2048) for _ in range(12)]
-
-        def step() -> object:
-            y = x.cuda()
-            for layer in layers:
-                y = torch.relu(y @ layer)
-            return y.cpu()
-    elif name == "convolution":
-        x, filters = on(8, 64, 112, 112), [on(64, 64, 3, 3) for _ in range(10)]
-
-        def step() -> object:
-            y = x
-            for kernel in filters:
-                y = torch.relu(functional.conv2d(y, kernel, padding=1) * 0.04)
-            return y.mean().cpu()
-    elif name == "attention":
-        q, k, v = (on(4, 16, 1024, 64) for _ in range(3))
-
-        def step() -> object:
-            y = q
-            for _ in range(6):
-                y = functional.scaled_dot_product_attention(y, k, v)
-            return y.sum().cpu()
-    elif name == "lookup":
-        table, rows = on(4_000_000, 64), torch.randint(4_000_000, (1024, 200))
-
-        def step() -> object:
-            return functional.embedding(rows.cuda(), table).sum(1).cpu()
-    elif name == "recurrent":
-        cell, x = torch.nn.LSTM(512, 512, 2).cuda().half(), on(64, 16, 512)
-
-        def step() -> object:
-            with torch.no_grad():
-                return cell(x)[0][-1].cpu()
-    elif name == "ranking":
-        items, query = on(1_000_000, 128), torch.randn(128, 8).half()
-
-        def step() -> object:
-            return torch.topk(items @ query.cuda(), 100, dim=0).indices.cpu()
-    elif name == "gemm":
-        a = on(6144, 6144)
-
-        def step() -> object:
-            return a @ a
-    elif name == "stream":
-        a = on(200_000_000, kind=torch.float32)
-
-        def step() -> object:
-            return a.add_(1.0)
-    elif name in ("upload", "download"):
-        host, there = (
-            torch.empty(64 << 20, dtype=torch.uint8),
-            torch.empty(64 << 20, dtype=torch.uint8, device="cuda"),
-        )
-        if name == "download":
-            host = host.pin_memory()
-
-        def step() -> object:
-            return there.copy_(host) if name == "upload" else host.copy_(there)
-    elif name == "fourier":
-        a = on(64, 1 << 20, kind=torch.float32)
-
-        def step() -> object:
-            return torch.fft.rfft(a)
-    elif name == "sort":
-        a = on(40_000_000, kind=torch.float32)
-
-        def step() -> object:
-            return a.sort().values
-    else:
-        raise ValueError(name)
-
-    def whole() -> object:
-        made = step()
-        torch.cuda.synchronize()
-        return made
-
-    return whole
+    def key(self, mode: str) -> str:
+        return json.dumps([mode, self.kind, self.members, self.again, self.loads])
 
 
-def child(name: str, runs: int | None, ready: Any, stop: Any, pipe: Any, trace: str | None) -> None:
-    """Times of `runs` runs through the pipe, or runs until `stop`; both begin when both are warm."""
-    import torch  # pyright: ignore[reportMissingImports]
+def plan(seed: int = 0) -> list[Job]:
+    """All jobs of one mode, in an order in which the first hour's tenth is a smaller campaign of the same."""
+    draw = random.Random(seed)
+    names = list(NAMES)
+    pairs = [(name, name) for name in names]
+    while len(pairs) < 100:
+        one, other = sorted(draw.sample(names, 2))
+        pair = one, other
+        if pair not in pairs:
+            pairs.append(pair)
+    bags = [Job("bag", pair) for pair in pairs]
+    bags += [Job("bag", tuple(sorted(draw.sample(names, 3 + n % 2)))) for n in range(10)]
+    for number in range(12):
+        service = f"{KERNELS[number % 5]}-{SIZES[0]}"
+        beside = draw.sample(names, 1 + number % 2)
+        loads = (0.3 if number % 3 else 0.6, *(None for _ in beside))
+        bags.append(Job("service", (service, *beside), loads=loads))
+    draw.shuffle(bags)
+    solos = [Job("solo", (name,)) for name in names]
+    draw.shuffle(solos)
+    found: list[Job] = []
+    for solo in solos:
+        found += [solo, Job("trace", solo.members)]
+    for number, bag in enumerate(bags):
+        found.append(bag)
+        if number % EVERY == EVERY - 1:
+            found += [Job("solo", (name,), 1 + number) for name in dict.fromkeys(bag.members)]
+    return found
 
-    step = work(name)
-    for _ in range(WARM_UP):
-        step()
-    if trace is not None:
-        with torch.profiler.profile() as recorded:
-            step()
-        recorded.export_chrome_trace(trace)
-    ready.wait()
-    times = []
-    while runs is None and not stop.is_set():
-        step()
-    for _ in range(runs or 0):
-        began = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - began)
-    pipe.send(times)
+
+class Gone(Exception):
+    """A worker died, or took too long."""
 
 
-def measure(name: str, partner: str | None, runs: int, trace: str | None = None) -> list[float]:
-    """(runs,) s of one workload, alone or while its partner repeats."""
-    import torch.multiprocessing as processes  # pyright: ignore[reportMissingImports]
+class Workers:
+    """Up to four processes on the device, started when they are first needed and replaced when they are
+    gone."""
 
-    context = processes.get_context("spawn")
-    both = [(name, runs), *([(partner, None)] if partner else [])]
-    ready, stop = context.Barrier(len(both)), context.Event()
-    pipes = [context.Pipe(duplex=False) for _ in both]
-    started = []
-    for (who, count), (_, write) in zip(both, pipes, strict=True):
-        asked = (who, count, ready, stop, write, trace if who == name else None)
-        started.append(context.Process(target=child, args=asked))
-        started[-1].start()
-        write.close()  # so that a child that fails ends the wait below
+    def __init__(self, kind: str, scale: float, environment: dict[str, str]) -> None:
+        self.kind, self.scale, self.environment = kind, scale, environment
+        self.context = multiprocessing.get_context("spawn")
+        self.running: list[tuple[Any, Any]] = []
+
+    def get(self, count: int) -> list[Any]:
+        """The pipes of so many. Raises Gone."""
+        old = {name: os.environ.get(name) for name in self.environment}
+        os.environ.update(self.environment)
+        try:
+            while len(self.running) < count:
+                ours, theirs = self.context.Pipe()
+                process = self.context.Process(
+                    target=worker, args=(theirs, self.kind, self.scale), daemon=True
+                )
+                process.start()
+                theirs.close()  # so that one that dies ends what waits for it
+                self.running.append((process, ours))
+                self.answer(ours, ORDER_LIMIT)
+        finally:
+            for name, value in old.items():
+                os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+        return [pipe for _, pipe in self.running[:count]]
+
+    def answer(self, pipe: Any, limit: float) -> Any:
+        """Raises Gone with the reason."""
+        try:
+            if not pipe.poll(limit):
+                raise Gone(f"no answer in {limit:.0f} s")
+            good, found = pipe.recv()
+        except (EOFError, OSError):
+            raise Gone("the process ended") from None
+        if not good:
+            raise Gone(str(found).strip().splitlines()[-1])
+        return found
+
+    def all(self, pipes: Sequence[Any], orders: Sequence[tuple], limit: float) -> list[Any]:
+        """Each one's answer to its order. Raises Gone."""
+        for pipe, order in zip(pipes, orders, strict=True):
+            try:
+                pipe.send(order)
+            except OSError:
+                raise Gone("the process ended") from None
+        return [self.answer(pipe, limit) for pipe in pipes]
+
+    def stop(self) -> None:
+        for process, pipe in self.running:
+            pipe.close()
+            process.join(0.5)
+            if process.is_alive():
+                process.kill()
+                process.join(5)
+        self.running.clear()
+
+
+def measured(job: Job, workers: Workers, mode: str, given: Any, solo: dict[str, float]) -> dict:
+    """What one job found, for its line. Raises Gone."""
+    one_process = mode == "streams"
+    groups = [list(job.members)] if one_process else [[name] for name in job.members]
+    pipes = workers.get(len(groups))
+    prepare = [("prepare", group, given.warm_up) for group in groups]
+    warm = workers.all(pipes, prepare, ORDER_LIMIT + len(job.members) * given.warm_up)
+    if job.kind == "trace":
+        traces = given.output / "traces"
+        traces.mkdir(exist_ok=True)
+        path = traces / f"{mode}-{job.members[0]}.json.gz"
+        workers.all(pipes, [("trace", str(path))], ORDER_LIMIT)
+        return {"trace": str(path.relative_to(given.output))}
+    rates = [
+        None if load is None else load / solo[name]
+        for load, name in zip(job.loads or [None] * len(job.members), job.members, strict=True)
+    ]
+    seconds = given.seconds
+    if any(rates):  # as many queries as p99 takes, where there is time
+        seconds = min(8 * seconds, max([seconds, *(110 / rate for rate in rates if rate)]))
+    begin = time.time() + 0.05
+    split_rates = [rates] if one_process else [[rate] for rate in rates]
+    orders = [("run", begin, seconds, part, 17) for part in split_rates]
+    found = workers.all(pipes, orders, ORDER_LIMIT + 2 * seconds)
+    times = [times for part in found for times in part]
+    shares = np.linspace(0, 1, REPEATS + 1)
+    return {
+        "warm_up_seconds": [float(s) for part in warm for s in part],
+        "rates_per_second": rates,
+        "steps": [len(t) for t in times],
+        "medians": [
+            [
+                float(np.median(t[int(a * len(t)) : max(int(a * len(t)) + 1, int(b * len(t)))]))
+                for a, b in pairwise(shares)
+            ]
+            for t in times
+        ],
+        "p95_seconds": [float(np.quantile(t, 0.95, method="higher")) for t in times],
+        "p99_seconds": [float(np.quantile(t, 0.99, method="higher")) for t in times],
+        "bytes_per_step": [bytes_of(name, given.scale) for name in job.members],
+        "clock_mhz": clock(),
+    }
+
+
+def clock() -> float | None:
+    """Of the SMs, now; None where nvidia-smi cannot say."""
+    asked = ["nvidia-smi", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits", "-i", "0"]
     try:
-        return pipes[0][0].recv()
-    except EOFError:
-        raise SystemExit(f"{name} failed beside {partner}") from None
-    finally:
-        stop.set()
-        ready.abort()
-        for process in started:
-            process.join(30)
-            process.kill()
+        found = subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True)
+        return float(found.stdout.splitlines()[0])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--platform")
-    given = parser.parse_args()
+_ASK_TORCH = (
+    "import json, torch; p = torch.cuda.get_device_properties(0); "
+    "print(json.dumps({'torch': torch.__version__, 'memory_bytes': p.total_memory, "
+    "'name': p.name.replace(' ', '-').lower()}))"
+)
 
-    import torch  # pyright: ignore[reportMissingImports]
 
+def machine(given: Any) -> dict[str, Any]:
+    """What works here, found out once and kept in machine.json."""
+    path = given.output / "machine.json"
+    if path.exists():
+        return json.loads(path.read_text())
+    has_torch = importlib.util.find_spec("torch") is not None
+    if not has_torch and given.device != "cpu":
+        raise SystemExit(NO_TORCH)
+    found: dict[str, Any] = {
+        "device": given.device if has_torch else "numpy",
+        "name": "cpu",
+        "tools": {t: shutil.which(t) for t in ("nvidia-cuda-mps-control", "ncu", "nvidia-smi")},
+    }
+    if has_torch and given.device == "cuda":
+        # In a process of its own: one that has used the device before MPS starts stays beside it.
+        asked = [sys.executable, "-c", _ASK_TORCH]
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=120)
+        if done.returncode:
+            why = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            raise SystemExit(
+                f"PyTorch finds no GPU here ({why}). --device cpu tries the command out."
+            )
+        found |= json.loads(done.stdout.splitlines()[-1])
+    path.write_text(json.dumps(found, indent=1) + "\n")
+    return found
+
+
+def start_mps(given: Any, found: dict[str, Any]) -> dict[str, str] | None:
+    """The environment of processes under an MPS daemon of our own; None where it does not start."""
+    tool = found["tools"]["nvidia-cuda-mps-control"]
+    if found["device"] != "cuda" or tool is None:
+        return None
+    home = given.output.resolve() / "mps"
+    home.mkdir(exist_ok=True)
+    made = {"CUDA_MPS_PIPE_DIRECTORY": str(home), "CUDA_MPS_LOG_DIRECTORY": str(home)}
+    try:
+        subprocess.run([tool, "-d"], env={**os.environ, **made}, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return made
+
+
+def mps_says(given: Any, environment: dict[str, str], order: str) -> str:
+    """What the daemon answers; empty where it does not."""
+    try:
+        done = subprocess.run(
+            ["nvidia-cuda-mps-control"],
+            input=order + "\n",
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=10,
+        )
+        return done.stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def lines(given: Any) -> list[dict[str, Any]]:
+    """What was measured so far; a last line that was cut off is measured again."""
+    path = given.output / "measurements.jsonl"
+    found = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def record(given: Any) -> None:
+    """Measure what is missing, as far as the budget goes."""
+    began = time.monotonic()
+    found = machine(given)
+    done = lines(given)
+    path = given.output / "measurements.jsonl"
+    if path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size:
+        with path.open("a") as file:
+            file.write("\n")
+    failed = [line["key"] for line in done if not line["ok"]]
+    known = {line["key"] for line in done if line["ok"] or failed.count(line["key"]) > 1}
+    solo = {m["members"][0]: m["medians"][0][0] for m in done if m["kind"] == "solo" and m["ok"]}
+    modes = given.modes.split(",")
+    if found["device"] != "cuda":
+        modes = [mode for mode in modes if mode != "mps"]
+
+    def left() -> float:
+        return given.budget - RESERVE - (time.monotonic() - began)
+
+    for mode in modes:
+        environment = start_mps(given, found) if mode == "mps" else {}
+        if environment is None:
+            print("MPS does not start here: left out", flush=True)
+            continue
+        workers = Workers(found["device"], given.scale, environment)
+        try:
+            for job in _missing(plan(given.seed), mode, known, found["device"], given.most):
+                if left() < 3 * given.seconds + len(job.members) * given.warm_up:
+                    print(
+                        f"the budget of {given.budget:.0f} s is used up: run it again", flush=True
+                    )
+                    return
+                if (
+                    mode == "mps"
+                    and workers.running
+                    and not mps_says(given, environment, "get_server_list")
+                ):
+                    print("MPS has no server although processes run: left out", flush=True)
+                    break
+                line = _line(job, workers, mode, given, solo)
+                line["platform"] = f"{given.platform or found['name']}|{mode}"
+                with path.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+        finally:
+            workers.stop()
+            if mode == "mps":
+                mps_says(given, environment, "quit")
+
+
+def _missing(
+    jobs: list[Job], mode: str, known: set[str], device: str, most: int | None
+) -> Iterator[Job]:
+    """Those not measured yet; traces once, and where there is a profiler."""
+    for job in jobs[:most]:
+        is_traced = mode == "time-sliced" and device != "numpy"
+        if job.key(mode) not in known and (job.kind != "trace" or is_traced):
+            yield job
+
+
+def _line(job: Job, workers: Workers, mode: str, given: Any, solo: dict[str, float]) -> dict:
+    line: dict[str, Any] = {"key": job.key(mode), "mode": mode, "kind": job.kind}
+    line |= {"members": list(job.members), "at": time.time()}
+    try:
+        line |= {"ok": True, **measured(job, workers, mode, given, solo)}
+        if job.kind == "solo":
+            solo.setdefault(job.members[0], line["medians"][0][0])
+    except (Gone, KeyError) as error:
+        workers.stop()
+        line |= {"ok": False, "reason": str(error)[:200]}
+    text = line.get("reason") or line.get("trace") or f"{line['medians'][0][0] * 1e3:.3f} ms"
+    print(f"{mode} {job.kind} {' + '.join(job.members)}: {text}", flush=True)
+    return line
+
+
+def write(given: Any) -> Path | None:
+    """The dataset of all that was measured, made anew; None where nothing was."""
     import jostle
+    from jostle.errors import JostleError
     from jostle.traces import read_profile, write_profiles
 
-    platform = given.platform or torch.cuda.get_device_name().replace(" ", "-").lower()
-    profiles, rows = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in (*SERVICES, *BATCHES):
-            trace = str(Path(folder) / f"{name}.json")
-            times = measure(name, None, given.runs, trace)
-            profiles.append(read_profile(trace, workload=name))
-            rows += [(name, [], seconds) for seconds in times]
-            print(f"{name}: {statistics.median(times) * 1e3:.3f} ms alone", flush=True)
-    for name in SERVICES:
-        for partner in BATCHES:
-            times = measure(name, partner, given.runs)
-            rows += [(name, [partner], seconds) for seconds in times]
-            print(f"{name} beside {partner}: {statistics.median(times) * 1e3:.3f} ms", flush=True)
-    write_profiles(given.output, profiles)
+    rows, profiles, notes = [], {}, []
+    for number, line in enumerate(lines(given)):
+        if not line["ok"]:
+            notes.append(f"{' + '.join(line['members'])}: {line['reason']}")
+            continue
+        if line["kind"] == "trace":
+            name = line["members"][0]
+            try:
+                found = read_profile(given.output / line["trace"], workload=name)
+                profiles[name] = _with_need(found, bytes_of(name, given.scale))
+            except JostleError as error:
+                notes.append(f"{name}: {error}")
+        if line["kind"] not in ("solo", "bag"):
+            continue  # latencies of queries are no runs
+        for place, name in enumerate(line["members"]):
+            beside = line["members"][:place] + line["members"][place + 1 :]
+            for part, seconds in enumerate(line["medians"][place]):
+                rows.append((name, line["platform"], beside, seconds, f"{number}-{part}"))
+    if not rows:
+        return None
+    target = given.output / "dataset"
+    shutil.rmtree(target, ignore_errors=True)
+    names, platforms, beside, seconds, windows = zip(*rows, strict=True)
+    features = {
+        "workload": list(NAMES),
+        "kernel": [name.rpartition("-")[0] for name in NAMES],
+        "batch": [int(name.rpartition("-")[2]) for name in NAMES],
+        "bytes_per_step": [bytes_of(name, given.scale) for name in NAMES],
+    }
     runs = jostle.Runs.from_columns(
-        workload=[name for name, _, _ in rows],
-        platform=[platform] * len(rows),
-        corunners=[beside for _, beside, _ in rows],
-        runtime_seconds=[seconds for *_, seconds in rows],
+        workload=names,
+        platform=platforms,
+        corunners=beside,
+        runtime_seconds=seconds,
+        window_id=windows,
+        workload_features=features,
     )
-    jostle.Dataset(given.output).write(runs)
+    jostle.Dataset(target).write(runs)
+    if profiles:
+        write_profiles(target, list(profiles.values()))
+    services = [line for line in lines(given) if line["ok"] and line["kind"] == "service"]
+    kept = {
+        "runs": len(rows),
+        "profiles": len(profiles),
+        "services": len(services),
+        "left_out": notes,
+    }
+    (given.output / "summary.json").write_text(json.dumps(kept, indent=1) + "\n")
+    print(
+        f"{len(rows)} runs, {len(profiles)} profiles in {target}; {len(notes)} left out", flush=True
+    )
+    return target
+
+
+def _with_need(profile: Any, moved: float) -> Any:
+    """The profile of one step, with what its kernels move of the device's memory shared out by their time."""
+    kernels = [row for row in profile.tasks.to_pylist() if row["kind"] == "kernel"]
+    seconds = sum(row["duration_seconds"] for row in kernels)
+    pes = next((gpu.pes for gpu in profile.gpus.values() if gpu), None)
+    if not seconds or pes is None:
+        return profile
+    return profile.with_bandwidth({row["name"]: moved / seconds / pes for row in kernels})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--budget", type=float, default=540.0, help="seconds, all in all")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--modes", default=",".join(MODES))
+    parser.add_argument("--platform", help="instead of the device's name")
+    parser.add_argument("--seconds", type=float, default=0.6, help="of each measurement")
+    parser.add_argument("--warm-up", type=float, default=3.0, help="seconds at most")
+    parser.add_argument("--scale", type=float, default=1.0, help="of all sizes")
+    parser.add_argument("--most", type=int, help="jobs of each mode, to try it out")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    unknown = set(given.modes.split(",")) - set(MODES)
+    if unknown or given.budget <= 0 or given.seconds <= 0 or given.scale <= 0:
+        parser.error(f"modes are of {', '.join(MODES)}, and numbers above 0")
+    given.output.mkdir(parents=True, exist_ok=True)
+    record(given)
+    write(given)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,101 @@
+"""benchmarks/gpu_pairs.py on the CPU: it goes on where it was left, and loses nothing to members that die."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import jostle
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+QUICK = ["--device", "cpu", "--seconds", "0.02", "--warm-up", "0.02", "--scale", "0.001"]
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    sys.modules.pop("gpu_pairs", None)
+    import gpu_pairs  # pyright: ignore[reportMissingImports]
+
+    return gpu_pairs
+
+
+def test_the_plan_is_as_large_as_it_must_be(recorder: ModuleType) -> None:
+    jobs = recorder.plan()
+    assert jobs == recorder.plan()
+    assert len({job.key("mps") for job in jobs}) == len(jobs)
+    bags = [job for job in jobs if job.kind == "bag"]
+    assert len(bags) >= 91
+    assert sum(len(set(job.members)) == 1 for job in bags) == 45
+    assert {len(job.members) for job in jobs} == {1, 2, 3, 4}
+    assert {job.members[0] for job in jobs if job.kind == "trace"} == set(recorder.NAMES)
+    assert sum(job.kind == "solo" and job.again > 0 for job in jobs) > 20
+
+
+def test_it_goes_on_where_it_was_left(
+    recorder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "torch" else real(n))
+    jobs = [
+        recorder.Job("solo", ("sort-1",)),
+        recorder.Job("bag", ("sort-1", "sort-1")),
+        recorder.Job("service", ("sort-1", "stream-1"), loads=(0.5, None)),
+        recorder.Job("bag", ("nothing-1", "sort-1")),
+        recorder.Job("solo", ("stream-1",)),
+    ]
+    monkeypatch.setattr(recorder, "plan", lambda seed: jobs)
+    given = ["-o", str(tmp_path), *QUICK, "--modes", "time-sliced", "--budget", "60"]
+    recorder.main([*given, "--most", "1"])
+    path = tmp_path / "measurements.jsonl"
+    first = path.read_text()
+    assert len(first.splitlines()) == 1
+    path.write_text(first + '{"key": "cut o')
+    recorder.main(given)
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line[-1] == "}"]
+    assert path.read_text().startswith(first)
+    assert [line["ok"] for line in lines] == [True, True, True, False, True]
+    assert lines[2]["p99_seconds"][0] >= lines[2]["medians"][0][0] > 0
+    assert "nothing" in lines[3]["reason"]
+    runs = jostle.read_runs(tmp_path / "dataset")
+    columns = runs.colocations.to_columns()
+    assert set(columns["platform"]) == {"cpu|time-sliced"}
+    assert [len(beside) for beside in columns["corunners"]].count(1) == 10
+    assert np.all(runs.runtime_seconds > 0)
+    recorder.main(given)  # what failed is tried once more, and no more
+    recorder.main(given)
+    tried = [json.loads(line) for line in path.read_text().splitlines() if line[-1] == "}"]
+    assert len(tried) == 6
+
+
+def test_a_budget_is_kept_and_nonsense_refused(
+    recorder: ModuleType, tmp_path: Path, capsys
+) -> None:
+    recorder.main(["-o", str(tmp_path), *QUICK, "--budget", "1", "--modes", "streams"])
+    assert "is used up" in capsys.readouterr().out
+    assert not (tmp_path / "measurements.jsonl").exists()
+    with pytest.raises(SystemExit):
+        recorder.main(["-o", str(tmp_path), *QUICK, "--modes", "none"])
+
+
+def test_without_pytorch_a_gpu_is_refused_in_a_sentence(
+    recorder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="PyTorch is not installed"):
+        recorder.main(["-o", str(tmp_path)])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
+def test_with_pytorch_every_kernel_steps(recorder: ModuleType) -> None:
+    import _gpu_worker  # pyright: ignore[reportMissingImports]
+
+    device = _gpu_worker.TorchDevice("cpu", 0.001)
+    for kernel in _gpu_worker.KERNELS:
+        assert device.timed(device.step(f"{kernel}-2")) > 0
