@@ -20,7 +20,7 @@ tour: $(READY)
 	$(BIN)/jostle tour
 
 test: $(READY)
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 test-schedulers: $(READY)
 	command -v slurmctld >/dev/null || { apt-get update -qq && \

@@ -118,7 +118,9 @@ def suite(python: str, source: Path, folder: Path) -> str:
     run(bin_ / "python", "-m", "pip", "install", "--quiet", "pip>=25.1")
     group = f"{home}/pyproject.toml:dev"
     run(bin_ / "python", "-m", "pip", "install", "--quiet", f"{home}[all]", "--group", group)
-    done = run(bin_ / "pytest", "-n", "2", home, f"--rootdir={home}", check=False)
+    done = run(
+        bin_ / "pytest", "-n", "2", "--dist", "worksteal", home, f"--rootdir={home}", check=False
+    )
     return done.stdout.strip().splitlines()[-1]
 
 

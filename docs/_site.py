@@ -41,7 +41,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Links that leave docs/ on the way to a page of the root stay inside the site."""
     for name in PAGES:
-        markdown = markdown.replace(f"](../{name}", f"]({name}")
+        up = "../" * page.file.src_uri.count("/")
+        markdown = markdown.replace(f"](../{up}{name}", f"]({up}{name}")
     markdown = markdown.replace("](../README.md", "](index.md")
     folder = ROOT / "docs" / Path(page.file.src_uri).parent
     return PICTURE.sub(lambda found: _both(found, folder), markdown)

@@ -12,7 +12,7 @@ PATIENCE_SECONDS = 15.0
 
 
 @contextmanager
-def connected(scheduler: Any, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[Any]:
+def connected(scheduler: Any, patience_seconds: float | None = None) -> Iterator[Any]:
     """A client of the scheduler at an address such as tcp://HOST:8786, closed afterwards; a client is
     passed through and left open.
 
@@ -26,7 +26,8 @@ def connected(scheduler: Any, patience_seconds: float = PATIENCE_SECONDS) -> Ite
         yield scheduler
         return
     try:
-        client = Client(scheduler, timeout=patience_seconds, set_as_default=False)
+        patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+        client = Client(scheduler, timeout=patience, set_as_default=False)
     except (OSError, ValueError) as error:
         raise NotPermitted(
             f"no Dask scheduler answers: {error}",

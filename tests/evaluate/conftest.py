@@ -5,13 +5,16 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from jostle.evaluate import Comparison, LinearScaling, NamedMethod
+from jostle._drawing import plotting
+from jostle.evaluate import Comparison, LinearScaling, NamedMethod, PublishedPitot
 from jostle.factorization import Factorization, FittedFactorization
 from jostle.factorization._embeddings import Form
+from jostle.methods import learn
 from jostle.models import Model, fit
 from jostle.runs import Dataset, Runs
 from tests.factorization.conftest import make_world
@@ -40,6 +43,31 @@ def model(world: Runs) -> Model:
     """Barely trained: the tests that use it ask what it says, not how well."""
     method = Factorization(form="saturating", rank=6, hidden=8, steps=20, quantiles=())
     return fit(world, method, seed=0)
+
+
+@pytest.fixture(scope="session")
+def published(world: Runs) -> tuple[PublishedPitot, Any]:
+    """Small and shortly trained, its two networks compiled once for all tests."""
+    method = PublishedPitot(rank=8, hidden=32, steps=600, batch=128, quantiles=(0.5, 0.95))
+    return method, learn(method, world, validation=make_world(500, 1), seed=0)
+
+
+@pytest.fixture
+def sketches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures as one SVG each: that they are kept as three files is tested with all drawing."""
+
+    def save(figure: Any, folder: Path, name: str) -> list[Path]:
+        path = folder / "figures" / f"{name}.svg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path)
+        plotting().close(figure)
+        return [path]
+
+    for module in (
+        "_drawing",
+        *(f"evaluate.factorization.{n}" for n in ("_figures", "_embedding")),
+    ):
+        monkeypatch.setattr(f"jostle.{module}.save", save)
 
 
 def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:

@@ -31,7 +31,7 @@ TRAINED = [
     MatrixFactorization(rank=6, steps=2000, batch=256),
     NeuralNetwork(hidden=32, steps=600, batch=128),
     Attention(hidden=32, steps=600, batch=128),
-    PublishedPitot(rank=8, hidden=32, steps=600, batch=128, quantiles=(0.5, 0.9)),
+    PublishedPitot,
 ]
 
 
@@ -42,6 +42,8 @@ def held() -> Runs:
 
 @pytest.fixture(scope="module", params=TRAINED, ids=lambda method: method.name)
 def trained(request: pytest.FixtureRequest, world: Runs, held: Runs) -> tuple[Any, Any]:
+    if request.param is PublishedPitot:
+        return request.getfixturevalue("published")
     return request.param, learn(request.param, world, validation=held, seed=0)
 
 

@@ -51,6 +51,7 @@ def test_protocol_errors(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "linear scaling" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("sketches")
 def test_figures(
     dataset: Path, model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,5 +65,5 @@ def test_figures(
     assert run(*asked, "--dataset", dataset) == 0
     paths = [Path(line) for line in capsys.readouterr().out.splitlines()]
     assert all(path.is_file() for path in paths)
-    assert {"figure-6a-baselines.png", "figure-12d-interference.svg"} <= {p.name for p in paths}
+    assert {"figure-6a-baselines.svg", "figure-12d-interference.svg"} <= {p.name for p in paths}
     assert run("evaluate", "figures", tmp_path) == 4

@@ -50,6 +50,7 @@ def tidy(study: str, methods: list[str], rules: list[str]) -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
+@pytest.mark.usefixtures("sketches")
 def test_figures_of_every_study(tmp_path: Path) -> None:
     rules = ["default", "selected", "naive", "nonquantile", "head 0.5", "head 0.9"]
     for study in (
@@ -68,10 +69,7 @@ def test_figures_of_every_study(tmp_path: Path) -> None:
     stems = {path.stem.split("-")[1] for path in paths}
     assert stems == {"4a", "4b", "4c", "4d", "error", "5", "6a", "6b", "8", "9a", "9b", "10", "11"}
     for path in paths:
-        if path.suffix == ".svg":
-            ElementTree.parse(path)
-        else:
-            assert path.read_bytes().startswith(b"\x89PNG")
+        ElementTree.parse(path)
 
 
 def test_the_same_results_draw_the_same_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from jostle.evaluate import PublishedPitot
 from jostle.evaluate.factorization._embedding import log_slowdowns
 from jostle.evaluate.factorization._study import FactorizationStudy
 from jostle.factorization import Factorization
-from jostle.methods import learn
 from jostle.runs import Colocations, Runs
 
 
@@ -25,9 +25,9 @@ def test_the_published_equation_by_hand() -> None:
     method = PublishedPitot(rank=3, types=2, hidden=4, own=1, quantiles=(0.5, 0.9, 0.99))
     random = np.random.default_rng(0)
     features = (random.normal(size=(4, 2)), random.normal(size=(3, 5)))
-    p = method.start(jax.random.key(0), features)
+    p = jax.jit(method.start)(jax.random.key(0), features)
     rows = (np.array([0, 1, 3]), np.array([2, 0, 1]), np.array([[-1, -1], [2, -1], [1, 1]]))
-    found = np.asarray(method.answer(p, features, rows))
+    found = np.asarray(jax.jit(method.answer)(p, features, rows))
 
     def tower(side: str, table: np.ndarray) -> np.ndarray:
         x = np.hstack([table, p[side]["own"]])
@@ -58,9 +58,8 @@ def test_the_pinball_loss_is_least_at_the_quantile() -> None:
     assert asked[int(np.argmin(losses))] == pytest.approx(np.quantile(target, 0.8), abs=0.03)
 
 
-def test_heads_are_ways_to_bound(world: Runs) -> None:
-    method = PublishedPitot(rank=4, hidden=16, steps=400, batch=128, quantiles=(0.5, 0.95))
-    answers = learn(method, world, validation=world, seed=0)
+def test_heads_are_ways_to_bound(world: Runs, published: tuple[PublishedPitot, Any]) -> None:
+    _, answers = published
     found = answers.candidates(world.colocations)
     assert found.names == ("same everywhere", "quantile 0.5", "quantile 0.95")
     assert np.allclose(np.exp(found.centre[0]), answers.predict(world.colocations))
@@ -83,6 +82,7 @@ def test_slowdowns_are_against_the_mean_alone() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("sketches")
 def test_the_paper_in_one_command(dataset: Path, tmp_path: Path) -> None:
     words = ["evaluate", "factorization", str(dataset), "--paper", str(tmp_path / "paper")]
     words += ["--observed", ".5", "--replicates", "1", "--steps", "20", "--workers", "1"]

@@ -108,7 +108,10 @@ def test_workers_of_a_cluster_give_the_same(
     assert names[0] == names[1]
 
 
-def test_without_a_scheduler_it_says_so(dataset: Path, linear: Comparison, tmp_path: Path) -> None:
+def test_without_a_scheduler_it_says_so(
+    dataset: Path, linear: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jostle._cluster.PATIENCE_SECONDS", 1.0)
     pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")
     with pytest.raises(NotPermitted, match="no Dask scheduler answers"):
         run_protocol(dataset, tmp_path, linear, Draws([0.4], 1), scheduler="tcp://127.0.0.1:9")

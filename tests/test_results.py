@@ -1,0 +1,152 @@
+"""Figures in the pages of results are those of the file that the page names beside them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas
+import pytest
+
+from jostle.evaluate import summary_rows
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+RAW = re.compile(r"\]\((raw/[\w-]+\.txt)\)(?:, (\d+) lines)?")
+FIGURE = re.compile(r"(?<![\w.`/-])(\d+\.\d+)(%?)")
+STUDIES = {"nine shares": "factorization-nine-shares", "against baselines": "baselines"}
+
+
+def parts(page: str) -> list[str]:
+    """The sections of a page, without blocks of code."""
+    text = re.sub(r"^```.*?^```", "", (RESULTS / page).read_text("utf-8"), flags=re.M | re.S)
+    return re.split(r"^#+ ", text, flags=re.M)
+
+
+def without_links(text: str) -> str:
+    return re.sub(r"\]\([^)]*\)|`[^`]*`", "", text)
+
+
+def means_over_data(printed: str) -> list[float]:
+    """Of what studies print for one data set after the other, name_of_the_metric_DATA_7."""
+    groups: dict[str, list[float]] = {}
+    for name, value in re.findall(r"^(\w+_ratio_\w+?)_[a-z]+_7 +(\S+)$", printed, re.M):
+        groups.setdefault(name, []).append(float(value))
+    return [sum(values) / len(values) for values in groups.values()]
+
+
+def missing(text: str, printed: str) -> list[str]:
+    """Decimal figures of a text that, to their digits, no number that was printed, nor a mean over data sets, rounds to."""
+    numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", printed)]
+    numbers += means_over_data(printed)
+    absent = []
+    for shown, percent in FIGURE.findall(text):
+        digits, value = len(shown.partition(".")[2]), float(shown)
+        half = 0.5 * 10.0**-digits * (1 + 1e-9)
+        near = [
+            abs(n - value) <= half or (percent and abs(100 * n - value) <= half) for n in numbers
+        ]
+        if not any(near):
+            absent.append(shown + percent)
+    return absent
+
+
+def test_figures_beside_a_raw_table_stand_in_it() -> None:
+    """Of the paragraph that names it, and of the table right above."""
+    seen, wrong = 0, []
+    for page in sorted(path.name for path in RESULTS.glob("*.md")):
+        for part in parts(page):
+            blocks = [block for block in re.split(r"\n\s*\n", part) if block.strip()]
+            for number, block in enumerate(blocks):
+                found = RAW.findall(block)
+                for name, lines in found:
+                    printed = (RESULTS / name).read_text("utf-8")
+                    if lines:
+                        assert printed.count("\n") == int(lines), f"{page}: lines of {name}"
+                    above = blocks[number - 1] if number else ""
+                    text = block + ("\n" + above if re.search(r"^\|", above, re.M) else "")
+                    text = without_links(text)
+                    seen += len(FIGURE.findall(text))
+                    wrong += [f"{page}: {one} is not in {name}" for one in missing(text, printed)]
+    assert seen > 20
+    assert not wrong
+
+
+def test_a_figure_that_is_not_in_the_file_is_found() -> None:
+    assert missing("4.4% of 15 conditions, 0.36 more", "errors 4.41 and 0.2\nshare 0.355") == []
+    assert missing("4.5%, 0.37", "errors 4.41\nshare 0.355") == ["4.5%", "0.37"]
+    assert missing("12.3%", "share 0.1234") == []
+
+
+def studies() -> list[tuple[str, str]]:
+    """(study's file, its table), of each section of the page of factorization that has both."""
+    found = []
+    for part in parts("factorization.md"):
+        title = part.partition("\n")[0]
+        named = re.search(r"\(`([\w-]+)`\)", title)
+        name = named[1] if named else STUDIES.get(title.strip().lower(), "")
+        table = re.search(r"^\|.*?(?=\n\s*\n|\Z)", part, flags=re.M | re.S)
+        if table and "MAPE alone" in table[0] and (RESULTS / f"{name}.parquet").exists():
+            found.append((name, table[0]))
+    return found
+
+
+@pytest.mark.parametrize(("name", "table"), studies(), ids=lambda value: value[:20].strip("| "))
+def test_tables_of_studies_are_those_of_their_files(name: str, table: str) -> None:
+    """Every mean, spread and margin that the page shows, as the command prints them."""
+    import pyarrow.parquet as pq
+
+    header, rows = summary_rows(pq.read_table(RESULTS / f"{name}.parquet"))
+    printed = {(row[0], row[1]): dict(zip(header, row, strict=True)) for row in rows}
+    head, _, *shown = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()
+    ]
+    compared = 0
+    for row in shown:
+        cells = dict(zip(head, row, strict=True))
+        own = printed[cells.get("method", "factorization"), cells["observed"]]
+        for column, cell in cells.items():
+            if column in own and column not in ("method", "observed"):
+                compared += 1
+                assert cell == own[column], f"{name}, {row[:2]}: {column}"
+    assert compared >= 5 * len(shown)
+
+
+BRIDGE = {
+    "made programs, 1% jitter": ("bridge-made", "phases-1-7"),
+    "5%": ("bridge-made", "phases-5-7"),
+    "15%": ("bridge-made", "phases-15-7"),
+    "drift without phases": ("bridge-made", "drift-7"),
+}
+
+
+def test_forecasts_table_is_that_of_its_files() -> None:
+    text = (RESULTS / "bridge.md").read_text("utf-8")
+    lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    head = [cell.strip() for cell in lines[0]]
+    assert head[0] == "7 snapshots"
+    methods = {"exact transport": "ot", "phase, placed": "phase_placed"}
+    compared = 0
+    for line in lines[2:]:
+        cells = [cell.strip() for cell in line]
+        if cells[0] not in BRIDGE:
+            continue
+        name, data = BRIDGE[cells[0]]
+        printed = (RESULTS / "raw" / f"{name}.txt").read_text("utf-8")
+        (block,) = re.findall(rf"^{re.escape(data)}: .*?\n(.*?)(?:\n\n|\Z)", printed, re.M | re.S)
+        own = {row.split()[0]: row.split()[1] for row in block.splitlines()}
+        for column, cell in zip(head[1:], cells[1:], strict=True):
+            if cell:
+                compared += 1
+                assert own[methods.get(column, column)] == cell, f"{cells[0]}: {column}"
+    assert compared >= 20
+
+
+def test_results_in_short_are_those_of_the_pages() -> None:
+    """What the summary says of factorization, against its files."""
+    text = (RESULTS / "index.md").read_text("utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("| factorization |")]
+    table = pandas.read_parquet(RESULTS / "factorization-nine-shares.parquet")
+    table = table[(table.observed == 0.5) & (table.metric == "mape_ratio")]
+    means = 100 * table.groupby("group").value.mean()
+    assert f"mean error {means['solo']:.1f}% alone, {means['corun']:.1f}% with one beside" in line
