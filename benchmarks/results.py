@@ -197,7 +197,7 @@ ENTRIES = {
         "jostle evaluate alignment --on campaign --data OUT/campaign --corunners loop --own-cores "
         "--learner ridge --output OUT",
         60.0,
-        first=("python benchmarks/alignment_campaign.py OUT/campaign",),
+        first=("python benchmarks/alignment_campaign.py OUT/campaign --scratch OUT/scratch",),
         pictures={
             "figure-2-learners": "alignment-campaign-figure-2",
             "figure-3-samples": "alignment-campaign-figure-3",

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from jostle.alignment import Alignment, traced_windows, with_probes
 from jostle.cli import _app
-from jostle.errors import UsageError
-from jostle.evaluate.alignment._folds import workload_folds
+from jostle.errors import NotEnoughRuns, UsageError
+from jostle.evaluate.alignment._folds import folds_of_pairs, folds_of_programs, workload_folds
+from jostle.evaluate.alignment._laws import LAWS, stressors
+from jostle.evaluate.alignment._rivals import bounds_of
 from jostle.evaluate.alignment._simulated import draw_programs, simulate_campaign
-from jostle.traces import write_traces
+from jostle.evaluate.alignment._truth import measured_sets
+from jostle.traces import read_traces, write_traces
 
 SMALL = ["--programs", "6", "--windows", "12", "--seconds", "0.015", "--longest-ms", "6"]
 
@@ -73,7 +77,73 @@ def test_on_a_recorded_campaign(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "predicted ms" in printed
 
 
-def test_wrong_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_campaign_as_it_was_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rivals on the same rows, intervals over programs and bounds; as campaign.json says, with probes."""
+    law = LAWS["smt"]
+    programs = draw_programs(7, 2, seconds=0.01, longest_seconds=4e-3, machine=law)
+    probes = stressors(law, 0.01)
+    write_traces(tmp_path, simulate_campaign(programs, law, loop=True, probes=probes))
+    (tmp_path / "campaign.json").write_text('{"corunners": "loop"}')
+    monkeypatch.setattr("jostle.evaluate.alignment._study.RECORDED", tmp_path)
+    words = ["evaluate", "alignment", "--on", "campaign", "--learner", "mixture", "--no-compare"]
+    assert _app.run([*words, "--no-factorization", "--held", "2", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    m = document["metrics"]
+    assert document["settings"]["corunners"] == "loop"
+    assert m["tested_programs"] == 6
+    for rival in ("no_interference", "mean_slowdown", "median_slowdown", "probes"):
+        by = m[f"{rival}_error_mean_ratio"] - m["run_time_error_mean_ratio"]
+        assert m[f"closer_than_{rival}_by_ratio"] == pytest.approx(by)
+        low, high = (m[f"closer_than_{rival}_by_{end}_ratio"] for end in ("low", "high"))
+        assert low <= by <= high
+    assert m["cut_of_best_constant_ratio"] > 0.3
+    assert "coverage_90_ratio" not in m
+    traces = with_probes(read_traces(tmp_path))
+    (fold,) = folds_of_pairs(measured_sets(traced_windows(traces), 1e-3), 1, 0)
+    method = Alignment(learner="mixture", corunners="loop")
+    found = bounds_of(method, traces, fold, 0.5, 0)
+    assert found is not None
+    assert found[1] == 7
+    assert 0 < found[0] <= 7
+    assert bounds_of(method, traces, fold, 0.999, 0) is None
+    assert _app.run([*words, "--no-factorization", "--hold-out", "pairs", "--folds", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "additive effects" in printed
+    assert "best constant is cut" in printed
+
+
+def test_of_three_programs_one_is_left_out() -> None:
+    programs = draw_programs(3, 1, seconds=0.02, longest_seconds=6e-3)
+    traces = simulate_campaign(programs, sets=[(0, 1), (0, 2), (1, 2)], loop=True)
+    sets = measured_sets(traced_windows(traces), 1e-3)
+    folds = folds_of_programs(sets, 2, None, 0)
+    assert [fold.held_out for fold in folds] == [(p.name,) for p in programs]
+    for fold in folds:
+        assert all(fold.held_out[0] in {m.workload for m in one.members} for one in fold.test)
+        assert not any(fold.held_out[0] in {m.workload for m in one.members} for one in fold.train)
+    with pytest.raises(NotEnoughRuns, match="too few"):
+        folds_of_pairs(sets, None, 0)
+
+
+def test_pairs_are_held_out_once_each() -> None:
+    programs = draw_programs(4, 1, seconds=0.01, longest_seconds=4e-3)
+    sets = measured_sets(traced_windows(simulate_campaign(programs)), 1e-3)
+    folds = folds_of_pairs(sets, None, 0)
+    tested = [one.name for fold in folds for one in fold.test]
+    assert sorted(tested) == sorted(one.name for one in sets)
+    for fold in folds:
+        unseen = {tuple(sorted(m.workload for m in one.members)) for one in fold.test}
+        assert not any(
+            tuple(sorted(m.workload for m in one.members)) in unseen for one in fold.train
+        )
+
+
+def test_wrong_questions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jostle.evaluate.alignment._study.RECORDED", tmp_path / "none")
     assert _app.run(["evaluate", "alignment", "--on", "moon"]) == 2
     assert _app.run(["evaluate", "alignment", "--on", "campaign"]) == 2
     assert _app.run(["evaluate", "alignment", "--on", "campaign", "--data", str(tmp_path)]) == 4

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.alignment import SoloIndex, solo_counters
-from jostle.evaluate.alignment._rivals import mean_slowdown
+from jostle.evaluate.alignment._rivals import usual_slowdowns
 from jostle.evaluate.alignment._truth import (
     Member,
     measured_sets,
@@ -60,15 +60,19 @@ def test_repeats_of_a_window_are_one_measurement() -> None:
     assert len(set(table.units("window").tolist())) == 3
 
 
-def test_the_mean_slowdown_is_of_what_the_method_learns_from() -> None:
+def test_the_usual_slowdowns_are_of_what_the_method_learns_from() -> None:
     solos = SoloIndex([solo_counters(a_run(name, 0, [1.0] * 3)) for name in "abc"])
     one = {"w0": [a_run("a", 0, [2.0] * 3, "b"), a_run("b", 0, [1.0] * 3, "a")]}
     two = {"w1": [a_run("a", 1, [1.5] * 3, "c"), a_run("c", 1, [9.0] * 3, "a")]}
     sets = measured_sets(one | two, 1e-3)
     fitted = SimpleNamespace(solos=solos)
-    assert mean_slowdown(sets, fitted) == pytest.approx((2 + 1 + 1.5 + 9) / 4)  # type: ignore[arg-type]
-    assert mean_slowdown(sets, fitted, ["c"]) == pytest.approx(1.5)  # type: ignore[arg-type]
-    assert mean_slowdown(sets, fitted, ["a", "b", "c"]) == 1.0  # type: ignore[arg-type]
+
+    def usual(*leave_out: str) -> tuple[float, float]:
+        return usual_slowdowns(sets, fitted, leave_out)  # type: ignore[arg-type]
+
+    assert usual() == pytest.approx(((2 + 1 + 1.5 + 9) / 4, (1.5 + 2) / 2))
+    assert usual("c") == pytest.approx((1.5, 1.5))
+    assert usual("a", "b", "c") == (1.0, 1.0)
 
 
 def test_how_well_it_is_known() -> None:

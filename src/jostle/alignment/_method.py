@@ -77,5 +77,5 @@ class Alignment(AlignmentSettings):
         from jostle.alignment.solo._probed import with_probes
         from jostle.traces import all_without_waiting
 
-        traces = with_probes(with_instructions(data.traces))
-        return all_without_waiting(traces) if self.own_cores else traces
+        traces = with_instructions(data.traces)
+        return with_probes(all_without_waiting(traces) if self.own_cores else traces)

@@ -93,7 +93,8 @@ def fit_blend(
             learner = fit_learner(mine, kind, strength=how_strong, seed=seed)
             strengths[number] = getattr(learner, "strength", None)
             parts.append((float(weight), learner, tuple(every.index(n) for n in mine.counters)))
-        return Blend(tuple(parts), level * log_level(some))
+        # Nobody is quicker for being beside others: below 0 is what was not seen alone.
+        return Blend(tuple(parts), level * max(log_level(some), 0.0))
 
     by_name: dict[str, float] = {"one level": level}
     for weight, kind, _ in chosen:
@@ -127,7 +128,7 @@ def _without_small(weights: np.ndarray, level: float) -> tuple[np.ndarray, float
 def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.ndarray, float]:
     """((offers,) weights, weight of the level); what is left to 1 is the weight of no interference."""
     if len(np.unique(rows.group)) < 2:
-        return np.zeros(len(offers)), 1.0
+        return np.zeros(len(offers)), 0.5  # one set says little of another
     answers: list[list[np.ndarray]] = [[] for _ in range(len(offers) + 2)]
     # Runs of one target are not many pieces of evidence, so they are drawn together.
     measured, belongs = [], []

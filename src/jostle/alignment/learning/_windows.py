@@ -163,10 +163,11 @@ def _shared_times(tracks: Sequence[_MemberTrack], place: int) -> np.ndarray:
     """Edges of one member's periods in which all others still ran, short stretches joined."""
     track = tracks[place]
     edges = track.edges_seconds
-    whole = edges <= min(one.edges_seconds[-1] for one in tracks)
+    n = int((edges <= min(one.edges_seconds[-1] for one in tracks)).sum())
+    steps = np.diff(edges[:n])
     # A last sample that is much shorter than the others says little.
-    whole[1:] &= np.diff(edges) >= 0.5 * np.median(np.diff(edges))
-    n = len(edges) if whole.all() else int(np.argmin(whole))
+    if len(steps) and steps[-1] < 0.5 * np.median(steps):
+        n -= 1
     return edges[_joined(track.solo, track.executed[:n])]
 
 

@@ -20,7 +20,8 @@ CURVE_PERIODS = 400
 @dataclass(frozen=True)
 class Tested:
     """One workload of a set that is tested. measured_seconds: from the quiet stretches of its repeats.
-    errors: {method: predicted / measured - 1}."""
+    errors: {method: predicted / measured - 1}. single_error: mean
+    |one repeat / the median of the others - 1|, NaN for fewer than three."""
 
     fold: int
     window: str
@@ -32,6 +33,7 @@ class Tested:
     predicted_seconds: float
     repeats: int
     errors: dict[str, float]
+    single_error: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class Rules:
-    """slowdown, median: the mean and the median of those learned from. factorization: {run_id: seconds}."""
+    """slowdown, median: the mean and the median of those learned from. others: {rule: {run_id: seconds}}."""
 
     slowdown: float
     median: float
-    factorization: Mapping[str, float]
+    others: Mapping[str, Mapping[str, float]]
 
     def errors(self, one: Member, solo: float) -> dict[str, float]:
         """{rule: predicted / measured - 1}."""
@@ -63,8 +65,9 @@ class Rules:
             "median_slowdown_": solo * self.median / one.seconds - 1,
         }
         run_id = one.runs[0].run_id
-        if run_id in self.factorization:
-            found["factorization_"] = self.factorization[run_id] / one.seconds - 1
+        for name, seconds in self.others.items():
+            if run_id in seconds:
+                found[name] = seconds[run_id] / one.seconds - 1
         return found
 
 
@@ -94,6 +97,7 @@ def tested_members(
                 predicted_seconds=predicted[""][i],
                 repeats=len(m.runs),
                 errors=errors | rules.errors(m, solo),
+                single_error=m.single_error,
             )
         )
     return found

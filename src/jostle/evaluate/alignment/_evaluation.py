@@ -8,7 +8,7 @@ nobody else. Repeats of a window are one test: see `_truth`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -17,16 +17,21 @@ import numpy as np
 
 from jostle.errors import NotEnoughRuns
 from jostle.evaluate.alignment._answers import Curve, Rules, Tested, curves_of, tested_members
-from jostle.evaluate.alignment._folds import Fold, fold_of, workload_folds
+from jostle.evaluate.alignment._folds import Fold, folds_of_pairs, folds_of_programs
 from jostle.evaluate.alignment._metrics import (
     error_metrics,
+    interval_metrics,
     means_of,
     slowdown_metrics,
     steady_metrics,
 )
 from jostle.evaluate.alignment._rivals import (
+    bounds_of,
+    by_additive_effects,
     by_factorization,
+    by_probes,
     errors_of_learners,
+    probe_runs,
     solo_seconds,
     usual_slowdowns,
 )
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
 
 # Compared under one learner that is quick to fit, so that only the alignment differs.
 COMPARED = ("section", "continuous", "swapped", "printed")
+CONFIDENCE = 0.9
 COMPARED_KIND = {"learner": "ridge", "form": "interacting", "target": "slowdown"}
 
 
@@ -81,16 +87,16 @@ def evaluate_alignment(
     traces: Traces,
     method: Alignment | None = None,
     *,
-    held: int = 2,
+    held: int | None = 2,
     folds: int | None = None,
-    compare: bool = True,
-    factorization: bool = True,
+    also: Collection[str] = ("alignments", "factorization"),
     seed: int = 0,
     progress: Progress | None = None,
 ) -> AlignmentEvaluation:
-    """held: workloads per fold. folds: how many at most. compare: also
-    the four alignments under one learner, and the paper's learners. Raises NotEnoughRuns where a fold has no
-    window to test or to learn from."""
+    """held: workloads per fold, or None: pairs of workloads that are known from others. folds: how many at
+    most. also: `alignments`, the four under one learner, and the paper's learners; `factorization`; `bounds`,
+    how often runs stay under them, of models fitted again. Raises NotEnoughRuns where no fold has a window to
+    test and one to learn from."""
     from jostle.alignment import Alignment as Method
     from jostle.alignment import (
         equal_repeats,
@@ -101,17 +107,24 @@ def evaluate_alignment(
         with_probes,
     )
 
+    compare, factorization, bounds = (
+        name in also for name in ("alignments", "factorization", "bounds")
+    )
     method = method or Method()
+    beside = probe_runs(with_instructions(traces))
     traces = with_probes(with_instructions(traces))
     windows = traced_windows(traces)
-    names = sorted({run.workload for runs in windows.values() for run in runs})
-    held_out = workload_folds(names, held, folds, seed)
     period = method.period_seconds or sampling_period(traces)
     groups = solo_runs(traces)
     alone = [member_of(groups[key], key[2], period) for key in sorted(groups)]
     sets = measured_sets(windows, period, equal_repeats(traces))
+    every = (
+        folds_of_pairs(sets, folds, seed)
+        if held is None
+        else folds_of_programs(sets, held, folds, seed)
+    )
     unsteady = unsteady_of(alone) if method.repeats == "quiet" else ()
-    total = len(held_out) * (2 + (len(COMPARED) if compare else 0) + factorization)
+    total = len(every) * (2 + (len(COMPARED) if compare else 0) + factorization)
     numbers = count(1)
 
     def step() -> None:
@@ -119,17 +132,23 @@ def evaluate_alignment(
             progress(next(numbers), total, float("nan"))
 
     results = []
-    for number, out in enumerate(held_out):
-        fold = fold_of(number, out, sets)
+    covered: list[tuple[float, int]] = []
+    for fold in every:
         fits = _fits(method, traces, fold, compare, seed, step)
-        seconds: dict[str, float] = {}
+        others: dict[str, dict[str, float]] = {}
+        if held is None:
+            others["additive_effects_"] = by_additive_effects(fold, fits[""])
+        if beside is not None:
+            others["probes_"] = by_probes(fold, beside, alone, seed)
         if factorization:
-            seconds = by_factorization(fold, alone, seed)
+            others["factorization_"] = by_factorization(fold, alone, seed)
             step()
-        rules = Rules(*usual_slowdowns(fold.train, fits[""], unsteady), seconds)
+        rules = Rules(*usual_slowdowns(fold.train, fits[""], unsteady), others)
+        if bounds and (one := bounds_of(method, traces, fold, CONFIDENCE, seed)):
+            covered.append(one)
         results.append(_result(method, fold, fits, rules, compare, seed))
         step()
-    return _summary(results, alone, held_out)
+    return _summary(results, alone, [fold.held_out for fold in every], covered)
 
 
 def _fits(
@@ -217,6 +236,7 @@ def _summary(
     results: Sequence[_FoldResult],
     alone: Sequence[Member],
     held_out: Sequence[tuple[str, ...]],
+    covered: Sequence[tuple[float, int]],
 ) -> AlignmentEvaluation:
     tested = [one for result in results for one in result.tested]
     if not tested:
@@ -229,6 +249,14 @@ def _summary(
     }
     unsteady = unsteady_of(alone)
     metrics = error_metrics(tested, samples) | slowdown_metrics(tested, members)
+    metrics |= interval_metrics(tested, samples)
+    if covered:
+        number = sum(sets for _, sets in covered)
+        share = sum(under for under, _ in covered) / number
+        metrics["coverage_90_ratio"], metrics["coverage_sets"] = share, float(number)
+        metrics["coverage_90_standard_error_ratio"] = float(
+            np.sqrt(CONFIDENCE * (1 - CONFIDENCE) / number)
+        )
     metrics |= noise_metrics(members) | noise_metrics(alone, "solo_")
     if unsteady:
         metrics |= steady_metrics(tested, unsteady, samples)

@@ -10,6 +10,9 @@ import numpy as np
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.evaluate.alignment._truth import MeasuredSet
 
+FEWEST_PROGRAMS = 3
+PAIR_FOLDS = 4
+
 
 @dataclass(frozen=True, eq=False)
 class Fold:
@@ -36,13 +39,58 @@ def workload_folds(
     return found if folds is None else found[:folds]
 
 
+def folds_of_programs(
+    sets: Sequence[MeasuredSet], held: int, folds: int | None, seed: int
+) -> list[Fold]:
+    """Folds of `held` programs each; of three programs, one is left out at a time, and what is tested are its
+    sets with the others. Folds that have nothing to test or to learn from are left out. Raises NotEnoughRuns
+    where all are."""
+    names = sorted({member.workload for one in sets for member in one.members})
+    if len(names) == FEWEST_PROGRAMS:
+        held_out = [(name,) for name in names][:folds]
+    else:
+        held_out = workload_folds(names, held, folds, seed)
+    found, error = [], None
+    for out in held_out:
+        try:
+            found.append(fold_of(len(found), out, sets))
+        except NotEnoughRuns as reason:
+            error = reason
+    if not found and error is not None:
+        raise error
+    return found
+
+
+def folds_of_pairs(sets: Sequence[MeasuredSet], folds: int | None, seed: int) -> list[Fold]:
+    """A quarter of the sets each, all windows of the same workloads together, whose members are known from
+    others. Raises NotEnoughRuns for fewer than four."""
+    groups: dict[tuple[str, ...], list[MeasuredSet]] = {}
+    for one in sets:
+        groups.setdefault(tuple(sorted(m.workload for m in one.members)), []).append(one)
+    keys = sorted(groups)
+    if len(keys) < PAIR_FOLDS:
+        raise NotEnoughRuns(
+            f"{len(keys)} sets of workloads are too few to hold some out", fix="Trace more pairs."
+        )
+    order = np.random.default_rng(seed).permutation(len(keys))
+    found = []
+    for number, held in enumerate(np.array_split(order, PAIR_FOLDS)[:folds]):
+        out = {keys[i] for i in held.tolist()}
+        test = [one for key in sorted(out) for one in groups[key]]
+        train = [one for key in keys if key not in out for one in groups[key]]
+        found.append(Fold(number, tuple(" + ".join(key) for key in sorted(out)), train, test))
+    return found
+
+
 def fold_of(number: int, held_out: tuple[str, ...], sets: Sequence[MeasuredSet]) -> Fold:
     """Raises NotEnoughRuns where there is nothing to learn from, or nothing to test."""
     members = [{member.workload for member in one.members} for one in sets]
     out = set(held_out)
     train = [one for one, names in zip(sets, members, strict=True) if not names & out]
     test = [
-        one for one, names in zip(sets, members, strict=True) if names <= out and len(names) > 1
+        one
+        for one, names in zip(sets, members, strict=True)
+        if (names <= out if len(out) > 1 else names & out) and len(names) > 1
     ]
     if not train or not test:
         raise NotEnoughRuns(

@@ -11,6 +11,9 @@ from jostle.evaluate.alignment._answers import Tested
 from jostle.evaluate.alignment._truth import Member
 
 Key = TypeVar("Key")
+CONSTANTS = ("no_interference_", "mean_slowdown_", "median_slowdown_")
+SLOWED = 1.1
+DRAWS = 2000
 
 
 def means_of(each: Sequence[dict[Key, float]]) -> dict[Key, float]:
@@ -30,6 +33,44 @@ def error_metrics(tested: Sequence[Tested], samples: dict[str, float]) -> dict[s
         if name in samples:
             metrics[f"{name}instructions_mae_ratio"] = samples[name]
     return metrics
+
+
+def interval_metrics(tested: Sequence[Tested], samples: dict[str, float]) -> dict[str, float]:
+    """Intervals of 95% over the programs that are targets, drawn again and again (Efron's bootstrap): of
+    every mean error, of how much closer alignment is on the same runs than each rival, and of what share it
+    cuts of the error of the best constant; and errors of the targets slowed by over a tenth."""
+    names = list(tested[0].errors)
+    error = np.abs([[one.errors[name] for name in names] for one in tested])
+    _, program = np.unique([one.workload for one in tested], return_inverse=True)
+    number = int(program.max()) + 1
+    times = np.random.default_rng(0).multinomial(number, np.full(number, 1 / number), DRAWS)
+    weight = times[:, program]
+    drawn = weight @ error / weight.sum(axis=1, keepdims=True)
+    mean = error.mean(axis=0)
+    slowed = np.array([one.measured_seconds > SLOWED * one.solo_seconds for one in tested])
+    found = {"tested_programs": float(number), "slowed_runs": float(slowed.sum())}
+
+    def told(name: str, value: float, draws: np.ndarray) -> None:
+        low, high = np.quantile(draws, [0.025, 0.975])
+        found[f"{name}_ratio"] = float(value)
+        found[f"{name}_low_ratio"], found[f"{name}_high_ratio"] = float(low), float(high)
+
+    for k, name in enumerate(names):
+        prefix = f"{_prefix(name, samples)}"
+        told(f"{prefix}error_mean", mean[k], drawn[:, k])
+        if slowed.any():
+            found[f"slowed_{prefix}error_mean_ratio"] = float(error[slowed, k].mean())
+        if k:
+            told(f"closer_than_{name}by", mean[k] - mean[0], drawn[:, k] - drawn[:, 0])
+    rules = [k for k, name in enumerate(names) if name in CONSTANTS]
+    best = min(rules, key=lambda k: mean[k])
+    if mean[best] > 0:
+        cut = 1 - drawn[:, 0] / np.maximum(drawn[:, best], 1e-12)
+        told("cut_of_best_constant", 1 - mean[0] / mean[best], cut)
+    single = [one.single_error for one in tested if np.isfinite(one.single_error)]
+    if single:
+        found["one_measurement_error_mean_ratio"] = float(np.mean(single))
+    return found
 
 
 def steady_metrics(

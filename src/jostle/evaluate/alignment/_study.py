@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -14,6 +15,10 @@ from jostle.progress import Progress
 
 if TYPE_CHECKING:
     from jostle.traces import Traces
+
+
+RECORDED = Path(__file__).parent / "recorded"
+ABOUT = "campaign.json"
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,10 @@ class AlignmentStudy:
         Literal["simulator", "lru", "queue", "smt", "campaign"],
         "simulator, or another law (see docs), where the truth is exact; or campaign: recorded traces.",
     ] = "simulator"
-    data: Annotated[Path | None, "With campaign: the dataset, a folder of traces."] = None
+    data: Annotated[
+        Path | None,
+        "With campaign: the dataset, a folder of traces.  [default: what comes with Jostle]",
+    ] = None
     output: Annotated[Path | None, "Folder for figures and tables.", Short("-o")] = None
     programs: Annotated[int, "Simulated programs.", Limits(least=4)] = 32
     windows: Annotated[int, "Simulated windows to learn from.", Limits(least=2)] = 400
@@ -61,6 +69,14 @@ class AlignmentStudy:
         "processes (the recorder among them) and is left out.",
     ] = False
     compare: Annotated[bool, "Also the other alignments and the paper's learners."] = True
+    hold_out: Annotated[
+        Literal["programs", "pairs"],
+        "What is unseen: programs, or pairs of programs known from others.",
+    ] = "programs"
+    bounds: Annotated[
+        bool,
+        "Also how often runs stay under 90% bounds; fits again, for unseen programs many times.",
+    ] = False
     factorization: Annotated[bool, "Also factorization, for comparison."] = True
     seed: Annotated[int, "Of the programs, the folds and the training."] = 0
 
@@ -71,17 +87,27 @@ class AlignmentStudy:
         from jostle.evaluate.alignment._figures import draw_alignment
         from jostle.evaluate.alignment._tables import run_times, shown
 
-        if (self.on == "campaign") != (self.data is not None):
-            raise UsageError("a campaign and its data go together", fix="Give both or neither.")
+        if self.data is not None and self.on != "campaign":
+            raise UsageError("data are of a campaign", fix="Say --on campaign.")
+        asked = self._as_recorded()
+        if asked is not self:
+            return asked.run(progress=progress)
         traces = self._simulated() if self.data is None else self._recorded(self.data)
         method = Alignment(learner=self.learner, corunners=self.corunners)
         found = evaluate_alignment(
             traces,
             method,
-            held=self._held,
+            held=None if self.hold_out == "pairs" else self._held,
             folds=self.folds,
-            compare=self.compare,
-            factorization=self.factorization,
+            also=[
+                name
+                for name, wanted in (
+                    ("alignments", self.compare),
+                    ("factorization", self.factorization),
+                    ("bounds", self.bounds),
+                )
+                if wanted
+            ],
             seed=self.seed,
             progress=progress,
         )
@@ -100,6 +126,30 @@ class AlignmentStudy:
             figures=[str(path) for path in drawn],
         )
         return Report(content, shown(found), drawn)
+
+    def _as_recorded(self) -> AlignmentStudy:
+        """With a campaign, as it was recorded (`campaign.json`); without a folder, the one that comes with
+        Jostle."""
+        if self.on != "campaign":
+            return self
+        folder = self.data or RECORDED
+        about = folder / ABOUT
+        if self.data is None and not about.is_file():
+            raise UsageError(
+                "no recorded campaign comes with this copy",
+                fix="Record one (python benchmarks/alignment_campaign.py), or give its folder with --data.",
+            )
+        if not about.is_file():
+            return self
+        told = json.loads(about.read_text(encoding="utf-8"))
+        corunners, own = str(told.get("corunners", "once")), bool(told.get("own_cores", False))
+        more: dict[str, Any] = {"data": folder, "own_cores": own or self.own_cores}
+        if corunners == "loop":
+            more["corunners"] = corunners
+        if self.data is None:
+            more |= {"held": self.held or 4, "bounds": self.bounds or self.hold_out == "pairs"}
+        found = replace(self, **more)
+        return self if found == self else found
 
     @property
     def _held(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jostle._report import Table, percent
 from jostle.evaluate.alignment._evaluation import AlignmentEvaluation
 
@@ -12,7 +14,10 @@ METHODS = {
     "swapped_": "ridge, swapped weights",
     "printed_": "ridge, as printed",
 }
-RULES = ("no_interference_", "mean_slowdown_", "median_slowdown_", "factorization_")
+RULES = (
+    *("no_interference_", "mean_slowdown_", "median_slowdown_"),
+    *("additive_effects_", "probes_", "factorization_"),
+)
 
 
 def run_times(found: AlignmentEvaluation) -> Table:
@@ -39,14 +44,22 @@ def shown(found: AlignmentEvaluation) -> list[Table | str]:
     rows = []
     for prefix, label in METHODS.items():
         if f"{prefix}run_time_error_mean_ratio" in m:
-            names = ("run_time_error_mean", "run_time_error_max", "instructions_mae")
-            rows.append([label, *(percent(m[f"{prefix}{n}_ratio"], 2) for n in names)])
-    for prefix in RULES:
-        if f"{prefix}error_mean_ratio" in m:
-            ends = [percent(m[f"{prefix}error_{n}_ratio"], 2) for n in ("mean", "max")]
-            rows.append([prefix.replace("_", " ").strip(), *ends, "–"])
-    errors = Table(["", "run time, mean", "max", "per sample"], rows, right=(1, 2, 3))
-    parts: list[Table | str] = [run_times(found), "", errors]
+            rows.append([label, *_cells(m, f"{prefix}run_time_error", prefix)])
+            rows[-1][-2] = percent(m[f"{prefix}instructions_mae_ratio"], 2)
+    rows += [
+        [prefix.replace("_", " ").strip(), *_cells(m, f"{prefix}error", prefix)]
+        for prefix in RULES
+        if f"{prefix}error_mean_ratio" in m
+    ]
+    columns = ["", "run time, mean", "95%", "max", "slowed by over 10%", "per sample"]
+    columns.append("alignment is closer by [95%]")
+    errors = Table(columns, rows, right=range(1, len(columns)))
+    parts: list[Table | str] = [run_times(found), "", errors, f"\n{_against_constants(m)}"]
+    if "coverage_90_ratio" in m:
+        parts.append(
+            f"bounds of 90% hold for {percent(m['coverage_90_ratio'], 1)} of {m['coverage_sets']:.0f} sets "
+            f"(standard error {percent(m['coverage_90_standard_error_ratio'], 1)})"
+        )
     if "noise_floor_mean_ratio" in m:
         parts.append(
             f"\nrun times are known to {percent(m['noise_floor_mean_ratio'], 2)} (alone "
@@ -70,3 +83,34 @@ def shown(found: AlignmentEvaluation) -> list[Table | str]:
         ]
         parts += ["", Table(columns, rows, right=range(1, len(columns)))]
     return parts
+
+
+def _cells(m: Mapping[str, float], name: str, prefix: str) -> list[str]:
+    """Of one method: mean, interval, largest, of those slowed, per sample, how much closer alignment is."""
+    slowed, closer = f"slowed_{name}_mean_ratio", f"closer_than_{prefix}by"
+    return [
+        percent(m[f"{name}_mean_ratio"], 2),
+        _interval(m, f"{name}_mean"),
+        percent(m[f"{name}_max_ratio"], 2),
+        percent(m[slowed], 2) if slowed in m else "–",
+        "–",
+        f"{percent(m[f'{closer}_ratio'], 2)} {_interval(m, closer)}"
+        if f"{closer}_ratio" in m
+        else "–",
+    ]
+
+
+def _interval(m: Mapping[str, float], name: str) -> str:
+    low, high = (100 * m[f"{name}_{end}_ratio"] for end in ("low", "high"))
+    return f"[{low:.2f}, {high:.2f}]"
+
+
+def _against_constants(m: Mapping[str, float]) -> str:
+    """What is cut of the error of the best of the rules that know nothing of the workloads."""
+    text = f"{m['test_runs']:.0f} run times of {m['tested_programs']:.0f} programs"
+    if "cut_of_best_constant_ratio" in m:
+        text += f"; the error of the best constant is cut by {percent(m['cut_of_best_constant_ratio'], 0)} "
+        text += f"{_interval(m, 'cut_of_best_constant')}"
+    if "one_measurement_error_mean_ratio" in m:
+        text += f"; one measurement errs by {percent(m['one_measurement_error_mean_ratio'], 2)}"
+    return text

@@ -36,6 +36,16 @@ class Member:
     apart_ratio: float
 
     @property
+    def single_error(self) -> float:
+        """Mean |one repeat / the median of the others - 1|: what one measurement is worth; NaN for fewer than
+        three."""
+        singles = self.singles_seconds
+        if len(singles) < 3:
+            return float("nan")
+        others = [np.median(np.delete(singles, k)) for k in range(len(singles))]
+        return float(np.mean(np.abs(singles / np.array(others) - 1)))
+
+    @property
     def singles_seconds(self) -> np.ndarray:
         """(repeats,) run times as measured."""
         return np.array([run.runtime_seconds for run in self.runs])
