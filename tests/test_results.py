@@ -36,7 +36,7 @@ def means_over_data(printed: str) -> list[float]:
 
 
 def missing(text: str, printed: str) -> list[str]:
-    """Decimal figures of a text that, to their digits, no number that was printed, nor a mean over data sets, rounds to."""
+    """Decimal figures of a text that, to their digits, nothing printed nor a mean of it rounds to."""
     numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", printed)]
     numbers += means_over_data(printed)
     absent = []
@@ -150,3 +150,20 @@ def test_results_in_short_are_those_of_the_pages() -> None:
     table = table[(table.observed == 0.5) & (table.metric == "mape_ratio")]
     means = 100 * table.groupby("group").value.mean()
     assert f"mean error {means['solo']:.1f}% alone, {means['corun']:.1f}% with one beside" in line
+
+
+def test_the_tour_in_the_readme_holds_together() -> None:
+    """Of the rows that it shows: the bound is no lower than the prediction, and `inside` is what it says."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    units = {"ms": 1e-3, "µs": 1e-6, "s": 1.0}
+    rows = re.findall(
+        r"^\S+ +wasmtime-\w+ .*?" + r" +([\d.]+) (\S+)" * 4 + r" +(yes|no)$", text, flags=re.M
+    )
+    assert len(rows) == 5
+    for *cells, inside in rows:
+        times = [float(n) * units[unit] for n, unit in zip(cells[::2], cells[1::2], strict=True)]
+        _, predicted, bound, measured = times
+        assert bound >= predicted
+        assert (measured <= bound) == (inside == "yes")
+    held, every, share = re.findall(r"^(\d+) of all (\d+) held-out .*?\(([\d.]+)%\)", text, re.M)[0]
+    assert f"{100 * int(held) / int(every):.1f}" == share

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from jostle.errors import BadData, JostleError
 from jostle.traces import RecordedRun
-from tests.fuzz import samples
+from tests.fuzz import recordings, samples
 from tests.fuzz.mutation import ODD, bytes_changed, cells_changed, json_changed, json_text
 
 Make = Callable[[random.Random, Path], bytes]
@@ -384,6 +384,21 @@ TARGETS: dict[str, Target] = {
         _text(samples.SYSINFO),
         lambda path: _profile("rocprof")(path.with_name("a.csv")),
         _sysinfo_rest,
+    ),
+    "rocprof_v3": Target(
+        "1_kernel_trace.csv",
+        _text(recordings.ROCPROF_V3),
+        recordings.rocprof_v3,
+        recordings.rocprof_v3_rest,
+    ),
+    "nsys_stats": Target("a.csv", _text(recordings.NSYS_STATS), _profile("nsys")),
+    "prometheus": Target("a.json", _json(recordings.PROMETHEUS), recordings.prometheus),
+    "series": Target("a.csv", _text(recordings.SERIES), recordings.series),
+    "requests": Target(
+        "a.csv", _text(recordings.REQUESTS), recordings.requests, recordings.requests_rest
+    ),
+    "perf_table": Target(
+        "a.csv", _text(recordings.MANIFEST), recordings.manifest, recordings.manifest_rest
     ),
     "nsys": Target("a.sqlite", _nsys, _profile("nsys")),
     "perf": Target("a.txt", _perf_made, _perf),

@@ -59,7 +59,8 @@ def _require_fits(old: Runs, new: Runs, place: str, source: str) -> None:
             f"{len(at)} of {len(new)} run_ids are in {place} already, first {names[0]!r}",
             rows=[(int(row), f"run_id {n!r}") for row, n in zip(at, names, strict=False)],
             where=source,
-            fix="The same runs seem to be imported already; nothing was written.",
+            fix="The same runs seem to be imported already; nothing was written. To read a table in "
+            "another way, import it into a new folder.",
         )
     join_tables([(place, old.table), (source, new.table)])
     for key in ("workload", "platform"):

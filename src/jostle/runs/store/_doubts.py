@@ -106,7 +106,8 @@ def _separators(runs: Runs) -> list[str]:
                 break
     return [
         f"{count} co-runners are called like several workloads in one, such as {example[separator]!r:.80}: "
-        f"were they parted by {separator!r}? Import the table again with that `separator`"
+        f"were they parted by {separator!r}? Import the table again into a new folder, "
+        "with that `separator`"
         for separator, count in counted.most_common(1)
     ]
 

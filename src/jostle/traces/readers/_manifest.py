@@ -111,16 +111,22 @@ def _rows(path: Path, platform: str) -> list[_Row]:
         for number, line in enumerate(text.splitlines(), start=1)
         if line.strip() and not line.startswith("#")
     ]
-    table = list(csv.reader([line for _, line in kept]))
+    table = [_cells(line, f"{where} line {number}") for number, line in kept]
+    if len(table) < 2:
+        raise BadData("it lists no file", where=where, fix="One line for each run.")
     columns = [cell.strip().lower() for cell in table[0]]
     for column in columns:
         if column not in COLUMNS:
             raise UnknownName("column", column, COLUMNS, where=where)
     if len(set(columns)) < len(columns):
         raise BadData("a column stands there twice", where=where)
-    if len(table) < 2:
-        raise BadData("it lists no file", where=where, fix="One line for each run.")
-    found, times = [], Counter(dict(zip(columns, cells, strict=False))["file"] for cells in table)
+    for column in ("file", "workload"):
+        if column not in columns:
+            raise BadData(f"there is no column {column!r}", where=where)
+    found, times = (
+        [],
+        Counter(dict(zip(columns, cells, strict=False)).get("file") for cells in table),
+    )
     for (number, _), cells in zip(kept[1:], table[1:], strict=True):
         place = f"{where} line {number}"
         if len(cells) != len(columns):
@@ -154,6 +160,13 @@ def _rows(path: Path, platform: str) -> list[_Row]:
             fix="Give each a run_id, or the CPU it ran on.",
         )
     return found
+
+
+def _cells(line: str, where: str) -> list[str]:
+    try:
+        return next(csv.reader([line]))
+    except csv.Error as error:
+        raise BadData(str(error), where=where) from None
 
 
 def _cpus(text: str, where: str) -> tuple[int, ...]:

@@ -82,7 +82,7 @@ def lines_of(path: Path, separator: str) -> list[PerfLine]:
         raise BadData("the separator is empty", where=where, fix="Give what perf had after -x.")
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # a path may hold a null
         raise UnreadableFile(f"cannot be read: {error}", where=where) from None
     lines = list(_lines(text, where, separator))
     if not lines:
