@@ -24,6 +24,8 @@ from .host._facts import machine_facts as machine_facts
 from .host._perf_events import available_counters as available_counters
 from .slots._available import available_engines as available_engines
 from .slots._available import engine_table as engine_table
+from .tracing._attached import RunningSample as RunningSample
+from .tracing._attached import follow_running as follow_running
 from .tracing._attached import trace_running as trace_running
 from .tracing._options import TraceOptions as TraceOptions
 from .tracing._trace import trace as trace

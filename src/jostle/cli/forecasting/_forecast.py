@@ -19,6 +19,7 @@ from jostle.cli.forecasting._answers import (
     print_totals,
     total_document,
 )
+from jostle.cli.forecasting._following import FollowedProgram
 from jostle.cli.forecasting._questions import Chosen, Live, contexts_of, fitted_ones, live_of
 from jostle.cli.forecasting._shared import SharedMachine, totals_of
 
@@ -42,7 +43,7 @@ class ForecastCommand:
         "Folders with traces of repeated runs, or saved forecasts.",
         Positional(),
     ]
-    at: Annotated[tuple[float, ...], "Seconds since the run began; repeat for more."]
+    at: Annotated[tuple[float, ...], "Seconds since the run began; repeat for more."] = ()
     core: Annotated[int, "Which core of the run."] = 0
     limit: Annotated[
         tuple[str, ...], "COUNTER=RATE per second: also print P(rate > limit); repeatable."
@@ -146,18 +147,29 @@ class ForecastOptions:
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
     app.command("forecast")(
-        command_of((ForecastCommand, Chosen, SharedMachine, ForecastOptions), forecast)
+        command_of(
+            (ForecastCommand, Chosen, SharedMachine, FollowedProgram, ForecastOptions), forecast
+        )
     )
 
 
 def forecast(
-    asked: ForecastCommand, chosen: Chosen, shared: SharedMachine, options: ForecastOptions
+    asked: ForecastCommand,
+    chosen: Chosen,
+    shared: SharedMachine,
+    following: FollowedProgram,
+    options: ForecastOptions,
 ) -> None:
     """Fit what is asked about, answer for every time, and add up where there are several."""
     from jostle.errors import UsageError
 
     limits, capacities = _limits("--limit", asked.limit), _limits("--capacity", asked.capacity)
     fitted = fitted_ones(asked.dataset, chosen, options.settings())
+    if following.is_asked:
+        following.run(fitted, asked.core, limits, asked.within, asked.json_)
+        return
+    if not asked.at:
+        raise UsageError("no time is asked about", fix="Say --at SECONDS.")
     if len(fitted) > 1 and (asked.save is not None or asked.picture is not None):
         raise UsageError("--save and --picture are for one workload at a time")
     if (asked.at_context is None) != (not asked.context):

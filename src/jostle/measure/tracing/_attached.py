@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,55 @@ if TYPE_CHECKING:
     from jostle.traces import Traces
 
 _GROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/cpu"))
-_FEWEST = 2
+
+
+@dataclass(frozen=True)
+class RunningSample:
+    """What something that runs did in one interval. time_seconds: its end since the first look. counters:
+    counts over it, levels at its end; NaN where not told."""
+
+    time_seconds: float
+    interval_seconds: float
+    counters: dict[str, float]
+
+
+def follow_running(
+    pid: int | None = None,
+    cgroup: str | os.PathLike[str] | None = None,
+    options: TraceOptions | None = None,
+) -> Iterator[RunningSample]:
+    """The samples of what runs already, each when it is there, for `seconds` or until it ends.
+
+    pid: a process, followed with all that it started. cgroup: a control group instead, its folder or its
+    path below /sys/fs/cgroup (podman and docker name theirs after the container), with the groups in it; what
+    its own files tell (CPU, throttling, memory, input and output, pressure) is in cgroup_….
+    Raises UsageError for neither or both, UnreadableFile where there is no such process or group.
+    """
+    options = options or TraceOptions()
+    group = _asked_group(pid, cgroup)
+    sampler = (
+        Sampler(pid, tree=True)
+        if pid is not None
+        else Sampler(os.getpid(), processes=lambda: _processes(group))
+    )
+    # Counters of the hardware are of this process, not of the group.
+    names = [n for n in NAMES if group is None or not n.startswith("perf_")]
+    try:
+        looks = _looks(sampler, pid, group, options)
+        began = before = next(looks, None)
+        for now in looks:
+            assert began is not None
+            assert before is not None
+            counters = {}
+            for counter in (*names, *(n for n in GROUP_NAMES if n in now[1])):
+                value = now[1].get(counter, np.nan)
+                if not is_level(counter):
+                    value = np.maximum(0.0, value - before[1].get(counter, np.nan))
+                counters[counter] = float(value)
+            yield RunningSample((now[0] - began[0]) * 1e-9, (now[0] - before[0]) * 1e-9, counters)
+            before = now
+    finally:
+        sampler.close()
 
 
 def trace_running(
@@ -32,44 +82,27 @@ def trace_running(
     *,
     name: str | None = None,
 ) -> Traces:
-    """A trace of what runs already, for `seconds` or until it ends, on the platform native:DEVICE.
+    """A trace of what runs already, as `follow_running` sees it, on the platform native:DEVICE.
 
-    pid: a process, followed with all that it started. cgroup: a control group instead, its folder or its
-    path below /sys/fs/cgroup (podman and docker name theirs after the container), with the groups in it; what
-    its own files tell (CPU, throttling, memory, input and output, pressure) is recorded as cgroup_….
     name: the workload's; by default that of the process or group. Interrupted, it gives what it has.
     Raises UsageError for neither or both, UnreadableFile where there is no such process or group.
     """
     from jostle.traces import Trace, Traces
 
     options = options or TraceOptions()
-    if (pid is None) == (cgroup is None):
-        raise UsageError("name one process, or one control group")
-    group = None if cgroup is None else _group(cgroup)
-    if pid is not None and text_of(f"/proc/{pid}/stat") is None:
-        raise UnreadableFile("there is no such process", where=f"process {pid}")
-    sampler = (
-        Sampler(pid, tree=True)
-        if pid is not None
-        else Sampler(os.getpid(), processes=lambda: _processes(group))
-    )
+    group = _asked_group(pid, cgroup)
     spelled = name or (text_of(f"/proc/{pid}/comm") if group is None else group.name) or "process"
+    samples: list[RunningSample] = []
     try:
-        samples = _followed(sampler, pid, group, options)
-    finally:
-        sampler.close()
-    if len(samples) < _FEWEST:
+        samples.extend(follow_running(pid, cgroup, options))
+    except KeyboardInterrupt:
+        if not samples:
+            raise
+    if not samples:
         raise UnreadableFile(
             "it ended, or was empty, before it could be looked at twice", where=spelled
         )
-    at_ns = np.array([when for when, _ in samples], np.int64)
-    counters = {}
-    told = {name for _, row in samples for name in row}
-    for counter in (*NAMES, *(name for name in GROUP_NAMES if name in told)):
-        if group is not None and counter.startswith("perf_"):
-            continue  # of this process, not of the group
-        totals = np.array([row.get(counter, np.nan) for _, row in samples], np.float64)
-        counters[counter] = totals[1:] if is_level(counter) else np.maximum(0.0, np.diff(totals))
+    known = list(dict.fromkeys(counter for one in samples for counter in one.counters))
     device = options.device or device_name(chosen_cores(options.cores))
     return Traces.from_traces(
         [
@@ -81,33 +114,39 @@ def trace_running(
                 corunners=(),
                 window_id=None,
                 runtime_seconds=float("nan"),
-                time_seconds=(at_ns[1:] - at_ns[0]) * 1e-9,
-                interval_seconds=np.diff(at_ns) * 1e-9,
-                counters=counters,
+                time_seconds=np.array([one.time_seconds for one in samples]),
+                interval_seconds=np.array([one.interval_seconds for one in samples]),
+                counters={
+                    counter: np.array([one.counters.get(counter, np.nan) for one in samples])
+                    for counter in known
+                },
             )
         ]
     )
 
 
-def _followed(
+def _asked_group(pid: int | None, cgroup: str | os.PathLike[str] | None) -> Path | None:
+    if (pid is None) == (cgroup is None):
+        raise UsageError("name one process, or one control group")
+    if pid is not None and text_of(f"/proc/{pid}/stat") is None:
+        raise UnreadableFile("there is no such process", where=f"process {pid}")
+    return None if cgroup is None else _group(cgroup)
+
+
+def _looks(
     sampler: Sampler, pid: int | None, group: Path | None, options: TraceOptions
-) -> list[tuple[int, dict[str, float]]]:
-    samples: list[tuple[int, dict[str, float]]] = []
+) -> Iterator[tuple[int, dict[str, float]]]:
+    """(when, totals and levels) at the first look and after every interval."""
     end = time.monotonic() + options.seconds
-    try:
-        while True:
-            if not (_runs(pid) if group is None else _processes(group) or is_populated(group)):
-                break
-            row = sampler.read() if group is None else sampler.read() | group_totals(group)
-            samples.append((time.monotonic_ns(), row))
-            left = end - time.monotonic()
-            if left <= 0:
-                break
-            time.sleep(min(options.interval_seconds, left))
-    except KeyboardInterrupt:
-        if len(samples) < _FEWEST:
-            raise
-    return samples
+    while _runs(pid) if group is None else _processes(group) or is_populated(group):
+        yield (
+            time.monotonic_ns(),
+            sampler.read() if group is None else sampler.read() | group_totals(group),
+        )
+        left = end - time.monotonic()
+        if left <= 0:
+            return
+        time.sleep(min(options.interval_seconds, left))
 
 
 def _runs(pid: int | None) -> bool:

@@ -1,0 +1,136 @@
+"""FollowedProgram a program that runs: one line a step, what it will use soon given what it has shown."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from jostle._options import Limits
+from jostle.cli.console import note, print_json, say
+
+if TYPE_CHECKING:
+    from jostle.bridge import Forecast, LiveForecast
+
+_DEFAULT_AHEAD = 5  # samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowedProgram:
+    """A program to follow, and how far ahead to look."""
+
+    pid: Annotated[
+        int | None,
+        "Follow this process, with all it started, and say at each step what it will use.",
+    ] = None
+    cgroup: Annotated[str | None, "Follow this control group so, such as a container's."] = None
+    follow: Annotated[str | None, "Start this command and follow it so, until it ends."] = None
+    ahead: Annotated[
+        float | None, "Of what is followed: seconds to look ahead.  [default: 5 samples]", Limits(0)
+    ] = None
+    ran: Annotated[float, "Seconds that what is followed has run already.", Limits(0)] = 0.0
+    steps: Annotated[int | None, "Stop after so many lines.", Limits(1)] = None
+
+    @property
+    def is_asked(self) -> bool:
+        return self.pid is not None or self.cgroup is not None or self.follow is not None
+
+    def run(
+        self,
+        fitted: Sequence[tuple[str, Forecast]],
+        core: int,
+        limits: Mapping[str, float],
+        within: float | None,
+        as_json: bool,
+    ) -> None:
+        """A line for each sample, until it ends, or outlives the recorded runs."""
+        import numpy as np
+
+        from jostle.errors import UsageError
+        from jostle.measure import TraceOptions, follow_running
+
+        if len(fitted) != 1:
+            raise UsageError("one workload at a time is followed", fix="Say -w NAME.")
+        if sum(one is not None for one in (self.pid, self.cgroup, self.follow)) > 1:
+            raise UsageError("--pid, --cgroup and --follow each say what to follow")
+        if within is not None and not limits:
+            raise UsageError("--within needs a --limit", fix="Say --limit COUNTER=RATE.")
+        (_, forecast) = fitted[0]
+        interval = float(np.median(np.diff(forecast.snapshots.times_seconds)))
+        ahead = self.ahead or _DEFAULT_AHEAD * interval
+        last = forecast.span_seconds[1]
+        live = forecast.given(core=core)
+        seconds = max(last - self.ran, interval)
+        options = TraceOptions(
+            interval_seconds=max(interval, 0.001), seconds=seconds, timeout_seconds=seconds + 1
+        )
+        with self._running() as pid:
+            for number, sample in enumerate(follow_running(pid, self.cgroup, options), start=1):
+                now = self.ran + sample.time_seconds
+                live.see(now, sample.counters, interval_seconds=sample.interval_seconds)
+                if now + ahead > last:
+                    note(f"at {now:g} s: the recorded runs reach to {last:g} s, no further")
+                    return
+                _print(live, now, ahead, limits, within, as_json)
+                if number == self.steps:
+                    return
+
+    @contextmanager
+    def _running(self) -> Iterator[int | None]:
+        """The process to follow; one that was started here is ended with it."""
+        from jostle.errors import UsageError
+
+        if self.follow is None:
+            yield self.pid
+            return
+        try:
+            words = shlex.split(self.follow)
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        except (OSError, ValueError, IndexError) as error:
+            raise UsageError(f"the command cannot be started: {error}", where=self.follow) from None
+        try:
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _print(
+    live: LiveForecast,
+    now: float,
+    ahead: float,
+    limits: Mapping[str, float],
+    within: float | None,
+    as_json: bool,
+) -> None:
+    found = live.at(now + ahead)
+    low, middle, high = found.quantile((0.05, 0.5, 0.95))
+    over = found.exceedance_ratio(limits) if limits else None
+    soon = live.exceedance_ratio(limits, within) if limits and within is not None else None
+    if as_json:
+        rows: dict[str, Any] = {
+            name: {"median": float(middle[c]), "low": float(low[c]), "high": float(high[c])}
+            for c, name in enumerate(found.components)
+        }
+        print_json(
+            {
+                "schema": "forecast_step/v1",
+                "now_seconds": now,
+                "time_seconds": now + ahead,
+                "components_per_second": rows,
+                "idle_ratio": found.idle_ratio,
+                "exceedance_ratio": over,
+                "exceedance_within_ratio": soon,
+            },
+        )
+        return
+    text = ", ".join(
+        f"{name} {middle[c]:.4g} ({low[c]:.4g} to {high[c]:.4g})"
+        for c, name in enumerate(found.components)
+    )
+    told = "" if over is None else f"; P(over limit) {over:.4f}"
+    told += "" if soon is None else f", within {within:g} s {soon:.4f}"
+    say(f"{now:.3f} s, at {now + ahead:.3f} s: {text}{told}")

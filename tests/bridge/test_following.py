@@ -1,0 +1,89 @@
+"""A program that runs is followed by a command, one line a step."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.cli._app import run
+from jostle.measure import follow_running
+from jostle.measure.tracing._options import TraceOptions
+from jostle.traces import Traces, write_traces
+from tests.bridge.conftest import a_trace
+
+BURN = "import time; list(iter(lambda: time.time() < 0, True))"
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """Runs of 30 samples of 0.02 s in which half use the processor all the time, and half hardly."""
+    random = np.random.default_rng(0)
+    made = []
+    for number in range(24):
+        use = 0.02 * (1.0 if number % 2 else 0.02)
+        counts = use * random.uniform(0.9, 1.1, 30)
+        made.append(a_trace(number, {"cpu_seconds": counts.tolist()}, seconds=0.02))
+    write_traces(tmp_path / "past", Traces.from_traces([replace(t, workload="burn") for t in made]))
+    return tmp_path / "past"
+
+
+def test_a_command_is_followed(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = shlex.join([sys.executable, "-S", "-c", BURN])
+    words = ["forecast", str(recorded), "--follow", command, "--limit", "cpu_seconds=0.2"]
+    assert run([*words, "--steps", "4", "--within", "0.1", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lines) == 4
+    assert {line["schema"] for line in lines} == {"forecast_step/v1"}
+    moments = [line["now_seconds"] for line in lines]
+    assert moments == sorted(moments)
+    for line in lines:
+        assert line["time_seconds"] == pytest.approx(line["now_seconds"] + 0.1)
+        assert 0 <= line["exceedance_ratio"] <= 1
+        assert line["exceedance_within_ratio"] >= 0
+    assert run([*words, "--steps", "2"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 2
+    assert "P(over limit)" in printed[0]
+
+
+def test_it_stops_where_the_recorded_runs_end(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = subprocess.Popen([sys.executable, "-S", "-c", BURN])
+    try:
+        words = ["forecast", str(recorded), "--pid", str(running.pid), "--ran", "0.45"]
+        assert run([*words, "--ahead", "0.1"]) == 0
+    finally:
+        running.kill()
+        running.wait()
+    assert "the recorded runs reach to 0.6 s" in capsys.readouterr().err
+
+
+def test_odd_questions_are_refused(recorded: Path, tmp_path: Path) -> None:
+    words = ["forecast", str(recorded), "--json"]
+    assert run(words) == 2
+    assert run([*words, "--follow", "/no/such/program"]) == 2
+    assert run([*words, "--follow", "'"]) == 2
+    assert run([*words, "--pid", "1", "--cgroup", "x"]) == 2
+    assert run([*words, "--pid", "1", "--within", "1"]) == 2
+    assert run([*words, "--cgroup", str(tmp_path / "no")]) != 0
+
+
+def test_samples_come_one_by_one() -> None:
+    running = subprocess.Popen([sys.executable, "-S", "-c", BURN])
+    try:
+        options = TraceOptions(seconds=0.2, interval_seconds=0.02)
+        samples = list(follow_running(running.pid, options=options))
+    finally:
+        running.kill()
+        running.wait()
+    times = [one.time_seconds for one in samples]
+    np.testing.assert_allclose(np.cumsum([one.interval_seconds for one in samples]), times)
+    assert all(one.counters["cpu_seconds"] >= 0 for one in samples)
