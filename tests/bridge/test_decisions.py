@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jostle
+from jostle.bridge import Snapshots
 from jostle.cli._app import run
 from jostle.traces import Trace, Traces, write_traces
 
@@ -177,3 +179,17 @@ def test_a_single_run_is_no_distribution(
         "1 run is not enough for a distribution" in json.loads(capsys.readouterr().out)["message"]
     )
     assert run(["forecast", str(tmp_path / "nowhere"), "--at", "0.3", "--json"]) == 4
+
+
+@pytest.mark.parametrize(("runs", "least"), [(5, 0.02), (20, 0.004), (100, 0.0005)])
+def test_few_runs_call_nothing_certain(runs: int, least: float) -> None:
+    """None of n runs above a limit does not mean that the next one is not."""
+    random = np.random.default_rng(runs)
+    clouds = [random.lognormal(0, 1, (runs, 1)) for _ in range(6)]
+    forecast = jostle.forecast(Snapshots.from_arrays(np.arange(6.0), clouds, ["x"]))
+    found = forecast.at(2.0)
+    assert found.runs == runs
+    assert least < found.exceedance_ratio({"x": 1e9}) < 1.01 / runs
+    assert 1 - 1.01 / runs < found.exceedance_ratio({"x": -1.0}) < 1 - least
+    share = float(found.weights @ found.above({"x": 1.0}))
+    assert found.exceedance_ratio({"x": 1.0}) == pytest.approx(share, abs=1 / runs)

@@ -93,7 +93,7 @@ def test_runs_that_end_are_idle() -> None:
     assert long.mean[0] == pytest.approx(90, rel=0.1)
 
 
-@pytest.mark.parametrize("name", ["modes", "walk"])
+@pytest.mark.parametrize("name", ["modes", "walk", "periodic"])
 def test_it_halves_the_brier_score_a_tenth_of_a_second_ahead(name: str) -> None:
     traces = made_family(name, 110, seed=3)
     ids = traces.run_ids

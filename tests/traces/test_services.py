@@ -284,6 +284,6 @@ def test_from_files_to_a_forecast_by_commands(
     asked = ["forecast", str(tmp_path / "days"), "--at", "21600", "--at", "64800"]
     assert run([*asked, "--limit", "requests_total=12.5", "--json"]) == 0
     day, night = json.loads(capsys.readouterr().out)["answers"]
-    assert day["exceedance_ratio"] == pytest.approx(1)
-    assert night["exceedance_ratio"] == 0
+    assert day["exceedance_ratio"] > 0.9
+    assert night["exceedance_ratio"] < 0.1
     assert day["components"]["memory_bytes_level"]["mean_per_second"] == pytest.approx(15e9)

@@ -6,14 +6,14 @@ from .answers._distribution import Distribution as Distribution
 from .forecasting._contexts import Contexts as Contexts
 from .forecasting._forecast import Forecast as Forecast
 from .forecasting._forecast import forecast as forecast
-from .forecasting._given import LiveForecast as LiveForecast
 from .forecasting._interpolate import METHODS as METHODS
 from .forecasting._phase import place as place
 from .forecasting._plots import ForecastPlots as ForecastPlots
 from .forecasting._select import MethodChoice as MethodChoice
 from .forecasting._settings import Bridge as Bridge
-from .forecasting._together import Joining as Joining
-from .forecasting._together import Together as Together
+from .live._given import LiveForecast as LiveForecast
+from .live._together import Joining as Joining
+from .live._together import Together as Together
 from .problem._clock import Clock as Clock
 from .problem._clock import ClockSettings as ClockSettings
 from .problem._clouds import Cloud as Cloud

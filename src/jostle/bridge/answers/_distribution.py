@@ -14,6 +14,13 @@ from jostle.errors import UnknownName, UsageError
 Limits = Mapping[str, float]
 
 
+def corrected(ratio: np.ndarray | float, runs: float, prior: float) -> np.ndarray | float:
+    """A probability that a share of so many runs stands for: (k + prior) / (n + 2 prior)."""
+    if not np.isfinite(runs):
+        return ratio
+    return (np.asarray(ratio) * runs + prior) / (runs + 2 * prior)
+
+
 @dataclass(frozen=True, eq=False)
 class Distribution:
     """Resource use at one time. components: names of the d components, in events per second.
@@ -22,6 +29,8 @@ class Distribution:
     weight `idle_ratio`. mean: (d,) and covariance: (d, d) are those of the whole forecast, of which the
     atoms may be a sample. method: what made it. warnings: what a reader must know. details: numbers of
     the solver (lam, eps_over_median, marginal_l1, hilbert, sweeps, missed_ratio) where they apply.
+    runs: how many recorded runs are behind it, infinite where that is not known; prior: with how much doubt
+    `exceedance_ratio` takes them.
     """
 
     components: tuple[str, ...]
@@ -34,6 +43,8 @@ class Distribution:
     idle_ratio: float = 0.0
     warnings: tuple[str, ...] = ()
     details: Mapping[str, float] = field(default_factory=dict)
+    runs: float = float("inf")
+    prior: float = 0.5
 
     @classmethod
     def of(
@@ -115,8 +126,13 @@ class Distribution:
         return found[0] if np.ndim(ratios) == 0 else found
 
     def exceedance_ratio(self, limits: Limits) -> float:
-        """P(any of these components is above its limit); limits: {component: events per second}."""
-        return float(np.clip(self.weights @ self.above(limits), 0.0, 1.0))
+        """P(any of these components is above its limit); limits: {component: events per second}.
+
+        The share of the atoms, corrected for how few runs are behind them: none of five runs above does not
+        mean that the next one is not. `weights @ above(limits)` is the share itself.
+        """
+        share = float(np.clip(self.weights @ self.above(limits), 0.0, 1.0))
+        return float(corrected(share, self.runs, self.prior))
 
     def above(self, limits: Limits) -> np.ndarray:
         """(m,) whether an atom is above any limit. Raises UnknownName, UsageError for NaN."""

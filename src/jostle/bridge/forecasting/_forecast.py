@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle._report import Told
+from jostle.bridge.answers._claims import prior_of
 from jostle.bridge.answers._distribution import Distribution
-from jostle.bridge.forecasting import _average as average
-from jostle.bridge.forecasting import _interpolate as between
 from jostle.bridge.forecasting import _saved
-from jostle.bridge.forecasting._cross_validation import ATOMS, best_eps
-from jostle.bridge.forecasting._given import LiveForecast
-from jostle.bridge.forecasting._graphs import couple_cores
-from jostle.bridge.forecasting._phase import phase, place
-from jostle.bridge.forecasting._select import MethodChoice, choose
-from jostle.bridge.forecasting._settings import METHODS, Bridge
-from jostle.bridge.problem._clouds import Cloud
-from jostle.bridge.problem._snapshots import Snapshot, Snapshots, evenly
-from jostle.bridge.problem._thin import evenly_few, few
-from jostle.bridge.problem._units import Units
-from jostle.bridge.solvers._coupling import Coupling
-from jostle.bridge.solvers._path import edge_eps
-from jostle.bridge.solvers._sinkhorn import solve_edge
-from jostle.bridge.solvers._transport import transport
-from jostle.errors import NotEnoughRuns, UsageError
+from jostle.bridge.forecasting._laws import LawsBetween
+from jostle.bridge.forecasting._phase import place
+from jostle.bridge.forecasting._settings import Bridge
+from jostle.bridge.live._given import LiveForecast
+from jostle.bridge.problem._snapshots import Snapshots, evenly
 from jostle.methods import Data
 from jostle.traces import Traces, Windows
 
@@ -39,7 +25,6 @@ if TYPE_CHECKING:
     from jostle.traces import Trace
 
 CANDIDATES = 120  # times among which snapshots are placed
-OFF_GRID = 1e-9  # of the span of time: nearer than this to a snapshot is at it
 
 
 def forecast(
@@ -70,7 +55,7 @@ def forecast(
     return Forecast(data, method)
 
 
-class Forecast(Told):
+class Forecast(LawsBetween, Told):
     """Answers for any time between the first and the last snapshot; couplings are solved when needed.
 
     A path of edges is solved edge by edge, so the first question in an interval takes a solve, the next ones
@@ -80,25 +65,9 @@ class Forecast(Told):
     def __init__(
         self, snapshots: Snapshots, method: Bridge, *, scale: np.ndarray | None = None
     ) -> None:
-        self.snapshots, self.method = snapshots, method
-        shots = [shot for core in snapshots.cores.values() for shot in core]
-        self._units = Units.of(
-            snapshots.components,
-            [shot.cloud for shot in shots if shot.idle_ratio < 1],
-            scale=method.scale if scale is None else scale,
-            log1p=method.log1p,
-            at_most=method.at_most,
-        )
-        floors = zip(snapshots.components, self._units.floors, strict=True)
-        below = ", ".join(name for name, floor in floors if floor < 0)
-        text = f"{below}: below 0 in the data, so the forecast may be below 0 too"
-        self._warnings = (text,) if below else ()
-        self._couplings: dict[tuple[int, int, str], Coupling] = {}
-        self._selections: dict[int, MethodChoice] = {}
+        super().__init__(snapshots, method, scale=scale)
         self._live: dict[int, LiveForecast] = {}
-        self._stacks: dict[int, average.LawShares] = {}
-        self._lock = threading.RLock()
-        self._eps = None if isinstance(method.eps, str) else method.eps
+        self._priors: dict[int, float] = {}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Forecast:
@@ -136,28 +105,6 @@ class Forecast(Told):
 
         return ForecastPlots(self)
 
-    @property
-    def scale(self) -> np.ndarray:
-        """(d,) what components are multiplied by before distances are taken."""
-        return self._units.scale
-
-    @property
-    def eps(self) -> float:
-        """The Bridge's eps; of `cv` the one found best."""
-        with self._lock:
-            if self._eps is None:
-                self._eps = best_eps(self.snapshots, self.scale, self._from_neighbours)
-            return self._eps
-
-    @property
-    def components(self) -> tuple[str, ...]:
-        return self.snapshots.components
-
-    @property
-    def span_seconds(self) -> tuple[float, float]:
-        """The times between which it answers."""
-        return float(self.snapshots.times_seconds[0]), float(self.snapshots.times_seconds[-1])
-
     def at(
         self,
         time_seconds: float,
@@ -170,47 +117,16 @@ class Forecast(Told):
 
         method: another than the Bridge's. seed: of the draw. Raises UsageError outside the data.
         """
-        method = method or str(self.method.method)
-        if method not in METHODS:
-            raise UsageError(f"method {method!r} is not known", fix=f"One of {', '.join(METHODS)}.")
-        first, last = self.span_seconds
-        if not first <= time_seconds <= last:
-            raise UsageError(
-                f"{time_seconds:g} s lies outside the data, which reaches from {first:g} s to {last:g} s",
-                fix="A bridge interpolates and does not extrapolate: trace longer.",
-            )
-        times = self.snapshots.times_seconds
-        shots = self.snapshots.of(core)
-        near = int(np.abs(times - time_seconds).argmin())
-        rounding = 2 * float(np.spacing(max(abs(first), abs(last))))
-        if abs(times[near] - time_seconds) <= max(OFF_GRID * (last - first), rounding):
-            shot = shots[near]
-            found = Distribution.of(shot.cloud, self.components, "snapshot")
-            found = replace(found, warnings=(*self._warnings, *self._filled(shot)))
-            return replace(found.with_idle(shot.idle_ratio), time_seconds=time_seconds)
-        k = int(np.searchsorted(times, time_seconds)) - 1
-        lam = float((time_seconds - times[k]) / (times[k + 1] - times[k]))
-        if method == "select":
-            method = self.selection(core).at(k, lam)
-        idle = self.snapshots.idle_at(core, time_seconds, k, lam)
-        if shots[k].idle_ratio == 1 and shots[k + 1].idle_ratio == 1:
-            found = Distribution.of(shots[k].cloud, self.components, method)
-        else:
-            seed = self.method.seed if seed is None else seed
-            found = self._running(k, lam, time_seconds, core, method, seed)
-        told = (*self._warnings, *self._filled(*shots[k : k + 2]))
-        found = replace(found, warnings=(*found.warnings, *told))
-        return replace(found.with_idle(idle), time_seconds=time_seconds)
+        found = self._at(time_seconds, core, method, seed)
+        k = int(np.searchsorted(self.snapshots.times_seconds, time_seconds))
+        near = self.snapshots.of(core)[max(k - 1, 0) : k + 1]
+        return replace(found, runs=min(shot.counted for shot in near), prior=self._prior(core))
 
-    def _filled(self, *shots: Snapshot) -> tuple[str, ...]:
-        """What to say of counters that were not measured all the time."""
-        shares = [shot.filled for shot in shots if shot.filled is not None]
-        if not shares:
-            return ()
-        worst = np.max(shares, axis=0)
-        named = zip(self.components, worst, strict=True)
-        few = ", ".join(f"{name} {share:.0%}" for name, share in named if share > 0)
-        return (f"values that were not counted come from runs alike: {few}",)
+    def _prior(self, core: int) -> float:
+        with self._lock:
+            if core not in self._priors:
+                self._priors[core] = prior_of(self.snapshots, core)
+            return self._priors[core]
 
     def given(self, trace: Trace | None = None, core: int = 0) -> LiveForecast:
         """For one run that goes on: `forecast.given(trace_so_far).at(time_seconds)`, what it will use given
@@ -220,198 +136,3 @@ class Forecast(Told):
                 self._live[core] = LiveForecast(self.snapshots, core, seed=self.method.seed)
             found = self._live[core].anew()
         return found if trace is None else found.follow(trace)
-
-    def selection(self, core: int = 0) -> MethodChoice:
-        """Which method serves which interval, and the scores that decided it."""
-        with self._lock:
-            if core not in self._selections:
-                self._selections[core] = choose(
-                    self.snapshots, self.scale, core, lambda k: self._from_others(k, core)
-                )
-            return self._selections[core]
-
-    def solve(self, core: int = 0, *, threads: int = 1) -> list[Coupling]:
-        """The couplings of all intervals of a core, so that questions later take only a draw; intervals of a
-        path are independent and are solved by `threads` threads."""
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(lambda k: self.coupling(k, core), range(len(self.snapshots) - 1)))
-
-    def coupling(self, k: int, core: int = 0, kind: str = "bridge") -> Coupling:
-        """The coupling of snapshots k and k + 1, in scaled units. kind: `bridge` or `ot`."""
-        found = self._couplings.get((core, k, kind))
-        if found is None and (kind != "bridge" or self.method.graph == "path"):
-            found = self._couplings.setdefault((core, k, kind), self._couple(k, core, kind))
-        if found is not None:
-            return found
-        with self._lock:
-            if (core, k, kind) not in self._couplings:
-                solved = couple_cores(self.method, self.eps, self.snapshots, self._clouds)
-                self._couplings |= {(c, i, "bridge"): one for (c, i), one in solved.items()}
-            return self._couplings[core, k, kind]
-
-    def _couple(self, k: int, core: int, kind: str) -> Coupling:
-        x, y = (self._clouds(core)[i].merged for i in (k, k + 1))
-        if kind == "ot":
-            return transport(
-                *(few(cloud, average.TRANSPORTED, core + i) for i, cloud in enumerate((x, y)))
-            )
-        if self.eps == np.inf:
-            return between.product(x, y)
-        steps = np.diff(self.snapshots.times_seconds)
-        eps = edge_eps(x, y, self.eps, self.method.eps_unit)
-        if self.method.time_scaled and self.method.eps_unit != "absolute":
-            eps *= float(steps[k] / steps.mean())
-        euclid = self.method.cost == "euclid"
-        return solve_edge(x, y, eps, stopping=self.method.stopping, euclid=euclid)
-
-    def _clouds(self, core: int) -> list[Cloud]:
-        return [self._units.cloud_in(shot.cloud) for shot in self.snapshots.of(core)]
-
-    def _like(self, snapshots: Snapshots, **changes: Any) -> Forecast:
-        """From some of the snapshots, with few atoms, each core by itself: for comparisons."""
-        method = replace(self.method, graph="path", atoms=ATOMS, **changes)
-        return Forecast(snapshots, method, scale=self.scale)
-
-    def _from_others(self, left_out: int, core: int) -> Callable[[str], Distribution]:
-        rest = self._like(self.snapshots.without(left_out))
-        time = float(self.snapshots.times_seconds[left_out])
-        return lambda method: rest.at(time, core, method=method)
-
-    def _from_neighbours(self, left_out: int, core: int, eps: float) -> Distribution:
-        near = self.snapshots.select([left_out - 1, left_out + 1])
-        time = float(self.snapshots.times_seconds[left_out])
-        return self._like(near, method="bridge", eps=eps).at(time, core)
-
-    def _running(
-        self, k: int, lam: float, time: float, core: int, method: str, seed: int
-    ) -> Distribution:
-        """The law of the runs that still run."""
-        x, y = self.snapshots.of(core)[k : k + 2]
-        details: dict[str, float] = {"lam": lam}
-        warnings: tuple[str, ...] = ()
-        if method == "average":
-            return self._averaged(k, lam, time, core, seed)
-        if method == "phase":
-            place = [seed, core % 2**32, 2**31, round(time * 2**20) % 2**63]
-            cloud, missed = phase(self.snapshots, core, time, place)
-            details["missed_ratio"] = missed
-            if missed:
-                warnings = (f"{missed:.0%} of the runs are in a phase that no snapshot caught",)
-        elif 1 in (x.idle_ratio, y.idle_ratio):  # nothing to displace to: those that run stay
-            cloud = x.cloud if x.idle_ratio < 1 else y.cloud
-        elif method == "nearest":
-            cloud = between.nearest(x.cloud, y.cloud, lam)
-        elif method == "mixture":
-            cloud = between.mixture(x.cloud, y.cloud, lam)
-        elif method == "ot":
-            cloud = self._units.cloud_out(between.displace(self.coupling(k, core, "ot"), lam))
-        elif method == "spline":
-            cloud = self._units.cloud_out(self._spline(k, time, core))
-        else:
-            return self._bridged(k, lam, core, seed)
-        found = Distribution.of(cloud, self.components, method)
-        return replace(found, warnings=warnings, details=details)
-
-    def _averaged(self, k: int, lam: float, time: float, core: int, seed: int) -> Distribution:
-        """Several forecasts together, by the weights of `stack`."""
-        if 1 in (shot.idle_ratio for shot in self.snapshots.of(core)[k : k + 2]):
-            return self._running(k, lam, time, core, "mixture", seed)
-        shares = self.stack(core).at(lam)
-        laws = {name: self._candidate(name, k, lam, time, core) for name in shares}
-        known = {name: law for name, law in laws.items() if law is not None}
-        whole = average.averaged(known, {name: shares[name] for name in known})
-        size = max(len(shot.cloud) for shot in self.snapshots.of(core)[k : k + 2])
-        cloud = evenly_few(whole, max(self.method.atoms, 2 * size), seed)
-        found = Distribution.of(cloud, self.components, "average")
-        details = {"lam": lam} | {f"share_{name}": shares[name] for name in known}
-        return replace(found, mean=whole.mean, covariance=whole.covariance, details=details)
-
-    def _candidate(self, name: str, k: int, lam: float, time: float, core: int) -> Cloud | None:
-        """One of the laws that are averaged, None where it has none."""
-        x, y = self.snapshots.of(core)[k : k + 2]
-        if name == "mixture":
-            return between.mixture(x.cloud, y.cloud, lam)
-        if name == "climatology":
-            shots = [shot.cloud for shot in self.snapshots.of(core) if shot.idle_ratio < 1]
-            return few(average.pooled(shots), average.POOLED, k)
-        if name == "phase":
-            try:
-                return phase(self.snapshots, core, time, [k])[0]
-            except NotEnoughRuns:
-                return None
-        if name == "spline":
-            return self._units.cloud_out(self._spline(k, time, core))
-        stay = 0.5 if name == "half" else 0.0
-        ends = [self._units.cloud_in(shot.cloud) for shot in (x, y)]
-        return self._units.cloud_out(
-            average.moved(self.coupling(k, core, "ot"), ends[0], ends[1], lam, stay)
-        )
-
-    def stack(self, core: int = 0) -> average.LawShares:
-        """The weights of the forecasts that are averaged, and the scores that decided them."""
-        with self._lock:
-            if core not in self._stacks:
-                names = ["ot", "half", "mixture", "spline", "climatology"]
-                names += ["phase"] if self.snapshots.clock is not None else []
-                self._stacks[core] = average.stacked(
-                    self.snapshots,
-                    core,
-                    names,
-                    lambda k: self._laws_without(k, core),
-                    self._units.cloud_in,
-                )
-            return self._stacks[core]
-
-    def _laws_without(self, left_out: int, core: int) -> Callable[[str], Cloud | None]:
-        near = [k for k in range(left_out - 2, left_out + 3) if 0 <= k < len(self.snapshots)]
-        near = [k for k in near if k != left_out]
-        whole = self._like(self.snapshots.without(left_out))
-        rest = self._like(self.snapshots.select(near).few(average.ATOMS, core))
-        time = float(self.snapshots.times_seconds[left_out])
-        times = self.snapshots.times_seconds
-        lam = float((time - times[left_out - 1]) / (times[left_out + 1] - times[left_out - 1]))
-        k = near.index(left_out - 1)
-
-        def law(name: str) -> Cloud | None:
-            if name in ("climatology", "phase"):
-                return whole._candidate(name, left_out - 1, lam, time, core)
-            return rest._candidate(name, k, lam, time, core)
-
-        return law
-
-    def _bridged(self, k: int, lam: float, core: int, seed: int) -> Distribution:
-        """The bridge's law, with its own moments where the units keep them."""
-        coupling = self.coupling(k, core)
-        noise = (self.scale > 0) & (self.method.noise and self.method.cost == "squared")
-        draws = -(-self.method.atoms // len(coupling.x))
-        place = [seed, core % 2**32, k, round(lam * 2**40)]
-        law = between.bridge(coupling, lam, noise=noise, draws=draws, seed=place)
-        cloud = self._units.cloud_out(law.cloud)
-        found = Distribution.of(cloud, self.components, "bridge")
-        if self._units.linear and np.allclose(cloud.atoms * self.scale, law.cloud.atoms):
-            unit = 1 / self.scale
-            found = replace(
-                found, mean=law.mean * unit, covariance=law.covariance * np.outer(unit, unit)
-            )
-        details = {
-            "lam": lam,
-            "eps_over_median": coupling.eps_over_median,
-            "marginal_l1": coupling.convergence.marginal_l1,
-            "hilbert": coupling.convergence.hilbert,
-            "sweeps": float(coupling.convergence.sweeps),
-        }
-        warnings = (coupling.warning,) if coupling.warning else ()
-        return replace(found, warnings=warnings, details=details)
-
-    def _spline(self, k: int, time: float, core: int) -> Cloud:
-        shots, times = self.snapshots.of(core), self.snapshots.times_seconds
-        before = k > 0 and shots[k - 1].idle_ratio < 1
-        after = k + 2 < len(shots) and shots[k + 2].idle_ratio < 1
-        inside = [times[i] if 0 <= i < len(times) else np.nan for i in range(k - 1, k + 3)]
-        return between.spline(
-            self.coupling(k - 1, core, "ot") if before else None,
-            self.coupling(k, core, "ot"),
-            self.coupling(k + 1, core, "ot") if after else None,
-            np.array(inside),
-            time,
-        )

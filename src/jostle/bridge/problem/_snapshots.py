@@ -40,6 +40,14 @@ class Snapshot:
     idle_ratio: float = 0.0
     filled: np.ndarray | None = None
 
+    @property
+    def counted(self) -> float:
+        """How many runs it counts, those that have ended included; infinite where all have and nobody knows
+        how many they were."""
+        if self.idle_ratio == 1:
+            return float("inf")
+        return len(self.cloud.atoms) / (1 - self.idle_ratio)
+
 
 @dataclass(frozen=True, eq=False)
 class Snapshots:

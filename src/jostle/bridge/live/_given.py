@@ -19,7 +19,8 @@ from itertools import product
 
 import numpy as np
 
-from jostle.bridge.answers._distribution import Distribution, Limits
+from jostle.bridge.answers._distribution import Distribution, Limits, corrected
+from jostle.bridge.live._prognosis import Past, Prognosis
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshots, rates_at
 from jostle.errors import BadData, NotEnoughRuns, UsageError
@@ -32,11 +33,15 @@ AHEAD = (1, 5, 20)  # samples: for each its own width and time
 NEAREST, PART = 15, 10  # so many donors count for certain, however unlike, or this part of few
 ANYONE = 0.02  # the share of all runs at the time asked about, alike or not
 MOST = 2000  # donors
+LIKEST = 600  # donors of whom the same is expected
 TRIED = 80  # moments of recorded runs on which the width is chosen
 ENDED = -0.5  # stands for the rank of a run that has ended
 AS_GOOD = 1.003  # times the best score
 FEWEST_RUNS = 4
+FEWEST_MOMENTS = 200  # to learn from what is to be expected
 Settings = tuple[float, float]
+EXPECTED = -1.0  # instead of a distance in time: donors are those of whom the same is expected
+CLEARLY = 0.99  # times the score of the other way to find donors
 
 
 class LiveForecast:
@@ -56,6 +61,9 @@ class LiveForecast:
         self._slack = 1e-6 * float(np.median(np.diff(self._times)))
         self._slack += 2 * float(np.spacing(np.abs(self._times).max()))
         random = np.random.default_rng(seed)
+        self._past = Past(self._ranks)
+        self._outcome = np.where(self._ended[:, :, None], ENDED, self._ranks)
+        self._prognoses = {ahead: self._prognosis(ahead, random) for ahead in AHEAD}
         self._settings = {ahead: self._best(ahead, random) for ahead in AHEAD}
         self._seen = np.full((len(self._times), len(self.components)), np.nan)
         self._now: float | None = None
@@ -126,7 +134,7 @@ class LiveForecast:
             cloud, idle = Cloud.of(np.zeros((1, states.shape[1]))), 1.0
         found = Distribution.of(cloud, self.components, "given", idle_ratio=min(idle, 1.0))
         details = {"effective_donors": 1 / float((weights**2).sum())}
-        return replace(found, time_seconds=time_seconds, details=details)
+        return replace(found, time_seconds=time_seconds, details=details, runs=len(self._states))
 
     def exceedance_ratio(self, limits: Limits, within_seconds: float) -> float:
         """P(any of these components is above its limit in any sample of the next seconds).
@@ -145,7 +153,8 @@ class LiveForecast:
         runs, moments, weights = self._donors(here, ahead)
         states = self._states[runs[:, None], moments[:, None] + np.arange(1, ahead + 1)]
         over = (states[:, :, columns] > np.array(list(limits.values()))).any(axis=(1, 2))
-        return float(np.clip(weights @ over, 0.0, 1.0))
+        share = float(np.clip(weights @ over, 0.0, 1.0))
+        return float(corrected(share, len(self._states), names.prior))
 
     def _steps(self, time_seconds: float, *, whole: bool = False) -> tuple[int, int]:
         """The snapshot seen last, and how many further that nearest to a time is, 1 at least. whole: not the
@@ -165,11 +174,50 @@ class LiveForecast:
 
     def _donors(self, here: int, ahead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(m,) runs, (m,) moments and (m,) their weights, sum 1, for a time so many snapshots ahead."""
+        nearest = min(AHEAD, key=lambda known: abs(np.log(known / ahead)))
+        width, away = self._settings[nearest]
+        if away == EXPECTED:
+            past = Past(self._ranked(self._seen[None, : here + 1]))
+            found = self._expected(nearest, ahead, past, here)
+            if len(found[0]):
+                runs, moments, distance = found
+                return runs, moments, _kernel(distance, moments == here, width)
         start = max(0, here - max(SPANS) + 1)
         own = _features(self._ranked(self._seen[None, start : here + 1]))[0, -1]
-        width, away = self._settings[min(AHEAD, key=lambda known: abs(np.log(known / ahead)))]
-        runs, moments, distance = self._distances(own, here, ahead, away)
+        runs, moments, distance = self._distances(own, here, ahead, max(away, 0.0))
         return runs, moments, _kernel(distance, moments == here, width)
+
+    def _prognosis(self, ahead: int, random: np.random.Generator) -> Prognosis | None:
+        """What is to be expected so far ahead; None where too little is known to learn it from."""
+        if ahead >= len(self._times):
+            return None
+        shown = np.isfinite(self._features).any(axis=2) & ~self._ended
+        outcome = self._outcome[:, ahead:]
+        able = shown[:, :-ahead] & np.isfinite(outcome).all(axis=2)
+        if able.sum() < FEWEST_MOMENTS:
+            return None
+        return Prognosis(self._past, outcome, able, len(self._times), random)
+
+    def _expected(
+        self, learned: int, ahead: int, past: Past, here: int, run: int = -1
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `_distances`, by what the regression for `learned` samples ahead expects; none where there is no
+        such regression. run: a recorded run, which is no donor for itself."""
+        prognosis = self._prognoses[learned]
+        if prognosis is None:
+            return np.zeros(0, int), np.zeros(0, int), np.zeros(0)
+        own = prognosis.of(past, run, here)
+        runs, moments, expected = prognosis.runs, prognosis.moments, prognosis.expected
+        gap = expected - own
+        distance = np.einsum("mc,mc->m", gap, gap) / len(own)
+        distance[(moments + ahead >= len(self._times)) | (runs == run)] = np.inf
+        if len(distance) > LIKEST:
+            nearest = np.argpartition(distance, LIKEST)[:LIKEST]
+            runs, moments, distance = runs[nearest], moments[nearest], distance[nearest]
+        able = np.isfinite(distance)
+        runs, moments, distance = runs[able], moments[able], distance[able]
+        told = np.isfinite(self._outcome[runs, moments + ahead]).all(axis=1)
+        return runs[told], moments[told], distance[told]
 
     def _distances(
         self, own: np.ndarray, here: int, ahead: int, away: float, but: int = -1
@@ -201,17 +249,21 @@ class LiveForecast:
     def _best(self, ahead: int, random: np.random.Generator) -> Settings:
         """Width and time with the least error on moments of recorded runs, each without its own run."""
         known = np.asarray(np.isfinite(self._ranks).all(axis=2))
-        outcome = np.where(self._ended[:, :, None], ENDED, self._ranks)
+        outcome = self._outcome
         told = np.asarray(np.isfinite(outcome).all(axis=2))
         able = np.argwhere(known[:, :-ahead] & told[:, ahead:])
-        scores = dict.fromkeys(product(WIDTHS, AWAY), 0.0)
+        scores = dict.fromkeys(product(WIDTHS, (*AWAY, EXPECTED)), 0.0)
         if not len(able):
             return 0.1, AWAY[0]
         for run, here in able[random.permutation(len(able))[:TRIED]].tolist():
             own, truth = self._features[run, here], outcome[run, here + ahead]
-            for away in AWAY:
+            for away in (*AWAY, EXPECTED):
                 try:
-                    runs, moments, distance = self._distances(own, here, ahead, away, run)
+                    if away == EXPECTED:
+                        found = self._expected(ahead, ahead, self._past, here, run)
+                    else:
+                        found = self._distances(own, here, ahead, away, run)
+                    runs, moments, distance = found
                 except NotEnoughRuns:
                     runs = moments = np.zeros(0, int)
                     distance = np.zeros(0)
@@ -225,6 +277,9 @@ class LiveForecast:
                     weights = _kernel(distance, moments == here, width)[kept]
                     scores[width, away] += float(np.mean([c.crps(weights) for c in columns]))
         # Few moments were tried: of settings that are as good, the widest, with donors from near this time.
+        by_regression = {one: scores.pop(one) for one in list(scores) if one[1] == EXPECTED}
+        if min(by_regression.values()) < CLEARLY * min(scores.values()):
+            scores = by_regression
         enough = AS_GOOD * min(scores.values())
         return next(settings for settings in scores if scores[settings] <= enough)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.bridge.answers._distribution import Distribution
-from jostle.bridge.forecasting._given import histories
+from jostle.bridge.live._given import histories
 from jostle.bridge.problem._clouds import Cloud
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.traces import is_level

@@ -1,0 +1,1 @@
+"""Runs that go on, and several workloads at once."""
