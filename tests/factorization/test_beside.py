@@ -45,8 +45,15 @@ def test_solo_runs_alone_teach_no_slowdown(form: str) -> None:
     assert any("no run with co-runners" in note for note in model.notes)
 
 
-def test_where_nobody_interferes_every_slowdown_is_one() -> None:
+def test_where_nobody_interferes_chance_is_taken_for_hardly_any_slowdown() -> None:
     model = fit(made("none"), Factorization(members=2, **QUICK), seed=0)
+    seconds = model.predict(alone_and_beside(1, 3))
+    assert np.abs(seconds / seconds[0] - 1).max() < 0.01
+
+
+def test_where_nothing_shows_interference_every_slowdown_is_one() -> None:
+    runs = MadeCampaign("none", workloads=10, platforms=2, repeats=2).runs(seed=2)
+    model = fit(runs, Factorization(members=2, **QUICK), seed=0)
     seconds = model.predict(alone_and_beside(1, 3))
     assert (seconds == seconds[0]).all()
     assert any("no evidence of interference" in note for note in model.notes)
@@ -88,3 +95,28 @@ def test_an_explanation_multiplies_to_the_prediction() -> None:
         factors = found.baseline_seconds * found.pair_factor * found.corun_factor
         factors *= np.prod([share.factor for share in found.corunners])
         assert factors * found.rules_factor == pytest.approx(fitted.predict(asked)[0], rel=1e-6)
+
+
+def test_few_runs_that_are_all_slower_are_slowed_down_and_times_alone_are_as_measured() -> None:
+    random = np.random.default_rng(1)
+    alone, slow = np.array([0.3, 0.8, 0.9]), np.array([1.5, 1.3, 1.4])
+    names = [f"w{i}" for i in (0, 1, 2)]
+    rows = [(i, ()) for i in range(3) for _ in range(2)]
+    rows += [(i, (j,)) for i in range(3) for j in range(3)]
+    seconds = [
+        alone[i] * (slow[i] if beside else 1.0) * np.exp(0.02 * random.normal())
+        for i, beside in rows
+    ]
+    runs = Runs.from_columns(
+        workload=[names[i] for i, _ in rows],
+        platform=["p"] * len(rows),
+        corunners=[[names[j] for j in beside] for _, beside in rows],
+        runtime_seconds=[float(value) for value in seconds],
+    )
+    model = fit(runs, Factorization(**QUICK), seed=0)
+    asked = Colocations.from_columns(
+        workload=names * 2, platform=["p"] * 6, corunners=[[]] * 3 + [["w0"]] * 3
+    )
+    found = model.predict(asked)
+    assert np.abs(found[:3] / alone - 1).max() < 0.1
+    assert (found[3:] / found[:3] > 1.15).all()

@@ -48,3 +48,24 @@ def test_a_name_without_runs_has_the_mean_effect() -> None:
     assert ours.platform[2] == 0.0
     assert ours.workload_component[1] == -1
     assert fit_baseline(np.zeros(0, int), np.zeros(0, int), np.zeros(0), 1, 1).workload[0] == 0.0
+
+
+def test_names_that_lie_far_apart_are_hardly_shrunken() -> None:
+    random = np.random.default_rng(3)
+    level, place = random.uniform(-14, 14, 30), random.normal(0, 0.5, 8)
+    w, p = (code.reshape(-1) for code in np.meshgrid(np.arange(30), np.arange(8)))
+    y = level[w] + place[p] + random.normal(0, 0.1, len(w))
+    known = random.random(len(w)) < 0.35
+    known[np.unique(w, return_index=True)[1]] = True
+    ours = fit_baseline(w[known], p[known], y[known], 30, 8)
+    error = (ours.workload[w] + ours.platform[p] - y)[~known]
+    assert np.abs(np.expm1(error)).mean() < 0.15
+
+
+def test_one_measurement_among_many_alike_is_not_taken_at_face_value() -> None:
+    random = np.random.default_rng(4)
+    w, p = (code.reshape(-1) for code in np.meshgrid(np.arange(20), np.arange(6)))
+    y = random.normal(0, 0.5, len(w))
+    y[:1] = 2.0
+    ours, plain = (fit_baseline(w, p, y, 20, 6, shrinkage=s) for s in (None, 0.0))
+    assert np.abs(ours.workload).max() < np.abs(plain.workload).max()

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.methods import Baseline, Features, connected_components, fit_baseline
+from jostle.methods import Baseline, Features, connected_components, fit_baseline, rest_of
 
-USUAL_PULL = 0.3  # in runs, where the data cannot say
-PULLS = (0.1, 10.0)
+USUAL_PULL = 0.3  # in runs, where the data cannot say, at most
+USUAL_REST = 0.1  # variance of the log runtime beyond both effects, there
+PULLS = (1e-3, 10.0)
 FEWEST_NAMES = 8  # with runs, to judge by how well features tell a level
 
 
@@ -78,12 +79,8 @@ def _with_features(
     plain = fit_baseline(workload, platform, log_runtime, *sizes)
     if not len(log_runtime):
         return plain
-    cell = workload.astype(np.int64) * sizes[1] + platform
-    cells, inverse, repeats = np.unique(cell, return_inverse=True, return_counts=True)
-    error = log_runtime - plain.workload[workload] - plain.platform[platform]
-    error = np.bincount(inverse.reshape(-1), error) / repeats
-    spare = len(cells) - len(np.unique(workload)) - len(np.unique(platform)) + 1
-    noise = float(error @ error) / spare if spare > 0 else np.nan
+    cells = np.unique(workload.astype(np.int64) * sizes[1] + platform)
+    noise = rest_of(workload, platform, log_runtime, plain)
     pulls, priors = [], []
     for values, codes, runs_of, features in (
         (plain.workload, cells // sizes[1], workload, workload_features),
@@ -108,7 +105,9 @@ def _prior(values: np.ndarray, cells: np.ndarray, noise: float, x: np.ndarray) -
     weight = cells[known] / (cells[known] + 1.0)
     level, left_out = _ridge(x[known], values[known], weight, x)
     if known.sum() < FEWEST_NAMES or not np.isfinite(noise):
-        return _Prior(level, USUAL_PULL)
+        noise = noise if np.isfinite(noise) else USUAL_REST
+        apart = float(np.average((values[known] - level[known]) ** 2, weights=weight))
+        return _Prior(level, float(np.clip(noise / max(apart, 1e-9), PULLS[0], USUAL_PULL)))
     between = np.average((values[known] - left_out) ** 2, weights=weight)
     between -= np.average(noise / cells[known], weights=weight)
     pull = np.clip(noise / max(between, 1e-9), *PULLS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.errors import MissingExtra
 from jostle.factorization._settings import FactorizationSettings
-from jostle.methods import Data, Prepared
+from jostle.methods import Data, Prepared, first_runs_of_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from jostle.factorization._fitted import FittedFactorization
     from jostle.progress import Progress
     from jostle.runs import Runs
+
+FEW_UNITS = 8  # windows of a name, of which all might be held out
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,13 @@ class Factorization(FactorizationSettings):
         return bool(self.quantiles)
 
     def prepare(self, data: Data) -> Prepared:
-        """The runs of the data, in memory or on disk."""
-        return Prepared.of(data)
+        """The runs of the data, in memory or on disk; one run of every name that was hardly measured is
+        not held out."""
+        from jostle.runs import StoredRuns
+
+        if isinstance(data.runs, StoredRuns):
+            return Prepared.of(data)
+        return Prepared.of(data, required=first_runs_of_names(data.runs, FEW_UNITS))
 
     def fit(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None

@@ -21,6 +21,7 @@ from ._data import read as read
 from ._learn import learn as learn
 from ._prepared import HeldOut as HeldOut
 from ._prepared import Prepared as Prepared
+from ._prepared import first_runs_of_names as first_runs_of_names
 from ._prepared import first_solo_runs as first_solo_runs
 from ._prepared import halves as halves
 from ._prepared import held_out_again as held_out_again
@@ -31,5 +32,6 @@ from ._registry import method_names as method_names
 from .names._baseline import Baseline as Baseline
 from .names._baseline import connected_components as connected_components
 from .names._baseline import fit_baseline as fit_baseline
+from .names._baseline import rest_of as rest_of
 from .names._features import Features as Features
 from .names._features import encode_features as encode_features

@@ -128,6 +128,21 @@ def first_solo_runs(runs: Runs) -> np.ndarray:
     return marked
 
 
+def first_runs_of_names(runs: Runs, few: int) -> np.ndarray:
+    """(n,) bool: of every workload, and every platform, with runs of its own in fewer than `few` windows its
+    first run alone, or its first, without which nothing could be answered of it."""
+    c, marked = runs.colocations, np.zeros(len(runs), bool)
+    ok = np.flatnonzero(runs.is_ok)
+    first_alone = ok[np.argsort(c.number_of_corunners[ok] > 0, kind="stable")]
+    unit = runs.units("window")
+    for codes in (c.workload, c.platform):
+        names = np.unique(np.stack([codes[ok], unit[ok]]), axis=1)[0]
+        seldom = np.flatnonzero(np.bincount(names) < few)
+        mine = first_alone[np.isin(codes[first_alone], seldom)]
+        marked[mine[np.unique(codes[mine], return_index=True)[1]]] = True
+    return marked
+
+
 def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRATION) -> HeldOut:
     """Runs to fit, to validate, to calibrate, by window or another unit, drawn with the seed.
 

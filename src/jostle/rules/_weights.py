@@ -10,6 +10,8 @@ import numpy as np
 
 PICKS, BOOTSTRAPS = 20, 20
 EVIDENCE = 1.0  # standard errors by which answers must be closer than no slowdown
+PLAINLY = 0.995  # of Student's t: how sure it must be that runs beside others take another time than alone
+LEAST_SPREAD = 0.01  # of a mean log slowdown, as if no two cells were closer
 
 
 def greedy_weights(
@@ -56,3 +58,18 @@ def nothing_but_noise(gain: np.ndarray, sets: np.ndarray) -> bool:
     by_set = np.bincount(at, gain[known]) / np.bincount(at)
     error = by_set.std() / np.sqrt(max(len(by_set) - 1, 1))
     return bool(by_set.mean() <= EVIDENCE * error)
+
+
+def plainly_another_time(log_slowdown: np.ndarray, target: np.ndarray) -> bool:
+    """Whether runs beside others took plainly longer, or less, than alone: a t test of the means (n,) by what
+    ran where, whose own times alone may err alike for all its runs. Two cells at least."""
+    known = np.isfinite(log_slowdown)
+    _, at = np.unique(target[known], return_inverse=True)
+    if len(at) == 0 or at.max() < 1:
+        return False
+    from scipy.special import stdtrit
+
+    mean = np.bincount(at, log_slowdown[known]) / np.bincount(at)
+    free = len(mean) - 1
+    spread = max(float(mean.std(ddof=1)), LEAST_SPREAD) / np.sqrt(len(mean))
+    return bool(abs(mean.mean()) > stdtrit(free, PLAINLY) * spread)

@@ -29,6 +29,7 @@ from jostle.rules import (
     greedy_weights,
     no_level,
     nothing_but_noise,
+    plainly_another_time,
 )
 from jostle.slowdown._equation import Sizes
 from jostle.slowdown.members._form import SlowdownForm, fit_form
@@ -298,7 +299,10 @@ def _cross_validate(
         error = np.abs(np.expm1(np.minimum(seen - y, 30.0))).mean(1)
         return Weighed(names, answers, np.eye(len(names))[int(np.argmin(error))])
     weight, unseen = greedy_weights(seen, y, sets[tried], recipe.seed)
-    if nothing_but_noise(np.abs(np.expm1(-y)) - unseen, sets[tried]):
+    noise = nothing_but_noise(np.abs(np.expm1(-y)) - unseen, sets[tried])
+    if noise and number < SETS_TO_TRUST:  # too few for that to tell
+        noise = not plainly_another_time(y, rows.target[tried])
+    if noise:
         return Weighed(names, answers, np.array([float(name == NONE) for name in names]))
     trust = min(1.0, number / SETS_TO_TRUST)
     weight = trust * weight + (1 - trust) * _usual(names, recipe)

@@ -33,6 +33,7 @@ from jostle.rules import (
     fit_memory,
     greedy_weights,
     nothing_but_noise,
+    plainly_another_time,
     variance_of_repeats,
 )
 
@@ -69,7 +70,7 @@ def fit_rules(
 ) -> tuple[BesideNetwork, list[np.ndarray], tuple[str, ...]]:
     """(rules, for each fold the log runtime (h,) of what it held out, notes). size: platforms, workloads."""
     trial = _Trial(runs, size, seed)
-    share = trial.share(folds)
+    share = trial.share(folds, whole)
     measured = share * trial.measured(whole, np.ones(len(runs), bool))
     solo = whole.log_alone(*trial.names_of(runs.target)) + measured[runs.target]
     found = trial.weights(folds, share, runs.beside(solo), whole) if trial.degree.any() else None
@@ -130,7 +131,7 @@ class _Trial:
         alone = fold.network.log_alone(*self.names_of(self.runs.target))
         return alone + share * beyond[self.runs.target]
 
-    def share(self, folds: Sequence[LeftOutRuns]) -> float:
+    def share(self, folds: Sequence[LeftOutRuns], whole: NetworkAnswers) -> float:
         """How far what was measured alone stands for the network, by the error on runs held out where it was
         measured: 0 where none is."""
         cost, count = np.zeros((len(SHARES), 2)), 0
@@ -159,17 +160,17 @@ class _Trial:
                     cost[number, rule] += np.nansum(error)
         if count >= FEWEST:
             return SHARES[int(np.argmin(cost.min(1)))]
-        return self.share_by_repeats(folds[0].network) if folds else 0.0
+        return self.share_by_repeats(folds[0].network if folds else whole)
 
     def share_by_repeats(self, network: NetworkAnswers) -> float:
         """How far, where too few such runs were held out: what the means of repeated runs alone vary beyond
-        the noise of these; 0 without repeats."""
+        the noise of these. Without repeats it stands as it is, as the simplest rule has it."""
         noise = self.noise()
         beyond = self.measured(network, np.ones(len(self.runs), bool))
         count = np.bincount(self.runs.target[self.degree == 0], minlength=self.cells)
         whole = float((beyond[count > 0] ** 2).mean()) if count.any() else 0.0
         if np.isnan(noise) or whole <= 0:
-            return 0.0
+            return 1.0
         return float(np.clip(1 - noise * float((1 / count[count > 0]).mean()) / whole, 0.0, 1.0))
 
     def weights(
@@ -300,6 +301,8 @@ class _Trial:
             here = fold == part
             level[here] = self.levels(rows, index_of[~here])[some.target[here]]
         noise = nothing_but_noise(_relative_error(level[tried] - y) - unseen, mine)
+        if number < FEWEST:  # too few for that to tell
+            noise = noise and not plainly_another_time(some.log_slowdown, some.target)
         weight[:] = pooled
         degree = some.degree[tried]
         for d in range(1, most + 1):

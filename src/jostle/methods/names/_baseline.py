@@ -2,9 +2,10 @@
 
 Source: Pitot (MLSys 2025), Sec. 3.2: a two-way additive model. Effects are shrunken a little towards
 the overall mean (alternating means with `shrinkage` added to every count), so that a name seen once does
-not take its one measurement at face value. Where the bipartite graph of workloads and platforms falls
-into several connected components, nothing ties their scales together: the components are reported, so
-that no caller answers across them.
+not take its one measurement at face value: by default by the evidence, as much as what two-way effects
+leave is of how far names lie apart (an empirical Bayes estimate: Efron and Morris 1973). Where the
+bipartite graph of workloads and platforms falls into several connected components, nothing ties their
+scales together: the components are reported, so that no caller answers across them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,12 @@ import numpy as np
 
 TOLERANCE = 1e-9
 MOST_SWEEPS = 2000
+MOST_PULL, LEAST_PULL = (
+    0.3,
+    1e-3,
+)  # in runs, by the evidence, which a first fit with FIRST_PULL gives
+FIRST_PULL = 0.01
+USUAL_REST = 0.1  # variance of the log runtime beyond both effects, where the data cannot say
 
 
 @dataclass(frozen=True)
@@ -40,16 +47,23 @@ def fit_baseline(
     number_of_workloads: int,
     number_of_platforms: int,
     *,
-    shrinkage: float | tuple[np.ndarray, np.ndarray] = 0.3,
+    shrinkage: float | tuple[np.ndarray, np.ndarray] | None = None,
     towards: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Baseline:
     """Fit by alternating shrunken means.
 
     workload, platform: (n,) integer codes; log_runtime: (n,) natural log of seconds. shrinkage: what is
-    added to every count, or one value for each workload and for each platform. towards: (log seconds of the
+    added to every count, or one value for each workload and for each platform; by default by the evidence,
+    at most 0.3. towards: (log seconds of the
     workloads, of the platforms), what effects are shrunken to, and what a name without a run has; by
     default the overall mean.
     """
+    if shrinkage is None:
+        sizes = number_of_workloads, number_of_platforms
+        usual = fit_baseline(
+            workload, platform, log_runtime, *sizes, shrinkage=FIRST_PULL, towards=towards
+        )
+        shrinkage = _pulls(workload, platform, log_runtime, usual)
     workload_component, platform_component = connected_components(
         workload, platform, number_of_workloads, number_of_platforms
     )
@@ -61,6 +75,15 @@ def fit_baseline(
     pull_w, pull_p = shrinkage if isinstance(shrinkage, tuple) else (shrinkage, shrinkage)
     count_w = np.bincount(workload, minlength=number_of_workloads) + pull_w
     count_p = np.bincount(platform, minlength=number_of_platforms) + pull_p
+    seen_w, seen_p = workload_component >= 0, platform_component >= 0
+    of_w, of_p = workload_component[seen_w], platform_component[seen_p]
+    parts = int(of_w.max(initial=-1)) + 1
+    pull_w, pull_p = (
+        np.broadcast_to(pull, size)
+        for pull, size in ((pull_w, number_of_workloads), (pull_p, number_of_platforms))
+    )
+    stiff = np.bincount(of_w, pull_w[seen_w], parts) + np.bincount(of_p, pull_p[seen_p], parts)
+    stiff = np.where(stiff > 0, stiff, np.inf)
     effect_w = np.zeros(number_of_workloads)
     effect_p = np.zeros(number_of_platforms)
     for _ in range(MOST_SWEEPS):
@@ -68,6 +91,11 @@ def fit_baseline(
         new_w = (sum_w + pull_w * to_w) / count_w
         sum_p = np.bincount(platform, centred - new_w[workload], number_of_platforms)
         new_p = (sum_p + pull_p * to_p) / count_p
+        # What all workloads of a component have more and its platforms less is best found at once.
+        more = np.bincount(of_p, (pull_p * (new_p - to_p))[seen_p], parts)
+        shift = (more - np.bincount(of_w, (pull_w * (new_w - to_w))[seen_w], parts)) / stiff
+        new_w[seen_w] += shift[of_w]
+        new_p[seen_p] -= shift[of_p]
         change = max(
             np.abs(new_w - effect_w).max(initial=0.0), np.abs(new_p - effect_p).max(initial=0.0)
         )
@@ -75,6 +103,34 @@ def fit_baseline(
         if change < TOLERANCE:
             break
     return Baseline(effect_w + mean, effect_p, workload_component, platform_component)
+
+
+def _pulls(
+    workload: np.ndarray, platform: np.ndarray, log_runtime: np.ndarray, found: Baseline
+) -> tuple[np.ndarray, np.ndarray]:
+    """What is to be added to the counts of the workloads and of the platforms, by a first fit."""
+    rest = rest_of(workload, platform, log_runtime, found)
+    rest = rest if np.isfinite(rest) else USUAL_REST
+    pulls = []
+    for values, codes in ((found.workload, workload), (found.platform, platform)):
+        seen = values[np.unique(codes)]
+        apart = float(seen.var()) if len(seen) > 1 else 0.0
+        pull = np.clip(rest / max(apart, 1e-9), LEAST_PULL, MOST_PULL)
+        pulls.append(np.full(len(values), pull))
+    return pulls[0], pulls[1]
+
+
+def rest_of(
+    workload: np.ndarray, platform: np.ndarray, log_runtime: np.ndarray, found: Baseline
+) -> float:
+    """Variance of the mean log runtime of a workload on a platform beyond both effects; NaN where there are
+    no more of these means than effects."""
+    cell = workload.astype(np.int64) * len(found.platform) + platform
+    cells, inverse, repeats = np.unique(cell, return_inverse=True, return_counts=True)
+    error = log_runtime - found.workload[workload] - found.platform[platform]
+    error = np.bincount(inverse.reshape(-1), error) / np.maximum(repeats, 1)
+    spare = len(cells) - len(np.unique(workload)) - len(np.unique(platform)) + 1
+    return float(error @ error) / spare if spare > 0 else float("nan")
 
 
 def connected_components(
