@@ -102,8 +102,8 @@ def test_no_interference_is_no_slowdown_whatever_disturbs(kind: str) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the network, which takes longest."""
-    kinds = tuple(kind for kind in _kinds.CANDIDATES if not kind.is_network)
+    """Without the network and trees, which take longest."""
+    kinds = tuple(kind for kind in _kinds.CANDIDATES if kind.learner not in ("network", "trees"))
     monkeypatch.setattr("jostle.alignment._fit.CANDIDATES", kinds)
 
 

@@ -34,23 +34,22 @@ def slowdown(program: str, other: str) -> float:
 
 
 def test_from_perf_to_a_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, file = str(tmp_path / "data"), tmp_path / "perf.csv"
+    data, table = str(tmp_path / "data"), ["file,workload,window"]
 
-    def add(program: str, run_id: str, others: list[str], slow: float) -> None:
-        file.write_text(lines(program, slow))
-        words = ["import", "perf", str(file), "-o", data, "--workload", program, "--whole"]
-        words += ["--platform", "p", "--run-id", run_id]
-        for other in others:
-            words += ["--beside", other, "--window", f"w{'-'.join(sorted([program, other]))}"]
-        assert _app.run(words) == 0
+    def add(program: str, run_id: str, window: str, slow: float) -> None:
+        (tmp_path / f"{run_id}.csv").write_text(lines(program, slow))
+        table.append(f"{run_id}.csv,{program},{window}")
 
     names = sorted(PROGRAMS)
     for name in names:
-        add(name, f"alone-{name}", [], 1.0)
+        add(name, f"alone-{name}", "", 1.0)
     for i, one in enumerate(names):
         for other in names[i + 1 :]:
-            add(one, f"{one}-{other}", [other], slowdown(one, other))
-            add(other, f"{other}-{one}", [one], slowdown(other, one))
+            add(one, f"{one}-{other}", f"w{one}{other}", slowdown(one, other))
+            add(other, f"{other}-{one}", f"w{one}{other}", slowdown(other, one))
+    (tmp_path / "runs.csv").write_text("\n".join(table))
+    words = ["import", "perf", str(tmp_path / "runs.csv"), "-o", data, "--platform", "p", "--whole"]
+    assert _app.run(words) == 0
     capsys.readouterr()
     model = str(tmp_path / "model")
     fit = ["fit", "alignment", data, "-o", model, "--learner", "ridge", "--corunners", "loop"]

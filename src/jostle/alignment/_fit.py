@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from jostle.runs import Runs
     from jostle.traces import Trace, Traces
 
+NO_PROBES = (
+    "not all programs were traced beside stressors: what one counts alone says little of how it suffers; "
+    "jostle trace --probes records that, at the cost of a window for each program and stressor"
+)
 MOST_SLOTS = 8  # that are told apart as features
 
 
@@ -57,6 +61,8 @@ def fit(
     offered, notes = offered_counters(traces, settings.counters)
     if settings.learner == MIXTURE.learner:
         require_probes(offered)
+    if settings.learner == AUTO and settings.counters is None and not probe_counters(offered):
+        notes.append(NO_PROBES)
     repeats = equal_repeats(traces) if quiet else None
     period = settings.period_seconds or sampling_period(traces, quiet=quiet)
     solos = SoloIndex.from_traces(traces, offered, period, quiet=quiet, repeats=repeats)

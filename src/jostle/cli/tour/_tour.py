@@ -166,7 +166,10 @@ def _print_answer(found: Tour, plan: TourPlan, output: Path) -> None:
     ask += "".join(f" -b {name}" for name in others) + f" -c {plan.confidence:g}"
     say(
         f"\nNext:\n  {ask}\n  {jostle} runs {output / 'dataset'}\n"
-        f"  {jostle} tour    (goes on measuring: more runs, smaller errors)"
+        f"  {jostle} tour    (goes on measuring: more runs, smaller errors)\n"
+        f"  {jostle} measure -o mine -w 'fft-*' -c ./mine --probes --sets 0\n"
+        f"  {jostle} fit probes mine -o probes\n"
+        f"      (programs that nobody has run together: four short runs each beside stressors, no pairs)"
     )
 
 
