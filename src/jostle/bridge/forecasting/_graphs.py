@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, median_cost
+from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshots
 from jostle.bridge.solvers._barycentric import barycentre_support, solve_barycentric
 from jostle.bridge.solvers._coupling import Coupling
@@ -57,9 +57,7 @@ def couple_cores(
             chosen = solved.eps[j][k]
             # What an edge has beyond the wanted eps is for the solver to converge, not the program's noise.
             own = eps if unit == "absolute" else min(edge_eps(x, y, eps, unit), chosen)
-            found[core, k] = Coupling(
-                x, y, log_coupling, chosen, median_cost(x, y), solved.convergence, noise_eps=own
-            )
+            found[core, k] = Coupling(x, y, log_coupling, chosen, solved.convergence, noise_eps=own)
     return found
 
 
@@ -78,5 +76,5 @@ def _barycentric(
             x, y = cores[j][k], cores[j][k + 1]
             joint = solved.core_coupling(j, k)
             # eps 0: the law between two snapshots of a core is no Brownian bridge, so it has no noise.
-            found[core, k] = Coupling(x, y, joint, 0.0, median_cost(x, y), solved.convergence)
+            found[core, k] = Coupling(x, y, joint, 0.0, solved.convergence)
     return found

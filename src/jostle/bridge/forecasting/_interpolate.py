@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, median_cost
+from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.solvers._coupling import EXACT, Coupling
 
 NOISE_ROOM = 3.0  # standard deviations of the noise that fit between an atom and 0
@@ -46,7 +46,7 @@ def mixture(x: Cloud, y: Cloud, lam: float) -> Cloud:
 def product(x: Cloud, y: Cloud) -> Coupling:
     """The independent coupling, the limit of large eps, without that limit's boundless noise."""
     joint = np.log(x.weights)[:, None] + np.log(y.weights)
-    return Coupling(x, y, joint, 0.0, median_cost(x, y), EXACT)
+    return Coupling(x, y, joint, 0.0, EXACT)
 
 
 def displace(coupling: Coupling, lam: float) -> Cloud:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud
+from jostle.bridge.problem._clouds import Cloud, median_cost
 from jostle.errors import UsageError
 
 KEPT = 300_000  # entries: a matrix of more is made anew when it is asked for, in parts
@@ -105,18 +105,17 @@ class SparseLaw:
 class Coupling:
     """The joint law of two clouds. x: (n,) atoms, y: (m,) atoms. eps: 0 for exact transport.
 
-    law: the logarithm of the coupling (n, m), or what it follows from in less memory. median_cost: of C, in
-    the squared units of the atoms, so eps / median_cost says how blurred it is. noise_eps: the eps of the
-    noise between the clouds, None for the coupling's own.
+    law: the logarithm of the coupling (n, m), or what it follows from in less memory. noise_eps: the eps of
+    the noise between the clouds, None for the coupling's own. euclid: costs are distances, not their squares.
     """
 
     x: Cloud
     y: Cloud
     law: np.ndarray | Potentials | SparseLaw
     eps: float
-    median_cost: float
     convergence: Convergence
     noise_eps: float | None = None
+    euclid: bool = False
 
     @property
     def log_coupling(self) -> np.ndarray:
@@ -228,6 +227,12 @@ class Coupling:
         if not (missing.sum() > 0 and short.sum() > 0):
             return down, across, np.zeros_like(mu), np.zeros_like(nu)
         return down, across, missing, short / short.sum()
+
+    @cached_property
+    def median_cost(self) -> float:
+        """Of C, in the units of the costs, so eps / median_cost says how blurred it is."""
+        squared = median_cost(self.x, self.y)
+        return squared**0.5 if self.euclid else squared
 
     @property
     def eps_over_median(self) -> float:

@@ -56,15 +56,13 @@ def solve_edge(
     cloud of one atom needs no solver. Raises UsageError for an eps that is not above 0 and finite.
     """
     check_eps(eps)
-    median = median_cost(x, y)
-    if euclid:
-        median = median**0.5
     log_mu, log_nu = np.log(x.weights), np.log(y.weights)
     if len(x) == 1 or len(y) == 1:
         product = log_mu[:, None] + log_nu
-        return Coupling(x, y, product, eps, median, EXACT)
+        return Coupling(x, y, product, eps, EXACT, euclid=euclid)
     fallback = fallback and not reference and not euclid and has_transport()
-    if fallback and eps < HOPELESS * median:
+    # The median of all costs takes longer than a solve at a large eps: only where eps may be hopeless.
+    if fallback and eps < HOPELESS * _most_cost(x, y) and eps < HOPELESS * median_cost(x, y):
         return transport(x, y, eps=eps)
     if euclid:
         log_kernel = squared_distances(x.atoms, y.atoms)
@@ -91,16 +89,20 @@ def solve_edge(
     if fallback and not convergence.converged and convergence.marginal_l1 > WRONG:
         return transport(x, y, eps=eps)
     if not euclid:
-        return Coupling(x, y, Potentials(row, column, f, g), eps, median, convergence)
+        return Coupling(x, y, Potentials(row, column, f, g), eps, convergence)
     log_kernel += f[:, None]
     log_kernel += g
-    return Coupling(x, y, log_kernel, eps, median, convergence)
+    return Coupling(x, y, log_kernel, eps, convergence, euclid=True)
+
+
+def _most_cost(x: Cloud, y: Cloud) -> float:
+    """No squared distance is above this: that across the box around both."""
+    return float((np.ptp(np.concatenate([x.atoms, y.atoms]), axis=0) ** 2).sum())
 
 
 def _is_far(x: Cloud, y: Cloud, eps: float) -> bool:
     """Whether some atom is so far from the others that sweeps would take too long to find its potential."""
-    ends = np.concatenate([x.atoms, y.atoms])
-    return bool((np.ptp(ends, axis=0) ** 2).sum() > FAR_OFF * eps)
+    return _most_cost(x, y) > FAR_OFF * eps
 
 
 def sinkhorn(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
+from jostle.bridge.problem._clouds import Cloud, squared_distances
 from jostle.bridge.solvers._coupling import Convergence, Coupling, SparseLaw
 from jostle.errors import MissingExtra
 
@@ -58,4 +58,4 @@ def transport(x: Cloud, y: Cloud, *, eps: float = 0.0) -> Coupling:
     )
     error = float(np.abs(np.bincount(i, mass, len(x)) - x.weights).sum())
     pairs = SparseLaw(i, j, mass / mass.sum())
-    return Coupling(x, y, pairs, eps, median_cost(x, y), Convergence(status, 0.0, error, 0))
+    return Coupling(x, y, pairs, eps, Convergence(status, 0.0, error, 0))
