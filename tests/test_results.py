@@ -152,6 +152,19 @@ def test_results_in_short_are_those_of_the_pages() -> None:
     assert f"mean error {means['solo']:.1f}% alone, {means['corun']:.1f}% with one beside" in line
 
 
+def test_the_rivals_in_the_readme_are_those_of_their_file() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    section = text.partition("## What you would do otherwise\n")[2].partition("\n## ")[0]
+    table = "\n".join(line for line in section.splitlines() if line.startswith("|"))
+    printed = (RESULTS / "raw" / "gavel-rules.txt").read_text("utf-8")
+    assert len(FIGURE.findall(table)) >= 8
+    assert not missing(table, printed)
+    best = [
+        float(one) for one in re.findall(r"^slowdown +([\d.]+)%.*?([\d.]+)%$", printed, re.M)[0]
+    ]
+    assert f"**{best[0]}%** | **{best[1]}%**" in table
+
+
 def test_the_tour_in_the_readme_holds_together() -> None:
     """Of the rows that it shows: the bound is no lower than the prediction, and `inside` is what it says."""
     text = (ROOT / "README.md").read_text("utf-8")
