@@ -186,6 +186,7 @@ def test_odd_answers_are_named(tmp_path: Path, document: object, told: str) -> N
         ("time,x\n1,2\n2,b\n", "is not a number"),
         ("time,x,x\n1,2,2\n", "same name"),
         ("time,x\n1,b\n2,c\n", "no column of numbers"),
+        ("time,x_total\n1,2\n2,-3\n", "below 0"),
     ],
 )
 def test_odd_tables_are_named(tmp_path: Path, text: str, told: str) -> None:
@@ -200,6 +201,10 @@ def test_odd_options_are_refused(tmp_path: Path) -> None:
             prometheus(tmp_path, answer, **options)
     with pytest.raises(BadData, match="no series has the label"):
         prometheus(tmp_path, answer, by=("pod",))
+    twice = tmp_path / "twice.csv"
+    twice.write_text("time,x\n1,2\n2,3\n")
+    with pytest.raises(UsageError, match="given twice"):
+        SeriesImport((twice, twice), "api", "prod").read()
     with pytest.raises(UnknownName):
         table(tmp_path, "time,x\n1,2\n2,3\n", column=("y",))
 

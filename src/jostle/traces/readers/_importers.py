@@ -62,6 +62,8 @@ class PerfImport:
                 "a run's name and runtime are of one file",
                 fix="Leave them out: files name their runs, and `whole` takes runtimes from samples.",
             )
+        if not files:
+            raise UsageError("no file is given")
         names = [Path(file).stem for file in files]
         found = []
         for file, stem in zip(files, names, strict=True):

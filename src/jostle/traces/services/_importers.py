@@ -153,6 +153,8 @@ class SeriesImport:
         )
         if self.run is not None and (self.cut is not None or self.requests is not None):
             raise UsageError("`run` already says what a run is", fix="Leave out cut and requests.")
+        if len(set(self.file)) < len(self.file):
+            raise UsageError("a file is given twice", fix="Give every file once.")
         where = ", ".join(map(str, self.file[:3]))
         series = []
         for file in self.file:

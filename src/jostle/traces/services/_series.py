@@ -43,7 +43,14 @@ class Series:
         return float(np.median(np.diff(self.times_seconds))) if len(self.times_seconds) > 1 else 0.0
 
     def restarts(self) -> int:
-        """How often a total began anew. Raises BadData for one that goes down too often to be a total."""
+        """How often a total began anew. Raises BadData for one that goes down too often to be a total, and
+        for counts below 0."""
+        if self.kind != "level" and np.any(self.values < 0):
+            raise BadData(
+                f"{self.name} is below 0, which no count is",
+                where=self.instance or None,
+                fix=f"Say by `gauge` that {self.name} is a level.",
+            )
         if self.kind != "total":
             return 0
         changes = np.diff(self.values[np.isfinite(self.values)])
