@@ -63,7 +63,9 @@ KEPT = (
     *("perf_llc_loads", "perf_llc_load_misses", "perf_branch_misses", "perf_dtlb_load_misses"),
 )
 BESIDE = ("instructions", "run_delay_seconds")  # all that is read of runs beside others
-DIGITS = 10  # bits of a count that are kept, so that it is known to a part in 2000
+# Bits of a count and decimals of a time that are kept, as long as files are not too large: a count is known
+# to a part in 2000 or 500, a time to 10 or 100 us.
+DETAIL = ((10, 5), (8, 5), (8, 4))
 MOST_BYTES = 3_000_000
 Window = tuple[str, ...]
 
@@ -129,7 +131,7 @@ class Recorder:
         repeats = self.given.repeats
         room = self.until - time.monotonic() - each * len(self.first) * (repeats - 1)
         fewest = min(len(self.pairs), needed(self.names))
-        self.state["pairs"] = int(np.clip(0.92 * room / (each * repeats), fewest, len(self.pairs)))
+        self.state["pairs"] = int(np.clip(0.8 * room / (each * repeats), fewest, len(self.pairs)))
         self.given.scratch.mkdir(parents=True, exist_ok=True)
         (self.given.scratch / "state.json").write_text(json.dumps(self.state))
         say(f"{each:.2f} s a window: {self.state['pairs']} of {len(self.pairs)} pairs")
@@ -245,7 +247,7 @@ def write(given: argparse.Namespace, recorder: Recorder) -> None:
     from jostle.traces import Traces, read_traces, write_traces
 
     every = list(read_traces(given.scratch))
-    kept = Traces.from_traces([reduced(one) for one in equally_often(every, given.repeats)])
+    kept = equally_often(every, given.repeats)
     programs = [one for one in kept if not one.workload.startswith("probe-")]
     beside = [one for one in programs if not any("probe-" in name for name in one.corunners)]
     if (least := equal_repeats(beside)) != given.repeats:
@@ -259,8 +261,6 @@ def write(given: argparse.Namespace, recorder: Recorder) -> None:
         if max(counts) > 1.02 * min(counts):
             sys.exit(f"{name} executed from {min(counts):.4g} to {max(counts):.4g} instructions")
     fresh = given.folder.with_name(given.folder.name + ".new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    write_traces(fresh, kept)
     about = {
         "programs": {name: PROGRAMS[name] for name in recorder.names},
         "platform": programs[0].platform,
@@ -270,8 +270,13 @@ def write(given: argparse.Namespace, recorder: Recorder) -> None:
         "corunners": "loop",
         "own_cores": True,
     }
-    (fresh / "campaign.json").write_text(json.dumps(about, indent=1) + "\n")
-    size = sum(file.stat().st_size for file in fresh.rglob("*") if file.is_file())
+    size = MOST_BYTES + 1
+    for bits, decimals in DETAIL:
+        if size > MOST_BYTES:
+            shutil.rmtree(fresh, ignore_errors=True)
+            write_traces(fresh, Traces.from_traces([reduced(one, bits, decimals) for one in kept]))
+            (fresh / "campaign.json").write_text(json.dumps(about, indent=1) + "\n")
+            size = sum(file.stat().st_size for file in fresh.rglob("*") if file.is_file())
     if size > MOST_BYTES:
         sys.exit(f"{size} bytes are over {MOST_BYTES}: record with a longer --interval")
     shutil.rmtree(given.folder, ignore_errors=True)
@@ -295,21 +300,23 @@ def equally_often(traces: Sequence[Trace], repeats: int) -> list[Trace]:
     ]
 
 
-def reduced(one: Trace) -> Trace:
-    """Without counters that nobody reads or that this host has not, counts to ten bits, times to 10 us."""
+def reduced(one: Trace, bits: int, decimals: int) -> Trace:
+    """Without counters that nobody reads or that this host has not, counts and times rounded."""
     counters = {
-        name: rounded(one[name])
+        name: rounded(one[name], bits)
         for name in (KEPT if one.solo else BESIDE)
         if name in one.counters and np.isfinite(one[name]).any()
     }
-    ends = np.round(one.time_seconds, 5)
-    steps = np.round(np.diff(ends, prepend=ends[0] - np.round(one.interval_seconds[0], 5)), 5)
+    ends = np.round(one.time_seconds, decimals)
+    steps = np.round(np.diff(ends, prepend=0.0), decimals)
+    if ends[0] <= 0 or (steps <= 0).any():  # a last sample that is next to nothing
+        return replace(one, counters=counters)
     return replace(one, time_seconds=ends, interval_seconds=steps, counters=counters)
 
 
-def rounded(values: np.ndarray) -> np.ndarray:
+def rounded(values: np.ndarray, bits: int) -> np.ndarray:
     mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.round(mantissa * 2.0**DIGITS), exponent - DIGITS)
+    return np.ldexp(np.round(mantissa * 2.0**bits), exponent - bits)
 
 
 def say(text: str) -> None:
