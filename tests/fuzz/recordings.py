@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jostle.traces import GPUS, PrometheusImport, RecordedRun, SeriesImport, read_any
+from jostle.traces import PrometheusImport, SeriesImport
 from jostle.traces.readers._manifest import read_manifest
 from tests.fuzz import samples
 from tests.traces.test_other_recordings import AGENTS, COPIES, KERNELS, STATS
@@ -52,10 +52,6 @@ def manifest(path: Path) -> object:
 def manifest_rest(folder: Path) -> None:
     for name in ("run.csv", "alone.csv"):
         (folder / name).write_bytes(samples.PERF_LINES)
-
-
-def rocprof_v3(path: Path) -> object:
-    return read_any(path, RecordedRun("w", "r", gpu=GPUS["T4"]))
 
 
 def rocprof_v3_rest(folder: Path) -> None:

@@ -388,7 +388,7 @@ TARGETS: dict[str, Target] = {
     "rocprof_v3": Target(
         "1_kernel_trace.csv",
         _text(recordings.ROCPROF_V3),
-        recordings.rocprof_v3,
+        _profile("rocprof"),
         recordings.rocprof_v3_rest,
     ),
     "nsys_stats": Target("a.csv", _text(recordings.NSYS_STATS), _profile("nsys")),
