@@ -32,8 +32,10 @@ from jostle.accelerator.learned._members import (
 from jostle.accelerator.learned._process import CoRunProcess
 from jostle.rules import greedy_weights
 
-KEPT_WAYS = {SECONDS: 3, LOG: 1}  # to share, that processes are fitted on
-ALIKE = 0.15  # root mean square difference of delays over themselves, under which two ways are one
+KEPT_WAYS = {SECONDS: 2, LOG: 1}  # to share, that processes are fitted on
+KEPT_OF_FEW = 3  # in seconds, with fewer sets than HALF_TRUSTED
+# Root mean square differences of delays over themselves, under which two ways are one, or nearly so.
+EQUAL, ALIKE = 1e-5, 0.15
 HALF_TRUSTED = 48  # sets or workloads left out, at which they decide half of the weights
 SHARPNESS = 8.0  # else members count by their error on what is left out to minus this power
 LEAST_WEIGHT = 0.03
@@ -153,15 +155,16 @@ def _best_ways(
         missed = np.linalg.solve(effects.inverse[np.ix_(part, part)], weights[part])
         off += (np.abs(missed) / unit[part, None]).sum(axis=0)
     order = np.argsort(off, kind="stable")
+    # Few sets cannot tell which way is right, so several are kept that are not nearly one.
+    can_tell = len(sets) >= HALF_TRUSTED or scale == LOG
+    most, alike = (KEPT_WAYS[scale], EQUAL) if can_tell else (KEPT_OF_FEW, ALIKE)
     found: list[int] = []
-    for (
-        way
-    ) in order:  # ways with nearly the same delays count once, else all kept ones would be one
+    for way in order:
         size = np.sqrt(np.mean(bases[way] ** 2))
         apart = [np.sqrt(np.mean((bases[way] - bases[k]) ** 2)) for k in found]
-        if size > 0 and all(each > ALIKE * size for each in apart):
+        if size > 0 and all(each > alike * size for each in apart):
             found.append(int(way))
-    return [ways[k] for k in found[: KEPT_WAYS[scale]]]
+    return [ways[k] for k in found[:most]]
 
 
 def _weighed(

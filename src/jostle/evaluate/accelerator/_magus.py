@@ -168,7 +168,8 @@ class MagusCell:
         found |= {**baselines(known, test), MEASURED: test.corun}
         found[BOUND] = np.full(len(test), np.nan)
         if self.bounded:
-            model = fit(source, Accelerator(gpu=GPU), seed=seed)
+            # What calibrates is drawn anew for each part: of one draw coverage would be that of its bounds.
+            model = fit(source, Accelerator(gpu=GPU), seed=1000 * seed + self.number)
             found[BOUND] = model.bound(asked, CONFIDENCE).seconds
         found[PAIR] = data.unit[split.test].astype(float)
         if split.averaged:  # of one pair, the target says which side

@@ -9,6 +9,7 @@ import numpy as np
 from jostle.accelerator import Accelerator
 from jostle.errors import BadData
 from jostle.evaluate.accelerator._bubble import fit_bubble
+from jostle.evaluate.accelerator._pair_figures import DrawnPairs
 from jostle.evaluate.accelerator._tables import AcceleratorEvaluation, error_table, errors_of
 from jostle.methods import Data, learn
 
@@ -45,11 +46,12 @@ def evaluate_accelerator_pairs(
     measured = runs.runtime_seconds[tested]
     query = runs.colocations.take(tested)
     data = Data(runs.take([]), path=folder)  # profiles alone
-    predicted = {}
+    predicted, applications = {}, {}
     for name in (sharing, "sequential"):
         fitted = learn(Accelerator(gpu=gpu, sharing=name), data)
         free = np.array([fitted.applications[w].solo_seconds for w, *_ in picked])
         predicted[name] = solo * fitted.simulated(query) / free
+        applications = fitted.applications
     units = runs.units("together")[tested]
     predicted["bubble"] = solo * _bubble_left_out(picked, measured / solo, units)
     constant = float(np.average(measured - solo, weights=1 / measured**2))
@@ -64,7 +66,9 @@ def evaluate_accelerator_pairs(
         "targets": float(len(picked)),
         **_degradation(predicted[sharing], measured, solo),
     }
-    return AcceleratorEvaluation(metrics, error_table(errors.items(), "model"))
+    slowdowns = measured / solo, predicted[sharing] / solo
+    drawn = DrawnPairs.of(picked, applications, *slowdowns)
+    return AcceleratorEvaluation(metrics, error_table(errors.items(), "model"), drawn)
 
 
 def _bubble_left_out(

@@ -43,7 +43,9 @@ class AcceleratorStudy:
     sharing: Annotated[str, "With pairs: how kernels share."] = "concurrent"
     gpu: Annotated[str | None, "With pairs: the device."] = None
     figures: Annotated[
-        Path | None, "With scale-out: draw utilisation and violations into this folder."
+        Path | None,
+        "A folder to draw into: with scale-out utilisation and violations (the paper's Fig. 16 to 19), with "
+        "pairs slowdowns, measured and predicted (Fig. 2, 4, 11 to 15).",
     ] = None
     seed: Annotated[
         int, "With scale-out: of applications and drift; with magus13: of what is left out."
@@ -59,14 +61,21 @@ class AcceleratorStudy:
     def run(self, *, progress: Progress) -> Report:
         """Raises UsageError where the measurements are not given."""
         from jostle.evaluate.accelerator._figures import draw_scale_out
+        from jostle.evaluate.accelerator._pair_figures import DrawnPairs, draw_pairs
 
         for option in ("tests", "kept") if self.on != "magus13" else ():
             if getattr(self, option) is not None:
                 raise UsageError(f"--{option} goes with magus13, not {self.on}")
-        if self.figures is not None and self.on != "scale-out":
-            raise UsageError(f"there are no figures of {self.on}", fix="Only of scale-out.")
+        if self.figures is not None and self.on not in ("scale-out", "pairs"):
+            raise UsageError(
+                f"there are no figures of {self.on}", fix="Only of scale-out and pairs."
+            )
         found, data = self._evaluated(progress)
-        drawn = [] if self.figures is None else draw_scale_out(found.drawn, self.figures)
+        drawn: list[Path] = []
+        if self.figures is not None and isinstance(found.drawn, DrawnPairs):
+            drawn = draw_pairs(found.drawn, self.figures)
+        elif self.figures is not None:
+            drawn = draw_scale_out(found.drawn, self.figures)
         figures = {"figures": [str(path) for path in drawn]} if drawn else {}
         metrics = {name: float(value) for name, value in found.metrics.items()}
         where = {"on": self.on, "folder": data}

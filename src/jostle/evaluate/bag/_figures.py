@@ -1,4 +1,5 @@
-"""Pictures of a bag evaluation, after Moolchandani et al.: Fig. 4, 5-9, 10, 11 and 12."""
+"""Pictures of a bag evaluation, after Moolchandani et al.: Fig. 1-3 where there are bags of copies, 4, 5-9,
+10, 11 and 12; Fig. 6 to 9 as the paper has them where every combination of feature groups was tried."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import numpy as np
 from jostle._drawing import COLOURS, GREY, plotting, save
 from jostle._report import percent
 from jostle.errors import NotPermitted
+from jostle.evaluate.bag._more_figures import draw_combinations, draw_copies
 
 if TYPE_CHECKING:
     from jostle.evaluate.bag._evaluation import BagsEvaluation
@@ -32,7 +34,9 @@ def draw_bags(found: BagsEvaluation, folder: str | os.PathLike[str]) -> list[Pat
     plotting()
     place = Path(folder)
     try:
-        drawn = save(_benchmarks(found), place, "bag-figure-4-benchmarks")
+        drawn = draw_copies(found, place)
+        drawn += save(_benchmarks(found), place, "bag-figure-4-benchmarks")
+        drawn += draw_combinations(found, place)
         drawn += save(_ablation(found), place, "bag-figure-5-9-ablation")
         if len(found.uses):
             drawn += save(_radar(found), place, "bag-figure-10-11-radar")

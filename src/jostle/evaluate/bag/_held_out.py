@@ -1,4 +1,5 @@
-"""What is left out in the tests on bags: one benchmark with every run it is in, or pairs."""
+"""What is left out in the tests on bags: one benchmark with every run it is in, pairs, or a fifth of the runs
+whatever they are of (80/20), which shows what is learned by heart: a bag's repeats are on both sides."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from jostle.errors import NotEnoughRuns, UnknownName
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
 
+TESTS = ("application", "pair", "fifth")
 BENCHMARK_COLUMNS = ("program", "benchmark", "kernel", "family")
 
 
@@ -31,7 +33,7 @@ class BagTests:
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """rows: left out of one fit. test: `application` or `pair`. title: the benchmark, or the fold."""
+    """rows: left out of one fit. test: one of TESTS. title: the benchmark, or the fold."""
 
     test: str
     title: str
@@ -54,7 +56,8 @@ def without(runs: Runs, rows: np.ndarray) -> Runs:
 
 
 def held_out(runs: Runs, tests: BagTests) -> list[LeftOut]:
-    """Every part of both tests, each benchmark once and each fold of the pairs once a seed.
+    """Every part of all tests: each benchmark once, each fold of the pairs and a fifth of the runs once a
+    seed.
 
     Raises NotEnoughRuns, UnknownName.
     """
@@ -73,6 +76,8 @@ def held_out(runs: Runs, tests: BagTests) -> list[LeftOut]:
             LeftOut("pair", str(fold), seed, asked[place[unit] == fold])
             for fold in range(tests.folds)
         ]
+        fifth = np.random.default_rng([seed, 5]).permutation(len(asked))[: max(1, len(asked) // 5)]
+        parts.append(LeftOut("fifth", "80/20", seed, np.sort(asked[fifth])))
     return [part for part in parts if len(part.rows)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from jostle.methods import learn
@@ -11,10 +12,11 @@ if TYPE_CHECKING:
 
 
 def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, Any]:
-    """Every method of the tables by name: baselines, the paper's tree, trees on `target`, each feature
-    group alone and left out, and the slowdown form and the factorization, which see features but learn
-    names."""
+    """Every method of the tables by name: baselines, the paper's tree, trees on `target`, linear and support
+    vector regression on it and on the runtime as in the paper, each feature group alone and left out, and
+    the slowdown form and the factorization, which see features but learn names."""
     from jostle.bag import GROUPS, Bag
+    from jostle.evaluate.bag._regression import FeatureRegression
     from jostle.evaluate.rivals._solo import SoloTime
     from jostle.factorization import Factorization
     from jostle.slowdown import Slowdown
@@ -32,6 +34,10 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
         "tree": bag(learner="tree"),
         "forest": bag(learner="forest"),
         "bag": bag(),
+        "linear": FeatureRegression("linear", target, cpu_platform),
+        "svr": FeatureRegression("svr", target, cpu_platform),
+        "linear_runtime": FeatureRegression("linear", "runtime", cpu_platform),
+        "svr_runtime": FeatureRegression("svr", "runtime", cpu_platform),
         "slowdown": Slowdown(target=target, rank=4),
         "factorization": Factorization(),
     }
@@ -52,3 +58,20 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
             methods[name] = bag(*groups)
             methods[f"{name}_tree_runtime"] = bag(*groups, **paper)
     return methods
+
+
+COMBINED = "groups_"  # before the groups of a combination
+
+
+def group_combinations(runs: Runs, cpu_platform: str | None) -> dict[str, Any]:
+    """The paper's tree on its target, on every combination of the feature groups that there are."""
+    from jostle.bag import GROUPS, Bag
+
+    paper: dict[str, Any] = {"learner": "tree", "target": "runtime", "cpu_platform": cpu_platform}
+    fitted = learn(Bag(**paper), runs)
+    there = [group for group in GROUPS if group in set(fitted.feature_groups)]
+    found = {}
+    for count in range(1, len(there) + 1):
+        for groups in combinations(there, count):
+            found[COMBINED + "+".join(groups)] = Bag(groups=groups, **paper)
+    return found

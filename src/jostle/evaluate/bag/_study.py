@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from jostle._options import Limits
 from jostle._report import Report, Table, percent
+from jostle.evaluate.bag._held_out import TESTS
 from jostle.evaluate.study._fields import (
     FirstSeed,
     FitsAtOnce,
@@ -49,10 +50,14 @@ class BagStudy:
         "extra for finite jobs, slowdown for steady work.  [default: extra; slowdown without --data]",
     ] = None
     methods: Methods = None
+    combinations: Annotated[
+        bool, "Try every combination of feature groups by the paper's tree, too (its Fig. 6 to 9)."
+    ] = False
     folds: Annotated[int, "Parts that the pairs are cut into.", Limits(2)] = 6
     bounds: Annotated[bool, "Fit more to measure coverage."] = True
     figures: Annotated[
-        Path | None, "Folder for the pictures: error, ablation, radar, heat map."
+        Path | None,
+        "Folder for the pictures: copies, error, ablation and combinations, radar, heat map.",
     ] = None
     seeds: Seeds = 5
     seed: FirstSeed = 0
@@ -80,6 +85,7 @@ class BagStudy:
             BagTests(cpu_platform, self.benchmark, target, self.folds, seeds),
             bounds=self.bounds,
             methods=listed(self.methods),
+            combinations=self.combinations,
             runner=Runner(self.workers, self.scheduler, self.kept, version or "vision"),
             progress=progress,
         )
@@ -109,7 +115,7 @@ class BagStudy:
 
 def _tables(found: BagsEvaluation) -> list[Table | str]:
     tables: list[Table | str] = []
-    for test in ("application", "pair"):
+    for test in TESTS:
         tables += [_errors_table(found, test), ""]
     rows = [[name, percent(s), f"{u:.2f}"] for name, s, u in found.uses_table()[:MOST_FEATURES]]
     if rows:
@@ -138,4 +144,5 @@ def _errors_table(found: BagsEvaluation, test: str) -> Table:
             is_r2 = value == value and "_r2_" in key
             cells.append(f"{value:.2f}" if is_r2 else percent(value))
         rows.append(cells)
-    return Table([f"{test} held out", *columns], rows, range(1, len(columns) + 1))
+    title = "fifth of the runs held out (80/20)" if test == "fifth" else f"{test} held out"
+    return Table([title, *columns], rows, range(1, len(columns) + 1))
