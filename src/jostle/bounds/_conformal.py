@@ -17,7 +17,7 @@ a stronger class never bounds a weaker one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -40,6 +40,7 @@ from jostle.bounds._selection import Selection
 
 POOLED = "with co-runners"
 HELD_OUT = "names left out"
+NO_LATE_NAMES: Mapping[str, frozenset[str]] = {"workloads": frozenset(), "platforms": frozenset()}
 
 
 @dataclass(frozen=True)
@@ -130,8 +131,12 @@ class Calibration:
         runs: CalibrationRuns,
         ways: dict[str, Way],
         groups: Groups | None = None,
+        late_names: Mapping[str, frozenset[str]] = NO_LATE_NAMES,
     ) -> None:
+        """late_names: `workloads` and `platforms` that joined after the calibration runs were drawn, and of
+        which none was drawn since. They are bounded by runs of names left out alone."""
         self.names = names
+        self.late_names = late_names
         self.runs = runs
         self.ways = ways
         self.groups = groups
@@ -165,7 +170,8 @@ class Calibration:
         to choose the way that bounds each kind of them."""
         kind = np.array([held_out_kind(grades) for grades in runs.grades], dtype="<U40")
         ways = {str(name): part.way(kind == name) for name in np.unique(kind)}
-        return Calibration(self.names, self.runs.joined(runs), self.ways | ways, self.groups)
+        joined = self.runs.joined(runs)
+        return Calibration(self.names, joined, self.ways | ways, self.groups, self.late_names)
 
     @property
     def pools(self) -> dict[str, Pool]:
@@ -205,8 +211,9 @@ class Calibration:
         candidates = candidates_of(predictor, colocations)
         degree = np.asarray(colocations.number_of_corunners)
         n = len(degree)
-        keys = np.zeros((n, 2 + len(HIGHEST)), np.int64)
-        keys[:, 0], keys[:, 1:-1] = degree, grades_of(predictor, colocations)
+        keys = np.zeros((n, 3 + len(HIGHEST)), np.int64)
+        keys[:, 0], keys[:, 1:-2] = degree, grades_of(predictor, colocations)
+        keys[:, -2] = self._has_late_name(colocations)
         if self.groups is not None:
             keys[:, -1] = self.groups.codes(colocations)
         log_bound = np.full(n, np.inf)
@@ -214,12 +221,12 @@ class Calibration:
         evidence = np.full(n, "", dtype="<U160")
         count, rank_used = np.zeros(n, np.int64), np.zeros(n, np.int64)
         for key, at in _rows_by_key(keys):
-            d, grades = int(key[0]), key[1:-1]
+            d, grades, late = int(key[0]), key[1:-2], bool(key[-2])
             evidence[at] = text_of(grades)
-            chain = self._chain(d, grades, int(key[-1]))
+            chain = self._chain(d, grades, int(key[-1]), late)
             pool_name[at] = pool_of(d)
             if not chain:
-                outcome[at] = self._reason(d, grades)
+                outcome[at] = "new_name" if late else self._reason(d, grades)
                 continue
             log_bound[at], pool = bound_of_chain(chain, candidates, at, level)
             outcome[at] = "too_few_runs" if pool is None else pool.outcome
@@ -244,11 +251,25 @@ class Calibration:
             return "unseen_group"
         return reason_without_runs(grades)
 
-    def _chain(self, degree: int, grades: np.ndarray, group: int) -> list[Pool]:
-        """The pools that may bound a class, each wider than the one before."""
-        key = (degree, *map(int, grades), group)
+    def _has_late_name(self, colocations: Any) -> np.ndarray:
+        """(n,) bool: a name of the row is one of `late_names`."""
+        c, (workloads, platforms) = colocations, (self.late_names[k] for k in NO_LATE_NAMES)
+        found = np.zeros(len(c), bool)
+        if workloads or platforms:
+            of_workload = np.array([name in workloads for name in c.workload_names], bool)
+            found |= of_workload[c.workload]
+            found |= np.array([name in platforms for name in c.platform_names], bool)[c.platform]
+            row = np.repeat(np.arange(len(c)), c.number_of_corunners)
+            found[row[of_workload[c.corunner]]] = True
+        return found
+
+    def _chain(self, degree: int, grades: np.ndarray, group: int, late: bool = False) -> list[Pool]:
+        """The pools that may bound a class, each wider than the one before. late: see `late_names`."""
+        key = (degree, *map(int, grades), group, int(late))
         if key not in self._chains:
-            self._chains[key] = self._make_chain(degree, grades, group)
+            chain = self._make_chain(degree, grades, group)
+            left_out = [pool for pool in chain if pool.name == HELD_OUT]
+            self._chains[key] = left_out if late else chain
         return self._chains[key]
 
     def _make_chain(self, degree: int, grades: np.ndarray, group: int) -> list[Pool]:
@@ -289,7 +310,12 @@ class Calibration:
             for name, way in self.ways.items()
         }
         groups = None if self.groups is None else self.groups.to_document()
-        return arrays, {"candidates": list(self.names), "ways": ways, "groups": groups}
+        document = {"candidates": list(self.names), "ways": ways, "groups": groups}
+        if any(self.late_names.values()):
+            document["late_names"] = {
+                kind: sorted(names) for kind, names in self.late_names.items()
+            }
+        return arrays, document
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Calibration:
@@ -307,6 +333,9 @@ class Calibration:
             runs,
             ways,
             None if groups is None else Groups.from_document(groups),
+            {kind: frozenset(names) for kind, names in document["late_names"].items()}
+            if "late_names" in document
+            else NO_LATE_NAMES,
         )
 
 

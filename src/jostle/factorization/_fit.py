@@ -10,8 +10,9 @@ import numpy as np
 
 from jostle.errors import NotEnoughRuns
 from jostle.factorization._baseline import baseline_of
+from jostle.factorization._codes import Codes
 from jostle.factorization._embeddings import Embeddings, Form
-from jostle.factorization._fitted import Codes, FittedFactorization
+from jostle.factorization._fitted import FittedFactorization
 from jostle.factorization._settings import FactorizationSettings
 from jostle.factorization._spread import Spread, fit_spread
 from jostle.factorization._spread_effects import SpreadRows
@@ -197,7 +198,7 @@ def with_spread_of(
     training errors tell of it."""
     if not any(len(error) for _, error in held_out):
         return fitted
-    return fitted.with_spread(fit_spread(_together(held_out), _together(training), *categories))
+    return fitted.replaced(spread=fit_spread(_together(held_out), _together(training), *categories))
 
 
 def _together(parts: list[Errors]) -> Errors:

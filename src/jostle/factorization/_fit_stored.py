@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jostle.factorization._baseline import baseline_of
+from jostle.factorization._codes import Codes
 from jostle.factorization._fit import (
     drawn_of,
     errors_of_codes,
@@ -20,7 +21,7 @@ from jostle.factorization._fit import (
     score_on,
     with_spread_of,
 )
-from jostle.factorization._fitted import Codes, FittedFactorization
+from jostle.factorization._fitted import FittedFactorization
 from jostle.factorization._settings import FactorizationSettings
 from jostle.factorization.beside._members import LeftOutRuns
 from jostle.factorization.beside._with_rules import Seen, with_rules_of

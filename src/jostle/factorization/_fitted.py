@@ -7,19 +7,22 @@ members' embeddings side by side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.bounds import Candidates
+from jostle.factorization._codes import Codes
 from jostle.factorization._embeddings import Embeddings, Form
 from jostle.factorization._equation import CORUN_SCALE, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._spread import UNTIL, Spread
 from jostle.factorization._spread_effects import SpreadRows
+from jostle.factorization.beside._joined import Joined
 from jostle.factorization.beside._rules import BesideNetwork
+from jostle.factorization.online._since import Online
 from jostle.methods import FromCounts, RunCounts
 from jostle.rules import SlowdownRows
 
@@ -37,6 +40,8 @@ FAR_AT_ONCE = 1024  # points whose distances to all others are held at once
 
 class FittedFactorization(FromCounts):
     """Predicts log runtime by the equations in `_equation`. Immutable.
+
+    online: what it has learned since it was trained; None before.
 
     workload_names, platform_names: the names it knows, sorted.
     """
@@ -59,6 +64,7 @@ class FittedFactorization(FromCounts):
         self.spread = spread
         self.notes = notes
         self.reading, self.rules = form, rules
+        self.online: Online | None = None
         self.form, self.quantiles, self.leak = form.name, form.quantiles, form.leak
 
     def predict(self, colocations: Colocations) -> np.ndarray:
@@ -112,24 +118,40 @@ class FittedFactorization(FromCounts):
             codes.workload, codes.platform, codes.corunner, codes.row, log_runtime, slowdown
         )
 
+    @property
+    def joined(self) -> Joined | None:
+        """Names that came after it was trained."""
+        return None if self.online is None else self.online.joined
+
+    def predict_log(self, codes: Codes) -> np.ndarray:
+        """(n,) log seconds."""
+        return self._answer(codes)[0]
+
+    def network_weight(self, codes: Codes) -> np.ndarray:
+        """(n,) share of the network's slowdown in the answer."""
+        degree = np.bincount(codes.row, minlength=len(codes))
+        if self.rules is None:
+            return np.ones(len(codes))
+        return self.rules.network[np.minimum(degree, len(self.rules.network) - 1)] * (degree > 0)
+
+    def beyond_alone(self, codes: Codes) -> np.ndarray:
+        """(n,) log seconds of the answer alone beyond the network's."""
+        if self.joined is not None:
+            return self.joined.beyond_alone(codes, self.rules)
+        if self.rules is None or not len(self.rules.alone):
+            return np.zeros(len(codes))
+        there = codes.platform.astype(np.int64) * len(self.workload_names)
+        return self.rules.alone[there + codes.workload]
+
     def _answer(self, codes: Codes) -> tuple[np.ndarray, np.ndarray]:
         """((n,) log seconds, (n,) log slowdown)."""
-        if self.rules is None:
-            slowdown = self._slowdown(codes, None)
-            return self._log_runtime(codes, slowdown=slowdown), slowdown
-        cell = codes.platform.astype(np.int64) * len(self.workload_names) + codes.workload
-        slowdown = np.zeros(len(cell))
-        if len(codes.corunner) and not self.rules.is_silent:
-            row = codes.row
-            beside = codes.platform[row].astype(np.int64) * len(self.workload_names)
-            ones = np.ones(len(cell))
-            rows = SlowdownRows(cell, beside + codes.corunner, row, np.zeros(len(cell)), ones)
-            inside = rows.degree > 0
-            if not inside.all():
-                rows = rows.take(inside)
-            slowdown[inside] = self.rules.log_slowdown(rows, self.log_slowdown)
-        out = self._log_runtime(codes, slowdown=slowdown)
-        return out + (self.rules.alone[cell] if len(self.rules.alone) else 0.0), slowdown
+        if self.joined is not None:
+            slowdown = self.joined.log_slowdown(codes, self.rules, self._network_slowdown)
+        elif self.rules is not None:
+            slowdown = self.rules.of_codes(codes, len(self.workload_names), self.log_slowdown)
+        else:
+            slowdown = self._network_slowdown(codes)
+        return self._log_runtime(codes, slowdown=slowdown) + self.beyond_alone(codes), slowdown
 
     def log_alone(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
         """(n,) log seconds alone as the network has them, of codes; NaN where runs connect nothing."""
@@ -142,12 +164,25 @@ class FittedFactorization(FromCounts):
         codes = Codes(rows.target % w, rows.target // w, rows.corunner % w, rows.row)
         return self._slowdown(codes, None)
 
-    def with_spread(self, spread: Spread) -> FittedFactorization:
-        """The same model with another spread."""
-        names = (self.workload_names, self.platform_names)
-        return FittedFactorization(
-            *names, self.embeddings, self.counts, spread, self.notes, self.reading, self.rules
-        )
+    def _network_slowdown(self, codes: Codes) -> np.ndarray:
+        return self._slowdown(codes, None)
+
+    def replaced(self, **changed: Any) -> FittedFactorization:
+        """The same model with other parts, by the names of the arguments it is made of, or `online`."""
+        parts = {
+            "workload_names": self.workload_names,
+            "platform_names": self.platform_names,
+            "embeddings": self.embeddings,
+            "counts": self.counts,
+            "spread": self.spread,
+            "notes": self.notes,
+            "form": self.reading,
+            "rules": self.rules,
+        }
+        online = changed.pop("online", self.online)
+        found = FittedFactorization(**{**parts, **changed})
+        found.online = online
+        return found
 
     def with_rules(self, rules: BesideNetwork, notes: tuple[str, ...]) -> FittedFactorization:
         """The same network beside simple rules; one that no run with co-runners has taught anything of
@@ -160,10 +195,7 @@ class FittedFactorization(FromCounts):
                 platform_corun_base=np.zeros_like(e.platform_corun_base),
                 type_weight=np.zeros_like(e.type_weight),
             )
-        names = (self.workload_names, self.platform_names)
-        return FittedFactorization(
-            *names, e, self.counts, self.spread, (*self.notes, *notes), self.reading, rules
-        )
+        return self.replaced(embeddings=e, notes=(*self.notes, *notes), rules=rules)
 
     def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
         """The terms that multiply to the prediction, what is near, and the runs behind it."""
@@ -287,6 +319,8 @@ class FittedFactorization(FromCounts):
             name: np.ascontiguousarray(value) for name, value in vars(self.embeddings).items()
         }
         arrays |= {f"spread_{name}": value for name, value in self.spread.to_arrays().items()}
+        if self.online is not None:
+            arrays |= {f"online_{k}": value for k, value in self.online.to_arrays().items()}
         kinds = None
         if self.rules is not None:
             of_rules, kinds = self.rules.to_arrays()
@@ -323,7 +357,7 @@ class FittedFactorization(FromCounts):
             tuple(document["notes"]),
             Form(document["form"], tuple(document["quantiles"]), float(document["leak"])),
             None if kinds is None else BesideNetwork.from_arrays(under("rules_"), kinds),
-        )
+        ).replaced(online=Online.from_arrays(under("online_")) if under("online_") else None)
 
 
 def far_of(place: np.ndarray, met: np.ndarray, nearest: int = 3) -> np.ndarray:
@@ -349,32 +383,3 @@ def far_of(place: np.ndarray, met: np.ndarray, nearest: int = 3) -> np.ndarray:
     found = mean_distance(place[~met].astype(np.float64), 0)
     far[~met] = np.maximum(found / usual, 0.1) if usual > 0 else 1.0
     return far
-
-
-@dataclass(frozen=True)
-class Codes:
-    """Codes in the model's vocabularies; row: (m,) the row of each co-runner."""
-
-    workload: np.ndarray
-    platform: np.ndarray
-    corunner: np.ndarray
-    row: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.workload)
-
-    @staticmethod
-    def concatenate(parts: Sequence[Codes]) -> Codes:
-        starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        row = np.concatenate([part.row + s for part, s in zip(parts, starts, strict=True)])
-
-        def every(name: str) -> np.ndarray:
-            return np.concatenate([getattr(part, name) for part in parts])
-
-        return Codes(every("workload"), every("platform"), every("corunner"), row)
-
-    def take(self, keep: np.ndarray) -> Codes:
-        """The rows where the mask (n,) is true."""
-        inside = keep[self.row]
-        row = (np.cumsum(keep) - 1)[self.row[inside]]
-        return Codes(self.workload[keep], self.platform[keep], self.corunner[inside], row)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from jostle.factorization._fitted import FittedFactorization
+    from jostle.methods import KeptRuns
     from jostle.progress import Progress
     from jostle.runs import Runs
 
@@ -70,6 +71,24 @@ class Factorization(FactorizationSettings):
         if isinstance(prepared.runs, StoredRuns):
             return fit_stored(self, prepared.runs, prepared.validation, seed, progress)
         return fit(self, prepared.runs, prepared.validation, seed, progress, prior)
+
+    @staticmethod
+    def learned(
+        fitted: FittedFactorization, runs: KeptRuns, kept: KeptRuns, *, seed: int = 0
+    ) -> FittedFactorization:
+        """See jostle.methods.LearnsOnline."""
+        from jostle.factorization.online._learn import learn_online
+
+        return learn_online(fitted, runs, kept, seed)
+
+    @staticmethod
+    def folded_again(
+        fitted: FittedFactorization, kept: KeptRuns, *, seed: int = 0
+    ) -> list[tuple[FittedFactorization, KeptRuns]]:
+        """See jostle.methods.LearnsOnline."""
+        from jostle.factorization.online._folded import folded_again
+
+        return folded_again(fitted, kept, seed)
 
     @classmethod
     def restore(

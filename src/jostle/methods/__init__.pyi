@@ -9,6 +9,7 @@ from ._contract import Fitted as Fitted
 from ._contract import HasInputPlatforms as HasInputPlatforms
 from ._contract import Learner as Learner
 from ._contract import LearnsFromDisk as LearnsFromDisk
+from ._contract import LearnsOnline as LearnsOnline
 from ._contract import Method as Method
 from ._contract import OffersChoice as OffersChoice
 from ._contract import TakesPrior as TakesPrior
@@ -18,6 +19,8 @@ from ._counts import FromCounts as FromCounts
 from ._counts import RunCounts as RunCounts
 from ._data import Data as Data
 from ._data import read as read
+from ._kept import KeptRuns as KeptRuns
+from ._kept import features_joined as features_joined
 from ._learn import learn as learn
 from ._prepared import HeldOut as HeldOut
 from ._prepared import Prepared as Prepared

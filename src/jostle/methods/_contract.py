@@ -16,7 +16,7 @@ package. What only some methods can do is a protocol of its own, asked for with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jostle.bounds import Candidates
     from jostle.methods._counts import Evidence
     from jostle.methods._data import Data
+    from jostle.methods._kept import KeptRuns
     from jostle.methods._prepared import Prepared
     from jostle.progress import Progress
     from jostle.runs import Colocations, Runs
@@ -113,6 +114,25 @@ class LearnsFromDisk(Protocol):
     """A method whose `fit` also takes prepared runs that stay on disk (StoredRuns)."""
 
     learns_from_disk: ClassVar[bool]
+
+
+@runtime_checkable
+class LearnsOnline(Protocol):
+    """A method whose result learns new runs, and new names, without being fitted again."""
+
+    @staticmethod
+    def learned(fitted: Any, runs: KeptRuns, kept: KeptRuns, *, seed: int = 0) -> Fitted:
+        """What was fitted with these runs learned. Names that only the features of `runs` have become
+        known, too. kept: a sample of the runs that were learned from before."""
+        ...
+
+    @staticmethod
+    def folded_again(
+        fitted: Any, kept: KeptRuns, *, seed: int = 0
+    ) -> Sequence[tuple[Fitted, KeptRuns]]:
+        """What tells how well new names are learned: known ones taken as new ones with none or a few of their
+        kept runs, and others of their runs, by unit, to compare answers with."""
+        ...
 
 
 @runtime_checkable

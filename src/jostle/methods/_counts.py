@@ -63,7 +63,11 @@ class RunCounts:
 
         if isinstance(runs, StoredRuns):
             return cls._of_stored(runs)
-        c = runs.ok().colocations
+        return cls.of_coded(runs.ok().colocations)
+
+    @classmethod
+    def of_coded(cls, c: Colocations) -> RunCounts:
+        """Of one run of each co-location."""
         keys, times = np.unique(_set_keys(c), return_counts=True)
         if len(keys) > MOST_SETS:
             keys, times = _no_sets()
@@ -92,6 +96,48 @@ class RunCounts:
             alone + beside,
             beside,
             *_no_sets(),
+        )
+
+    def joined(self, other: RunCounts) -> RunCounts:
+        """Of the runs of both. Sets stay uncounted where either did not count them."""
+        names = {
+            "workload": tuple(sorted({*self.workload_names, *other.workload_names})),
+            "platform": tuple(sorted({*self.platform_names, *other.platform_names})),
+        }
+        places = [
+            {
+                "workload": _looked_up(part.workload_names, names["workload"]),
+                "platform": _looked_up(part.platform_names, names["platform"]),
+            }
+            for part in (self, other)
+        ]
+
+        def total(name: str, kind: str) -> np.ndarray:
+            parts = zip((self, other), places, strict=True)
+            return sum(
+                (_at(getattr(part, name), place[kind]) for part, place in parts),
+                np.zeros(len(names[kind]), np.int64),
+            )
+
+        uncounted = any(not len(one.set_keys) and one.workload_runs.any() for one in (self, other))
+        keys, inverse = np.unique(
+            np.concatenate([self.set_keys, other.set_keys]), return_inverse=True
+        )
+        runs = np.bincount(
+            inverse.reshape(-1), np.concatenate([self.set_runs, other.set_runs]), len(keys)
+        )
+        if uncounted or len(keys) > MOST_SETS:
+            keys, runs = _no_sets()
+        return RunCounts(
+            names["workload"],
+            names["platform"],
+            total("workload_runs", "workload"),
+            total("beside_runs", "workload"),
+            total("together_runs", "workload"),
+            total("platform_runs", "platform"),
+            total("platform_beside_runs", "platform"),
+            keys,
+            runs.astype(np.int64),
         )
 
     def evidence(self, asked: Colocations) -> Evidence:

@@ -3,6 +3,8 @@ from ._fit import fit as fit
 from ._model import Model as Model
 from ._model import load as load
 from ._plots import ModelPlots as ModelPlots
+from ._versions import save_over as save_over
+from ._versions import step_back as step_back
 from ._watch import Drift as Drift
 from ._watch import DriftWatch as DriftWatch
 from ._why import CorunnerCost as CorunnerCost

@@ -12,11 +12,13 @@ from jostle.methods import (
     HeldOut,
     Learner,
     LearnsFromDisk,
+    LearnsOnline,
     Prepared,
     held_out_again,
     without_inputs,
 )
 from jostle.models._groups import groups_of
+from jostle.models._kept import Kept
 from jostle.models._learned import learned
 from jostle.models._model import Model
 from jostle.models._new_names import runs_of_names_left_out
@@ -95,7 +97,10 @@ def fit(
             "prior": 0 if prior is None else len(prior.ok()),
         },
     }
-    model = Model(fitted, calibrated, metadata)
+    kept = None
+    if isinstance(method, LearnsOnline) and not isinstance(held.learn.runs, StoredRuns):
+        kept = Kept.of(held.learn.runs, held.calibration, drawn, seed)
+    model = Model(fitted, calibrated, metadata, kept=kept)
     if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
         model.usual = Usual.of(model, held.calibration)
     return model

@@ -11,6 +11,7 @@ import numpy as np
 from jostle.bounds import Selection, pool_of, usual_levels
 
 if TYPE_CHECKING:
+    from jostle.methods import KeptRuns
     from jostle.runs import Colocations, Runs
 
 KINDS = ("device", "platform", "workload")  # the wider first
@@ -26,7 +27,7 @@ class Usual:
     levels: dict[str, np.ndarray]
 
     @classmethod
-    def of(cls, model: Any, calibration: Runs) -> Usual:
+    def of(cls, model: Any, calibration: Runs | KeptRuns) -> Usual:
         """calibration: the runs that the model's bounds were calibrated on, names left out aside."""
         kinds = KindNames.of(model.predictor)
         kept = model.calibration.runs

@@ -26,6 +26,7 @@ from .store._dataset import Dataset as Dataset
 from .store._dataset import has_runs as has_runs
 from .store._dataset import read_runs as read_runs
 from .store._doubts import doubts as doubts
+from .store._since import runs_since as runs_since
 from .store._stored import StoredPart as StoredPart
 from .store._stored import StoredRuns as StoredRuns
 from .store._summary import RunsSummary as RunsSummary

@@ -10,11 +10,12 @@ co-runners than any run had are answered by rules on smaller sets, see jostle.ru
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from jostle.factorization._codes import Codes, slowdown_rows
 from jostle.rules import (
     Addend,
     Bilinear,
@@ -85,6 +86,38 @@ class BesideNetwork:
         for weight, part in self.parts:
             total += weight[degree] * part.value(rows, self._ground)
         return total if self.memory is None else total + self.memory.of(rows)
+
+    def of_codes(self, codes: Codes, workloads: int, network: Slowdown_of) -> np.ndarray:
+        """(n,) log slowdown of codes among so many workloads, all of which the rules know; 0 alone."""
+        slowdown = np.zeros(len(codes))
+        if len(codes.corunner) and not self.is_silent:
+            rows = slowdown_rows(codes, workloads)
+            inside = rows.degree > 0
+            if not inside.all():
+                rows = rows.take(inside)
+            slowdown[inside] = self.log_slowdown(rows, network)
+        return slowdown
+
+    def of_new_names(
+        self, alike: SlowdownRows, own: np.ndarray, network: Slowdown_of
+    ) -> np.ndarray:
+        """(n,) of rows with names that rules do not know. alike: the rows with the names most like them that
+        they do; own: (n,) what the network says of the names themselves."""
+        if self.more is None:
+            return np.zeros(len(alike))
+        past = alike.degree > self.more.most
+        degree = np.minimum(alike.degree, len(self.network) - 1)
+        total = (
+            self.bias[alike.target // self._ground.workloads, degree] + self.network[degree] * own
+        )
+        for weight, part in self.parts:
+            total += weight[degree] * part.value(alike, self._ground)
+        if past.any():
+            # What is known of larger sets is a matter of their number; the network says how these differ.
+            rest = alike.take(past)
+            total[past] = replace(self, memory=None).log_slowdown(rest, network)
+            total[past] += self.network[degree[past]] * (own[past] - network(rest))
+        return total
 
     @property
     def _ground(self) -> Ground:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jostle.factorization._fitted import Codes, FittedFactorization
+from jostle.factorization._codes import Codes
+from jostle.factorization._fitted import FittedFactorization
 from jostle.factorization._spread_effects import SpreadRows
 from jostle.factorization.beside._fit_rules import fit_rules
 from jostle.factorization.beside._members import CodedRuns, LeftOutRuns

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -121,8 +121,7 @@ class Dataset:
 
     def version(self) -> str:
         """16 hexadecimal digits: a hash of the file list, which changes with every file added."""
-        names = sorted(f"{p.parent.name}/{p.name} {content_of(p)}" for p in self.files())
-        return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+        return version_of(self.files())
 
     def write(self, runs: Runs) -> list[Path]:
         """Add the runs, and their features where there are any; returns the files written.
@@ -284,6 +283,12 @@ def _names(tables: list[pa.Table], key: str) -> set[str]:
     if key == "workload":
         columns += [pc.list_flatten(table.column("corunners")) for table in tables]
     return set().union(*(pc.unique(column).to_pylist() for column in columns))
+
+
+def version_of(files: Iterable[Path]) -> str:
+    """Of a dataset that has these files."""
+    names = sorted(f"{p.parent.name}/{p.name} {content_of(p)}" for p in files)
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
 
 
 def read_runs(path: str | os.PathLike[str]) -> Runs:

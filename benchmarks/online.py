@@ -1,0 +1,170 @@
+"""What a model knows of new names and new runs that it learns without being fitted again.
+
+    python benchmarks/online.py [--observed 0.5] [--names 0.2] [--refit]
+
+On the public Pitot data, through `jostle.fit` and `Model.update`. A fifth of the workloads, then a fifth of
+the platforms, is left out of the fit but for their features; then the model learns 0, 1, 3, 10 and 30 runs of
+each and is asked about all others of theirs. Beside it stands the plain rule (the level of the opposite name
+times the median ratio of the given runs), and with --refit a model fitted again on everything, which takes
+minutes. At last new runs of known names. CPU time is of one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+from _data import one_core, pitot_folder
+
+GIVEN = (0, 1, 3, 10, 30)
+LATER = (1_000, 5_000, 23_000)
+ASKED = 30_000
+CONFIDENCE = 0.9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--observed", type=float, default=0.5)
+    parser.add_argument("--names", type=float, default=0.2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--refit", action="store_true")
+    given = parser.parse_args()
+    one_core()
+    from jostle.runs import PitotImport
+
+    runs = PitotImport(pitot_folder()).read().runs.ok()
+    for kind in ("workload", "platform"):
+        new_names(runs, kind, given)
+    new_runs(runs, given)
+
+
+def new_names(runs: Any, kind: str, given: Any) -> None:
+    """Errors and coverage about names of which so many runs were learned."""
+    import jostle
+
+    random = np.random.default_rng([given.seed, 99])
+    c = runs.colocations
+    names = c.workload_names if kind == "workload" else c.platform_names
+    out = np.zeros(len(names), bool)
+    out[random.permutation(len(names))[: round(given.names * len(names))]] = True
+    code = c.workload if kind == "workload" else c.platform
+    row = np.repeat(np.arange(len(c)), c.number_of_corunners)
+    beside = np.zeros(len(c), bool)
+    if kind == "workload":
+        beside[row[out[c.corunner]]] = True
+    old = runs.take(~out[code] & ~beside & (random.random(len(c)) < given.observed))
+    model = jostle.fit(old, jostle.Factorization(), seed=given.seed)
+    mine = np.flatnonzero(out[code] & ~beside)
+    mine = mine[random.permutation(len(mine))]
+    turn = number_within(code[mine])
+    asked = runs.take(mine[turn >= GIVEN[-1]])
+    of_asked = code[mine[turn >= GIVEN[-1]]]
+    print(f"\n{int(out.sum())} new {kind}s, asked about {len(asked)} runs of theirs")
+    for number in GIVEN:
+        shown = runs.take(mine[turn < number])
+        began = time.process_time()
+        found = model.update(shown)
+        took = time.process_time() - began
+        again = time.process_time()
+        found.update(shown.take(np.zeros(0, np.int64)))
+        again = time.process_time() - again
+        bounds = found.bound(asked.colocations, CONFIDENCE)
+        covered = asked.runtime_seconds <= bounds.seconds
+        by_name = [covered[of_asked == name].mean() for name in np.unique(of_asked)]
+        line = f"{number:3} runs each: error {error(found, asked):5.1f}%"
+        line += f", plain rule {plain(old, shown, asked, kind):5.1f}%"
+        if given.refit and number:
+            both = type(old).concatenate([old, shown])
+            anew = jostle.fit(both, jostle.Factorization(), seed=given.seed)
+            line += f", fitted again {error(anew, asked):5.1f}%"
+        line += f"; covered at {CONFIDENCE:g}: {covered.mean():.3f} of runs, "
+        line += f"{np.mean(by_name):.3f} of a name's"
+        outcomes, counts = np.unique(bounds.outcome, return_counts=True)
+        line += f" ({outcomes[counts.argmax()]}); {took:.2f} CPU-s, {again:.2f} once begun"
+        print(line, flush=True)
+
+
+def new_runs(runs: Any, given: Any) -> None:
+    """Errors after so many new runs of known names."""
+    import jostle
+
+    random = np.random.default_rng([given.seed, 98])
+    order = random.permutation(len(runs))
+    first = round(given.observed * len(runs))
+    old, rest = runs.take(np.sort(order[:first])), order[first:]
+    asked = runs.take(rest[-ASKED:])
+    model = jostle.fit(old, jostle.Factorization(), seed=given.seed)
+    print(
+        f"\nnew runs of known names, asked about {len(asked)} others: error {error(model, asked):.3f}%"
+    )
+    begun = model.update(old.take(np.zeros(0, np.int64)))
+    for number in LATER:
+        later = runs.take(rest[:number])
+        began = time.process_time()
+        found = begun.update(later)
+        took = time.process_time() - began
+        line = f"{number:6} learned: {error(found, asked):.3f}% in {took:.2f} CPU-s"
+        if given.refit:
+            anew = jostle.fit(
+                type(old).concatenate([old, later]), jostle.Factorization(), seed=given.seed
+            )
+            line += f", fitted again {error(anew, asked):.3f}%"
+        print(line, flush=True)
+
+
+def error(model: Any, asked: Any) -> float:
+    """Mean relative error, %."""
+    return 100 * float(np.abs(model.predict(asked.colocations) / asked.runtime_seconds - 1).mean())
+
+
+def plain(old: Any, shown: Any, asked: Any, kind: str) -> float:
+    """Of the level of the opposite name times the median ratio of the runs given, nan without any."""
+    other = "platform" if kind == "workload" else "workload"
+
+    def keys(runs: Any, which: str) -> np.ndarray:
+        c = runs.colocations
+        names = c.workload_names if which == "workload" else c.platform_names
+        return np.array(names, dtype=object)[getattr(c, which)]
+
+    if not len(shown):
+        return float("nan")
+    log = {}
+    of_kind, of_other, y = keys(old, kind), keys(old, other), np.log(old.runtime_seconds)
+    level = dict.fromkeys(of_kind, 0.0)
+    for _ in range(5):  # levels of both by turns
+        rest = y - np.array([level[name] for name in of_kind])
+        log = means(of_other, rest)
+        rest = y - np.array([log[name] for name in of_other])
+        level = means(of_kind, rest)
+    usual = float(np.mean(list(log.values())))
+
+    def of_others(runs: Any) -> np.ndarray:
+        return np.array([log.get(name, usual) for name in keys(runs, other)])
+
+    beyond = np.log(shown.runtime_seconds) - of_others(shown)
+    mine = keys(shown, kind)
+    middle = {name: float(np.median(beyond[mine == name])) for name in set(mine)}
+    answered = of_others(asked) + np.array([middle[name] for name in keys(asked, kind)])
+    return 100 * float(np.abs(np.exp(answered) / asked.runtime_seconds - 1).mean())
+
+
+def means(names: np.ndarray, values: np.ndarray) -> dict[str, float]:
+    """Of the values of each name."""
+    found, code = np.unique(names, return_inverse=True)
+    total = np.bincount(code, values) / np.bincount(code)
+    return dict(zip(found.tolist(), total.tolist(), strict=True))
+
+
+def number_within(codes: np.ndarray) -> np.ndarray:
+    """(n,) how many before each have the same code."""
+    order = np.argsort(codes, kind="stable")
+    _, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
+    found = np.empty(len(codes), np.int64)
+    found[order] = np.arange(len(codes)) - np.repeat(first, counts)
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Names that joined a fitted model after its rules were learned, and what was measured of cells since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from jostle.factorization._codes import Codes, slowdown_rows
+from jostle.factorization.beside._rules import BesideNetwork
+from jostle.rules import SlowdownRows
+
+
+@dataclass(frozen=True)
+class Joined:
+    """workload (w,), platform (p,): codes among the names that rules were learned with, of the most alike
+    such name where the name is not one of them, as new_workload (w,) and new_platform (p,) say. sizes:
+    (2,) how many workloads and platforms rules know. cell: (c,) ascending, platform * w + workload;
+    beyond: (c,) log seconds to add to what the cell takes alone."""
+
+    workload: np.ndarray
+    platform: np.ndarray
+    new_workload: np.ndarray
+    new_platform: np.ndarray
+    sizes: np.ndarray
+    cell: np.ndarray
+    beyond: np.ndarray
+
+    @classmethod
+    def none(cls, workloads: int, platforms: int) -> Joined:
+        """As after fitting."""
+        every = np.arange(workloads), np.arange(platforms)
+        new = np.zeros(workloads, bool), np.zeros(platforms, bool)
+        nothing = np.zeros(0, np.int64), np.zeros(0)
+        return cls(*every, *new, np.array([workloads, platforms]), *nothing)
+
+    def more_alone(self, cell: np.ndarray) -> np.ndarray:
+        """(n,) log seconds to add alone in the cells (n,), as measured since."""
+        if not len(self.cell):
+            return np.zeros(len(cell))
+        place = np.minimum(np.searchsorted(self.cell, cell), len(self.cell) - 1)
+        return np.where(self.cell[place] == cell, self.beyond[place], 0.0)
+
+    def beyond_alone(self, codes: Codes, rules: BesideNetwork | None) -> np.ndarray:
+        """(n,) log seconds to add to what the network says alone."""
+        found = self.more_alone(
+            codes.platform.astype(np.int64) * len(self.workload) + codes.workload
+        )
+        if rules is not None and len(rules.alone):
+            known = ~(self.new_workload[codes.workload] | self.new_platform[codes.platform])
+            there = self.platform[codes.platform] * self.sizes[0]
+            found += known * rules.alone[there + self.workload[codes.workload]]
+        return found
+
+    def log_slowdown(
+        self, codes: Codes, rules: BesideNetwork | None, network: Callable[[Codes], np.ndarray]
+    ) -> np.ndarray:
+        """(n,) where names joined: theirs are answered by the network and, as far as rules count, by rules on
+        the names most like them. network: log slowdown of codes as they are now."""
+        if rules is None or not len(codes.corunner):
+            return network(codes)
+        if rules.is_silent:
+            return np.zeros(len(codes))
+        new = self.is_new(codes)
+        alike = Codes(
+            self.workload[codes.workload],
+            self.platform[codes.platform],
+            self.workload[codes.corunner],
+            codes.row,
+        )
+        w = int(self.sizes[0])
+        now_workload = _inverse(self.workload, self.new_workload, w)
+        now_platform = _inverse(self.platform, self.new_platform, int(self.sizes[1]))
+
+        def now(rows: SlowdownRows) -> np.ndarray:
+            names = now_workload[rows.target % w], now_workload[rows.corunner % w]
+            return network(Codes(names[0], now_platform[rows.target // w], names[1], rows.row))
+
+        out = np.zeros(len(codes))
+        if not new.all():
+            out[~new] = rules.of_codes(alike.take(~new), w, now)
+        if new.any():
+            mine, like = codes.take(new), slowdown_rows(alike.take(new), w)
+            found, beside = np.zeros(len(mine)), like.degree > 0
+            if beside.any():
+                own = network(mine.take(beside))
+                found[beside] = rules.of_new_names(like.take(beside), own, now)
+            out[new] = found
+        return out
+
+    def is_new(self, codes: Codes) -> np.ndarray:
+        """(n,) bool: a name in the row is not one that rules know."""
+        new = self.new_workload[codes.workload] | self.new_platform[codes.platform]
+        new[codes.row[self.new_workload[codes.corunner]]] = True
+        return new
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """By name; from_arrays is the inverse."""
+        arrays = {name: np.ascontiguousarray(value) for name, value in vars(self).items()}
+        return {k: v.astype(np.uint8) if v.dtype == bool else v for k, v in arrays.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Joined:
+        found = {field.name: arrays[field.name] for field in fields(cls)}
+        return cls(**{k: v.astype(bool) if k.startswith("new_") else v for k, v in found.items()})
+
+
+def _inverse(code: np.ndarray, new: np.ndarray, count: int) -> np.ndarray:
+    """(count,) the codes now of the names that rules know."""
+    found = np.zeros(count, np.int64)
+    found[code[~new]] = np.flatnonzero(~new)
+    return found

@@ -1,0 +1,1 @@
+"""Names and runs that a fitted factorization learns without being trained again."""

@@ -1,0 +1,102 @@
+"""Known names taken as new ones: how far off a model is about a name of which it has few runs or none.
+
+A copy of each name begins where the features of the others put it, learns so many of its runs, and is asked
+about others. The copy's runs have taught its neighbours before, so this is a little kind; what calibration
+makes of it is called `held_out_names`, never guaranteed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from jostle.factorization._fitted import FittedFactorization
+from jostle.factorization.online._groundwork import KINDS, groundwork_of
+from jostle.factorization.online._learn import learn_copies
+from jostle.factorization.online._slopes import WORKLOAD
+from jostle.methods import KeptRuns
+from jostle.runs import Colocations
+
+FEW_RUNS = (0, 1, 3, 10, 30)
+ASKED = 20  # runs of a name that it is asked about
+FEWEST_ASKED = 5
+MOST_NAMES = 400
+MARK = "\x1fas new"  # stands behind the name of a copy
+
+
+def folded_again(
+    fitted: FittedFactorization, kept: KeptRuns, seed: int
+) -> list[tuple[FittedFactorization, KeptRuns]]:
+    """See jostle.methods.LearnsOnline."""
+    random = np.random.default_rng([seed, 37])
+    nothing = kept.take(np.zeros(0, np.int64))
+    work = None if fitted.online is None else fitted.online.groundwork
+    work = work or groundwork_of(fitted, kept, nothing, seed)
+    found = []
+    for kind in KINDS:
+        for number in FEW_RUNS:
+            parts = _parts(kept, kind, number, random)
+            if parts is None:
+                continue
+            learned, asked, originals = parts
+            copies = {name + MARK: name for name in originals}
+            found.append((learn_copies(fitted, learned, work, kind, copies), asked))
+    return found
+
+
+def _parts(
+    kept: KeptRuns, kind: str, number: int, random: np.random.Generator
+) -> tuple[KeptRuns, KeptRuns, list[str]] | None:
+    """(runs that copies learn, runs that they are asked about, the names that have copies): of names with
+    enough runs. The unit of a run is its name."""
+    c = kept.colocations
+    names = c.workload_names if kind == WORKLOAD else c.platform_names
+    code = c.workload if kind == WORKLOAD else c.platform
+    order = random.permutation(len(kept))
+    order = order[np.argsort(code[order], kind="stable")]
+    _, first, counts = np.unique(code[order], return_index=True, return_counts=True)
+    enough = np.flatnonzero(counts >= number + FEWEST_ASKED)
+    if len(enough) < 4:
+        return None
+    if len(enough) > MOST_NAMES:
+        enough = np.sort(random.choice(enough, MOST_NAMES, replace=False))
+    learned = np.concatenate([order[first[i] : first[i] + number] for i in enough])
+    ends = np.minimum(first + counts, first + number + ASKED)
+    asked = np.concatenate([order[first[i] + number : ends[i]] for i in enough])
+    originals = [names[code[order[first[i]]]] for i in enough]
+    return _renamed(kept, learned, kind), _renamed(kept, asked, kind), originals
+
+
+def _renamed(kept: KeptRuns, index: np.ndarray, kind: str) -> KeptRuns:
+    """These runs, of copies: as targets, or as platforms."""
+    some = kept.take(index)
+    c = some.colocations
+    if kind == WORKLOAD:
+        names = (*c.workload_names, *(name + MARK for name in c.workload_names))
+        order = np.argsort(np.array(names, dtype=object), kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        moved = Colocations(
+            tuple(names[k] for k in order),
+            c.platform_names,
+            place[c.workload + len(c.workload_names)],
+            c.platform,
+            c.corunner_offsets,
+            place[c.corunner],
+        )
+    else:
+        names = tuple(name + MARK for name in c.platform_names)
+        order = np.argsort(np.array(names, dtype=object), kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        moved = Colocations(
+            c.workload_names,
+            tuple(names[k] for k in order),
+            c.workload,
+            place[c.platform],
+            c.corunner_offsets,
+            c.corunner,
+        )
+    code = c.workload if kind == WORKLOAD else c.platform
+    return replace(some, colocations=moved, unit=code.astype(np.int64))

@@ -1,0 +1,262 @@
+"""New runs and new names learned by a fitted factorization without training it again.
+
+A name that has no run yet begins where its features put it; its first runs move it in the directions in which
+names usually differ, one with runs moves the less the more it has (see _steps). Workloads and platforms take
+turns. What is measured alone in one cell beyond that is kept for this cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from jostle.factorization._codes import Codes
+from jostle.factorization._fitted import FittedFactorization
+from jostle.factorization.beside._joined import Joined
+from jostle.factorization.online._groundwork import KINDS, NOISE, groundwork_of, runs_of_names
+from jostle.factorization.online._names import with_names
+from jostle.factorization.online._prior import Groundwork
+from jostle.factorization.online._since import Online
+from jostle.factorization.online._slopes import (
+    PLATFORM,
+    WORKLOAD,
+    rows_of_names,
+    slopes_of,
+    with_rows_of_names,
+)
+from jostle.factorization.online._steps import STEPS, step, weights_of
+from jostle.methods import KeptRuns, RunCounts
+
+TURNS = 2  # of workloads and platforms
+
+
+def learn_online(
+    fitted: FittedFactorization, runs: KeptRuns, kept: KeptRuns, seed: int
+) -> FittedFactorization:
+    """The model with these runs and the names in them and in their features learned.
+
+    kept: a sample of the runs that were learned from before. What steps rest on is found the first time, and
+    again whenever a name is new.
+    """
+    known = len(fitted.workload_names), len(fitted.platform_names)
+    fitted = with_names(fitted, *_names_of(runs))
+    work = None if fitted.online is None else fitted.online.groundwork
+    if work is None or known != (len(fitted.workload_names), len(fitted.platform_names)):
+        work = groundwork_of(fitted, kept, runs, seed)
+    else:
+        counted = runs_of_names(fitted)
+        sides = {kind: replace(side, runs=counted[kind]) for kind, side in work.sides.items()}
+        work = replace(work, sides=sides)
+    fitted = _started(fitted, work)
+    codes, log_runtime = fitted.codes(runs.colocations), np.log(runs.runtime_seconds)
+    fitted = _connected(fitted, codes, work)
+    fitted = _alike(fitted, work)
+    if len(runs):
+        fitted = _stepped(fitted, codes, log_runtime, work)
+        fitted = _alike(fitted, work)
+        fitted = _with_beyond(fitted, codes, log_runtime, work.share)
+    counts = fitted.counts.joined(RunCounts.of_coded(runs.colocations))
+    return fitted.replaced(counts=counts, online=Online(fitted.joined, work))
+
+
+def learn_copies(
+    fitted: FittedFactorization,
+    runs: KeptRuns,
+    groundwork: Groundwork,
+    kind: str,
+    copies: dict[str, str],
+) -> FittedFactorization:
+    """The model with copies of known names that learn these runs as if they were new. copies: {name of the
+    copy: name that it is of}, all of one kind."""
+    wider = with_names(fitted, *((tuple(copies), ()) if kind == WORKLOAD else ((), tuple(copies))))
+    old = {WORKLOAD: fitted.workload_names, PLATFORM: fitted.platform_names}[kind]
+    new = {WORKLOAD: wider.workload_names, PLATFORM: wider.platform_names}[kind]
+    place = {name: code for code, name in enumerate(old)}
+    source = np.array([place[copies.get(name, name)] for name in new])
+    is_copy = np.array([name in copies for name in new], bool)
+    side = groundwork.sides[kind]
+    mine = replace(
+        side,
+        prior=replace(side.prior, mean=side.prior.mean[source]),
+        runs=np.where(is_copy, 0, side.runs[source]),
+        told=side.told[source],
+        usual=np.where(is_copy, side.unknown, side.usual[source]),
+    )
+    work = replace(groundwork, sides={**groundwork.sides, kind: mine})
+    e = wider.embeddings
+    part = getattr(e, f"{kind}_component").copy()
+    part[is_copy] = getattr(fitted.embeddings, f"{kind}_component")[source[is_copy]]
+    wider = _started(wider.replaced(embeddings=replace(e, **{f"{kind}_component": part})), work)
+    wider = _alike(wider, work, {kind: np.where(is_copy, _first(source, is_copy)[source], -1)})
+    codes, log_runtime = wider.codes(runs.colocations), np.log(runs.runtime_seconds)
+    if len(runs):
+        only = {kind: is_copy, PLATFORM if kind == WORKLOAD else WORKLOAD: None}
+        wider = _stepped(wider, codes, log_runtime, work, only)
+        wider = _with_beyond(wider, codes, log_runtime, groundwork.share)
+    return wider.replaced(counts=wider.counts.joined(RunCounts.of_coded(runs.colocations)))
+
+
+def _first(source: np.ndarray, is_copy: np.ndarray) -> np.ndarray:
+    """(names before,) where each stands now."""
+    found = np.zeros(int(source.max(initial=-1)) + 1, np.int64)
+    found[source[~is_copy]] = np.flatnonzero(~is_copy)
+    return found
+
+
+def _names_of(runs: KeptRuns) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    c = runs.colocations
+    used_w = np.unique(np.concatenate([c.workload, c.corunner]))
+    workloads = {c.workload_names[code] for code in used_w}
+    platforms = {c.platform_names[code] for code in np.unique(c.platform)}
+    for table, key, names in (
+        (runs.workload_features, "workload", workloads),
+        (runs.platform_features, "platform", platforms),
+    ):
+        if table is not None:
+            names.update(table.column(key).to_pylist())
+    return tuple(workloads), tuple(platforms)
+
+
+def _started(fitted: FittedFactorization, groundwork: Groundwork) -> FittedFactorization:
+    """Names without a run where their features put them."""
+    e = fitted.embeddings
+    for kind in KINDS:
+        side = groundwork.sides[kind]
+        none = side.runs == 0
+        if none.any():
+            rows = rows_of_names(e, kind)
+            rows[none] = side.prior.mean[none]
+            e = with_rows_of_names(e, kind, rows)
+    return fitted.replaced(embeddings=e)
+
+
+def _with_joined(fitted: FittedFactorization, joined: Joined) -> FittedFactorization:
+    before = fitted.online or Online()
+    return fitted.replaced(online=replace(before, joined=joined))
+
+
+def _connected(
+    fitted: FittedFactorization, codes: Codes, groundwork: Groundwork
+) -> FittedFactorization:
+    """New names in the part of the fleet in which their runs are; by features in the largest one."""
+    e = fitted.embeddings
+    found = {WORKLOAD: e.workload_component.copy(), PLATFORM: e.platform_component.copy()}
+    usual = np.concatenate([part[part >= 0] for part in found.values()])
+    largest = int(np.bincount(usual).argmax()) if len(usual) else 0
+    for kind, mine, there in (
+        (WORKLOAD, codes.workload, codes.platform),
+        (PLATFORM, codes.platform, codes.workload),
+        (WORKLOAD, codes.workload, codes.platform),
+    ):
+        other = found[PLATFORM if kind == WORKLOAD else WORKLOAD]
+        for name in np.flatnonzero(found[kind] < 0):
+            parts = other[there[mine == name]]
+            parts = parts[parts >= 0]
+            if len(parts):
+                found[kind][name] = int(np.bincount(parts).argmax())
+    new = {WORKLOAD: codes.workload, PLATFORM: codes.platform}
+    for kind in KINDS:
+        met = np.zeros(len(found[kind]), bool)
+        met[new[kind]] = True
+        told = groundwork.sides[kind].told
+        found[kind][(found[kind] < 0) & (met | told)] = largest
+    parts = {f"{kind}_component": found[kind] for kind in KINDS}
+    return fitted.replaced(embeddings=replace(e, **parts))
+
+
+def _alike(
+    fitted: FittedFactorization,
+    groundwork: Groundwork,
+    barred: dict[str, np.ndarray] | None = None,
+) -> FittedFactorization:
+    """Each new name with the name of the rules that it is most like. barred: (names,) codes that are not
+    taken for it."""
+    joined = fitted.joined
+    if joined is None or not (joined.new_workload.any() or joined.new_platform.any()):
+        return fitted
+    found: dict[str, np.ndarray] = {}
+    for kind, code, new in (
+        (WORKLOAD, joined.workload, joined.new_workload),
+        (PLATFORM, joined.platform, joined.new_platform),
+    ):
+        code = code.copy()
+        rows = rows_of_names(fitted.embeddings, kind)
+        basis = groundwork.sides[kind].prior.basis
+        scale = (
+            np.maximum(np.sqrt((basis**2).sum(0)), 1e-12) if len(basis) else np.ones(rows.shape[1])
+        )
+        old = np.flatnonzero(~new)
+        met = old[groundwork.sides[kind].runs[old] > 0]
+        met = met if len(met) else old
+        for name in np.flatnonzero(new):
+            gap = (((rows[met] - rows[name]) / scale) ** 2).sum(1)
+            if barred is not None and kind in barred:
+                gap[met == barred[kind][name]] = np.inf
+            code[name] = code[met[int(np.argmin(gap))]] if len(met) else 0
+        found[kind] = code
+    return _with_joined(fitted, replace(joined, workload=found[WORKLOAD], platform=found[PLATFORM]))
+
+
+def _stepped(
+    fitted: FittedFactorization,
+    codes: Codes,
+    log_runtime: np.ndarray,
+    groundwork: Groundwork,
+    only: dict[str, np.ndarray | None] | None = None,
+) -> FittedFactorization:
+    """Gauss-Newton steps of workloads and platforms in turn. only: masks of the names that move; None: none
+    of the kind."""
+    weight = fitted.network_weight(codes)
+    at = {kind: rows_of_names(fitted.embeddings, kind) for kind in KINDS}
+    moved = {
+        kind: np.zeros((len(at[kind]), len(groundwork.sides[kind].prior.basis))) for kind in KINDS
+    }
+    coded = {WORKLOAD: codes.workload, PLATFORM: codes.platform}
+    # What rules add is held, as they do not learn here.
+    e = fitted.embeddings
+    none = np.zeros((0, at[WORKLOAD].shape[1]))
+    network = slopes_of(e, fitted.reading, codes, weight, WORKLOAD, none).log_runtime
+    fixed = fitted.predict_log(codes) - network
+    for _ in range(TURNS if only is None else 1):
+        for kind, other in zip(KINDS, reversed(KINDS), strict=True):
+            side = groundwork.sides[kind]
+            free = None if only is None else only[kind]
+            if only is not None and free is None:
+                continue
+            usual = NOISE * groundwork.sides[other].usual[coded[other]]
+            for _ in range(STEPS // (TURNS if only is None else 1)):
+                found = slopes_of(e, fitted.reading, codes, weight, kind, side.prior.basis)
+                error = log_runtime - fixed - found.log_runtime
+                if free is not None:
+                    found = found.take(free[found.name])
+                inside = weights_of(error, usual)[found.row]
+                rows = (found.slopes, error[found.row], inside, found.name)
+                moved[kind] = step(moved[kind], *rows, side.runs, side.information)
+                e = with_rows_of_names(e, kind, at[kind] + moved[kind] @ side.prior.basis)
+    return fitted.replaced(embeddings=e)
+
+
+def _with_beyond(
+    fitted: FittedFactorization, codes: Codes, log_runtime: np.ndarray, share: float
+) -> FittedFactorization:
+    """What runs alone show of their cell beyond the model is taken over as far as it was in fitting."""
+    alone = np.bincount(codes.row, minlength=len(codes)) == 0
+    if not alone.any() or share <= 0:
+        return fitted
+    mine = codes.take(alone)
+    joined = fitted.joined or Joined.none(len(fitted.workload_names), len(fitted.platform_names))
+    left = log_runtime[alone] - fitted.predict_log(mine)
+    good = np.isfinite(left)
+    cell = mine.platform.astype(np.int64) * len(fitted.workload_names) + mine.workload
+    cell, left = cell[good], left[good]
+    if not len(cell):
+        return fitted
+    keys, inverse, count = np.unique(cell, return_inverse=True, return_counts=True)
+    # As many runs as one is worth `share` of itself weigh it down.
+    gain = share / (share + (1 - share) / count)
+    more = gain * np.bincount(inverse.reshape(-1), left, len(keys)) / count
+    every = np.union1d(joined.cell, keys)
+    total = joined.more_alone(every)
+    total[np.searchsorted(every, keys)] += more
+    return _with_joined(fitted, replace(joined, cell=every, beyond=total))

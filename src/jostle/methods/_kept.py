@@ -1,0 +1,144 @@
+"""Runs that a model keeps, so that it can learn more later: a sample of those it learned from, and all those
+that its bounds were calibrated on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.runs import Colocations
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+MOST = 20_000  # runs that are kept of those that were learned from
+OF_A_NAME = 60  # at least so many of each name, where there are
+KINDS = ("workload", "platform")
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRuns:
+    """n runs, as far as learning online needs them. runtime_seconds: (n,). unit: (n,) what was drawn as one.
+    Features: tables of names, or None."""
+
+    colocations: Colocations
+    runtime_seconds: np.ndarray
+    unit: np.ndarray
+    workload_features: Any = None
+    platform_features: Any = None
+
+    def __len__(self) -> int:
+        return len(self.runtime_seconds)
+
+    @classmethod
+    def of(cls, runs: Runs, by: str) -> KeptRuns:
+        """Those with status ok."""
+        runs = runs.ok()
+        seconds = np.asarray(runs.runtime_seconds, np.float64)
+        tables = runs.workload_features, runs.platform_features
+        return cls(runs.colocations, seconds, runs.units(by), *tables)
+
+    def units(self, by: str) -> np.ndarray:
+        """(n,) as they were drawn."""
+        return self.unit
+
+    def ok(self) -> KeptRuns:
+        """As Runs.ok: all of them."""
+        return self
+
+    def take(self, index: np.ndarray) -> KeptRuns:
+        tables = self.workload_features, self.platform_features
+        taken = self.colocations.take(index)
+        return KeptRuns(taken, self.runtime_seconds[index], self.unit[index], *tables)
+
+    def joined(self, other: KeptRuns) -> KeptRuns:
+        """Both, units kept apart, with the features of the other where it has some of a name."""
+        start = int(self.unit.max(initial=-1)) + 1
+        return KeptRuns(
+            Colocations.concatenate([self.colocations, other.colocations]),
+            np.concatenate([self.runtime_seconds, other.runtime_seconds]),
+            np.concatenate([self.unit, other.unit + start]),
+            *(features_joined(kind, self, other) for kind in KINDS),
+        )
+
+    def sampled(self, seed: int) -> KeptRuns:
+        """At most MOST of them: of every name the first so many in random order."""
+        n = len(self)
+        place = np.random.default_rng([seed, 31]).permutation(n)
+        c = self.colocations
+        turn = np.minimum(_turn(c.workload, place), _turn(c.platform, place))
+        kept = np.flatnonzero(turn < OF_A_NAME)
+        if len(kept) > MOST:
+            kept = kept[np.argsort(turn[kept] * n + place[kept], kind="stable")[:MOST]]
+        return self.take(np.sort(kept))
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        c = self.colocations
+        arrays = {
+            "workload": np.ascontiguousarray(c.workload),
+            "platform": np.ascontiguousarray(c.platform),
+            "corunner": np.ascontiguousarray(c.corunner),
+            "corunner_offsets": np.ascontiguousarray(c.corunner_offsets),
+            "runtime_seconds": np.ascontiguousarray(self.runtime_seconds),
+            "unit": np.ascontiguousarray(self.unit.astype(np.int64)),
+        }
+        tables = {kind: getattr(self, f"{kind}_features") for kind in KINDS}
+        return arrays, {
+            "workload_names": list(c.workload_names),
+            "platform_names": list(c.platform_names),
+            "features": {k: None if t is None else _columns(t) for k, t in tables.items()},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> KeptRuns:
+        colocations = Colocations(
+            tuple(document["workload_names"]),
+            tuple(document["platform_names"]),
+            *(arrays[k] for k in ("workload", "platform", "corunner_offsets", "corunner")),
+        )
+        tables = [_table(document["features"][kind]) for kind in KINDS]
+        return cls(colocations, arrays["runtime_seconds"], arrays["unit"], *tables)
+
+
+def features_joined(kind: str, first: Any, second: Any) -> Any:
+    """The feature tables of both, the later one where both have a name; None without any."""
+    tables = [getattr(runs, f"{kind}_features") for runs in (first, second)]
+    tables = [table for table in tables if table is not None and len(table)]
+    if len(tables) < 2:
+        return tables[0] if tables else None
+    import pyarrow as pa
+
+    old, new = tables
+    fresh = set(new.column(kind).to_pylist())
+    rest = old.filter(pa.array([name not in fresh for name in old.column(kind).to_pylist()]))
+    return pa.concat_tables([rest, new], promote_options="permissive")
+
+
+def _turn(codes: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """(n,) how many runs of the same name come before each in the order of place."""
+    order = np.lexsort((place, codes))
+    _, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
+    found = np.empty(len(codes), np.int64)
+    found[order] = np.arange(len(codes)) - np.repeat(first, counts)
+    return found
+
+
+def _columns(table: Any) -> dict[str, list[Any]]:
+    """Numbers and text as JSON has them; what is no finite number is none."""
+    found = {}
+    for name in table.column_names:
+        values = table.column(name).to_pylist()
+        found[name] = [None if isinstance(v, float) and not np.isfinite(v) else v for v in values]
+    return found
+
+
+def _table(columns: Mapping[str, list[Any]] | None) -> Any:
+    if columns is None:
+        return None
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(values) for name, values in columns.items()})

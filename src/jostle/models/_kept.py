@@ -1,0 +1,49 @@
+"""The runs that a model keeps to learn more later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.methods import KeptRuns
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """learned: a sample of the runs that a model has learned from. calibration: those that its bounds were
+    calibrated on, in the order of its scores."""
+
+    learned: KeptRuns
+    calibration: KeptRuns
+
+    @classmethod
+    def of(cls, learned: Runs, calibration: Runs, by: str, seed: int) -> Kept:
+        return cls(KeptRuns.of(learned, by).sampled(seed), KeptRuns.of(calibration, by))
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        arrays, document = {}, {}
+        for name in ("learned", "calibration"):
+            found, document[name] = getattr(self, name).to_arrays()
+            arrays |= {f"{name}.{key}": value for key, value in found.items()}
+        # The features of both are the same.
+        document["calibration"]["features"] = {"workload": None, "platform": None}
+        return arrays, document
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Kept:
+        def part(name: str) -> KeptRuns:
+            mine = {
+                key.removeprefix(f"{name}."): value
+                for key, value in arrays.items()
+                if key.startswith(f"{name}.")
+            }
+            return KeptRuns.from_arrays(mine, document[name])
+
+        return cls(part("learned"), part("calibration"))

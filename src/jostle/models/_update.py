@@ -1,0 +1,186 @@
+"""A model that learns new runs and new names without being fitted again, its bounds calibrated anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle._version import VERSION
+from jostle.bounds import Calibration, CalibrationRuns, Selection
+from jostle.errors import UsageError
+from jostle.methods import KeptRuns, LearnsOnline, method_named
+from jostle.models._kept import Kept
+from jostle.models._usual import Usual
+from jostle.runs import Colocations
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+HELD_SHARE = 0.2  # of new windows, on which bounds are calibrated
+KNOWN_WELL = 20  # runs of each name in a window, from which it may be spared for that
+MOST_UPDATES = 100  # that are remembered
+AGAIN = "Fit it again with jostle fit."
+
+
+def updated(
+    model: Any, runs: Runs, seed: int, updated_at: str | None, data_version: str | None
+) -> Any:
+    """See Model.update."""
+    predictor, kept = model.predictor, model.kept
+    method = method_named(str(model.metadata["method"]))
+    if not isinstance(method, LearnsOnline):
+        raise UsageError(
+            f"the method {model.metadata.get('method')} does not learn new runs", fix=AGAIN
+        )
+    if kept is None:
+        raise UsageError(
+            "the model keeps none of its runs, so it cannot learn more: an older Jostle fitted it, or it "
+            "was fitted from disk",
+            fix=AGAIN,
+        )
+    by = str(model.metadata.get("calibrated_by") or "window")
+    new = KeptRuns.of(runs, by)
+    held = _held_out(model, new, seed)
+    learned = method.learned(predictor, new.take(np.flatnonzero(~held)), kept.learned, seed=seed)
+    sample = kept.learned.joined(new.take(np.flatnonzero(~held))).sampled(seed)
+    calibration = kept.calibration.joined(new.take(np.flatnonzero(held)))
+    now = Kept(sample, calibration)
+    joined = _joined_names(predictor, learned)
+    unmet = {
+        f"{kind}s": names | _without_runs(predictor, kind)
+        for kind, names in (("workload", joined["workloads"]), ("platform", joined["platforms"]))
+    }
+    bounds = _calibrated(model.calibration, learned, now, unmet)
+    if not bounds.runs.held_out.any() and _has_few_runs(learned):
+        bounds = _with_names_taken_as_new(bounds, method.folded_again(learned, sample, seed=seed))
+    record = {
+        "runs": len(new),
+        "learned": int((~held).sum()),
+        "calibration": int(held.sum()),
+        "new_workloads": len(joined["workloads"]),
+        "new_platforms": len(joined["platforms"]),
+        "updated_at": updated_at,
+        "data_version": data_version,
+    }
+    metadata = dict(model.metadata)
+    metadata["jostle_version"] = VERSION
+    metadata["data_version"] = data_version or metadata.get("data_version")
+    metadata["updates"] = [*metadata.get("updates", []), record][-MOST_UPDATES:]
+    counts = dict(metadata.get("runs", {}))
+    counts["fitted"] = int(counts.get("fitted", 0)) + record["learned"]
+    counts["calibration"] = len(calibration)
+    metadata["runs"] = counts
+    found = type(model)(learned, bounds, metadata, kept=now)
+    found.usual = Usual.of(found, calibration)
+    return found
+
+
+def _held_out(model: Any, new: KeptRuns, seed: int) -> np.ndarray:
+    """(n,) bool: the runs on which bounds are calibrated, drawn by unit. A name's first runs are all learned
+    from: units come in random order, and one may be held out once all its names have had enough."""
+    c, units = new.colocations, np.unique(new.unit)
+    random = np.random.default_rng([seed, 41, len(model.metadata.get("updates", []))])
+    drawn = dict(zip(units.tolist(), random.random(len(units)) < HELD_SHARE, strict=True))
+    rows: dict[int, list[int]] = {}
+    for row, unit in enumerate(new.unit.tolist()):
+        rows.setdefault(unit, []).append(row)
+    of_workload, of_platform = _runs_so_far(model.predictor, c)
+    start = c.corunner_offsets.tolist()
+    workload, platform, corunner = c.workload.tolist(), c.platform.tolist(), c.corunner.tolist()
+    held = np.zeros(len(new), bool)
+    for unit in random.permutation(units).tolist():
+        mine = rows[unit]
+        names = {workload[row] for row in mine}
+        names.update(code for row in mine for code in corunner[start[row] : start[row + 1]])
+        places = {platform[row] for row in mine}
+        enough = min(of_workload[code] for code in names) >= KNOWN_WELL
+        if drawn[unit] and enough and min(of_platform[code] for code in places) >= KNOWN_WELL:
+            held[mine] = True
+            continue
+        for row in mine:
+            of_workload[workload[row]] += 1
+            of_platform[platform[row]] += 1
+            for code in corunner[start[row] : start[row + 1]]:
+                of_workload[code] += 1
+    return held
+
+
+def _runs_so_far(predictor: Any, c: Colocations) -> tuple[list[int], list[int]]:
+    """(runs that tell of each workload of these co-locations, of each platform), 0 for an unknown one."""
+    found = []
+    for kind, names in (("workload", c.workload_names), ("platform", c.platform_names)):
+        known = dict(
+            zip(getattr(predictor, f"{kind}_names"), _counts(predictor, kind), strict=True)
+        )
+        found.append([int(known.get(name, 0)) for name in names])
+    return found[0], found[1]
+
+
+def _counts(predictor: Any, kind: str) -> np.ndarray:
+    """(names,) runs of each name of a kind that the predictor knows."""
+    workloads, platforms = predictor.workload_names, predictor.platform_names
+    names = workloads if kind == "workload" else platforms
+    if not len(workloads) or not len(platforms):
+        return np.zeros(len(names), np.int64)
+    asked = {"workload": workloads, "platform": platforms[:1] * len(workloads)}
+    if kind == "platform":
+        asked = {"workload": workloads[:1] * len(platforms), "platform": platforms}
+    return np.asarray(getattr(predictor.evidence(Colocations.from_columns(**asked)), kind))
+
+
+def _without_runs(predictor: Any, kind: str) -> set[str]:
+    """Names that the predictor knows by their features alone."""
+    counts = zip(getattr(predictor, f"{kind}_names"), _counts(predictor, kind), strict=True)
+    return {name for name, count in counts if not count}
+
+
+def _has_few_runs(predictor: Any) -> bool:
+    """Whether a known name has too few runs for calibration runs of its own."""
+    return any(bool((_counts(predictor, k) < KNOWN_WELL).any()) for k in ("workload", "platform"))
+
+
+def _calibrated(
+    before: Calibration, predictor: Any, kept: Kept, unmet: dict[str, set[str]]
+) -> Calibration:
+    """The bounds of the new predictor on the same runs and some more; what names left out showed stays."""
+    left = before.runs.take(np.flatnonzero(before.runs.held_out))
+    runs = CalibrationRuns.of(
+        predictor, kept.calibration, kept.calibration.unit, groups=before.groups
+    )
+    c = kept.calibration.colocations
+    drawn = {
+        "workloads": {c.workload_names[k] for k in np.unique(np.append(c.workload, c.corunner))},
+        "platforms": {c.platform_names[k] for k in np.unique(c.platform)},
+    }
+    late_names = {
+        kind: frozenset((before.late_names[kind] | unmet[kind]) - names)
+        for kind, names in drawn.items()
+    }
+    every = runs.joined(left) if len(left) else runs
+    return Calibration(before.names, every, before.ways, before.groups, late_names)
+
+
+def _with_names_taken_as_new(
+    bounds: Calibration, again: Sequence[tuple[Any, KeptRuns]]
+) -> Calibration:
+    """With what known names show when they are taken as new ones."""
+    found, parts, start = [], [], 0
+    for fitted, asked in again:
+        part = Selection.of(fitted, asked)
+        runs = CalibrationRuns.of(fitted, asked, asked.unit + start, held_out=True, part=part)
+        answered = np.flatnonzero(np.isfinite(runs.scores[0]))
+        found.append(runs.take(answered))
+        parts.append(part.take(answered))
+        start += 1_000_000  # a name of one kind, with so many runs, is one unit
+    if not found or bounds.groups is not None:
+        return bounds
+    return bounds.with_held_out(CalibrationRuns.concatenate(found), Selection.concatenate(parts))
+
+
+def _joined_names(before: Any, after: Any) -> dict[str, set[str]]:
+    return {
+        "workloads": set(after.workload_names) - set(before.workload_names),
+        "platforms": set(after.platform_names) - set(before.platform_names),
+    }

@@ -1,0 +1,229 @@
+"""A model that learns what came since: bounds hold, names join, nothing is learned twice, one step back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import jostle
+from jostle.cli import _app
+from jostle.errors import UnknownName, UnreadableFile, UsageError
+from jostle.models import Model, save_over, step_back
+from jostle.runs import Dataset, Runs, add_runs, runs_since
+from tests.models.levels import campaign
+
+SMALL = jostle.Factorization(steps=100, hidden=16, rank=4)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """old: without the last workload. new: with it. later: more of the others."""
+
+    old: Runs
+    new: Runs
+    later: Runs
+
+
+@pytest.fixture(scope="module")
+def parts() -> Parts:
+    runs = campaign(24, 12)
+    c, random = runs.colocations, np.random.default_rng(0)
+    last = len(c.workload_names) - 1
+    new = c.workload == last
+    row = np.repeat(np.arange(len(c)), c.number_of_corunners)
+    beside = np.zeros(len(c), bool)
+    beside[row[c.corunner == last]] = True
+    later = (random.random(len(c)) < 0.3) & ~new & ~beside
+    old = runs.take(~new & ~beside & ~later)
+    tables = [
+        table.filter(np.array([name != f"w{last:02}" for name in table.column(0).to_pylist()]))
+        for table in (runs.workload_features,)
+    ]
+    known = tables[0], runs.platform_features
+    return Parts(Runs(old.table, *known), runs.take(new), Runs(runs.take(later).table, *known))
+
+
+@pytest.fixture(scope="module")
+def model(parts: Parts) -> Model:
+    return jostle.fit(parts.old, SMALL, seed=0)
+
+
+def covered(model: Model, runs: Runs, confidence: float) -> float:
+    bounds = model.bound(runs.colocations, confidence)
+    return float((runs.runtime_seconds <= bounds.seconds).mean())
+
+
+def test_more_runs_are_learned_and_calibrated_on(model: Model, parts: Parts) -> None:
+    found = model.update(parts.later, updated_at="now", data_version="v")
+    record = found.metadata["updates"][-1]
+    assert record["learned"] + record["calibration"] == len(parts.later)
+    assert 0.05 < record["calibration"] / len(parts.later) < 0.4
+    own = found.calibration.runs.held_out
+    assert int((~own).sum()) == len(model.calibration.runs) + record["calibration"]
+    assert found.metadata["data_version"] == "v"
+    assert "updates" not in model.metadata  # the old one stays as it was
+    assert covered(found, parts.old, 0.8) > 0.75
+    again = model.update(parts.later, updated_at="now", data_version="v")
+    asked = parts.old.colocations
+    np.testing.assert_array_equal(again.bound(asked).seconds, found.bound(asked).seconds)
+
+
+def test_a_name_by_its_features_alone_and_by_ten_of_its_runs(model: Model, parts: Parts) -> None:
+    alone = parts.new.take(parts.new.colocations.number_of_corunners == 0)
+    features = Runs(parts.new.table.slice(0, 0), parts.new.workload_features)
+    with pytest.raises(UnknownName):
+        model.predict(alone.colocations)
+    by_features, by_runs = model.update(features), model.update(alone.take(np.arange(10)))
+
+    def error(found: Model) -> float:
+        return float(
+            np.abs(np.log(found.predict(alone.colocations) / alone.runtime_seconds)).mean()
+        )
+
+    assert error(by_runs) < error(by_features) < 1.0
+    assert set(by_features.bound(alone.colocations, 0.8).outcome) == {"held_out_names"}
+    assert not set(by_runs.bound(alone.colocations, 0.8).outcome) & {"guaranteed", "new_name"}
+    assert by_features.metadata["updates"][-1]["new_workloads"] == 1
+
+
+def test_an_updated_model_is_read_as_it_was_saved_and_learns_on(
+    model: Model, parts: Parts, tmp_path: Path
+) -> None:
+    found = model.update(parts.new)
+    found.save(tmp_path)
+    again = jostle.load(tmp_path)
+    asked = parts.new.colocations
+    # A small question is not summed up in the same order as one of a large one's grid.
+    np.testing.assert_allclose(
+        again.bound(asked, 0.8).seconds, found.bound(asked, 0.8).seconds, rtol=1e-6
+    )
+    assert again.metadata["updates"] == found.metadata["updates"]
+    more = again.update(parts.later)
+    np.testing.assert_allclose(
+        more.predict(asked), found.update(parts.later).predict(asked), rtol=1e-6
+    )
+
+
+def test_nothing_new_changes_no_prediction(model: Model, parts: Parts) -> None:
+    found = model.update(parts.later.take(np.zeros(0, int)))
+    asked = parts.later.colocations
+    np.testing.assert_allclose(found.predict(asked), model.predict(asked), rtol=1e-6)
+
+
+def test_failed_runs_teach_nothing(model: Model, parts: Parts) -> None:
+    failed = Runs.from_columns(
+        workload=["w00"], platform=["p00"], runtime_seconds=[None], status=["failed"]
+    )
+    assert model.update(failed).metadata["updates"][-1]["runs"] == 0
+
+
+def test_what_cannot_learn_says_so(parts: Parts) -> None:
+    other = jostle.fit(parts.old, jostle.Slowdown(), seed=0)
+    with pytest.raises(UsageError, match="the method slowdown does not learn new runs"):
+        other.update(parts.later)
+
+
+def test_a_model_without_runs_says_so(model: Model, parts: Parts) -> None:
+    bare = Model(model.predictor, model.calibration, model.metadata, model.usual)
+    with pytest.raises(UsageError, match="keeps none of its runs"):
+        bare.update(parts.later)
+
+
+def test_one_step_back(model: Model, parts: Parts, tmp_path: Path) -> None:
+    place = tmp_path / "model"
+    model.save(place)
+    with pytest.raises(UsageError, match="keeps no model of before"):
+        step_back(place)
+    save_over(model.update(parts.later), place)
+    assert len(jostle.load(place).metadata["updates"]) == 1
+    step_back(place)
+    assert "updates" not in jostle.load(place).metadata
+    with pytest.raises(UsageError):
+        step_back(place)
+
+
+def test_runs_since_a_version_are_those_of_files_written_after(
+    parts: Parts, tmp_path: Path
+) -> None:
+    add_runs(tmp_path, parts.old.take(np.arange(50)), "one")
+    version = Dataset(tmp_path).version()
+    assert len(runs_since(tmp_path, version)) == 0
+    add_runs(tmp_path, parts.later.take(np.arange(7)), "two")
+    found = runs_since(tmp_path, version)
+    assert (
+        found.table.column("run_id").to_pylist()
+        == (parts.later.table.column("run_id").to_pylist()[:7])
+    )
+    with pytest.raises(UsageError, match="never had the version 0123"):
+        runs_since(tmp_path, "0123")
+
+
+def run(*arguments: Any) -> Any:
+    return CliRunner().invoke(_app.build(), [str(a) for a in arguments], catch_exceptions=True)
+
+
+def test_the_command_learns_only_what_is_new_and_steps_back(
+    model: Model, parts: Parts, tmp_path: Path
+) -> None:
+    data, place = tmp_path / "data", tmp_path / "model"
+    add_runs(data, parts.old, "one")
+    known = Model(
+        model.predictor,
+        model.calibration,
+        {**model.metadata, "data_version": Dataset(data).version()},
+        model.usual,
+        model.kept,
+    )
+    known.save(place)
+    assert "nothing is new" in run("update", place, data).stdout
+    add_runs(data, parts.later, "two")
+    document = json.loads(run("update", place, data, "--json").stdout)
+    assert document["schema"] == "update/v1"
+    assert document["runs"] == len(parts.later)
+    assert document["error_before"] > 0
+    assert "nothing is new" in run("update", place, data).stdout
+    add_runs(data, parts.new.take(np.arange(12)), "three")
+    shown = run("update", place, data, "-o", tmp_path / "other").stdout
+    assert "learned 12 of 12 new runs" in shown
+    assert "1 new workload" in shown
+    assert "the model of before is back" in run("update", place, "--back").stdout
+    assert "updates" not in jostle.load(place).metadata
+    assert len(jostle.load(tmp_path / "other").metadata["updates"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ([], UsageError),
+        (["DATA", "--back"], UsageError),
+        (["DATA", "--since", "never"], UsageError),
+        (["nowhere"], UnreadableFile),
+    ],
+)
+def test_a_wrong_command_line_is_explained(
+    model: Model, parts: Parts, tmp_path: Path, arguments: list[str], error: type[Exception]
+) -> None:
+    model.save(tmp_path / "model")
+    add_runs(tmp_path / "data", parts.old, "one")
+    given = [str(tmp_path / "data") if a == "DATA" else a for a in arguments]
+    found = run("update", tmp_path / "model", *given)
+    assert isinstance(found.exception, error)
+    assert isinstance(jostle.load(tmp_path / "model"), Model)
+
+
+def test_bounds_of_an_updated_model_hold_for_runs_drawn_alike(model: Model, parts: Parts) -> None:
+    """Over several draws of what is learned, so that what is promised on average is measured."""
+    hits, n = 0, 0
+    for seed in range(6):
+        half = np.random.default_rng(seed).random(len(parts.later)) < 0.5
+        found = model.update(parts.later.take(half), seed=seed)
+        asked = parts.later.take(~half)
+        hits += int((asked.runtime_seconds <= found.bound(asked.colocations, 0.8).seconds).sum())
+        n += len(asked)
+    assert hits / n > covered(model, parts.later, 0.8) - 0.05
