@@ -227,3 +227,60 @@ def test_bounds_of_an_updated_model_hold_for_runs_drawn_alike(model: Model, part
         hits += int((asked.runtime_seconds <= found.bound(asked.colocations, 0.8).seconds).sum())
         n += len(asked)
     assert hits / n > covered(model, parts.later, 0.8) - 0.05
+
+
+def test_what_is_suggested_narrows_more_than_what_is_drawn(model: Model, parts: Parts) -> None:
+    features = Runs(parts.new.table.slice(0, 0), parts.new.workload_features)
+    known = model.update(features)
+    alone = parts.new.take(parts.new.colocations.number_of_corunners == 0)
+    found = known.suggest(alone.colocations, asked=alone.colocations, most=3)
+    doubts = [found.doubt, *(run.doubt for run in found.runs)]
+    assert doubts == sorted(doubts, reverse=True)
+    assert doubts[-1] < doubts[0]
+    assert {run.workload for run in found.runs} == {"w23"}
+    assert all(run.seconds > 0 for run in found.runs)
+    # One at a time, no other candidate lowers the doubt more than the first one.
+    each = [
+        known.suggest(alone.colocations.take([row]), asked=alone.colocations, most=1).runs[0].doubt
+        for row in range(len(alone))
+    ]
+    assert found.runs[0].doubt == pytest.approx(min(each), rel=1e-9)
+
+
+def test_chosen_runs_calibrate_nothing(model: Model, parts: Parts) -> None:
+    assert model.update(parts.later, chosen=True).metadata["updates"][-1]["calibration"] == 0
+
+
+def test_by_default_names_with_few_runs_are_asked_about(model: Model, parts: Parts) -> None:
+    features = Runs(parts.new.table.slice(0, 0), parts.new.workload_features)
+    found = model.update(features).suggest(most=1)
+    assert len(found.runs) == 1
+    for wrong in (0, -1):
+        with pytest.raises(UsageError, match="are none"):
+            model.suggest(most=wrong)
+
+
+def test_the_command_suggests_and_writes_a_table(
+    model: Model, parts: Parts, tmp_path: Path
+) -> None:
+    model.save(tmp_path / "model")
+    table = tmp_path / "next.csv"
+    words = (
+        "suggest",
+        tmp_path / "model",
+        "--workload",
+        "w01",
+        "--on",
+        "p03",
+        "-n",
+        "2",
+        "-o",
+        table,
+    )
+    document = json.loads(run(*words, "--json").stdout)
+    assert document["schema"] == "suggest/v1"
+    assert {one["platform"] for one in document["runs"]} == {"p03"}
+    assert table.read_text().splitlines()[0] == "workload,platform,corunners"
+    assert "doubt after it" in run(*words).stdout
+    assert isinstance(run("suggest", tmp_path / "model", "--on", "nowhere").exception, UnknownName)
+    assert isinstance(run("suggest", tmp_path / "model", "--workload", "x").exception, UnknownName)

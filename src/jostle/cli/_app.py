@@ -13,7 +13,7 @@ from jostle.cli.data import _import, _runs
 from jostle.cli.doctor import _doctor
 from jostle.cli.evaluate import _studies
 from jostle.cli.forecasting import _forecast
-from jostle.cli.models import _drift, _explain, _fit, _predict, _update
+from jostle.cli.models import _drift, _explain, _fit, _predict, _suggest, _update
 from jostle.cli.placement import _place, _safe
 from jostle.cli.report import _report as _report_command
 from jostle.cli.service import _serve
@@ -55,6 +55,7 @@ def build() -> typer.Typer:
         _explain,
         _drift,
         _update,
+        _suggest,
         _studies,
         _forecast,
         _safe,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jostle.factorization._fitted import FittedFactorization
     from jostle.methods import KeptRuns
     from jostle.progress import Progress
-    from jostle.runs import Runs
+    from jostle.runs import Colocations, Runs
 
 FEW_UNITS = 8  # windows of a name, of which all might be held out
 
@@ -89,6 +89,21 @@ class Factorization(FactorizationSettings):
         from jostle.factorization.online._folded import folded_again
 
         return folded_again(fitted, kept, seed)
+
+    @staticmethod
+    def suggested(
+        fitted: FittedFactorization,
+        kept: KeptRuns,
+        candidates: Colocations,
+        asked: Colocations,
+        *,
+        most: int,
+        seed: int = 0,
+    ) -> tuple[float, list[tuple[int, float]]]:
+        """See jostle.methods.SuggestsRuns."""
+        from jostle.factorization.online._suggest import suggested
+
+        return suggested(fitted, kept, candidates, asked, most, seed)
 
     @classmethod
     def restore(

@@ -12,6 +12,7 @@ from ._contract import LearnsFromDisk as LearnsFromDisk
 from ._contract import LearnsOnline as LearnsOnline
 from ._contract import Method as Method
 from ._contract import OffersChoice as OffersChoice
+from ._contract import SuggestsRuns as SuggestsRuns
 from ._contract import TakesPrior as TakesPrior
 from ._contract import TakesSoloTraces as TakesSoloTraces
 from ._counts import Evidence as Evidence

@@ -136,6 +136,25 @@ class LearnsOnline(Protocol):
 
 
 @runtime_checkable
+class SuggestsRuns(Protocol):
+    """A method that says which runs would tell most of what is asked."""
+
+    @staticmethod
+    def suggested(
+        fitted: Any,
+        kept: KeptRuns,
+        candidates: Colocations,
+        asked: Colocations,
+        *,
+        most: int,
+        seed: int = 0,
+    ) -> tuple[float, Sequence[tuple[int, float]]]:
+        """(usual doubt of what is asked, (row of the candidates, that doubt after it) of at most so many, the
+        one that tells most first). Doubts are standard deviations in log seconds."""
+        ...
+
+
+@runtime_checkable
 class TakesPrior(Protocol):
     """A method that tells runs measured elsewhere from those it answers about.
 

@@ -3,6 +3,9 @@ from ._fit import fit as fit
 from ._model import Model as Model
 from ._model import load as load
 from ._plots import ModelPlots as ModelPlots
+from ._suggest import SuggestedRun as SuggestedRun
+from ._suggest import Suggestions as Suggestions
+from ._suggest import usual_questions as usual_questions
 from ._versions import save_over as save_over
 from ._versions import step_back as step_back
 from ._watch import Drift as Drift

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
     from jostle.models._kept import Kept
     from jostle.models._plots import ModelPlots
+    from jostle.models._suggest import Suggestions
     from jostle.models._usual import Usual
     from jostle.models._watch import DriftWatch
     from jostle.models._why import Why
@@ -136,6 +137,7 @@ class Model(Told):
         self,
         runs: Runs,
         *,
+        chosen: bool = False,
         seed: int = 0,
         updated_at: str | None = None,
         data_version: str | None = None,
@@ -147,12 +149,33 @@ class Model(Told):
         their features where they have some, and by their runs. Bounds are calibrated anew for the new model,
         on the runs that were held out before and on a fifth of the new windows; those of names with few runs
         rest on how far off it is about known names taken as new ones (outcome `held_out_names`).
-        updated_at, data_version: kept with the model as they are given. The same runs and seed give the same
-        model. Raises UsageError where the method cannot learn so, or where the model keeps no runs.
+        chosen: the runs were chosen rather than drawn, such as those of `suggest`: bounds are calibrated on
+        none of them. updated_at, data_version: kept with the model as they are given. The same runs and
+        seed give the same model. Raises UsageError where the method cannot learn so, or where the model keeps no runs.
         """
         from jostle.models._update import updated
 
-        return updated(self, runs, seed, updated_at, data_version)
+        stamp = {"updated_at": updated_at, "data_version": data_version}
+        return updated(self, runs, seed, chosen, stamp)
+
+    def suggest(
+        self,
+        candidates: Colocations | None = None,
+        *,
+        asked: Colocations | None = None,
+        most: int = 10,
+        seed: int = 0,
+    ) -> Suggestions:
+        """The runs among `candidates` that would narrow the answers to `asked` most, the first one first.
+
+        candidates: runs that can be measured, by default what is asked. asked: by default the names with few
+        runs, alone on all others. Runs that were chosen so are no sample of anything: learn them with
+        `update(runs, chosen=True)`, which calibrates on none. Raises UsageError where the method cannot say,
+        UnknownName.
+        """
+        from jostle.models._suggest import suggest
+
+        return suggest(self, candidates, asked, most, seed)
 
     def watch(self, confidence: float = DEFAULT_CONFIDENCE) -> DriftWatch:
         """What tells, as runs arrive, which names drift, and gives bounds that follow (see DriftWatch)."""

@@ -24,9 +24,7 @@ MOST_UPDATES = 100  # that are remembered
 AGAIN = "Fit it again with jostle fit."
 
 
-def updated(
-    model: Any, runs: Runs, seed: int, updated_at: str | None, data_version: str | None
-) -> Any:
+def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, str | None]) -> Any:
     """See Model.update."""
     predictor, kept = model.predictor, model.kept
     method = method_named(str(model.metadata["method"]))
@@ -42,7 +40,7 @@ def updated(
         )
     by = str(model.metadata.get("calibrated_by") or "window")
     new = KeptRuns.of(runs, by)
-    held = _held_out(model, new, seed)
+    held = np.zeros(len(new), bool) if chosen else _held_out(model, new, seed)
     learned = method.learned(predictor, new.take(np.flatnonzero(~held)), kept.learned, seed=seed)
     sample = kept.learned.joined(new.take(np.flatnonzero(~held))).sampled(seed)
     calibration = kept.calibration.joined(new.take(np.flatnonzero(held)))
@@ -61,12 +59,11 @@ def updated(
         "calibration": int(held.sum()),
         "new_workloads": len(joined["workloads"]),
         "new_platforms": len(joined["platforms"]),
-        "updated_at": updated_at,
-        "data_version": data_version,
+        **stamp,
     }
     metadata = dict(model.metadata)
     metadata["jostle_version"] = VERSION
-    metadata["data_version"] = data_version or metadata.get("data_version")
+    metadata["data_version"] = stamp["data_version"] or metadata.get("data_version")
     metadata["updates"] = [*metadata.get("updates", []), record][-MOST_UPDATES:]
     counts = dict(metadata.get("runs", {}))
     counts["fitted"] = int(counts.get("fitted", 0)) + record["learned"]
@@ -112,13 +109,13 @@ def _runs_so_far(predictor: Any, c: Colocations) -> tuple[list[int], list[int]]:
     found = []
     for kind, names in (("workload", c.workload_names), ("platform", c.platform_names)):
         known = dict(
-            zip(getattr(predictor, f"{kind}_names"), _counts(predictor, kind), strict=True)
+            zip(getattr(predictor, f"{kind}_names"), counts_of(predictor, kind), strict=True)
         )
         found.append([int(known.get(name, 0)) for name in names])
     return found[0], found[1]
 
 
-def _counts(predictor: Any, kind: str) -> np.ndarray:
+def counts_of(predictor: Any, kind: str) -> np.ndarray:
     """(names,) runs of each name of a kind that the predictor knows."""
     workloads, platforms = predictor.workload_names, predictor.platform_names
     names = workloads if kind == "workload" else platforms
@@ -132,13 +129,13 @@ def _counts(predictor: Any, kind: str) -> np.ndarray:
 
 def _without_runs(predictor: Any, kind: str) -> set[str]:
     """Names that the predictor knows by their features alone."""
-    counts = zip(getattr(predictor, f"{kind}_names"), _counts(predictor, kind), strict=True)
+    counts = zip(getattr(predictor, f"{kind}_names"), counts_of(predictor, kind), strict=True)
     return {name for name, count in counts if not count}
 
 
 def _has_few_runs(predictor: Any) -> bool:
     """Whether a known name has too few runs for calibration runs of its own."""
-    return any(bool((_counts(predictor, k) < KNOWN_WELL).any()) for k in ("workload", "platform"))
+    return any(bool((counts_of(predictor, k) < KNOWN_WELL).any()) for k in ("workload", "platform"))
 
 
 def _calibrated(

@@ -42,6 +42,9 @@ class UpdateCommand:
         "Learn what the dataset got after this version, as jostle runs prints it.  [default: the version "
         "that the model has learned, where the dataset had it]",
     ] = None
+    chosen: Annotated[
+        bool, "The runs were chosen, as by jostle suggest: calibrate bounds on none of them."
+    ] = False
     back: Annotated[bool, "Take the last update back."] = False
     seed: Annotated[int, "Of the windows that bounds are calibrated on."] = 0
     json_: Json = False
@@ -78,6 +81,7 @@ def update(asked: UpdateCommand) -> None:
     before = _error_of(model, runs)
     found = model.update(
         runs,
+        chosen=asked.chosen,
         seed=asked.seed,
         updated_at=datetime.now(UTC).isoformat(timespec="seconds"),
         data_version=version,
