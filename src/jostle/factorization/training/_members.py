@@ -14,9 +14,6 @@ from jostle.progress import Progress
 
 GRID_LIMIT = 2_000_000  # cells of the workload x platform grid up to which whole products are taken
 
-# Runs from which on, and up to which, one member's slopes are evened out, which takes fewer steps.
-FROM_RUNS, TO_RUNS = 40_000, 200_000
-SHARE_OF_STEPS, RATE_OF_MANY, RIDGE = 5 / 12, 0.015, 0.1
 
 Parts = list[dict[str, np.ndarray]]
 
@@ -41,18 +38,14 @@ def schedule_of(method: FactorizationSettings, size: int) -> Any:
     """How long and how hard to train on `size` runs."""
     from jostle.factorization.training._train import TrainingSchedule
 
-    many = FROM_RUNS <= size <= TO_RUNS and method.members == 1 and method.form != "paper"
-    steps = method.steps or steps_for(size, method.members)
     return TrainingSchedule(
-        steps=steps if method.steps or not many else round(steps * SHARE_OF_STEPS),
-        learning_rate=method.learning_rate or (RATE_OF_MANY if many else rate_for(size)),
+        steps=method.steps or steps_for(size, method.members),
+        learning_rate=method.learning_rate or rate_for(size),
         weight_decay=decay_for(size) if method.weight_decay is None else method.weight_decay,
         offset_decay=method.offset_decay,
         batch=method.batch,
         corun_weight=method.corun_weight,
         objective=method.objective,
-        average=0.98 if many else 0.99,
-        ridge=RIDGE if many else None,
     )
 
 

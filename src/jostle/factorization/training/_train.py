@@ -20,7 +20,6 @@ import numpy as np
 import optax
 
 from jostle.factorization._equation import CORUN_SCALE, LEAK, SHIFT, log_slowdown, pressure_of
-from jostle.factorization.training._evened import evened, inverses_of
 from jostle.factorization.training._programs import keep_programs
 from jostle.factorization.training._rows import Feed, TrainingData
 from jostle.methods import Features
@@ -30,7 +29,6 @@ Parameters = dict[str, Any]
 # Every program for another shape of data takes some 250 of the 65 530 memory maps that Linux grants a
 # process, and a process that fits again and again must not run out of them.
 SHAPES_KEPT = 20
-STEPS_PER_COVARIANCE, CHECKED_EVERY = 20, 100
 _shapes_met: set[Any] = set()
 
 
@@ -218,9 +216,7 @@ def objective_of(objective: str, error: jax.Array) -> jax.Array:
 
 @dataclass(frozen=True)
 class TrainingSchedule:
-    """How long and how hard to train. average: how slowly the average of the weights follows. ridge: the
-    slopes of layers are divided by the covariance of what goes into them, plus this share of its mean
-    variance (Benzing, Gradient Descent on Neurons, ICML 2022); None leaves them."""
+    """How long and how hard to train."""
 
     steps: int
     learning_rate: float
@@ -230,7 +226,6 @@ class TrainingSchedule:
     corun_weight: float
     objective: str = "relative"
     average: float = 0.99
-    ridge: float | None = None
 
 
 @dataclass(frozen=True)
@@ -256,8 +251,6 @@ def train(
     keep_programs()
     forget_programs_before((shape, schedule, len(data.solo), len(data.corun)))
     features = device_features(data.workload, data.platform)
-    if schedule.ridge is not None:
-        steps_per_call = STEPS_PER_COVARIANCE
     calls = -(-schedule.steps // steps_per_call)
     steps = -(
         -schedule.steps // calls
@@ -271,22 +264,15 @@ def train(
     program = Program(layout, shape, schedule, steps)
     carry = (start, start, optimiser_of(schedule, decays).init(start))
     best, kept = np.inf, start
-    inverse: Any = None
-    checked = max(1, CHECKED_EVERY // steps)
     for call in range(1, calls + 1):
-        if schedule.ridge is not None:
-            inverse = inverses_of(layout.unravel(carry[0]), features, schedule.ridge)
         carry, loss = run_steps(
             carry,
             features,
             tuple(feed.whole for feed in feeds),
             tuple(feed.draw(steps) for feed in feeds),
             decays,
-            inverse,
             program=program,
         )
-        if call % checked and call < calls:
-            continue
         if data.score_of is None:
             kept = carry[1]
         else:
@@ -381,14 +367,12 @@ def run_steps(
     whole: Any,
     drawn: Any,
     decays: jax.Array,
-    inverse: Any = None,
     *,
     program: Program,
 ) -> Any:
     """The program's steps from `carry` = (parameters as one vector, their average, optimiser state).
 
-    whole: rows given at every step, or None; drawn: rows (steps, batch, ...) of each, or None. inverse: what
-    slopes of layers are multiplied by, see `inverses_of`, or None.
+    whole: rows given at every step, or None; drawn: rows (steps, batch, ...) of each, or None.
     Compiled once per shape of the data: members of an ensemble share it.
     """
     layout, shape, schedule = program.layout, program.shape, program.schedule
@@ -413,8 +397,6 @@ def run_steps(
         batch = tuple(x if y is None else y for x, y in zip(whole, drawn, strict=True))
         # The slope by parts: that of slices of one vector would be a sum of as many padded vectors.
         loss, slopes = jax.value_and_grad(loss_of)(layout.unravel(parameters), batch)
-        if inverse is not None:
-            slopes = evened(slopes, inverse)
         slope = jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(slopes)])
         updates, state = optimiser.update(slope, state, parameters)
         parameters = optax.apply_updates(parameters, updates)
