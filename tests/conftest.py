@@ -1,6 +1,7 @@
 """For all tests: no time limit on a single example, which a busy machine would break; one place for what
 training compiles and for the bytecode of the many processes that tests start, so that the workers and the
-next run find it; one thread each, since there are as many workers as cores."""
+next run find it; one thread each, since there are as many workers as cores; and programs compiled in haste,
+since what is trained here is small: compiling takes longer than running."""
 
 import os
 import sys
@@ -14,6 +15,7 @@ sys.dont_write_bytecode = False
 sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"]
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")  # before anything imports NumPy
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 from hypothesis import settings  # noqa: E402
 

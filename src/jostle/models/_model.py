@@ -151,7 +151,8 @@ class Model(Told):
         rest on how far off it is about known names taken as new ones (outcome `held_out_names`).
         chosen: the runs were chosen rather than drawn, such as those of `suggest`: bounds are calibrated on
         none of them. updated_at, data_version: kept with the model as they are given. The same runs and
-        seed give the same model. Raises UsageError where the method cannot learn so, or where the model keeps no runs.
+        seed give the same model. Raises UsageError where the method cannot learn so, or where the model
+        keeps no runs.
         """
         from jostle.models._update import updated
 

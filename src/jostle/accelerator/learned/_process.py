@@ -189,8 +189,9 @@ class _CoRunPosterior:
 
     def cost(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         """(value, slope)."""
-        from scipy.linalg import LinAlgError
-        from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+        from scipy.linalg import LinAlgError, get_lapack_funcs
+
+        dpotrf, dpotri, dpotrs = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.float64)
 
         y, diagonal = self.y, np.diag_indices(len(self.y))
         s, noise, lengths = self.split(logs)
