@@ -192,7 +192,7 @@ def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.Monke
     share = {name: part for name, part, _ in found.uses_table()}
     assert max(share.values()) <= 1
     paths = draw_bags(found, tmp_path)
-    assert len(paths) == 3 * 4
+    assert len(paths) == 3 * 7
     assert all(
         path.read_bytes()[:4] == (b"\x89PNG" if path.suffix == ".png" else b"<?xm")
         for path in paths

@@ -18,11 +18,11 @@ from jostle.methods import (
     without_inputs,
 )
 from jostle.models._groups import groups_of
-from jostle.models._kept import Kept
 from jostle.models._learned import learned
 from jostle.models._model import Model
 from jostle.models._new_names import runs_of_names_left_out
 from jostle.models._usual import Usual
+from jostle.models.online._kept import Kept
 from jostle.progress import share_of
 from jostle.runs import Runs, StoredRuns
 

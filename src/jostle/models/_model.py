@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +18,12 @@ from jostle.methods import Evidence, method_named
 
 if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
-    from jostle.models._kept import Kept
     from jostle.models._plots import ModelPlots
-    from jostle.models._suggest import Suggestions
     from jostle.models._usual import Usual
     from jostle.models._watch import DriftWatch
     from jostle.models._why import Why
+    from jostle.models.online._kept import Kept
+    from jostle.models.online._suggest import Suggestions
     from jostle.runs import Colocations, Runs
 
 # History: model/v5 (calibration runs with their evidence classes, what made the model; since then also what
@@ -48,13 +49,20 @@ class Model(Told):
         calibration: Calibration,
         metadata: dict[str, Any],
         usual: Usual | None = None,
-        kept: Kept | None = None,
+        kept: Kept | Callable[[], Kept] | None = None,
     ) -> None:
         self.predictor = predictor
         self.calibration = calibration
         self.metadata = metadata
         self.usual = usual
-        self.kept = kept
+        self._kept = kept
+
+    @property
+    def kept(self) -> Kept | None:
+        """Runs that it keeps to learn more later; read when they are first needed."""
+        if callable(self._kept):
+            self._kept = self._kept()
+        return self._kept
 
     def told(self) -> list[tuple[str, str]]:
         """The method, the names it knows, what it was made of, and how sure it can be."""
@@ -154,7 +162,7 @@ class Model(Told):
         seed give the same model. Raises UsageError where the method cannot learn so, or where the model
         keeps no runs.
         """
-        from jostle.models._update import updated
+        from jostle.models.online._update import updated
 
         stamp = {"updated_at": updated_at, "data_version": data_version}
         return updated(self, runs, seed, chosen, stamp)
@@ -174,7 +182,7 @@ class Model(Told):
         `update(runs, chosen=True)`, which calibrates on none. Raises UsageError where the method cannot say,
         UnknownName.
         """
-        from jostle.models._suggest import suggest
+        from jostle.models.online._suggest import suggest
 
         return suggest(self, candidates, asked, most, seed)
 
@@ -243,17 +251,20 @@ def load(path: str | os.PathLike[str]) -> Model:
 
         usual = Usual(levels)
     metadata = {k: document[k] for k in kept if k in document}
-    kept = None
-    if "kept" in document:
-        from jostle.models._kept import Kept
+    read = partial(_kept_of, document["kept"], tensors, path) if "kept" in document else None
+    return Model(predictor, calibration, metadata, usual, read)
 
-        try:
-            kept = Kept.from_arrays(_under("kept.", tensors), document["kept"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise UnreadableFile(
-                f"not a readable model: {error}", where=str(path), fix=AGAIN
-            ) from None
-    return Model(predictor, calibration, metadata, usual, kept)
+
+def _kept_of(
+    document: Mapping[str, Any], tensors: dict[str, Any], path: str | os.PathLike[str]
+) -> Kept:
+    """Raises UnreadableFile."""
+    from jostle.models.online._kept import Kept
+
+    try:
+        return Kept.from_arrays(_under("kept.", tensors), document)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableFile(f"not a readable model: {error}", where=str(path), fix=AGAIN) from None
 
 
 def _under(prefix: str, tensors: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def require_probes(names: Sequence[str]) -> None:
     if not probe_counters(names):
         raise UsageError(
             "the mixture learns from probes, and not all programs were traced beside some",
-            fix="Trace them with jostle trace --probes, or choose another learner.",
+            fix="Trace them beside probes (`probes` of jostle trace), or choose another learner.",
         )
 
 

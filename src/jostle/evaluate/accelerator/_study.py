@@ -65,7 +65,7 @@ class AcceleratorStudy:
 
         for option in ("tests", "kept") if self.on != "magus13" else ():
             if getattr(self, option) is not None:
-                raise UsageError(f"--{option} goes with magus13, not {self.on}")
+                raise UsageError(f"`{option}` goes with magus13, not {self.on}")
         if self.figures is not None and self.on not in ("scale-out", "pairs"):
             raise UsageError(
                 f"there are no figures of {self.on}", fix="Only of scale-out and pairs."

@@ -88,7 +88,7 @@ class AlignmentStudy:
         from jostle.evaluate.alignment._tables import run_times, shown
 
         if self.data is not None and self.on != "campaign":
-            raise UsageError("data are of a campaign", fix="Say --on campaign.")
+            raise UsageError("data are of a campaign", fix="Set `on` to campaign.")
         asked = self._as_recorded()
         if asked is not self:
             return asked.run(progress=progress)

@@ -29,7 +29,7 @@ def runs_since(path: str | os.PathLike[str], version: str) -> Runs:
     if before is None:
         raise UsageError(
             f"the dataset {path} never had the version {version}",
-            fix="Look at what jostle runs prints, or learn from all of it by leaving --since out.",
+            fix="Look at what jostle runs prints, or leave `since` out and learn all of it.",
         )
     runs = dataset.read()
     known = set()

@@ -80,7 +80,7 @@ class PerfImport:
         if len(files) > len(tables) or any(one is not None for one in given):
             raise UsageError(
                 "a manifest lists all files itself, what ran beside what, and how long",
-                fix="Give only the platform, --whole and --separator with it.",
+                fix="Give only `platform`, `whole` and `separator` with it.",
             )
         found = []
         for table in tables:

@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.errors import UsageError
 from jostle.methods import SuggestsRuns, method_named
-from jostle.models._update import AGAIN, KNOWN_WELL, counts_of
+from jostle.models.online._update import AGAIN, KNOWN_WELL, counts_of
 from jostle.runs import Colocations
 
 MOST_BESIDE = 50  # co-runners that candidates are drawn from

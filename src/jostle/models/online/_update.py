@@ -11,8 +11,8 @@ from jostle._version import VERSION
 from jostle.bounds import Calibration, CalibrationRuns, Selection
 from jostle.errors import UsageError
 from jostle.methods import KeptRuns, LearnsOnline, method_named
-from jostle.models._kept import Kept
 from jostle.models._usual import Usual
+from jostle.models.online._kept import Kept
 from jostle.runs import Colocations
 
 if TYPE_CHECKING:
