@@ -194,14 +194,18 @@ ENTRIES = {
         },
     ),
     "alignment-campaign": Entry(
-        "jostle evaluate alignment --on campaign --data OUT/campaign --corunners loop --own-cores "
-        "--learner ridge --output OUT",
-        60.0,
-        first=("python benchmarks/alignment_campaign.py OUT/campaign --scratch OUT/scratch",),
+        "jostle evaluate alignment --on campaign --no-factorization --output OUT",
+        5.0,
+        keep=True,
         pictures={
             "figure-2-learners": "alignment-campaign-figure-2",
             "figure-3-samples": "alignment-campaign-figure-3",
         },
+    ),
+    "alignment-campaign-pairs": Entry(
+        "jostle evaluate alignment --on campaign --hold-out pairs --no-compare --no-factorization",
+        5.0,
+        keep=True,
     ),
     "measure": Entry(
         "python benchmarks/sample_tables.py src/jostle/datasets/sample", 2.0, keep=True

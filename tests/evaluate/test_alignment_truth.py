@@ -15,6 +15,7 @@ from jostle.evaluate.alignment._truth import (
     member_of,
     noise_metrics,
     quiet_runs,
+    spread_metrics,
     unsteady_of,
 )
 from jostle.traces import Trace
@@ -90,3 +91,25 @@ def test_how_well_it_is_known() -> None:
     assert noise_metrics([once]) == {}
     assert unsteady_of([once]) == ()
     assert isinstance(once, Member)
+
+
+def test_what_can_be_told_apart_is_what_repeats_do_not_explain() -> None:
+    random = np.random.default_rng(0)
+
+    def sets_of(differ: float) -> list:
+        slow = {b: float(np.exp(differ * random.normal())) for b in "bcdefghi"}
+        windows = {}
+        for number in range(40):
+            b = "bcdefghi"[number // 5]
+            off = np.exp(0.05 * random.normal(size=2))
+            windows[f"w{number}"] = [
+                a_run("a", number, [slow[b] * off[0]], b),
+                a_run(b, number, [off[1]], "a"),
+            ]
+        return measured_sets(windows, 1e-3)
+
+    alike, apart = spread_metrics(sets_of(0.0)), spread_metrics(sets_of(0.3))
+    assert alike["repeat_spread_ratio"] == pytest.approx(0.05, rel=0.3)
+    assert alike["interference_spread_ratio"] < 0.03
+    assert apart["interference_spread_ratio"] == pytest.approx(0.3, rel=0.6)
+    assert spread_metrics(sets_of(0.0)[:1]) == {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle.alignment._printed import roll_printed
 from jostle.alignment._roll import Roll, roll
 from jostle.alignment.learning._blend import Blend, Learned, learned_from_arrays
 from jostle.alignment.learning._known import KnownPrograms
@@ -150,6 +151,8 @@ class FittedAlignment(FromCounts):
                 return found
             return np.where(beside, np.exp(share * np.log(found) + more), found)
 
+        if self.alignment == "printed" and len(solos) == 2 and not any(loop or ()):
+            return roll_printed(solos, slowdown).as_roll(solos)
         return roll(solos, slowdown, loop=loop, alignment=self.alignment)
 
     def _member(self, solos: Sequence[SoloCounters], i: int) -> tuple[str, str, tuple[str, ...]]:

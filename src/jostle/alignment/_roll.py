@@ -13,7 +13,7 @@ import numpy as np
 
 from jostle.alignment._solve import Lane, Slowdown, solve
 from jostle.alignment.solo._counters import SoloCounters
-from jostle.alignment.solo._samples import aligned
+from jostle.alignment.solo._samples import aligned, least_executed, printed_rates
 from jostle.errors import UsageError
 
 SHORTEST, FIRST, LONGEST = 128, 512, 4096
@@ -70,6 +70,7 @@ def roll(
     place, now = np.zeros(k), 0.0
     edges, places = [np.zeros(1)], [np.zeros((1, k))]
     speed = np.ones(k)
+    before: list[float | None] = [None] * k
     length = FIRST
     while np.isnan(ends[~loops]).any():
         active = [i for i in range(k) if np.isnan(ends[i])]
@@ -87,7 +88,9 @@ def roll(
                 grow = 2 if rounds <= 5 else 0.5 if rounds > 10 else 1
                 length = int(np.clip(length * grow, SHORTEST, LONGEST))
             else:
-                until, reached, at = _period(here, active, slowdown, now, place[active], alignment)
+                until, reached, at = _period(
+                    here, active, slowdown, now, place[active], alignment, before
+                )
             going = [n for n, i in enumerate(active) if not loops[i]]
             for n in going:
                 if reached[n][-1] >= duration[active[n]] * (1 - 1e-12):
@@ -115,29 +118,27 @@ def _period(
     now: float,
     place: np.ndarray,
     alignment: str,
+    before: list[float | None],
 ) -> tuple[float, list[np.ndarray], list[np.ndarray]]:
-    """One period as the paper has it: aligned samples where each is, instructions executed from there."""
+    """One period as the paper has it: aligned samples where each is, instructions executed from there.
+    before: of all workloads, how many the period before executed, brought up to date."""
     tau = lanes[0].solo.period_seconds
     end = place + tau
-    # The printed form is aligned to what the period before executed; here, to one period alone.
     for _ in range(FIXED_POINT_ROUNDS):
         rates = [
-            aligned(
-                alignment,
-                lane.solo,
-                place[n : n + 1],
-                end[n : n + 1],
-                count=lane.solo.at(lane.solo.work[:, None], end[n : n + 1])[0]
-                - lane.solo.at(lane.solo.work[:, None], place[n : n + 1])[0],
-                table=lane.table,
-            )
-            for n, lane in enumerate(lanes)
+            printed_rates(lane.solo, before[i], lane.table)
+            if alignment == "printed"
+            else aligned(alignment, lane.solo, place[n : n + 1], end[n : n + 1], table=lane.table)
+            for n, (i, lane) in enumerate(zip(numbers, lanes, strict=True))
         ]
         new = np.empty(len(lanes))
-        for n, lane in enumerate(lanes):
+        for n, (i, lane) in enumerate(zip(numbers, lanes, strict=True)):
             others = np.sum([r for k, r in enumerate(rates) if k != n], axis=0)
-            slow = slowdown(numbers[n], rates[n], others)
-            new[n] = _advance(lane, float(place[n]), float(rates[n][0, 0] / slow[0]) * tau)
+            slow = slowdown(i, rates[n], others)
+            predicted = float(rates[n][0, 0] / slow[0]) * tau
+            if alignment == "printed":
+                before[i] = predicted = max(predicted, least_executed(lane.solo))
+            new[n] = _advance(lane, float(place[n]), predicted)
         change = np.abs(new - end).max()
         end = new
         if change <= 1e-6 * tau or alignment == "printed":

@@ -9,6 +9,7 @@ from jostle.errors import UsageError
 LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network", "trees", "mixture")
 FORMS = ("linear", "interacting", "network", "trees", "mixture")
 OWN_FORM = ("network", "trees", "mixture")  # learners that take the rates as they are
+CUT = 0.4  # of the tree of counters, where the paper cuts it
 TARGETS = ("instructions", "slowdown", "speed")
 
 
@@ -35,6 +36,11 @@ class LearnerKind:
     @property
     def is_network(self) -> bool:
         return self.learner == "network"
+
+    @property
+    def is_printed(self) -> bool:
+        """The paper's own: rows weigh alike, and none is weighed again by its error."""
+        return (self.form, self.target) == ("linear", "instructions")
 
     @property
     def takes_rates(self) -> bool:

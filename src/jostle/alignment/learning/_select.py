@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment.learning._kinds import LearnerKind
+from jostle.alignment.learning._kinds import CUT, LearnerKind
 from jostle.alignment.learning._learn import fit_learner, folds_of, per_sample_error
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._tracks import INSTRUCTIONS
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
 
-CUT = 0.4
-CUTS = (0.4, 0.15, 0.02)  # the paper's, and finer ones for hosts that count few things
+CUTS = (CUT, 0.15, 0.02)  # the paper's, and finer ones for hosts that count few things
 MOST_ROWS = 4_000
 CHECKS = 2  # folds of workloads left out that a prefix is assessed on
 

@@ -208,7 +208,10 @@ def _rows_of_one(
         clear &= np.diff(solo.at(idle, at)[:, 0]) <= 1e-9
         clear &= np.diff(at) > 0
         executed = np.diff(solo.at(solo.cumulative[:, :1], at)[:, 0])
-        rates.append(aligned(alignment, solo, at[:-1], at[1:], count=executed))
+        found = aligned(alignment, solo, at[:-1], at[1:], count=executed)
+        if alignment == "printed":  # Algorithm 1, lines 10 to 12
+            found[0] = solo.cumulative[1] / solo.period_seconds
+        rates.append(found)
         begins.append(at[:-1])
     own = rates[place]
     clear &= own[:, 0] > 0

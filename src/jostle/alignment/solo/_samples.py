@@ -23,6 +23,7 @@ from jostle.alignment.solo._counters import SoloCounters
 from jostle.errors import UsageError
 
 ALIGNMENTS = ("section", "continuous", "swapped", "printed")
+LEAST = 0.02  # of the mean count of a period alone: a prediction of none would never end
 
 
 def aligned(
@@ -65,3 +66,20 @@ def aligned(
     second = table[beta + 1] - table[beta]
     weight = np.where(gamma == 1.0, 0.0, gamma)[:, None]
     return (first * (1 - weight) + second * weight) / tau
+
+
+def printed_rates(
+    solo: SoloCounters, before: float | None, table: np.ndarray | None = None
+) -> np.ndarray:
+    """(1, k) aligned counts per second. before: instructions of the period before, None in the first one.
+    table: (T + 1, k) running counts, by default those of all counters."""
+    table = solo.cumulative if table is None else table
+    if before is None:
+        return (table[1:2] - table[:1]) / solo.period_seconds
+    nowhere = np.zeros(1)
+    return aligned("printed", solo, nowhere, nowhere, count=np.array([before]), table=table)
+
+
+def least_executed(solo: SoloCounters) -> float:
+    """Instructions of a period, so that every run ends whatever is predicted."""
+    return LEAST * solo.instructions / solo.periods

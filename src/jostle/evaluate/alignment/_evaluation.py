@@ -41,6 +41,7 @@ from jostle.evaluate.alignment._truth import (
     measured_sets,
     member_of,
     noise_metrics,
+    spread_metrics,
     unsteady_of,
 )
 
@@ -148,7 +149,28 @@ def evaluate_alignment(
             covered.append(one)
         results.append(_result(method, fold, fits, rules, compare, seed))
         step()
-    return _summary(results, alone, [fold.held_out for fold in every], covered)
+    found = _summary(results, alone, [fold.held_out for fold in every], covered)
+    return replace(found, metrics=found.metrics | spread_metrics(sets))
+
+
+def fold_fitter(traces: Traces, fold: Fold, seed: int) -> Callable[[Alignment], FittedAlignment]:
+    """What fits a method on the sets that a fold learns from, a fifth of them to choose by."""
+    from jostle.alignment import traced_runs
+    from jostle.methods import Data
+    from jostle.runs import split_rows
+
+    ids = {run.run_id for runs in windows_of(fold.train).values() for run in runs}
+    runs = traced_runs(traces, set(traces.run_ids) - ids)
+    learned, validation = (
+        runs.take(rows) for rows in split_rows(runs, (0.8, 0.2), seed, "together")
+    )
+    data = Data(learned, traces=traces)
+
+    def fitted(settings: Alignment) -> FittedAlignment:
+        prepared = settings.prepare(data).with_validation(validation)
+        return settings.fit(prepared, seed=seed)
+
+    return fitted
 
 
 def _fits(
@@ -160,21 +182,7 @@ def _fits(
     step: Callable[[], None],
 ) -> dict[str, FittedAlignment]:
     """The method as it is, and with each alignment under the same learner."""
-    from jostle.alignment import traced_runs
-    from jostle.methods import Data
-    from jostle.runs import split_rows
-
-    ids = {run.run_id for runs in _windows(fold.train).values() for run in runs}
-    runs = traced_runs(traces, set(traces.run_ids) - ids)
-    learned, validation = (
-        runs.take(rows) for rows in split_rows(runs, (0.8, 0.2), seed, "together")
-    )
-    data = Data(learned, traces=traces)
-
-    def fitted(settings: Alignment) -> FittedAlignment:
-        prepared = settings.prepare(data).with_validation(validation)
-        return settings.fit(prepared, seed=seed)
-
+    fitted = fold_fitter(traces, fold, seed)
     fits = {"": fitted(method)}
     step()
     for alignment in COMPARED if compare else ():
@@ -197,7 +205,7 @@ def _result(
     from jostle.alignment import aligned_rows
 
     loop, quiet, fitted = method.corunners == "loop", method.repeats == "quiet", fits[""]
-    test_windows = _windows(fold.test)
+    test_windows = windows_of(fold.test)
     samples = {}
     for name, model in fits.items():
         rows = aligned_rows(test_windows, model.solos, model.alignment, loop=loop, quiet=quiet)
@@ -207,7 +215,7 @@ def _result(
     if compare:
         train, test = (
             aligned_rows(windows, fitted.solos, "section", loop=loop, quiet=quiet)
-            for windows in (_windows(fold.train), test_windows)
+            for windows in (windows_of(fold.train), test_windows)
         )
         learners = errors_of_learners(train, test, seed)
 
@@ -228,7 +236,8 @@ def _result(
     )
 
 
-def _windows(sets: Sequence[MeasuredSet]) -> dict[str, Sequence[Trace]]:
+def windows_of(sets: Sequence[MeasuredSet]) -> dict[str, Sequence[Trace]]:
+    """{window_id: runs} of all of these."""
     return {name: runs for one in sets for name, runs in one.windows.items()}
 
 

@@ -21,14 +21,24 @@ from jostle.evaluate.alignment._evaluation import AlignmentEvaluation
 
 def draw_alignment(found: AlignmentEvaluation, folder: str | os.PathLike[str]) -> list[Path]:
     """All figures as PNG and SVG in folder/figures. Raises MissingExtra without matplotlib."""
+    return draw_found(found.learners, found.curves, found.selection, folder)
+
+
+def draw_found(
+    learners: Mapping[str, Mapping[int, float]],
+    curves: Sequence[Curve],
+    selection: CounterSelection | None,
+    folder: str | os.PathLike[str],
+) -> list[Path]:
+    """See `draw_alignment`; what there is none of is not drawn."""
     home = Path(folder)
     drawn = []
-    if found.learners:
-        drawn += save(_learners(found.learners), home, "figure-2-learners")
-    if found.curves:
-        drawn += save(_curves(found.curves), home, "figure-3-samples")
-    if found.selection is not None:
-        drawn += draw_selection(found.selection, home)
+    if learners:
+        drawn += save(_learners(learners), home, "figure-2-learners")
+    if curves:
+        drawn += save(_curves(curves), home, "figure-3-samples")
+    if selection is not None:
+        drawn += draw_selection(selection, home)
     return drawn
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 RECORDED = Path(__file__).parent / "recorded"
 ABOUT = "campaign.json"
+PROGRAMS, WINDOWS = 32, 400  # simulated by default
+PAPERS_PROGRAMS = 6
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class AlignmentStudy:
     """Predict from traces alone what takes how long beside what, for workloads that are held out.
 
     Training and test workloads are disjoint. Beside it: no interference, the mean slowdown, factorization,
-    and the same method under other alignments, the printed one among them.
+    and the same method under other alignments, the printed one among them. With --paper every table and
+    figure of the paper (Saeed et al., MLCAD 2021) instead, by its own learner and features, on one page.
     """
 
     name: ClassVar[str] = "alignment"
@@ -40,8 +43,14 @@ class AlignmentStudy:
         "With campaign: the dataset, a folder of traces.  [default: what comes with Jostle]",
     ] = None
     output: Annotated[Path | None, "Folder for figures and tables.", Short("-o")] = None
-    programs: Annotated[int, "Simulated programs.", Limits(least=4)] = 32
-    windows: Annotated[int, "Simulated windows to learn from.", Limits(least=2)] = 400
+    programs: Annotated[
+        int | None, "Simulated programs.  [default: 32, with --paper 6]", Limits(least=4)
+    ] = None
+    windows: Annotated[
+        int | None,
+        "Simulated windows to learn from, at most all pairs.  [default: 400]",
+        Limits(least=2),
+    ] = None
     seconds: Annotated[float, "Length of a simulated program.", Limits(least=0.01)] = 0.25
     shortest_ms: Annotated[float, "Shortest simulated phase."] = 0.3
     longest_ms: Annotated[float, "Longest simulated phase."] = 40.0
@@ -78,6 +87,10 @@ class AlignmentStudy:
         "Also how often runs stay under 90% bounds; fits again, for unseen programs many times.",
     ] = False
     factorization: Annotated[bool, "Also factorization, for comparison."] = True
+    paper: Annotated[
+        Path | None,
+        "Fill this folder with every table and figure of the paper; open its index.html.",
+    ] = None
     seed: Annotated[int, "Of the programs, the folds and the training."] = 0
 
     def run(self, *, progress: Progress) -> Report:
@@ -92,6 +105,8 @@ class AlignmentStudy:
         asked = self._as_recorded()
         if asked is not self:
             return asked.run(progress=progress)
+        if self.paper is not None:
+            return self._run_paper(self.paper, progress)
         traces = self._simulated() if self.data is None else self._recorded(self.data)
         method = Alignment(learner=self.learner, corunners=self.corunners)
         found = evaluate_alignment(
@@ -126,6 +141,43 @@ class AlignmentStudy:
             figures=[str(path) for path in drawn],
         )
         return Report(content, shown(found), drawn)
+
+    def _run_paper(self, folder: Path, progress: Progress) -> Report:
+        """On recorded traces with the counters that they have, on simulated ones with as many as the paper
+        measured."""
+        from jostle.evaluate.alignment.paper._events import EVENTS, with_events
+        from jostle.evaluate.alignment.paper._paper import HELD, evaluate_paper, write_paper
+
+        if self.held not in (None, HELD):
+            raise UsageError(f"the paper holds {HELD} applications out", fix="Leave `held` away.")
+        asked = replace(self, held=HELD, programs=self.programs or PAPERS_PROGRAMS)
+        if self.data is None:
+            traces = with_events(asked._simulated(), seed=self.seed)
+            about = (
+                f"{asked.programs} simulated programs (law: {self.on}) stand for the applications, whose "
+                f"traces were never published. Of {EVENTS} events of each core, some are counted by the "
+                "simulator and the others made of these, 13 of them always zero."
+            )
+        else:
+            traces = asked._recorded(self.data)
+            about = f"Traces of {self.data}, with the counters that they have."
+        found = evaluate_paper(
+            traces, corunners=self.corunners, folds=self.folds, seed=self.seed, progress=progress
+        )
+        drawn = write_paper(found, folder, about)
+        page = folder / "index.html"
+        content = document(
+            self,
+            asked._data(),
+            self.seed,
+            page=str(page),
+            **found.document(),
+            figures=[str(path) for path in drawn],
+        )
+        lines: list[Any] = []
+        for table in found.tables:
+            lines += [table, ""]
+        return Report(content, [*lines, about, f"all on one page: {page}"], drawn)
 
     def _as_recorded(self) -> AlignmentStudy:
         """With a campaign, as it was recorded (`campaign.json`); without a folder, the one that comes with
@@ -168,7 +220,7 @@ class AlignmentStudy:
 
         law = LAWS[self.on]
         drawn = draw_programs(
-            self.programs,
+            self.programs or PROGRAMS,
             self.seed,
             seconds=self.seconds,
             shortest_seconds=self.shortest_ms / 1e3,
@@ -180,7 +232,7 @@ class AlignmentStudy:
             drawn,
             law,
             period_seconds=self.period_ms / 1e3,
-            sets=protocol_sets(names, self.windows, self._held, self.seed),
+            sets=protocol_sets(names, self.windows or WINDOWS, self._held, self.seed),
             loop=self.corunners == "loop",
             noise_ratio=self.noise_ratio,
             seed=self.seed,
@@ -193,4 +245,5 @@ class AlignmentStudy:
             return {"on": self.on, "dataset": str(self.data), "own_cores": self.own_cores}
         names = ("on", "programs", "windows", "seconds")
         names += ("shortest_ms", "longest_ms", "period_ms", "noise_ratio", "probes")
-        return {name: getattr(self, name) for name in names}
+        usual = {"programs": PROGRAMS, "windows": WINDOWS}
+        return {name: getattr(self, name) or usual.get(name, 0) for name in names}

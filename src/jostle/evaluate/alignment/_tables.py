@@ -67,6 +67,12 @@ def shown(found: AlignmentEvaluation) -> list[Table | str]:
             f"{percent(m['single_run_difference_mean_ratio'], 1)} off; the mean slowdown is "
             f"{m['slowdown_mean_ratio']:.3f}, the largest {m['slowdown_max_ratio']:.2f}"
         )
+    if "interference_spread_ratio" in m:
+        spread, repeats = (percent(m[f"{of}_spread_ratio"], 1) for of in ("interference", "repeat"))
+        parts.append(
+            f"one target's run times differ between co-runners by {spread} (standard deviation) beyond what "
+            f"repeats explain, which differ by {repeats}"
+        )
     if found.unsteady:
         names = ("run_time", "no_interference", "mean_slowdown")
         steady = [percent(m[f"steady_{name}_error_mean_ratio"], 2) for name in names]

@@ -130,6 +130,34 @@ def noise_metrics(members: Sequence[Member], prefix: str = "") -> dict[str, floa
     return found
 
 
+def spread_metrics(sets: Sequence[MeasuredSet]) -> dict[str, float]:
+    """How much there is to tell apart, by an analysis of variance of log run times over each target's sets:
+    `repeat_spread_ratio`, the standard deviation of repeats of one set, and `interference_spread_ratio`, that
+    of one target's sets beyond what repeats explain, 0 where it is not more than that. Empty without targets
+    of two sets that were repeated."""
+    by_target: dict[tuple[str, str, int], list[np.ndarray]] = {}
+    for one in sets:
+        for m in one.members:
+            if len(m.runs) > 1:
+                key = m.platform, m.workload, m.slot
+                by_target.setdefault(key, []).append(np.log(m.singles_seconds))
+    within, between = [], []
+    for each in by_target.values():
+        if len(each) < 2:
+            continue
+        counts = np.array([len(logs) for logs in each])
+        inside = sum(float(((logs - logs.mean()) ** 2).sum()) for logs in each)
+        within.append(inside / (counts.sum() - len(each)))
+        means = np.var([logs.mean() for logs in each], ddof=1)
+        between.append(float(means) - within[-1] * float(np.mean(1 / counts)))
+    if not within:
+        return {}
+    return {
+        "repeat_spread_ratio": float(np.sqrt(np.mean(within))),
+        "interference_spread_ratio": float(np.sqrt(max(np.mean(between), 0.0))),
+    }
+
+
 def unsteady_of(alone: Sequence[Member]) -> tuple[str, ...]:
     """Workloads whose usual run alone takes over a quarter longer than their quiet run time: what happens to
     them alone is as large as what others may do to them, and the two cannot be told apart."""
