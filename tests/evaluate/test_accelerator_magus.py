@@ -79,3 +79,29 @@ def test_bounds_are_measured_on_pairs_left_out(data: Magus, tmp_path: Path, monk
     (_, _, parts), *_ = splits(data, 0)
     assert all(not (part.train & part.test).any() for part in parts)
     assert sum(part.test.sum() for part in parts) == (data.unit >= 0).sum()
+
+
+def test_bounds_of_applications_never_measured_beside_others(
+    data: Magus, tmp_path: Path, monkeypatch
+) -> None:
+    """They have an outcome of their own, and each application is one unit."""
+    seen: list[bool] = []
+    real = _magus.fit
+
+    def spy(source, method, *, seed, new_names):
+        seen.append(new_names)
+        return real(source, method, seed=seed, new_names=False)
+
+    monkeypatch.setattr(_magus, "fit", spy)
+    tests = ["unseen_application"]
+    without = evaluate_accelerator_magus(tmp_path, tests=tests).metrics
+    assert not seen
+    found = evaluate_accelerator_magus(tmp_path, tests=tests, new_names=True).metrics
+    assert seen == [True] * len(NAMES)
+    added = set(found) - set(without)
+    assert {name.removeprefix("unseen_application_") for name in added} == {
+        *("coverage_90_ratio", "coverage_90_standard_error_ratio", "margin_90_ratio"),
+        "held_out_names_ratio",
+    }
+    # Without fits that leave names out nothing is known of a name never measured beside others.
+    assert found["unseen_application_held_out_names_ratio"] == 0

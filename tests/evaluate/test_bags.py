@@ -242,12 +242,21 @@ def test_without_data_the_vision_bags_are_taken(capsys: pytest.CaptureFixture[st
     document = json.loads(capsys.readouterr().out)
     assert document["data"]["dataset"] == "vision"
     assert document["settings"]["target"] == "slowdown"
+    listed = {row["feature"]: row for row in document["paper_features"]}
+    assert [row["number"] for row in document["paper_features"]] == [*range(1, 12), None]
+    assert listed["MEM"]["columns"] == ["mix_memory_read_ratio", "mix_memory_write_ratio"]
+    assert listed["CPU_time"]["columns"] == ["cpu_time"]
+    assert 0 < listed["Fairness"]["smallest"] < listed["Fairness"]["largest"] <= 1
+    assert listed["GPU_time"]["smallest"] == pytest.approx(0.0002, rel=0.2)
     m = document["metrics"]
     # Members that take turns on one core: each waits for all of them.
     assert m["relative_error_mean_application_twice_solo_ratio"] < 0.05
     assert m["log_slowdown_r2_pair_twice_solo"] > 0.9
     assert m["relative_error_mean_application_solo_ratio"] > 0.4
     assert run([*arguments, "--methods", "magic"]) == 4
+    capsys.readouterr()
+    assert run([*arguments, "--methods", "solo"]) == 0
+    assert "Table IV" in capsys.readouterr().out
 
 
 def test_few_benchmarks_are_asked_for_what_they_can_bound() -> None:

@@ -34,12 +34,14 @@ GPU = "GTX 1080 Ti"
 _FILES = {"binopt": "binomialOptions", "convfft2d": "convolutionFFT2D"}
 FOLDS, SHARE, FEW, DRAWS = 10, 0.2, 6, 5
 OURS, MEASURED, BOUND, PAIR = "accelerator", "measured", "bound", "pair"
+HELD_OUT = "held_out_names"  # 1 where that is the outcome of the bound
 CONFIDENCE = 0.9
 TESTS = (
     *("ten_folds", "pair_left_out", "unseen_application"),
     *("other_campaign", "fifth_known", "six_known"),
 )
 BOUNDED = ("ten_folds",)  # whose coverage is measured
+NEW = "unseen_application"  # measured, too, where fits that leave names out may take their time
 LABELS = {
     OURS: "fit accelerator",
     "additive": "additive in target and partner",
@@ -149,11 +151,13 @@ class MagusCell:
     bounded: bool
     seed: int
     data: str
+    new_names: bool = False
 
     @property
     def file_name(self) -> str:
         split = tuple(column.tobytes() for column in (self.split.train, self.split.test))
         parts = (__version__, self.data, split, self.split.averaged, self.bounded, self.seed)
+        parts += (self.new_names,) if self.new_names else ()
         return file_name(f"accelerator-{self.tag}-{self.number}", parts)
 
     def measure(self, data: Magus) -> pa.Table:
@@ -167,10 +171,14 @@ class MagusCell:
         found = {OURS: learn(Accelerator(gpu=GPU), source, seed=seed).predict(asked)}
         found |= {**baselines(known, test), MEASURED: test.corun}
         found[BOUND] = np.full(len(test), np.nan)
+        found[HELD_OUT] = np.zeros(len(test))
         if self.bounded:
             # What calibrates is drawn anew for each part: of one draw coverage would be that of its bounds.
-            model = fit(source, Accelerator(gpu=GPU), seed=1000 * seed + self.number)
-            found[BOUND] = model.bound(asked, CONFIDENCE).seconds
+            drawn, method = 1000 * seed + self.number, Accelerator(gpu=GPU)
+            model = fit(source, method, seed=drawn, new_names=self.new_names)
+            bounds = model.bound(asked, CONFIDENCE)
+            found[BOUND] = bounds.seconds
+            found[HELD_OUT] = (np.asarray(bounds.outcome) == HELD_OUT).astype(float)
         found[PAIR] = data.unit[split.test].astype(float)
         if split.averaged:  # of one pair, the target says which side
             key, place = np.unique(test.target, return_inverse=True)
@@ -186,10 +194,12 @@ def evaluate_accelerator_magus(
     *,
     runner: Runner | None = None,
     tests: Sequence[str] | None = None,
+    new_names: bool = False,
 ) -> AcceleratorEvaluation:
     """13 CUDA programs on a GTX 1080 Ti, every pair, without MPS: wall time of the whole process, learned
     from other pairs (both sides of a pair and all its runs are left out together). tests: of TESTS, all by
-    default. Raises UnknownName."""
+    default. new_names: whether bounds of applications left out are measured, too, each application one unit,
+    by fits that leave names out (some twenty more for each). Raises UnknownName."""
     for name in tests or ():
         if name not in TESTS:
             raise UnknownName("test", name, TESTS)
@@ -197,7 +207,15 @@ def evaluate_accelerator_magus(
     every = [found for found in splits(data, seed) if tests is None or found[0] in tests]
     version = data.version
     cells = [
-        MagusCell(tag, number, split, tag in BOUNDED, seed, version)
+        MagusCell(
+            tag,
+            number,
+            split,
+            tag in BOUNDED or (new_names and tag == NEW),
+            seed,
+            version,
+            new_names and tag == NEW,
+        )
         for tag, _, parts in every
         for number, split in enumerate(parts)
     ]
@@ -216,7 +234,11 @@ def evaluate_accelerator_magus(
             else:
                 metrics[f"{name}_{tag}_error_mean_ratio"] = errors["error_mean_ratio"]
         if tag in BOUNDED:
-            metrics |= _coverage(tag, found)
+            metrics |= _coverage(tag, found, found[PAIR])
+        elif tag == NEW and new_names:
+            part_of = np.repeat(np.arange(len(parts)), [len(part[PAIR]) for part in by_part])
+            metrics |= _coverage(tag, found, part_of)
+            metrics[f"{tag}_held_out_names_ratio"] = float(found[HELD_OUT].mean())
         if tag in ("fifth_known", "six_known"):
             over = [_over_best_rule(part) for part in by_part]
             metrics[f"{tag}_most_over_best_rule_ratio"] = max(over)
@@ -230,10 +252,10 @@ def _over_best_rule(part: dict[str, np.ndarray]) -> float:
     return off.pop(OURS) - min(off.values())
 
 
-def _coverage(tag: str, found: dict[str, np.ndarray]) -> dict[str, float]:
-    """Every pair weighs the same; its standard error is over pairs."""
+def _coverage(tag: str, found: dict[str, np.ndarray], unit: np.ndarray) -> dict[str, float]:
+    """Every unit (n,), a pair or an application, weighs the same; the standard error is over units."""
     kept = found[MEASURED] <= found[BOUND]
-    shares = np.array([kept[found[PAIR] == pair].mean() for pair in np.unique(found[PAIR])])
+    shares = np.array([kept[unit == one].mean() for one in np.unique(unit)])
     margin = found[BOUND] / found[MEASURED] - 1
     return {
         f"{tag}_coverage_90_ratio": float(shares.mean()),

@@ -18,6 +18,14 @@ from jostle.progress import Progress
 FOLDERS = {"v100": "v100_interference", "magus13": "magus13"}  # in $JOSTLE_DATA
 # Metrics printed below the table, where there are such.
 NUMBERS = (
+    *("ten_folds_coverage_90_ratio", "ten_folds_coverage_90_standard_error_ratio"),
+    "ten_folds_margin_90_ratio",
+    *(
+        "unseen_application_coverage_90_ratio",
+        "unseen_application_coverage_90_standard_error_ratio",
+    ),
+    *("unseen_application_margin_90_ratio", "unseen_application_held_out_names_ratio"),
+    *("fifth_known_most_over_best_rule_ratio", "six_known_most_over_best_rule_ratio"),
     "pairs_utilisation_ratio",
     "pairs_oracle_utilisation_ratio",
     "pairs_violations_ratio",
@@ -55,6 +63,11 @@ class AcceleratorStudy:
         "With magus13: only these, separated by commas: ten_folds, pair_left_out, unseen_application, "
         "other_campaign, fifth_known, six_known.  [default: all]",
     ] = None
+    new_names: Annotated[
+        bool,
+        "With magus13: measure bounds of applications left out, too, by some twenty fits more for each that "
+        "leave names out.",
+    ] = False
     kept: Kept = None
     workers: FitsAtOnce = 1
 
@@ -66,6 +79,8 @@ class AcceleratorStudy:
         for option in ("tests", "kept") if self.on != "magus13" else ():
             if getattr(self, option) is not None:
                 raise UsageError(f"`{option}` goes with magus13, not {self.on}")
+        if self.new_names and self.on != "magus13":
+            raise UsageError(f"`new_names` goes with magus13, not {self.on}")
         if self.figures is not None and self.on not in ("scale-out", "pairs"):
             raise UsageError(
                 f"there are no figures of {self.on}", fix="Only of scale-out and pairs."
@@ -103,7 +118,12 @@ class AcceleratorStudy:
 
             runner = Runner(self.workers, None, self.kept)
             return evaluate_accelerator_magus(
-                data, self.seed, progress, runner=runner, tests=listed(self.tests)
+                data,
+                self.seed,
+                progress,
+                runner=runner,
+                tests=listed(self.tests),
+                new_names=self.new_names,
             ), str(data)
         from jostle.evaluate.accelerator._pairs import evaluate_accelerator_pairs
 

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle.bag import Bag
 from jostle.errors import MissingExtra
 from jostle.evaluate.bag._bounds import BOUNDED, ApplicationCoverage, PairCoverage, pair_metrics
 from jostle.evaluate.bag._held_out import BagTests, LeftOut, held_out, rows_asked, without
 from jostle.evaluate.bag._methods import bag_methods, group_combinations
+from jostle.evaluate.bag._paper_features import paper_features
 from jostle.evaluate.bag._scores import scores
 from jostle.evaluate.study._fields import picked
 from jostle.evaluate.study._runner import Runner, file_name, metrics_in
@@ -41,7 +43,7 @@ class BagsEvaluation:
     features) its questions, one row per run, each from the tree that had not seen the run's benchmark;
     tested: what each row of `uses` is. errors: {method: {benchmark: mean relative error}}. copies:
     {platform: {workload: {number of copies: mean slowdown}}}, of bags of one program. cpu: the platform of
-    the CPU side."""
+    the CPU side. paper_features: their Table IV, as it is here."""
 
     metrics: dict[str, float]
     methods: tuple[str, ...]
@@ -52,6 +54,7 @@ class BagsEvaluation:
     notes: list[str] = field(default_factory=list)
     copies: dict[str, dict[str, dict[int, float]]] = field(default_factory=dict)
     cpu: str | None = None
+    paper_features: list[dict[str, Any]] = field(default_factory=list)
 
     def uses_table(self) -> list[tuple[str, float, float]]:
         """(feature, share of answers it is asked for, mean number of times), most asked first."""
@@ -171,7 +174,13 @@ def evaluate_bags(
     names = tuple(name for name in chosen if name not in missing)
     notes = list(missing.values())
     found = BagsEvaluation(metrics, names, features, uses, tested, errors, notes)
-    return replace(found, copies=_copies(runs), cpu=tests.cpu_platform)
+    described = learn(Bag(learner="tree", depth=1, cpu_platform=tests.cpu_platform), runs)
+    return replace(
+        found,
+        copies=_copies(runs),
+        cpu=tests.cpu_platform,
+        paper_features=paper_features(described),
+    )
 
 
 def _copies(runs: Runs) -> dict[str, dict[str, dict[int, float]]]:

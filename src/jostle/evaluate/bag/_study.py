@@ -103,6 +103,7 @@ class BagStudy:
                 self.seed,
                 settings={"target": target, "folds": self.folds, "seeds": self.seeds},
                 metrics=found.metrics,
+                paper_features=found.paper_features,
                 explanation=found.uses_document(),
                 notes=found.notes,
                 figures=[str(path) for path in drawn],
@@ -114,7 +115,9 @@ class BagStudy:
 
 
 def _tables(found: BagsEvaluation) -> list[Table | str]:
-    tables: list[Table | str] = []
+    from jostle.evaluate.bag._paper_features import features_table
+
+    tables: list[Table | str] = [features_table(found.paper_features), ""]
     for test in TESTS:
         tables += [_errors_table(found, test), ""]
     rows = [[name, percent(s), f"{u:.2f}"] for name, s, u in found.uses_table()[:MOST_FEATURES]]
