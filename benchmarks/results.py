@@ -203,7 +203,8 @@ ENTRIES = {
         },
     ),
     "alignment-campaign-pairs": Entry(
-        "jostle evaluate alignment --on campaign --hold-out pairs --no-compare --no-factorization",
+        "jostle evaluate alignment --on campaign --hold-out pairs --folds 2 --no-compare "
+        "--no-factorization",
         5.0,
         keep=True,
     ),

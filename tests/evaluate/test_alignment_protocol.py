@@ -10,6 +10,7 @@ import pytest
 from jostle.alignment import Alignment, traced_windows, with_probes
 from jostle.cli import _app
 from jostle.errors import NotEnoughRuns, UsageError
+from jostle.evaluate.alignment._answers import renamed
 from jostle.evaluate.alignment._folds import folds_of_pairs, folds_of_programs, workload_folds
 from jostle.evaluate.alignment._laws import LAWS, stressors
 from jostle.evaluate.alignment._rivals import bounds_of
@@ -88,9 +89,13 @@ def test_a_campaign_as_it_was_recorded(
     (tmp_path / "campaign.json").write_text('{"corunners": "loop"}')
     monkeypatch.setattr("jostle.evaluate.alignment._study.RECORDED", tmp_path)
     words = ["evaluate", "alignment", "--on", "campaign", "--learner", "mixture", "--no-compare"]
-    assert _app.run([*words, "--no-factorization", "--held", "2", "--json"]) == 0
+    assert _app.run([*words, "--no-factorization", "--held", "2", "--seeds", "2", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     m = document["metrics"]
+    # Seeds and names draw which fifth of the sets is kept to choose by.
+    for name in ("seed_spread", "names_difference"):
+        assert 0 <= m[f"{name}_mean_ratio"] <= m[f"{name}_max_ratio"] < 0.1
+    assert m["seed_spread_max_ratio"] > 0
     assert document["settings"]["corunners"] == "loop"
     assert m["tested_programs"] == 6
     for rival in ("no_interference", "mean_slowdown", "median_slowdown", "probes"):
@@ -112,6 +117,23 @@ def test_a_campaign_as_it_was_recorded(
     printed = capsys.readouterr().out
     assert "additive effects" in printed
     assert "best constant is cut" in printed
+
+
+def test_other_names_for_the_same_runs() -> None:
+    programs = draw_programs(3, 1, seconds=0.01, longest_seconds=4e-3)
+    traces = simulate_campaign(programs, sets=[(0, 1), (1, 2)])
+    other, names, run_ids = renamed(traces, 0)
+    assert sorted(names) == [p.name for p in programs]
+    assert not set(names) & set(names.values())
+    by_id = {t.run_id: t for t in other}
+    for one in traces:
+        again = by_id[run_ids[one.run_id]]
+        assert again.workload == names[one.workload]
+        assert sorted(again.corunners) == sorted(names[name] for name in one.corunners)
+        assert again.counters is one.counters or all(
+            (again[c] == one[c]).all() for c in one.counters
+        )
+    assert len({t.window_id for t in other}) == len({t.window_id for t in traces})
 
 
 def test_of_three_programs_one_is_left_out() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from jostle.evaluate.alignment._truth import MeasuredSet, Member
 
 if TYPE_CHECKING:
     from jostle.alignment import FittedAlignment, Roll, SoloCounters
+    from jostle.traces import Traces
 
 CURVE_PERIODS = 400
 
@@ -103,6 +104,68 @@ def tested_members(
     return found
 
 
+def answers_of(
+    sets: Sequence[MeasuredSet],
+    fitted: FittedAlignment,
+    loop: bool,
+    called: Mapping[str, str] | None = None,
+) -> np.ndarray:
+    """(members,) predicted seconds of all members of the sets. called: what the model calls them."""
+    return np.array(
+        [
+            float(roll.end_seconds[i])
+            for one in sets
+            for i, roll in enumerate(_rolls(one, fitted, loop, called))
+        ]
+    )
+
+
+def changes_of_answers(by_seed: Sequence[np.ndarray], by_name: np.ndarray) -> dict[str, float]:
+    """by_seed: answers with each seed; by_name: with the first seed and other names. `seed_spread_…`: the
+    standard deviation of log answers between seeds, `names_difference_…`: |log answer under other names - log
+    answer|; mean and largest over runs."""
+    logs = np.log(np.stack(by_seed))
+    found = {
+        "seed_spread": logs.std(axis=0, ddof=1),
+        "names_difference": np.abs(np.log(by_name) - logs[0]),
+    }
+    return {
+        f"{name}_{what}_ratio": float(value)
+        for name, each in found.items()
+        for what, value in (("mean", each.mean()), ("max", each.max()))
+    }
+
+
+def renamed(traces: Traces, seed: int) -> tuple[Traces, dict[str, str], dict[str, str]]:
+    """The same under names drawn at random: (traces, {workload: its new name}, {run_id: its new one})."""
+    random = np.random.default_rng(seed)
+    every = list(traces)
+
+    def drawn(names: Sequence[str], mark: str) -> dict[str, str]:
+        order = random.permutation(len(names)).tolist()
+        return {name: f"{mark}{k:06d}" for name, k in zip(names, order, strict=True)}
+
+    names = drawn(sorted({name for t in every for name in (t.workload, *t.corunners)}), "w")
+    run_ids = drawn(sorted({t.run_id for t in every}), "r")
+    windows = drawn(sorted({t.window_id for t in every if t.window_id is not None}), "v")
+    return (
+        type(traces).from_traces(
+            [
+                replace(
+                    t,
+                    workload=names[t.workload],
+                    corunners=tuple(sorted(names[name] for name in t.corunners)),
+                    run_id=run_ids[t.run_id],
+                    window_id=None if t.window_id is None else windows[t.window_id],
+                )
+                for t in every
+            ]
+        ),
+        names,
+        run_ids,
+    )
+
+
 def curves_of(one: MeasuredSet, fitted: FittedAlignment, loop: bool) -> list[Curve]:
     """One for each member, of the window that took the least time."""
     found = []
@@ -126,13 +189,23 @@ def curves_of(one: MeasuredSet, fitted: FittedAlignment, loop: bool) -> list[Cur
     return found
 
 
-def _solos(one: MeasuredSet, fitted: FittedAlignment) -> list[SoloCounters]:
-    return [fitted.solos.of(m.workload, m.platform, m.slot) for m in one.members]
+def _solos(
+    one: MeasuredSet, fitted: FittedAlignment, called: Mapping[str, str] | None = None
+) -> list[SoloCounters]:
+    return [
+        fitted.solos.of(called[m.workload] if called else m.workload, m.platform, m.slot)
+        for m in one.members
+    ]
 
 
-def _rolls(one: MeasuredSet, fitted: FittedAlignment, loop: bool) -> list[Roll]:
+def _rolls(
+    one: MeasuredSet,
+    fitted: FittedAlignment,
+    loop: bool,
+    called: Mapping[str, str] | None = None,
+) -> list[Roll]:
     """For each member the roll that tells its run time: of all, or with the others looping."""
-    solos, slots = _solos(one, fitted), [m.slot for m in one.members]
+    solos, slots = _solos(one, fitted, called), [m.slot for m in one.members]
     if not loop:
         return [fitted.roll(solos, slots=slots)] * len(solos)
     numbers = range(len(solos))

@@ -8,7 +8,7 @@ nobody else. Repeats of a window are one test: see `_truth`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.errors import NotEnoughRuns
-from jostle.evaluate.alignment._answers import Curve, Rules, Tested, curves_of, tested_members
+from jostle.evaluate.alignment._answers import (
+    Curve,
+    Rules,
+    Tested,
+    answers_of,
+    changes_of_answers,
+    curves_of,
+    renamed,
+    tested_members,
+)
 from jostle.evaluate.alignment._folds import Fold, folds_of_pairs, folds_of_programs
 from jostle.evaluate.alignment._metrics import (
     error_metrics,
@@ -92,12 +101,14 @@ def evaluate_alignment(
     folds: int | None = None,
     also: Collection[str] = ("alignments", "factorization"),
     seed: int = 0,
+    seeds: int = 1,
     progress: Progress | None = None,
 ) -> AlignmentEvaluation:
     """held: workloads per fold, or None: pairs of workloads that are known from others. folds: how many at
     most. also: `alignments`, the four under one learner, and the paper's learners; `factorization`; `bounds`,
-    how often runs stay under them, of models fitted again. Raises NotEnoughRuns where no fold has a window to
-    test and one to learn from."""
+    how often runs stay under them, of models fitted again. seeds: that the first fold is fitted with, and
+    once under other names, to see how much answers change. Raises NotEnoughRuns where no fold has a window
+    to test and one to learn from."""
     from jostle.alignment import Alignment as Method
     from jostle.alignment import (
         equal_repeats,
@@ -150,16 +161,24 @@ def evaluate_alignment(
         results.append(_result(method, fold, fits, rules, compare, seed))
         step()
     found = _summary(results, alone, [fold.held_out for fold in every], covered)
-    return replace(found, metrics=found.metrics | spread_metrics(sets))
+    more = spread_metrics(sets)
+    if seeds > 1:
+        more |= _steadiness(method, traces, every[0], range(seed, seed + seeds))
+    return replace(found, metrics=found.metrics | more)
 
 
-def fold_fitter(traces: Traces, fold: Fold, seed: int) -> Callable[[Alignment], FittedAlignment]:
-    """What fits a method on the sets that a fold learns from, a fifth of them to choose by."""
+def fold_fitter(
+    traces: Traces, fold: Fold, seed: int, called: Mapping[str, str] | None = None
+) -> Callable[[Alignment], FittedAlignment]:
+    """What fits a method on the sets that a fold learns from, a fifth of them to choose by. called: what
+    run_ids of the fold are called in the traces, by default the same."""
     from jostle.alignment import traced_runs
     from jostle.methods import Data
     from jostle.runs import split_rows
 
     ids = {run.run_id for runs in windows_of(fold.train).values() for run in runs}
+    if called is not None:
+        ids = {called[name] for name in ids}
     runs = traced_runs(traces, set(traces.run_ids) - ids)
     learned, validation = (
         runs.take(rows) for rows in split_rows(runs, (0.8, 0.2), seed, "together")
@@ -171,6 +190,19 @@ def fold_fitter(traces: Traces, fold: Fold, seed: int) -> Callable[[Alignment], 
         return settings.fit(prepared, seed=seed)
 
     return fitted
+
+
+def _steadiness(
+    method: Alignment, traces: Traces, fold: Fold, seeds: Sequence[int]
+) -> dict[str, float]:
+    """How much answers change with the seed, which also draws what is chosen by, and with names alone."""
+    loop = method.corunners == "loop"
+    other, names, run_ids = renamed(traces, seeds[0])
+    by_seed = [
+        answers_of(fold.test, fold_fitter(traces, fold, seed)(method), loop) for seed in seeds
+    ]
+    again = fold_fitter(other, fold, seeds[0], run_ids)(method)
+    return changes_of_answers(by_seed, answers_of(fold.test, again, loop, names))
 
 
 def _fits(

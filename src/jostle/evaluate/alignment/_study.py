@@ -92,6 +92,11 @@ class AlignmentStudy:
         "Fill this folder with every table and figure of the paper; open its index.html.",
     ] = None
     seed: Annotated[int, "Of the programs, the folds and the training."] = 0
+    seeds: Annotated[
+        int,
+        "Fit the first fold with so many seeds, and under other names: how much do answers change?",
+        Limits(least=1),
+    ] = 1
 
     def run(self, *, progress: Progress) -> Report:
         """Evaluate on the campaign. Raises UsageError where the campaign is not clear."""
@@ -124,6 +129,7 @@ class AlignmentStudy:
                 if wanted
             ],
             seed=self.seed,
+            seeds=self.seeds,
             progress=progress,
         )
         drawn = [] if self.output is None else draw_alignment(found, self.output)

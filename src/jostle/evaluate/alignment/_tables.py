@@ -73,6 +73,14 @@ def shown(found: AlignmentEvaluation) -> list[Table | str]:
             f"one target's run times differ between co-runners by {spread} (standard deviation) beyond what "
             f"repeats explain, which differ by {repeats}"
         )
+    if "seed_spread_mean_ratio" in m:
+        seed, other = (
+            f"{percent(m[f'{of}_mean_ratio'], 2)} (at most {percent(m[f'{of}_max_ratio'], 2)})"
+            for of in ("seed_spread", "names_difference")
+        )
+        parts.append(
+            f"answers differ between seeds by {seed}, standard deviation, and under other names by {other}"
+        )
     if found.unsteady:
         names = ("run_time", "no_interference", "mean_slowdown")
         steady = [percent(m[f"steady_{name}_error_mean_ratio"], 2) for name in names]
