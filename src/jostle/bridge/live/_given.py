@@ -12,7 +12,7 @@ held-out recorded runs best (continuous ranked probability score of the ranks), 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import product
@@ -58,6 +58,8 @@ class LiveForecast:
         self._sorted = [_sorted_values(self._states[:, :, c]) for c in range(self._states.shape[2])]
         self._ranks = self._ranked(self._states)
         self._features = _features(self._ranks)
+        self._shown = np.isfinite(self._features).any(axis=2) & ~self._ended
+        self._told = np.isfinite(self._states).all(axis=2) | self._ended
         self._slack = 1e-6 * float(np.median(np.diff(self._times)))
         self._slack += 2 * float(np.spacing(np.abs(self._times).max()))
         random = np.random.default_rng(seed)
@@ -181,19 +183,18 @@ class LiveForecast:
             found = self._expected(nearest, ahead, past, here)
             if len(found[0]):
                 runs, moments, distance = found
-                return runs, moments, _kernel(distance, moments == here, width)
+                return runs, moments, _kernels(distance, moments == here, (width,))[0]
         start = max(0, here - max(SPANS) + 1)
         own = _features(self._ranked(self._seen[None, start : here + 1]))[0, -1]
         runs, moments, distance = self._distances(own, here, ahead, max(away, 0.0))
-        return runs, moments, _kernel(distance, moments == here, width)
+        return runs, moments, _kernels(distance, moments == here, (width,))[0]
 
     def _prognosis(self, ahead: int, random: np.random.Generator) -> Prognosis | None:
         """What is to be expected so far ahead; None where too little is known to learn it from."""
         if ahead >= len(self._times):
             return None
-        shown = np.isfinite(self._features).any(axis=2) & ~self._ended
         outcome = self._outcome[:, ahead:]
-        able = shown[:, :-ahead] & np.isfinite(outcome).all(axis=2)
+        able = self._shown[:, :-ahead] & np.isfinite(outcome).all(axis=2)
         if able.sum() < FEWEST_MOMENTS:
             return None
         return Prognosis(self._past, outcome, able, len(self._times), random)
@@ -228,20 +229,21 @@ class LiveForecast:
         reach = int(away * s)
         first, last = max(here - reach, 0), min(here + reach, s - 1 - ahead)
         span, later = slice(first, last + 1), slice(first + ahead, last + 1 + ahead)
-        able: np.ndarray = np.isfinite(self._features[:, span]).any(axis=2) & ~self._ended[:, span]
-        known = np.isfinite(self._states[:, later]).all(axis=2)
-        able = able & (self._ended[:, later] | known)
+        able = self._shown[:, span] & self._told[:, later]
         if but >= 0:
             able[but] = False
-        runs, moments = np.nonzero(able)
-        if not len(runs):
+        places = np.flatnonzero(able)
+        if not len(places):
             raise NotEnoughRuns("no recorded run is known so far ahead")
-        if len(runs) > MOST:
-            kept = np.random.default_rng([here, ahead]).choice(len(runs), MOST, replace=False)
-            runs, moments = runs[kept], moments[kept]
+        if len(places) > MOST:
+            random = np.random.default_rng([here, ahead])
+            places = places[random.choice(len(places), MOST, replace=False)]
+        runs, moments = np.divmod(places, able.shape[1])
         moments = moments + first
         gap = (self._features[runs, moments] - own) ** 2
         shared = np.isfinite(gap)
+        if shared.all():
+            return runs, moments, gap @ np.full(len(own), 1 / len(own))
         count = shared.sum(axis=1)
         distance = np.where(shared, gap, 0.0).sum(axis=1) / np.maximum(count, 1)
         return runs, moments, np.where(count > 0, distance, 1.0)
@@ -269,13 +271,14 @@ class LiveForecast:
                     distance = np.zeros(0)
                 ranks = outcome[runs, moments + ahead]
                 kept = np.isfinite(ranks).all(axis=1)
-                columns = [_Column(ranks[kept, c], truth[c]) for c in range(ranks.shape[1])]
-                for width in WIDTHS:
-                    if not kept.any():
+                if not kept.any():
+                    for width in WIDTHS:
                         scores[width, away] += 1.0  # as wrong as can be
-                        continue
-                    weights = _kernel(distance, moments == here, width)[kept]
-                    scores[width, away] += float(np.mean([c.crps(weights) for c in columns]))
+                    continue
+                weights = _kernels(distance, moments == here, WIDTHS)[:, kept]
+                found = _crps(ranks[kept], truth, weights)
+                for width, each in zip(WIDTHS, found.tolist(), strict=True):
+                    scores[width, away] += each
         # Few moments were tried: of settings that are as good, the widest, with donors from near this time.
         by_regression = {one: scores.pop(one) for one in list(scores) if one[1] == EXPECTED}
         if min(by_regression.values()) < CLEARLY * min(scores.values()):
@@ -294,12 +297,13 @@ class LiveForecast:
         return found
 
 
-def _kernel(distance: np.ndarray, same: np.ndarray, width: float) -> np.ndarray:
-    """(m,) weights of donors, sum 1; same: whether their moment is that asked about."""
+def _kernels(distance: np.ndarray, same: np.ndarray, widths: Sequence[float]) -> np.ndarray:
+    """(widths, m) weights of donors, each row's sum 1; same: whether their moment is that asked about."""
     nth = min(NEAREST, max(len(distance) // PART, 1)) - 1
-    spread = max(width**2, float(np.partition(distance, nth)[nth]), 1e-12)
-    weights = np.exp(-0.5 * (distance - distance.min()) / spread)
-    weights /= weights.sum()
+    least = max(float(np.partition(distance, nth)[nth]), 1e-12)
+    spread = np.maximum(np.square(widths), least)
+    weights = np.exp(np.outer(-0.5 / spread, distance - distance.min()))
+    weights /= weights.sum(axis=1, keepdims=True)
     anyone = same / same.sum() if same.any() else np.full(len(same), 1 / len(same))
     return (1 - ANYONE) * weights + ANYONE * anyone
 
@@ -344,16 +348,13 @@ def _features(ranks: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=2)
 
 
-class _Column:
-    """Values (n,) of one component in order, and the truth, to score weights of them."""
-
-    def __init__(self, values: np.ndarray, truth: float) -> None:
-        self._order = np.argsort(values, kind="stable")
-        ordered = values[self._order]
-        self._apart, self._off = np.diff(ordered), np.abs(ordered - truth)
-
-    def crps(self, weights: np.ndarray) -> float:
-        """The continuous ranked probability score of the weighted values."""
-        weights = weights[self._order] / weights.sum()
-        below = np.cumsum(weights)[:-1]
-        return float(weights @ self._off - (below * (1 - below)) @ self._apart)
+def _crps(values: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(w,) continuous ranked probability scores of values (m, d), each row of weights (w, m), against the
+    truth (d,): means over the components."""
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    score = weights @ np.abs(values - truth).sum(axis=1)
+    for column in values.T:
+        order = np.argsort(column)
+        below = np.cumsum(weights[:, order], axis=1)[:, :-1]
+        score -= (below - below * below) @ np.diff(column[order])
+    return score / values.shape[1]

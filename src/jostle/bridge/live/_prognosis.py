@@ -15,9 +15,8 @@ import numpy as np
 LAGS = (0, 1, 2, 3, 4, 5, 6, 9, 13, 18, 25, 35, 50, 80, 150)  # samples ago, ends of blocks
 SPANS = (3, 9, 27)
 WAVES, WIDTH, RIDGE = 300, 2.0, 3.0
-FITTED, KEPT = 6000, 12_000  # moments that are learned from, and that may be donors
+KEPT = 12_000  # moments that are learned from, and that may be donors
 FOLDS = 4
-_CHUNK = 4096
 
 
 class Past:
@@ -79,17 +78,20 @@ class Prognosis:
         self._waves = random.standard_normal((size, WAVES)) * (WIDTH / np.sqrt(size))
         self._shifts = random.uniform(0, 2 * np.pi, WAVES)
         truth = outcome[runs, moments]
+        folds = runs % FOLDS
+        columns = self._columns(shown)
+        parts = [np.flatnonzero(folds == fold) for fold in range(FOLDS)]
+        squares = [columns[part].T @ columns[part] for part in parts]
+        products = [columns[part].T @ truth[part] for part in parts]
+        square, product = sum(squares), sum(products)
+        ridge = RIDGE * np.eye(columns.shape[1])
         self._weights = [
-            self._fitted(shown, truth, np.flatnonzero(runs % FOLDS != fold), random)
-            for fold in range(FOLDS)
+            np.linalg.solve(square - own + ridge, product - mine)
+            for own, mine in zip(squares, products, strict=True)
         ]
         self.expected = np.empty(truth.shape)
-        for start in range(0, len(runs), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            found = self._columns(shown[part])
-            own = runs[part] % FOLDS
-            for fold, weights in enumerate(self._weights):
-                self.expected[part][own == fold] = found[own == fold] @ weights
+        for part, weights in zip(parts, self._weights, strict=True):
+            self.expected[part] = columns[part] @ weights
 
     def of(self, past: Past, run: int, moment: int) -> np.ndarray:
         """(d,) what is expected after a moment of a run: of a recorded run by a fit without it, of the live
@@ -103,16 +105,6 @@ class Prognosis:
 
     def _times(self, moments: np.ndarray) -> np.ndarray:
         return moments / max(self._length - 1, 1)
-
-    def _fitted(
-        self, shown: np.ndarray, truth: np.ndarray, rows: np.ndarray, random: np.random.Generator
-    ) -> np.ndarray:
-        if len(rows) > FITTED:
-            rows = random.choice(rows, FITTED, replace=False)
-        columns = self._columns(shown[rows])
-        square = columns.T @ columns
-        square[np.diag_indices_from(square)] += RIDGE
-        return np.linalg.solve(square, columns.T @ truth[rows])
 
     def _columns(self, shown: np.ndarray) -> np.ndarray:
         """(m, p) as (m, waves + p + 1): what is not known is taken as usual."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,7 @@ def phase_program(
             noise = _autoregressive(random, n)
             use = means[core] * effect
             level = (part * use[before] + (1 - part) * use[index]) * np.exp(noise) * UNITS
-            traces.append(_trace(run, core, time, level, beats, ends[-1]))
+            traces.append(made_trace(run, core, time, level, ends[-1], {"beats": beats}))
     return Traces.from_traces(traces)
 
 
@@ -86,7 +87,7 @@ def drift(
             noise = _autoregressive(random, n)
             level = (1 + 0.6 * np.sin(turn)) * effect * np.exp(noise) * UNITS
             beats = np.zeros(n)
-            traces.append(_trace(run, core, time, level, beats, length_seconds))
+            traces.append(made_trace(run, core, time, level, length_seconds, {"beats": beats}))
     return Traces.from_traces(traces)
 
 
@@ -100,9 +101,15 @@ def _autoregressive(random: np.random.Generator, n: int) -> np.ndarray:
     return noise
 
 
-def _trace(
-    run: int, core: int, time: np.ndarray, rates: np.ndarray, beats: np.ndarray, end: float
+def made_trace(
+    run: int,
+    core: int,
+    time: np.ndarray,
+    rates: np.ndarray,
+    end: float,
+    more: Mapping[str, np.ndarray],
 ) -> Trace:
+    """One run on one core: rates (T, 3) of COUNTERS in samples that end at the times, and more counts."""
     counters = {name: rates[:, i] * INTERVAL_SECONDS for i, name in enumerate(COUNTERS)}
     return Trace(
         run_id=f"run-{run:05d}",
@@ -114,7 +121,7 @@ def _trace(
         runtime_seconds=float(max(end, time[-1])),
         time_seconds=time,
         interval_seconds=np.full(len(time), INTERVAL_SECONDS),
-        counters=counters | {"beats": beats.astype(np.float64)},
+        counters=counters | {name: np.asarray(each, np.float64) for name, each in more.items()},
     )
 
 

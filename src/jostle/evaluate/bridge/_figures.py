@@ -10,21 +10,19 @@ from typing import Any
 import numpy as np
 
 from jostle._drawing import COLOURS, GREY, legend_above, plotting, save
-from jostle.bridge import (
-    Bridge,
-    Cloud,
-    Forecast,
-    Snapshots,
-    Stopping,
-    barycentre_support,
-    edge_eps,
-    solve_barycentric,
-    solve_edge,
-    solve_series_parallel,
+from jostle.bridge import Bridge, Cloud, Forecast, Snapshots, Stopping, edge_eps, solve_edge
+from jostle.evaluate.bridge._data import COUNTERS, INTERVAL_SECONDS
+from jostle.evaluate.bridge._experiments import (
+    ASKED,
+    GRAPHS,
+    PAPER_UNITS,
+    AcrossContexts,
+    MultiCore,
+    SingleCore,
 )
-from jostle.evaluate.bridge._data import COUNTERS, PAPER_SCALE, drift, read_published
+from jostle.evaluate.bridge._programs import CACHES_MB
 
-GRID_SECONDS = np.linspace(0.01, 2.99, 7)  # snapshots of made traces
+MOST_LINES = 60  # profiles that are drawn
 
 
 def draw_forecast(
@@ -56,75 +54,65 @@ def draw_forecast(
     return save(figure, folder, name)
 
 
-def draw_convergence(folder: Path, *, published: Any = None, seed: int = 0) -> list[Path]:
-    """Figure 6 (the path, on the published snapshots or made ones) and 10 (both multi-core graphs)."""
+def draw_convergence(folder: Path, single: SingleCore, multi: MultiCore) -> list[Path]:
+    """Figure 6 (the path, one cycle at a time apart) and 10 (both multi-core graphs)."""
     stop = Stopping(hilbert=1e-12, marginal_l1=0.0, sweeps=400)
-    if published is not None:
-        _, arrays, _ = read_published(published, 4)
-        scale = np.array([PAPER_SCALE[name] for name in COUNTERS])
-        clouds = [Cloud.of(array).scaled(scale) for array in arrays]
-        alike = "eps 0.1, the paper's units"
-    else:
-        alike = "eps 0.1 on every edge"
-        clouds = _cores(1, 12, 200, seed)[0]
+    _, arrays, _ = single.read(4, False)
+    clouds = [Cloud.of(array).scaled(PAPER_UNITS) for array in arrays]
     by_edge = {
         label: [
             solve_edge(x, y, edge_eps(x, y, 0.1, unit), stopping=stop).convergence.residuals
             for x, y in pairwise(clouds)
         ]
-        for label, unit in ((alike, "absolute"), ("eps 0.1 spread", "spread"))
+        for label, unit in (
+            ("eps 0.1, the paper's units", "absolute"),
+            ("eps 0.1 spread", "spread"),
+        )
     }
     figure = _residuals(by_edge, "Hilbert residual (no unit), worst edge")
-    drawn = save(figure, folder, "figure-6-convergence-path")
-    cores = _cores(4, 7, 150, seed)
-    support = [barycentre_support([core[k] for core in cores], 200, seed) for k in range(7)]
-    inner = [core[1:-1] for core in cores]
-    barycentric = solve_barycentric(cores, support, stopping=stop).convergence
-    series = solve_series_parallel(inner, cores[0][0], cores[0][-1], stopping=stop).convergence
-    graphs = {"barycentric": [barycentric.residuals], "series-parallel": [series.residuals]}
+    drawn = save_with(figure, folder, "figure-6-convergence-path", single.source)
+    graphs = {
+        graph.replace("_", "-"): [multi.forecast(graph).coupling(0, 0).convergence.residuals]
+        for graph in GRAPHS
+    }
     figure = _residuals(graphs, "Hilbert residual (no unit)")
-    return drawn + save(figure, folder, "figure-10-convergence-multicore")
+    return drawn + save_with(figure, folder, "figure-10-convergence-multicore", multi.source)
 
 
-def draw_predicted(folder: Path, *, published: Any = None, seed: int = 0) -> list[Path]:
-    """Figure 7 (third cycle of the published data, where given, or made traces) and 11 (made four-core
-    traces)."""
-    if published is not None:
-        times, truth, prints = read_published(published, 5)
-        train_times, arrays, known = read_published(published, 1)
-        forecast = Forecast(Snapshots.from_arrays(train_times, arrays, COUNTERS), Bridge())
-        # A time whose measurement is itself a training snapshot shows nothing.
-        inside = [k for k in range(len(times)) if 2 < times[k] < 3 and prints[k] not in known]
+def draw_predicted(folder: Path, single: SingleCore, multi: MultiCore) -> list[Path]:
+    """Figure 7 (the third cycle) and 11 (four cores, both graphs), predicted and measured."""
+    times, truth, prints = single.read(5, True)
+    train_times, arrays, known = single.read(1, False)
+    forecast = Forecast(Snapshots.from_arrays(train_times, arrays, COUNTERS), Bridge())
+    # A time whose measurement is itself a training snapshot shows nothing.
+    inside = [k for k in range(len(times)) if 2 < times[k] < 3 and prints[k] not in known]
+    rows = [
+        (f"cycle {times[k]:.2f}", forecast.at(float(times[k])).cloud, Cloud.of(truth[k]))
+        for k in inside
+    ]
+    figure = _histograms(rows, COUNTERS, "per 10 ms")
+    drawn = save_with(figure, folder, "figure-7-predicted-path", single.source)
+    at = multi.held_out_seconds[1]
+    for graph in GRAPHS:
+        forecast = multi.forecast(graph)
         rows = [
-            (f"cycle {times[k]:.2f}", forecast.at(float(times[k])).cloud, Cloud.of(truth[k]))
-            for k in inside
+            (f"core {core}, {at:g} s", forecast.at(at, core).cloud, multi.measured(core, at))
+            for core in sorted(multi.train.cores)
         ]
-    else:
-        made = drift(400, seed=seed)
-        train, test = (made.select(part) for part in (made.run_ids[:200], made.run_ids[200:]))
-        moments = np.array([0.75, 1.25, 1.75, 2.25])
-        forecast = Forecast(Snapshots.from_traces(train, COUNTERS, GRID_SECONDS), Bridge())
-        measured = Snapshots.from_traces(test, COUNTERS, moments).of(0)
-        rows = [
-            (f"{at:.2f} s", forecast.at(float(at)).cloud, shot.cloud)
-            for at, shot in zip(moments, measured, strict=True)
-        ]
-    drawn = save(_histograms(rows, COUNTERS), folder, "figure-7-predicted-path")
-    traces = drift(200, seed=seed, cores=4)
-    at = float((GRID_SECONDS[2] + GRID_SECONDS[3]) / 2)
-    shots = Snapshots.from_traces(traces, COUNTERS, np.union1d(GRID_SECONDS, [at]))
-    k = int(np.searchsorted(shots.times_seconds, at))
-    for graph in ("barycentric", "series_parallel"):
-        forecast = Forecast(shots.without(k), Bridge(graph=graph))
-        rows = [
-            (f"core {core}, {at:.2f} s", forecast.at(at, core).cloud, shots.of(core)[k].cloud)
-            for core in range(4)
-        ]
-        drawn += save(_histograms(rows, COUNTERS), folder, f"figure-11-predicted-{graph}")
+        name = f"figure-11-predicted-{graph.replace('_', '-')}"
+        drawn += save_with(_histograms(rows, COUNTERS, "1/s"), folder, name, multi.source)
     return drawn
 
 
-def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[str]) -> Any:
+def save_with(figure: Any, folder: Path, name: str, source: str) -> list[Path]:
+    """`save`, with a line below that says whose data it shows."""
+    figure.text(0.0, -0.02, source, fontsize=7, color=GREY, va="top")
+    return save(figure, folder, name)
+
+
+def _histograms(
+    rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[str], unit: str
+) -> Any:
     """A row per time or core, a column per component: predicted over measured."""
     plt = plotting()
     from matplotlib.ticker import EngFormatter, MaxNLocator
@@ -134,7 +122,9 @@ def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[s
     for line, (label, guess, truth) in zip(axes, rows, strict=True):
         for column, axis in enumerate(line):
             both = np.concatenate([guess.atoms[:, column], truth.atoms[:, column]])
-            bins = np.linspace(both.min(), both.max() + 1e-9, 31)
+            # Where all is one value, bins around it.
+            wide = np.ptp(both) or 0.1 * abs(both[0]) or 1.0
+            bins = np.linspace(both.min() - 1e-3 * wide, both.min() + 1.001 * wide, 31)
             for cloud, look in (
                 (truth, {"color": GREY, "label": "measured"}),
                 (guess, {"color": COLOURS[1], "label": "predicted", "histtype": "step"}),
@@ -146,7 +136,7 @@ def _histograms(rows: Sequence[tuple[str, Cloud, Cloud]], components: Sequence[s
             axis.xaxis.set_major_formatter(EngFormatter(sep=" "))
         line[0].set_ylabel(label)
     for axis, component in zip(axes[-1], components, strict=True):
-        axis.set_xlabel(f"{component} (1/s)")
+        axis.set_xlabel(f"{component} ({unit})")
     legend_above(figure)
     return figure
 
@@ -164,9 +154,80 @@ def _residuals(histories: Mapping[str, Sequence[Sequence[float]]], label: str) -
     return figure
 
 
-def _cores(cores: int, s: int, n: int, seed: int) -> list[list[Cloud]]:
-    """Scaled clouds of made traces, [core][time]."""
-    traces = drift(n, seed=seed, cores=cores)
-    shots = Snapshots.from_traces(traces, COUNTERS, np.linspace(0.01, 2.99, s))
-    scale = Forecast(shots, Bridge()).scale
-    return [[shot.cloud.scaled(scale) for shot in shots.of(core)] for core in range(cores)]
+def draw_profiles(folder: Path, single: SingleCore, multi: MultiCore) -> list[Path]:
+    """Figures 5 and 9: runs as lines, a row per component; and when control cycles end."""
+    times, values, unit = single.profiles
+    figure, axes = plotting().subplots(len(COUNTERS), 1, sharex=True, figsize=(6.4, 4.8))
+    for column, (axis, name) in enumerate(zip(axes, COUNTERS, strict=True)):
+        _lines(axis, times, values[:MOST_LINES, :, column])
+        axis.set_ylabel(f"{name}\nper 10 ms")
+    marks = single.ends.mean(axis=0) if unit == "s" else np.arange(1, times[-1])
+    for axis in axes:
+        for mark in marks:
+            axis.axvline(mark, color=COLOURS[2], linewidth=0.8, linestyle="--")
+    axes[-1].set_xlabel(f"since the run began ({unit}); dashed: control cycles end, on average")
+    drawn = save_with(figure, folder, "figure-5-profiles-single", single.source)
+    cores = sorted(multi.train.cores)
+    size = (2.6 * len(cores), 4.8)
+    figure, axes = plotting().subplots(
+        len(COUNTERS), len(cores), sharex=True, sharey="row", figsize=size
+    )
+    every = list(multi.traces.select(multi.traces.run_ids[:MOST_LINES]))
+    times = every[0].time_seconds[::5]  # all runs are as long
+    for number, core in enumerate(cores):
+        for row, name in enumerate(COUNTERS):
+            axis = axes[row, number]
+            counts = [trace.counters[name][::5] for trace in every if trace.core == core]
+            _lines(axis, times, np.array(counts))
+            axis.set_title(f"core {core}" if not row else "", fontsize=9)
+        axes[-1, number].set_xlabel("since the run began (s)")
+    for row, name in enumerate(COUNTERS):
+        axes[row, 0].set_ylabel(f"{name}\nper 10 ms")
+    drawn += save_with(figure, folder, "figure-9-profiles-multicore", multi.source)
+    figure, axis = plotting().subplots(figsize=(6.4, 2.6))
+    for number, ends in enumerate(single.ends.T):
+        colour = COLOURS[1 + number % (len(COLOURS) - 2)]
+        axis.hist(ends, 30, color=colour, histtype="step", label=f"cycle {number + 1}")
+    axis.set(xlabel="a control cycle ended (s)", ylabel="runs")
+    legend_above(figure)
+    return drawn + save_with(figure, folder, "figure-cycle-ends", single.ends_source)
+
+
+def draw_misses(folder: Path, cache: AcrossContexts) -> list[Path]:
+    """Figure 8: the mean number of misses by the cache's size, measured and between."""
+    figure, axis = plotting().subplots(figsize=(5.2, 3.2))
+    column, unit = COUNTERS.index("llc-misses"), INTERVAL_SECONDS
+    known = {value: law.mean[column] * unit for value, law in cache.known.items()}
+    axis.plot(list(known), list(known.values()), "o-", color=COLOURS[0], label="learned from")
+    for name, look in (("truth", "s"), ("bridge", "^")):
+        asked = {value: laws[name].mean[column] * unit for value, laws in cache.answers.items()}
+        label = "measured between" if name == "truth" else "forecast between"
+        colour = COLOURS[7 if name == "truth" else 1]
+        axis.plot(list(asked), list(asked.values()), look, color=colour, label=label)
+    for value in CACHES_MB:
+        axis.axvline(value, color=COLOURS[2], linewidth=0.8, linestyle="--")
+    axis.set(xlabel="share of the cache (MB)", ylabel="llc-misses per 10 ms, mean", ylim=(0, None))
+    legend_above(figure)
+    return save_with(figure, folder, "figure-8-misses-by-cache", cache.source)
+
+
+def draw_contexts(folder: Path, one: AcrossContexts) -> list[Path]:
+    """Forecast and measured distributions at allocations that nobody measured."""
+    unit = ASKED[one.kind].split(" ", 1)[0]
+    rows = [
+        (f"{asked:g} {unit}", laws["bridge"].cloud, laws["truth"].cloud)
+        for asked, laws in one.answers.items()
+    ]
+    figure = _histograms(rows, COUNTERS, "1/s")
+    return save_with(figure, folder, f"figure-contexts-{one.kind}", one.source)
+
+
+def _lines(axis: Any, times: np.ndarray, values: np.ndarray) -> None:
+    """A thin line for each of the rows of values (runs, T)."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.ticker import EngFormatter
+
+    lines = [np.stack([times, row], axis=1) for row in values]
+    axis.add_collection(LineCollection(lines, colors=COLOURS[1], linewidths=0.4, alpha=0.3))
+    axis.autoscale_view()
+    axis.yaxis.set_major_formatter(EngFormatter(sep=" "))

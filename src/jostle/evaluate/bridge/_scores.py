@@ -4,14 +4,15 @@ Runs, not times, are split: A makes the snapshots and the forecast, B has the tr
 of the noise within a snapshot, exact (a linear program). The oracle is A itself at that time: what a perfect
 forecast from as many runs would score. All are compared with as many atoms as the oracle has: more would look
 nearer for their number alone. CRPS, the Brier score and reliability are of the whole laws, and are proper:
-one run of B at a time. A time whose measurement stands among the training snapshots, bit
-for bit, is a leak and is left out; the paper's own design has 8 of 25.
+one run of B at a time; all probabilities are corrected alike for how few runs are behind them. A time whose
+measurement stands among the training snapshots, bit for bit, is a leak and is left out; the paper's own
+design has 8 of 25.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class Scores:
     The first five columns are MEASURES. w2, crps (mean over the components), q95, q99 (mean error of the
     quantiles): in scaled units. brier: mean squared error of P(component > limit) against what a run did,
     over LIMITS. Then W1 of each component, in its own units. claims: {method: (m, 2)} every such P, and the
-    share of the runs of B of which it came true.
+    share of the runs of B of which it came true; P is corrected for the number of runs.
     """
 
     name: str
@@ -122,8 +123,12 @@ def score(name: str, splits: Sequence[ForecastSplit], progress: Progress | None 
         scale, limit = split.forecast.scale, limits[id(split)]
         atoms = min(COMPARED, len(held_out.oracle.merged))
         row = {}
+        asked = split.forecast.at(at, core)  # how many runs are behind it, and with how much doubt
         for key, cloud in clouds.items():
-            claimed = _claims(cloud, held_out.truth, limit)
+            law = Distribution.of(cloud, components, key)
+            claimed = _claims(
+                replace(law, runs=asked.runs, prior=asked.prior), held_out.truth, limit
+            )
             claims.setdefault(key, []).append(claimed)
             row[key] = _errors(cloud, held_out.truth, scale, claimed, atoms)
         rows.append(row)
@@ -152,13 +157,16 @@ def _usual_limits(forecast: Forecast) -> np.ndarray:
     return np.quantile(np.concatenate([shot.cloud.atoms for shot in shots]), LIMITS, axis=0)
 
 
-def _claims(guess: Cloud, truth: Cloud, limits: np.ndarray) -> np.ndarray:
-    """(LIMITS * d, 2) P(component > limit) and how often it was."""
-    shares = [
-        np.einsum("n,nld->ld", cloud.weights, cloud.atoms[:, None] > limits).ravel()
-        for cloud in (guess, truth)
+def _claims(guess: Distribution, truth: Cloud, limits: np.ndarray) -> np.ndarray:
+    """(LIMITS * d, 2) P(component > limit), corrected as every answer is for how few runs are behind it, and
+    how often it was."""
+    claimed = [
+        guess.exceedance_ratio({name: limit})
+        for row in limits
+        for name, limit in zip(guess.components, row, strict=True)
     ]
-    return np.stack(shares, axis=1)
+    share = np.einsum("n,nld->ld", truth.weights, truth.atoms[:, None] > limits).ravel()
+    return np.stack([claimed, share], axis=1)
 
 
 def _errors(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._options import Flag, Limits
 from jostle._report import Report, Table
 from jostle.errors import UsageError
 from jostle.evaluate.study._contract import document
 from jostle.progress import Progress
+
+if TYPE_CHECKING:
+    from jostle.evaluate.bridge._paper import BridgePaper
 
 MADE = ("phases-1-7", "phases-5-7", "phases-15-7", "drift-7")
 PUBLISHED = tuple(f"nmpc-{between}" for between in range(5))
@@ -22,6 +25,7 @@ class BridgeStudy:
 
     Half of the runs make snapshots and forecasts, the other half says what was right; the oracle is what
     the first half measured at that time. Times that are also training snapshots are left out as leaks.
+    With --paper every table and figure of the paper (Bondar, Gifford, Phan, Halder) instead, on one page.
     """
 
     name: ClassVar[str] = "bridge"
@@ -60,13 +64,16 @@ class BridgeStudy:
     runs: Annotated[int, "Of made data: runs.", Limits(least=16)] = 400
     splits: Annotated[int, "Of the runs, at random.", Limits(least=1)] = 3
     speed: Annotated[bool, "Also time the solvers."] = True
-    figures: Annotated[Path | None, "A folder for the paper's Figures 6, 7, 10 and 11."] = None
-    tables: Annotated[bool, "Also the paper's Tables II and III."] = False
+    figures: Annotated[Path | None, "A folder for the paper's figures."] = None
+    tables: Annotated[bool, "Also the paper's tables."] = False
+    paper: Annotated[
+        Path | None,
+        "Fill this folder with every table and figure of the paper; open its index.html.",
+    ] = None
     seed: Annotated[int, "Of made data and splits."] = 0
 
     def run(self, *, progress: Progress) -> Report:
         """Scores of every method on every data set, then the solvers. Raises UsageError for unknown data."""
-        from jostle.evaluate.bridge._figures import draw_convergence, draw_predicted
         from jostle.evaluate.bridge._oracle import brute_force_errors
         from jostle.evaluate.bridge._scores import score
         from jostle.evaluate.bridge._speed import speed_metrics
@@ -76,9 +83,10 @@ class BridgeStudy:
             reliability_table,
             score_document,
             score_table,
-            table_three,
-            table_two,
         )
+
+        if self.paper is not None:
+            return self._run_paper(self.paper, progress)
 
         metrics: dict[str, Any] = {}
         scores = []
@@ -93,14 +101,14 @@ class BridgeStudy:
         if self.speed:
             metrics |= speed_metrics(seed=self.seed)
         papers: dict[str, Any] = {}
-        if self.tables:
-            papers["table_3"] = table_three(seed=self.seed)
-            if self.published is not None:
-                papers["table_2"] = table_two(self.published)
+        printed: list[Table] = []
         drawn: list[Path] = []
-        if self.figures is not None:
-            for draw in (draw_convergence, draw_predicted):
-                drawn += draw(self.figures, published=self.published, seed=self.seed)
+        if self.tables or self.figures is not None:
+            paper = self._paper()
+            if self.tables:
+                printed, papers = paper.tables()
+            if self.figures is not None:
+                drawn = paper.draw(self.figures)
         found = document(
             self,
             list(self.data),
@@ -118,11 +126,55 @@ class BridgeStudy:
             if not k.startswith(("w2_", "crps_", "brier_"))
         ]
         shown.append(Table(["metric", "value"], plain, right=(1,)))
-        if "table_2" in papers:
-            shown += _second(papers["table_2"])
-        if "table_3" in papers:
-            shown.append(_third(papers["table_3"]))
-        return Report(found, shown, drawn)
+        return Report(found, [*shown, *printed], drawn)
+
+    def _paper(self) -> BridgePaper:
+        """The paper's experiments; profiles and cycle ends from recorded traces where they are the data."""
+        from jostle.evaluate.bridge._experiments import ASKED, AcrossContexts, MultiCore, SingleCore
+        from jostle.evaluate.bridge._paper import BridgePaper
+        from jostle.traces import read_traces
+
+        folders = [name for name in self.data if Path(name).is_dir()]
+        if len(folders) > 1:
+            raise UsageError(f"{len(folders)} folders of traces", fix="Name one controller's.")
+        more: dict[str, Any] = {}
+        if folders:
+            if self.clock is None:
+                raise UsageError(
+                    "when control cycles end is told by a counter of phases",
+                    fix="Say --clock COUNTER, and --period PHASES of a cycle.",
+                )
+            more = {
+                "recorded": read_traces(folders[0]),
+                "counter": self.clock,
+                "period": self.clock_period or 1,
+            }
+        return BridgePaper(
+            SingleCore.of(self.published, runs=self.runs, seed=self.seed, **more),
+            MultiCore.made(self.runs, seed=self.seed),
+            tuple(
+                AcrossContexts.made(kind, max(self.runs // 2, 8), seed=self.seed) for kind in ASKED
+            ),
+        )
+
+    def _run_paper(self, folder: Path, progress: Progress) -> Report:
+        paper = self._paper()
+        printed, papers = paper.tables(progress)
+        drawn = paper.draw(folder)
+        page = paper.write(folder, printed)
+        data = {
+            "single": paper.single.source,
+            "cycle_ends": paper.single.ends_source,
+            "multi": paper.multi.source,
+            "contexts": paper.contexts[0].source,
+        }
+        figures = [str(path) for path in drawn]
+        found = document(self, data, self.seed, page=str(page), figures=figures, **papers)
+        return Report(
+            found,
+            [*printed, f"all on one page: {page}"],
+            [path for path in drawn if path.suffix == ".png"],
+        )
 
     def _splits(self, name: str) -> tuple[str, Any]:
         """(name, splits) of one of the data sets."""
@@ -159,30 +211,3 @@ class BridgeStudy:
             graphs=("barycentric", "series_parallel") if self.windows else (),
             **shared,
         )
-
-
-def _second(table: dict[str, Any]) -> list[Table]:
-    columns = ["inside a cycle", *(f"{time:.2f}" for time in table["times_cycles"])]
-    return [
-        Table(
-            columns,
-            [
-                [str(count), *("=" if value is None else f"{value:.4f}" for value in row)]
-                for count, row in zip(table["between"], table[kind], strict=True)
-            ],
-            right=range(1, len(columns)),
-            title=f"Table II, {kind} settings: W2 in the paper's units; = a training snapshot",
-        )
-        for kind in ("paper", "default")
-    ]
-
-
-def _third(table: dict[str, Any]) -> Table:
-    rows = [
-        [graph, f"core {core}", *(f"{value:.3f}" for value in row)]
-        for graph, cores in table.items()
-        for core, row in enumerate(cores)
-    ]
-    columns = ["graph", "", *(f"time {i + 1}" for i in range(len(rows[0]) - 2))]
-    title = "Table III, made four-core traces: W2 in scaled units"
-    return Table(columns, rows, range(2, len(columns)), title)

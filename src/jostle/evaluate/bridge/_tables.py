@@ -1,16 +1,13 @@
-"""What scores say, as metrics, as a document and as tables; and the paper's Tables II and III."""
+"""What scores say, as metrics, as a document and as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from jostle._report import Table
-from jostle.bridge import METHODS, Bridge, Cloud, Forecast, Snapshots, few, wasserstein
-from jostle.evaluate.bridge._data import COUNTERS, PAPER_SCALE, Folder, drift, read_published
-from jostle.evaluate.bridge._scores import COMPARED, Scores, came_true
+from jostle._report import Table, percent
+from jostle.bridge import METHODS
+from jostle.evaluate.bridge._scores import Scores, came_true
 
 SINGLE = tuple(method for method in METHODS if method not in ("average", "select"))
 SURE = 0.99
@@ -62,9 +59,15 @@ def reliability_table(scores: Sequence[Scores]) -> Table:
 
 
 def score_table(scores: Scores) -> Table:
-    """Methods by mean W2, with paired differences to exact transport."""
+    """Methods by mean W2, with paired differences to exact transport; of what each called 99% likely, or its
+    opposite, how much came true, and how often it was claimed."""
     columns = ["method", "W2", "over oracle", "skill", "vs ot", "q95 error", "q99 error"]
-    columns += ["CRPS", "Brier 1e-3", *(f"W1 {name}" for name in scores.components)]
+    columns += [
+        "CRPS",
+        "Brier 1e-3",
+        "99% came true",
+        *(f"W1 {name}" for name in scores.components),
+    ]
     rows = []
     for method in sorted(scores.methods, key=scores.mean):
         gap, error = scores.paired(method)
@@ -74,6 +77,8 @@ def score_table(scores: Scores) -> Table:
         row += [f"{scores.mean(method, measure):.3f}" for measure in ("q95", "q99")]
         row += [f"{scores.mean(method, 'crps'):.4f}"]
         row += [f"{1e3 * scores.mean(method, 'brier'):.2f}"]
+        share, count = scores.came_true(method, SURE)
+        row += [f"{percent(share, 2)} ({count})"]
         row += [f"{value:.3g}" for value in scores.component_errors(method).values()]
         rows.append(row)
     title = f"{scores.name}: {len(scores)} questions, {scores.leaks} leaks left out"
@@ -94,6 +99,7 @@ def score_document(scores: Scores) -> dict[str, Any]:
                 "q99_error_scaled": scores.mean(method, "q99"),
                 "crps_scaled": scores.mean(method, "crps"),
                 "brier": scores.mean(method, "brier"),
+                **_reliability(scores, method),
                 "w1_per_second": scores.component_errors(method),
             }
             for method in scores.methods
@@ -101,66 +107,6 @@ def score_document(scores: Scores) -> dict[str, Any]:
     }
 
 
-def table_two(folder: Folder, between: Sequence[int] = (0, 1, 2, 3, 4)) -> dict[str, Any]:
-    """Table II in layout: W2 in the paper's units, [snapshots inside a cycle][time in the third cycle].
-
-    All 500 runs on both sides, as the paper has it: a low score can be a shared run's. None where the
-    held-out snapshot is itself a training snapshot.
-    """
-    scale = np.array([PAPER_SCALE[name] for name in COUNTERS])
-    times, truth, prints = read_published(folder, 5)
-    inside = [k for k in range(len(times)) if 2 < times[k] < 3]
-    tables: dict[str, list[list[float | None]]] = {"paper": [], "default": []}
-    for count in between:
-        train_times, clouds, known = read_published(folder, count)
-        snapshots = Snapshots.from_arrays(train_times, clouds, COUNTERS)
-        for name, method in (("paper", Bridge.paper(PAPER_SCALE)), ("default", Bridge("bridge"))):
-            forecast = Forecast(snapshots, method)
-            tables[name].append(
-                [
-                    None
-                    if prints[k] in known
-                    else _distance(forecast.at(float(times[k])).cloud, Cloud.of(truth[k]), scale)
-                    for k in inside
-                ]
-            )
-    return {
-        "times_cycles": tuple(float(times[k]) for k in inside),
-        "between": tuple(between),
-    } | tables
-
-
-def table_three(
-    *, runs: int = 150, seed: int = 0, times: int = 5, cores: int = 4, snapshots: int = 7
-) -> dict[str, list[list[float]]]:
-    """Table III in layout, on made four-core traces that drift: {graph: [core][time] W2}, and the oracle."""
-    traces = drift(2 * runs, seed=seed, cores=cores)
-    ids = traces.run_ids
-    grid = np.linspace(0.01, 2.99, snapshots)
-    held_out = (grid[1 : times + 1] + grid[2 : times + 2])[: min(times, snapshots - 3)] / 2
-    everything = np.union1d(grid, held_out)
-    a, b = (
-        Snapshots.from_traces(traces.select(part), COUNTERS, everything)
-        for part in (ids[:runs], ids[runs:])
-    )
-    train = a.select(np.searchsorted(everything, grid))
-    places = np.searchsorted(everything, held_out).tolist()
-    found: dict[str, list[list[float]]] = {}
-    for row in ("barycentric", "series_parallel", "path", "ot", "oracle"):
-        graph, method = ("path", "ot") if row in ("ot", "oracle") else (row, "bridge")
-        forecast = Forecast(train, Bridge("bridge", graph=graph))
-        found[row] = []
-        for core in range(cores):
-            if row == "oracle":
-                clouds = [a.of(core)[k].cloud for k in places]
-            else:
-                clouds = [forecast.at(float(at), core, method=method).cloud for at in held_out]
-            truths = [b.of(core)[k].cloud for k in places]
-            pairs = zip(clouds, truths, strict=True)
-            found[row].append([_distance(*pair, forecast.scale) for pair in pairs])
-    return found
-
-
-def _distance(guess: Cloud, truth: Cloud, scale: np.ndarray) -> float:
-    """W2 of a forecast, thinned, in scaled units."""
-    return wasserstein(few(guess, COMPARED, 0).scaled(scale), truth.scaled(scale))
+def _reliability(scores: Scores, method: str) -> dict[str, Any]:
+    share, count = scores.came_true(method, SURE)
+    return {"came_true_of_99_percent": share if count else None, "claims_of_99_percent": count}

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle import _files
+from jostle._report import Table
 from jostle.errors import UsageError
 from jostle.evaluate.factorization._cells import ProtocolCell
 from jostle.evaluate.factorization._comparisons import Comparison, comparison_named
 from jostle.evaluate.factorization._protocol import Draws, run_protocol
+from jostle.evaluate.study._page import write_page
 from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ class Paper:
         from jostle.evaluate.factorization._figures import draw_studies
 
         draw_studies(self.folder)
-        text = page(self.folder, self.comparisons(), tables)
-        _files.write_whole(self.folder / "index.html", text.encode())
+        _page(self.folder, self.comparisons(), tables)
 
     def _draw_learned(self, runs: Runs) -> None:
         """Figures 7 and 12, of a model of the share nearest to half; interference is measured in its test
@@ -189,39 +188,20 @@ def _of_all(progress: Progress, done: int, whole: int) -> Callable[[int, int, fl
     return told
 
 
-def page(folder: Path, comparisons: Sequence[Comparison], tables: dict[str, Any]) -> str:
-    """An HTML page of its own with every table there is, and every figure of the folder as a link."""
+def _page(folder: Path, comparisons: Sequence[Comparison], tables: dict[str, Any]) -> None:
+    """Every table there is, and every figure of the folder, as folder/index.html."""
     from jostle.evaluate.factorization._figures import summary_rows
 
-    parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Pitot's tables and figures</title>",
-        "<meta name=viewport content='width=device-width'><style>",
-        "body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}",
-        "table{border-collapse:collapse;font-size:.85rem;display:block;overflow-x:auto}",
-        "td,th{padding:.2rem .6rem;border-bottom:1px solid #8885;text-align:right}",
-        "td:first-child,th:first-child{text-align:left}img{max-width:100%}</style>",
-        "<h1>Pitot's tables and figures</h1>",
-        "<p>Of each dataset share a part is learned from and the rest tested on; &plusmn; and bars are two "
-        "standard errors over replicates. Figures 2 and 3 of the paper are a drawing and a photograph.</p>",
-    ]
-    for name, caption in CAPTIONS.items():
-        if (folder / "figures" / f"{name}.svg").exists():
-            picture = (
-                f"<picture><source srcset='figures/{name}-dark.svg' "
-                f"media='(prefers-color-scheme: dark)'><img src='figures/{name}.svg' "
-                f"alt='{escape(caption)}'></picture>"
-            )
-            parts.append(f"<h2>{escape(caption)}</h2>{picture}")
+    printed: list[Table] = []
     for comparison in comparisons:
         if comparison.name in tables:
             columns, rows = summary_rows(tables[comparison.name])
-            parts.append(
-                f"<h2>{escape(comparison.title)} (<code>{comparison.name}</code>)</h2><table>"
-            )
-            parts.append("".join(f"<th>{escape(column)}" for column in columns))
-            parts += ["<tr>" + "".join(f"<td>{escape(cell)}" for cell in row) for row in rows]
-            parts.append("</table>")
-    return "\n".join(parts)
+            printed.append(Table(columns, rows, title=f"{comparison.title} ({comparison.name})"))
+    intro = (
+        "Of each dataset share a part is learned from and the rest tested on; ± and bars are two standard "
+        "errors over replicates. Figures 2 and 3 of the paper are a drawing and a photograph."
+    )
+    write_page(folder, "Pitot's tables and figures", intro, CAPTIONS, printed)
 
 
 def _draw_interference(runs: Runs, folder: Path) -> list[Path]:

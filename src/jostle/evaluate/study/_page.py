@@ -40,6 +40,7 @@ def write_page(
         parts.append("".join(f"<th>{escape(column)}" for column in table.columns))
         parts += ["<tr>" + "".join(f"<td>{escape(cell)}" for cell in row) for row in table.rows]
         parts.append("</table>")
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.html"
     _files.write_whole(path, "\n".join(parts).encode())
     return path
