@@ -88,32 +88,6 @@ def test_features_of_a_bag_by_hand() -> None:
     assert row["solo_time"] == pytest.approx(lone["app0", "gpu", ()] / scale)
 
 
-def test_times_for_each_instruction() -> None:
-    runs = make_bags(most=1, cpu=True)
-    table = runs.workload_features
-    assert table is not None
-    counts = [1e6 * (1 + number) for number in range(len(table))]
-    with_counts = Runs(
-        runs.table, table.append_column("instructions", [counts]), runs.platform_features
-    )
-    fitted = learn(Bag(learner="tree", cpu_platform="cpu"), with_counts)
-    names, asked = fitted.feature_names, one("app0", ["app3"])
-    row = dict(zip(names, fitted.features(asked)[0], strict=True))
-    share = 1 / np.median(np.arange(1, 1 + len(table)))
-    assert row["solo_time_per_instruction"] == pytest.approx(row["solo_time"] / share)
-    assert row["cpu_time_per_instruction"] == pytest.approx(row["cpu_time"] / share)
-    assert (
-        dict(zip(names, fitted.feature_groups, strict=True))["solo_time_per_instruction"] == "solo"
-    )
-    arrays, document = fitted.to_arrays()
-    again = Bag.restore(arrays, document)
-    assert again.predict(asked) == fitted.predict(asked)
-    before = learn(Bag(learner="tree"), runs)
-    arrays, document = before.to_arrays()
-    del arrays["described_work"]  # saved before there were times for each instruction
-    assert Bag.restore(arrays, document).predict(asked) == before.predict(asked)
-
-
 def test_unknown_numbers_lie_under_the_known(bags: Runs) -> None:
     fitted = learn(Bag(learner="tree"), bags)
     at = fitted.feature_names.index("threads")

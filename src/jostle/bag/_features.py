@@ -4,9 +4,8 @@ their number matters (Moolchandani et al. replicate the vector for two applicati
 Of every number a workload has, a row holds its own value, and the sum and the largest of the
 co-runners' values. Of a bag it holds the number of co-runners and the fairness (Eq. 2). Groups:
 
-- ``solo``: seconds alone on the platform of the row (the paper's GPU_time), and these for each instruction,
-  where workloads have a feature `instructions` or `native_instructions`: what waits for memory takes long;
-- ``cpu``: the same alone on the CPU platform (CPU_time);
+- ``solo``: seconds alone on the platform of the row (the paper's GPU_time);
+- ``cpu``: seconds alone on the CPU platform (CPU_time);
 - ``fairness``: least over greatest slowdown in the bag on the CPU platform, where the bag ran there;
 - ``mix``: workload features whose name begins with `mix_`: the instruction mix; where there is none, it is
   made from the counts of executed instructions (see `_mix`), which are then left out themselves;
@@ -20,7 +19,7 @@ tree can set it apart; a sum or maximum with an unknown part is unknown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
 
 MIX = "mix_"
-WORK = ("instructions", "native_instructions")  # how much a workload executes; the first there is
 NAME = "name="  # a column for each workload, where nothing else describes any
 MOST_LEVELS, MOST_NAMES = 20, 200
 
@@ -45,8 +43,7 @@ class BagFeatures:
     () seconds that count as 1. fairness: (b,) of the bags in fairness_offsets (b + 1,), fairness_codes (m,),
     sorted codes of all members. has_fairness: whether rows have it.
     pooled_twice: whether sums and maxima can differ, and both are taken. cpu: number of the CPU platform, on
-    which nothing beside others is learned or answered; -1 for none. work: (w,) instructions, as shares of
-    the median, NaN where unknown; (0,) where no workload says them.
+    which nothing beside others is learned or answered; -1 for none.
     """
 
     columns: tuple[str, ...]
@@ -60,11 +57,10 @@ class BagFeatures:
     has_fairness: bool
     pooled_twice: bool
     cpu: int = -1
-    work: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def feature_names(self, platform_names: tuple[str, ...]) -> tuple[str, ...]:
         """Names of the columns of `rows`."""
-        own = (*self._own_solo, *self.columns)
+        own = ("solo_time", *self.columns)
         pools = ("sum", "max") if self.pooled_twice else ("sum",)
         names = [*own, *(f"corunners_{pool}_{name}" for pool in pools for name in own)]
         names.append("number_of_corunners")
@@ -76,15 +72,11 @@ class BagFeatures:
 
     def feature_groups(self) -> tuple[str, ...]:
         """The group of each; `always` for what no choice of groups leaves out."""
-        own = (*("solo" for _ in self._own_solo), *self.groups)
+        own = ("solo", *self.groups)
         times = 3 if self.pooled_twice else 2
         rest = len(self.log_solo) if len(self.log_solo) > 1 else 0
         fairness = ("fairness",) if self.has_fairness else ()
         return (*own * times, "always", *fairness, *("always",) * rest)
-
-    @property
-    def _own_solo(self) -> tuple[str, ...]:
-        return ("solo_time", "solo_time_per_instruction") if len(self.work) else ("solo_time",)
 
     def rows(self, colocations: Colocations, codes: tuple[np.ndarray, ...]) -> np.ndarray:
         """(n, features) float64, NaN where unknown. codes: (workload, platform, corunner) in the names
@@ -96,8 +88,7 @@ class BagFeatures:
 
         def of(which: np.ndarray, place: np.ndarray) -> np.ndarray:
             solo = np.exp(self.log_solo[place, which]) / scale
-            times = [solo, solo / self.work[which]] if len(self.work) else [solo]
-            return np.concatenate([np.stack(times, axis=1), self.numbers[which]], axis=1)
+            return np.concatenate([solo[:, None], self.numbers[which]], axis=1)
 
         mine, theirs = of(workload, platform), of(corunner, platform[row])
         total = np.zeros_like(mine)
@@ -149,13 +140,9 @@ def describe(
     """log_solo: (platforms, workloads). cpu: number of the CPU platform. Only what `groups` name is kept."""
     columns, kinds, numbers = _numbers_of(runs, names[0])
     time_scale = _range(np.exp(log_solo if cpu is None else log_solo[cpu]))
-    work = _work(dict(zip(columns, numbers.T, strict=True)))
     if cpu is not None:
-        times = {"cpu_time": np.exp(log_solo[cpu]) / time_scale}
-        if len(work):
-            times["cpu_time_per_instruction"] = times["cpu_time"] / work
-        columns, kinds = (*times, *columns), (*("cpu" for _ in times), *kinds)
-        numbers = np.concatenate([np.stack(list(times.values()), axis=1), numbers], axis=1)
+        columns, kinds = ("cpu_time", *columns), ("cpu", *kinds)
+        numbers = np.concatenate([np.exp(log_solo[cpu])[:, None] / time_scale, numbers], axis=1)
     keep = [at for at, kind in enumerate(kinds) if kind in groups]
     fairness = {} if cpu is None else _fairness(runs, names, cpu, log_solo[cpu])
     bags = sorted(fairness)
@@ -172,18 +159,7 @@ def describe(
         has_fairness=bool(bags) and "fairness" in groups,
         pooled_twice=bool(degree.max(initial=0) > 1),
         cpu=-1 if cpu is None else cpu,
-        work=work,
     )
-
-
-def _work(found: dict[str, np.ndarray]) -> np.ndarray:
-    """(w,) instructions as shares of their median, or (0,)."""
-    for name in WORK:
-        counts = np.where(found.get(name, np.zeros(0)) > 0, found.get(name, np.zeros(0)), np.nan)
-        known = counts[np.isfinite(counts)]
-        if len(known) > 1:
-            return counts / float(np.median(known))
-    return np.zeros(0)
 
 
 def _range(seconds: np.ndarray) -> float:

@@ -156,7 +156,7 @@ class FittedBag(FromCounts):
         described = dict(document["described"])
         described |= {name: tuple(described[name]) for name in ("columns", "groups")}
         for field in fields(BagFeatures):
-            if field.name not in described and f"described_{field.name}" in arrays:
+            if field.name not in described:
                 described[field.name] = arrays[f"described_{field.name}"]
         return cls(
             document["learner"],
