@@ -1,8 +1,8 @@
 """What ran on an accelerator, task by task: the table `tasks/v1`, and profiles made of it.
 
 One row is one kernel, transfer or memset of one run, in the order of its start. What a profile cannot
-say is null: the bandwidth that a kernel needs always (no profiler's timeline has it), the pinning of a
-copy in old files, the launch shape on AMD.
+say is null: the bandwidth that a kernel needs (of timelines only PyTorch's with shapes tells it), the
+pinning of a copy in old files, the launch shape on AMD.
 
 History: v1, the first.
 """

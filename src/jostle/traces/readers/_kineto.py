@@ -22,6 +22,7 @@ from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import GPUS, Gpu, known_gpu, register_rules
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
 from jostle.traces.readers._recorded import RecordedRun, text_of
+from jostle.traces.readers._tensor_sizes import TensorSizes
 
 name = "kineto"
 _CHUNK = 1 << 20
@@ -59,7 +60,7 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
     gpus: dict[int, Gpu | None] = {}
     left_out = unshaped = 0
     marks: tuple[list[float], list[float]] = ([], [])  # on the host, on the device
-    is_trace = False
+    is_trace, sizes = False, TensorSizes()
     for key, value in text.items():
         if key == "deviceProperties" and isinstance(value, list):
             for entry in filter(_is_object, value):
@@ -73,9 +74,13 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
         category = str(value.get("cat", "")).lower()
         if str(value.get("name", "")).startswith(recording.mark) and value.get("ph") == "X":
             marks[category == "gpu_user_annotation"].append(_seconds(value, where)[0])
+        if category == "cpu_op":
+            sizes.operator(_arguments(value))
         if category not in _DEVICE_CATEGORIES or value.get("ph", "X") != "X":
             continue
         taken = _event(builder, category, value, where)
+        if taken:
+            sizes.task(_arguments(value), _seconds(value, where)[0])
         left_out += not taken
         unshaped += taken and category == "kernel" and "grid" not in _arguments(value)
     if not is_trace:
@@ -96,7 +101,7 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
         kinds = set(gpus.values())
         one = next(iter(kinds)) if len(kinds) == 1 else None
         hardware = {int(d): gpus.get(int(d), one) for d in builder.devices}
-    found = builder.profile(recording.workload, hardware, notes, name)
+    found = sizes.of(builder.profile(recording.workload, hardware, notes, name))
     return replace(found, marks=tuple(marks[1] if len(marks[1]) > 1 else marks[0]))
 
 

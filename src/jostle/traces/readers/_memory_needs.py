@@ -75,7 +75,7 @@ def with_memory_counters(profile: Profile, path: Path) -> Profile:
     launches = _launches(path)
     own = profile.tasks.column("name").to_pylist()
     kernel = np.array([kind == "kernel" for kind in profile.tasks.column("kind").to_pylist()])
-    seconds, pes = profile.column("duration_seconds"), _pes_in_use(profile)
+    seconds, pes = profile.column("duration_seconds"), pes_in_use(profile)
     rows_of: dict[str, list[int]] = defaultdict(list)
     for row in np.flatnonzero(kernel).tolist():
         rows_of[own[row] or ""].append(row)
@@ -93,7 +93,7 @@ def with_memory_counters(profile: Profile, path: Path) -> Profile:
             continue
         rate = float(np.median(rates))
         needs[name] = rate / float(np.median(pes[rows]))
-        close += rate > SATURATED * _peak(profile)
+        close += rate > SATURATED * peak_bandwidth(profile)
     notes = [
         f"memory bandwidth of {len(needs)} of {len(rows_of)} kernels (by name) is from {path.name}"
     ]
@@ -110,13 +110,14 @@ def _rate(launch: _Launch, typical_seconds: float) -> float:
     return launch.bytes / seconds if seconds > 0 else math.nan
 
 
-def _peak(profile: Profile) -> float:
+def peak_bandwidth(profile: Profile) -> float:
+    """Bytes/s of the slowest device's memory; infinite where none is known."""
     peaks = [gpu.memory_bandwidth_bytes_per_second for gpu in profile.gpus.values() if gpu]
     known = [peak for peak in peaks if peak and peak > 1.0]
     return min(known) if known else math.inf
 
 
-def _pes_in_use(profile: Profile) -> np.ndarray:
+def pes_in_use(profile: Profile) -> np.ndarray:
     """(n,) PEs that a kernel fills by its blocks, all where its launch shape is not known."""
     columns = ("device", "blocks", "threads_per_block", "occupancy_ratio")
     device, blocks, threads, occupancy = (profile.column(c).astype(float) for c in columns)
