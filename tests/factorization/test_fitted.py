@@ -316,6 +316,8 @@ def test_programs_of_many_shapes_are_forgotten(monkeypatch: pytest.MonkeyPatch) 
             forgotten.append(1)
 
     monkeypatch.setattr(jax_side, "PROGRAMS", [Program()])
+    # Which shapes are met is asked, not what is learned: nothing is compiled for it.
+    monkeypatch.setattr(jax_side, "run_steps", lambda carry, *_, program: (carry, 0.0))
     for size in (60, 80, 60, 100, 60):
         learn(QUICK, make_world(size, 5), validation=make_world(20, 6))
     assert len(forgotten) == 1  # before the third shape; the first is then met anew

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -53,14 +53,19 @@ def test_a_step_over_the_batch_alone_is_the_same_step(
     small = Factorization(types=2, rank=8, hidden=16, steps=40, batch=3)
     validation = make_world(100, 1)
     near = learn(small, world, validation=validation, seed=0)
-    monkeypatch.setattr(
-        _train,
-        "concerned",
-        lambda parameters, features, batch, shape: (parameters, features, batch),
-    )
-    jax.clear_caches()
+    compiled: list[Any] = []
+    program: Any = _train.run_steps
+
+    def all_of_it(parameters: Any, features: Any, batch: Any, shape: Any) -> Any:
+        compiled.append(shape)
+        return parameters, features, batch
+
+    monkeypatch.setattr(_train, "concerned", all_of_it)
+    program.clear_cache()
     whole = learn(small, world, validation=validation, seed=0)
-    jax.clear_caches()
+    assert compiled
+    monkeypatch.undo()
+    program.clear_cache()  # nobody else shall meet it
     # The network alone: simple rules beside it are chosen, and a choice may turn on the last digit.
     for one, other in zip(
         vars(near.embeddings).values(), vars(whole.embeddings).values(), strict=True

@@ -99,7 +99,7 @@ def test_images_that_cannot_be_run_are_refused_with_a_sentence(program) -> None:
     with pytest.raises(UnreadableFile, match="neither podman nor docker is installed"):
         container_workload("tiny")
     program("docker")
-    with pytest.raises(UnreadableFile, match=r"docker: Error: no such image.*podman pull"):
+    with pytest.raises(UnreadableFile, match=r"docker: Error: no such image.*docker pull"):
         container_workload("other:latest")
     program("podman")
     assert container_workload("tiny").module.name == "podman"

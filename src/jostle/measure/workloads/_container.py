@@ -87,5 +87,5 @@ def _program_with(image: str) -> str:
     raise UnreadableFile(
         f"the image cannot be run here ({'; '.join(why)})",
         where=image,
-        fix="See that the program works, and fetch the image before: podman pull IMAGE.",
+        fix=f"See that the program works, and fetch the image before: {why[0].split(':')[0]} pull IMAGE.",
     )
