@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jostle.evaluate.bridge._families import FAMILIES
+from jostle.evaluate.bridge._paper import CAPTIONS as BRIDGE_CAPTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PICTURES = ROOT / "docs" / "results", ROOT / "docs" / "pictures"
@@ -150,25 +151,19 @@ ENTRIES = {
         f"{_BRIDGE} --clock none --no-speed --seed 41", 25.0, keep=True
     ),
     "bridge-published": Entry(
-        f"{_BRIDGE} --data nmpc-0 --data nmpc-1 --data nmpc-2 --data nmpc-3 --data nmpc-4 "
-        "--published NMPC --no-speed --seed 41",
-        30.0,
+        f"{_BRIDGE} --data nmpc-0 --data nmpc-2 --data nmpc-4 "
+        "--published NMPC --splits 1 --no-speed --seed 41",
+        5.0,
         keep=True,
     ),
     "bridge-tables": Entry(
         f"{_BRIDGE} --data drift-7 --splits 1 --seed 41 --tables --published NMPC", 15.0, keep=True
     ),
-    "bridge-figures": Entry(
-        f"{_BRIDGE} --data drift-7 --splits 1 --no-speed --figures OUT",
+    "bridge-paper": Entry(
+        f"{_BRIDGE} --paper OUT --runs 100 --seed 41",
         8.0,
-        pictures=_same(
-            "figure-6-convergence-path",
-            "figure-7-predicted-path",
-            "figure-10-convergence-multicore",
-            "figure-11-predicted-barycentric",
-            prefix="bridge-",
-        )
-        | {"figure-11-predicted-series_parallel": "bridge-figure-11-predicted-series-parallel"},
+        keep=True,
+        pictures=_same(*BRIDGE_CAPTIONS, prefix="bridge-"),
     ),
     "bridge-controller": Entry(
         "jostle forecast OUT/controller --at 0.3 --method phase --snapshots 7 --clock phases "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -98,6 +100,77 @@ def test_slowdowns_stretch_time_and_lower_rates() -> None:
     times = np.arange(0.25, 40, 0.5)
     done = sum(together.at(t).mean[0] for t in times) * 0.5
     assert done == pytest.approx(4 * 4 + 4 * 8 + 4 * 2, rel=0.06)
+
+
+def slowed(going: Sequence[int]) -> list[float]:
+    """As a model answers: the second suffers more beside the first, and nobody alone."""
+    return [1.0] if len(going) == 1 else [1.25, 2.0]
+
+
+@pytest.mark.parametrize("strength", [-0.7, 0.8])
+def test_slowdowns_and_dependence_as_simulated(strength: float) -> None:
+    """Every pair of runs, moved on in small steps at its own slowdown: P(over) of the sum and its mean."""
+    random = np.random.default_rng(5)
+    count, length, start = 200, 8, 2.0
+    scores = random.multivariate_normal([0, 0], [[1, strength], [strength, 1]], count)
+    # Rates by whole seconds of a run's own time: a level that steps, and each run's factor.
+    steps = np.array([[4.0, 4, 8, 8, 2, 2, 6, 6], [1.0, 1, 3, 3, 5, 5, 9, 9]])
+    rates = steps[:, None, :] * np.exp(0.4 * scores.T)[:, :, None]
+    members = []
+    for number, each in enumerate(rates):
+        runs = [
+            replace(a_trace(n, {"x": row.tolist()}, seconds=1.0), window_id=f"w{n}")
+            for n, row in enumerate(each)
+        ]
+        made = jostle.forecast(Traces.from_traces(runs), jostle.Bridge("ot"))
+        members.append(Joining(made, number * start))
+    together = Together(members, dependence="measured", slowdowns=slowed)
+    done, step = np.zeros(2), 1e-3
+    asked = {1.45, 4.0, 5.9, 8.9, 11.0, 13.2}  # where both are on a level
+    for tick in range(1, 14_000):
+        now = tick * step
+        going = [i for i in range(2) if i * start < now and done[i] < length - 1e-9]
+        ratios = np.full(2, np.inf)
+        ratios[going] = slowed(going) if going else []
+        if round(now, 3) in asked:
+            place = np.minimum(done.astype(int), length - 1)
+            total = sum(rates[i, :, place[i]] / ratios[i] for i in range(2))
+            found = together.at(now)
+            assert found.mean[0] == pytest.approx(total.mean(), rel=0.02), now
+            for capacity in np.quantile(total, [0.5, 0.9, 0.98]) * (1 + 1e-9):
+                share = float((total > capacity).mean())
+                over = found.exceedance_ratio({"x": capacity})
+                assert over == pytest.approx(share, abs=0.03), (now, capacity)
+        done += step / ratios
+
+
+def test_slowdowns_of_a_model_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a model answers for those that run, beside each other over alone, is what each is slowed by."""
+    asked: list[tuple[str, ...]] = []
+
+    class Known:
+        predictor = SimpleNamespace(platform_names=("p",))
+
+        def predict(self, both: jostle.Colocations) -> np.ndarray:
+            names = [both.workload_names[i] for i in both.workload]
+            asked.append(tuple(names))
+            beside = both.number_of_corunners > 0
+            alone = np.array([{"a": 3.0, "b": 5.0}[name] for name in names])
+            return np.where(beside, alone * [{"a": 1.5, "b": 2.0}[n] for n in names], alone)
+
+    monkeypatch.setattr(jostle, "load", lambda path: Known())
+    write_traces(tmp_path / "fleet", pair(0.5))
+    words = ["forecast", str(tmp_path / "fleet"), "-w", "a", "-w", "b", "--capacity", "x=15"]
+    found = []
+    for more in (["--model", str(tmp_path)], ["--slowdown", "1.5", "--slowdown", "2"]):
+        assert run([*words, "--at", "0.25", *more, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["total"])
+    assert found[0] == found[1]
+    assert asked
+    unknown = ["--model", str(tmp_path), "--slowdown", "1", "--slowdown", "2"]
+    assert run([*words, "--at", "0.25", *unknown, "--json"]) == 2
 
 
 def test_odd_members_are_refused(tmp_path: Path) -> None:

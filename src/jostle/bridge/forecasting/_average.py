@@ -31,8 +31,8 @@ from jostle.bridge.problem._thin import few
 from jostle.bridge.solvers._coupling import Coupling
 
 PRIOR = {
-    "ot": 0.35,
-    "half": 0.2,
+    "ot": 0.2,
+    "half": 0.35,
     "mixture": 0.35,
     "spline": 0.05,
     "climatology": 0.05,

@@ -228,6 +228,7 @@ def _lines(axis: Any, times: np.ndarray, values: np.ndarray) -> None:
     from matplotlib.ticker import EngFormatter
 
     lines = [np.stack([times, row], axis=1) for row in values]
-    axis.add_collection(LineCollection(lines, colors=COLOURS[1], linewidths=0.4, alpha=0.3))
+    look = {"colors": COLOURS[1], "linewidths": 0.4, "alpha": 0.3}
+    axis.add_collection(LineCollection(lines, rasterized=True, **look))
     axis.autoscale_view()
     axis.yaxis.set_major_formatter(EngFormatter(sep=" "))
