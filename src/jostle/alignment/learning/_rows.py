@@ -113,8 +113,8 @@ def slot_columns(slot: np.ndarray, slots: Sequence[int]) -> np.ndarray:
 def quiet_rows(
     rows: AlignedRows, same: np.ndarray, segment_seconds: float, compared: int | None = None
 ) -> AlignedRows:
-    """Of repeats, each stretch only from those that passed it quickly; as it was where there are fewer than
-    three.
+    """Of repeats, each stretch only from those that passed it quickly, together one run; as it was where
+    there are fewer than three.
 
     same: (runs,) equal for all runs of the same workload beside the same others, by the number of
     the run. compared: the number of repeats that times alone are of: stretches then take as long as their
@@ -142,4 +142,12 @@ def quiet_rows(
         quiet = np.bincount(cells[0], weight[first_weight + rank] * slow)[cells[0]]
         longer = (quiet / slow)[cell]
         rows = replace(rows, period_seconds=rows.period_seconds * longer)
-    return rows.take(np.flatnonzero(kept[cell]))
+    return _as_one(rows.take(np.flatnonzero(kept[cell])), same)
+
+
+def _as_one(rows: AlignedRows, same: np.ndarray) -> AlignedRows:
+    """What is left of three repeats or more is one run, that of the first of them: each alone has only some
+    stretches, and how long these took says little of the whole."""
+    numbers, first, count = np.unique(same, return_index=True, return_counts=True)
+    at = np.searchsorted(numbers, same[rows.run])
+    return replace(rows, run=np.where(count[at] >= 3, first[at], rows.run))

@@ -14,7 +14,7 @@ import numpy as np
 from jostle.alignment.learning._rows import AlignedRows, quiet_rows
 from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._index import SoloIndex
-from jostle.alignment.solo._quiet import SEGMENT_PERIODS
+from jostle.alignment.solo._quiet import SEGMENT_PERIODS, quiet_seconds
 from jostle.alignment.solo._samples import aligned
 from jostle.alignment.solo._tracks import INSTRUCTIONS, edges_of
 from jostle.errors import BadData, UnknownName
@@ -22,6 +22,7 @@ from jostle.errors import BadData, UnknownName
 if TYPE_CHECKING:
     from jostle.traces import Trace, Traces
 
+MOST_OFF = (0.5, 2.0)  # that stretches may be from the whole, for that to be put right
 SHORTEST_STRETCH = 0.5  # of a period alone that a period beside others is laid over
 
 
@@ -110,7 +111,41 @@ def aligned_rows(
     if not quiet or not len(rows):
         return rows
     segment = SEGMENT_PERIODS * solos.all[0].period_seconds
-    return quiet_rows(rows, np.array(same), segment, repeats)
+    rows = quiet_rows(rows, np.array(same), segment, repeats)
+    every = [run for runs in sorted(windows.values(), key=executed_and_took) for run in runs]
+    repeated: dict[int, list[Trace]] = {}
+    for number, run in zip(same, every, strict=True):
+        repeated.setdefault(number, []).append(run)
+    by_run = {same.index(number): runs for number, runs in repeated.items()}
+    return _as_whole(rows, by_run, solos, repeats) if loop else rows
+
+
+def _as_whole(
+    rows: AlignedRows,
+    repeated: Mapping[int, Sequence[Trace]],
+    solos: SoloIndex,
+    repeats: int | None,
+) -> AlignedRows:
+    """What stretches took adds up to what the quiet run as a whole took.
+
+    Where a program executes next to no instructions (it copies memory), these say little of where it is: a
+    stretch then seems quick in one repeat and the next one in another, and the quickest of each are quicker
+    than any run. Only where co-runners loop, for else the whole is not all beside others. repeated: {number
+    of a run: its repeats}; those of fewer than three stay as they are.
+    """
+    longer = np.ones(len(rows))
+    for number in np.unique(rows.run).tolist():
+        runs = [run for run in repeated.get(number, ()) if np.isfinite(run.runtime_seconds)]
+        if len(runs) < 3:
+            continue
+        one, mine = runs[0], rows.run == number
+        slot = int(rows.slot[mine][0])
+        alone = solos.of(one.workload, one.platform, slot)
+        whole = quiet_seconds(runs, alone.period_seconds, repeats)
+        passed, took = (float(x[mine].sum()) for x in (rows.solo_seconds, rows.period_seconds))
+        wanted = whole / alone.duration_seconds * passed / took
+        longer[mine] = np.clip(wanted, *MOST_OFF)
+    return replace(rows, period_seconds=rows.period_seconds * longer)
 
 
 def executed_and_took(runs: Sequence[Trace]) -> tuple[float, ...]:
