@@ -5,6 +5,8 @@ from ._effects import RandomEffects as RandomEffects
 from ._effects import fit_effects as fit_effects
 from ._encoded import Encoded as Encoded
 from ._encoded import fit_encoded as fit_encoded
+from ._evidence import chance_of_shift as chance_of_shift
+from ._evidence import is_noise as is_noise
 from ._level import Level as Level
 from ._level import fit_level as fit_level
 from ._level import no_level as no_level

@@ -48,16 +48,16 @@ def greedy_weights(
         return total / BOOTSTRAPS, unseen / left_out
 
 
-def nothing_but_noise(gain: np.ndarray, sets: np.ndarray) -> bool:
+def nothing_but_noise(gain: np.ndarray, sets: np.ndarray, evidence: float = EVIDENCE) -> bool:
     """Whether answers are not closer than no slowdown at all by more than chance. gain: (n,) by how much,
-    where weights have not seen the row; NaN where they always have."""
+    where weights have not seen the row; NaN where they always have. evidence: in standard errors."""
     known = np.isfinite(gain)
     if not known.any():
         return False
     _, at = np.unique(sets[known], return_inverse=True)
     by_set = np.bincount(at, gain[known]) / np.bincount(at)
     error = by_set.std() / np.sqrt(max(len(by_set) - 1, 1))
-    return bool(by_set.mean() <= EVIDENCE * error)
+    return bool(by_set.mean() <= evidence * error)
 
 
 def plainly_another_time(log_slowdown: np.ndarray, target: np.ndarray) -> bool:

@@ -12,6 +12,7 @@ from jostle.progress import Progress
 from jostle.rules import (
     Ground,
     SlowdownRows,
+    chance_of_shift,
     design_of_names,
     no_level,
     variance_of_repeats,
@@ -77,6 +78,7 @@ def fit(
         stack = Stack(((1.0, no_level(ground)),))
         notes = (*notes, "no run with co-runners: every slowdown is 1")
     else:
+        cell, log_runtime, beside = _cells(runs, names)
         recipe = Recipe(
             ground,
             sizes,
@@ -86,7 +88,8 @@ def fit(
             seed,
             method.stack,
             method.process,
-            _noise_alone(runs, names),
+            variance_of_repeats(cell[~beside], log_runtime[~beside]),
+            chance_of_shift(cell, log_runtime, beside, seed),
         )
         stack, weighed = fit_stack(rows, recipe, tick)
         notes = (*notes, *_notes(weighed, recipe))
@@ -94,12 +97,13 @@ def fit(
     return FittedSlowdown(names, solo, ground, stack, RunCounts.of(runs), notes)
 
 
-def _noise_alone(runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]) -> float:
-    """Variance of the log runtime of repeated runs alone, NaN where too few are."""
-    alone = runs.colocations.number_of_corunners == 0
+def _cells(
+    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(what ran where (n,), log runtime, whether beside others)."""
     workload, platform, _ = runs.colocations.recode(*names)
     cell = platform.astype(np.int64) * len(names[0]) + workload
-    return variance_of_repeats(cell[alone], np.log(runs.runtime_seconds)[alone])
+    return cell, np.log(runs.runtime_seconds), runs.colocations.number_of_corunners > 0
 
 
 def ground_of(sizes: Sizes, log_solo: np.ndarray) -> Ground:

@@ -27,8 +27,8 @@ from jostle.rules import (
     fit_level,
     fit_memory,
     greedy_weights,
+    is_noise,
     no_level,
-    nothing_but_noise,
     plainly_another_time,
 )
 from jostle.slowdown._equation import Sizes
@@ -64,7 +64,7 @@ Member = tuple[Addend, ...]  # whose values are added up
 class Recipe:
     """How members are made. sizes: of the form by the weight of what a workload has on one platform only.
     simple: whether others than the form take part. process: whether processes do. noise: variance of the log
-    runtime of repeated runs alone, NaN where unknown."""
+    runtime of repeated runs alone, NaN where unknown. chance: of chance_of_shift."""
 
     ground: Ground
     sizes: dict[float, Sizes]
@@ -75,6 +75,7 @@ class Recipe:
     simple: bool = True
     process: bool = True
     noise: float = float("nan")
+    chance: float = float("nan")
 
     def names(self, rows: SlowdownRows) -> list[str]:
         from scipy.sparse import issparse
@@ -299,8 +300,8 @@ def _cross_validate(
         error = np.abs(np.expm1(np.minimum(seen - y, 30.0))).mean(1)
         return Weighed(names, answers, np.eye(len(names))[int(np.argmin(error))])
     weight, unseen = greedy_weights(seen, y, sets[tried], recipe.seed)
-    noise = nothing_but_noise(np.abs(np.expm1(-y)) - unseen, sets[tried])
-    if noise and number < SETS_TO_TRUST:  # too few for that to tell
+    noise = is_noise(recipe.chance, np.abs(np.expm1(-y)) - unseen, sets[tried])
+    if noise and number < SETS_TO_TRUST and np.isnan(recipe.chance):  # too few for that to tell
         noise = not plainly_another_time(y, rows.target[tried])
     if noise:
         return Weighed(names, answers, np.array([float(name == NONE) for name in names]))

@@ -28,11 +28,12 @@ from jostle.rules import (
     Answer,
     Ground,
     SlowdownRows,
+    chance_of_shift,
     design_of_names,
     fit_extrapolation,
     fit_memory,
     greedy_weights,
-    nothing_but_noise,
+    is_noise,
     plainly_another_time,
     variance_of_repeats,
 )
@@ -46,6 +47,7 @@ FOLDS, MANY_ROWS = 4, 2_000  # past which one of the folds is enough
 MOST_TO_PROBE, FAR = 1_500, 0.5  # rows, and error of the network over that of plain rules
 PULL = 20.0  # rows that no bias weighs
 LEAST_WEIGHT = 0.02
+USUAL_RULES = ("level", "effects")  # where too few sets are there to weigh any
 REST_OF, MOST_CELLS_OF_REST = "effects and rest", 10_000
 NETWORK, RULES = 0, 1  # what stage two weighs
 
@@ -107,6 +109,7 @@ class _Trial:
         self.cells = size[0] * size[1]
         self.random = np.random.default_rng([seed, 17])
         self.of_folds: dict[LeftOutRuns, tuple[dict[str, Member], Ground]] = {}
+        self.chance = chance_of_shift(runs.target, runs.log_runtime, self.degree > 0, seed)
 
     def names_of(self, cell: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(workload, platform) codes."""
@@ -238,7 +241,7 @@ class _Trial:
             level = self.levels(self.runs.beside(solo), learned)
             none[fold.held] = (solo + level[self.runs.target])[fold.held]
         error = _relative_error(none[at] - self.runs.log_runtime[at])
-        return nothing_but_noise(error - unseen, sets)
+        return is_noise(self.chance, error - unseen, sets)
 
     def levels(self, rows: SlowdownRows, index: np.ndarray) -> np.ndarray:
         """(cells,) what is to be added to the times alone if runs beside others, those of the index, are like
@@ -277,7 +280,7 @@ class _Trial:
         names = (
             NAMES if self.cells <= MOST_CELLS_OF_REST else tuple(n for n in NAMES if n != REST_OF)
         )
-        plain = np.array([float(name == "level") for name in names])
+        plain = np.array([float(name in USUAL_RULES) for name in names]) / len(USUAL_RULES)
         weight = np.tile(plain, (most + 1, 1))
         known = self.some(np.isfinite(rows.log_slowdown) & (self.degree > 0), MOST_ROWS)
         some, within = rows.take(known), np.full(n, np.nan)
@@ -300,8 +303,8 @@ class _Trial:
         for part in np.unique(fold[tried]):
             here = fold == part
             level[here] = self.levels(rows, index_of[~here])[some.target[here]]
-        noise = nothing_but_noise(_relative_error(level[tried] - y) - unseen, mine)
-        if number < FEWEST:  # too few for that to tell
+        noise = is_noise(self.chance, _relative_error(level[tried] - y) - unseen, mine)
+        if number < FEWEST and np.isnan(self.chance):  # too few for that to tell
             noise = noise and not plainly_another_time(some.log_slowdown, some.target)
         weight[:] = pooled
         degree = some.degree[tried]
