@@ -14,8 +14,8 @@ import jostle
 from jostle._tensors import write_document
 from jostle._version import VERSION
 from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
-from jostle.methods import Data, Prepared, hold_out
-from jostle.models import _new_names
+from jostle.methods import Data, Prepared, hold_out, learn
+from jostle.models import _model, _new_names
 from jostle.models._groups import groups_of
 from jostle.models._model import SCHEMA
 from jostle.models._new_names import (
@@ -67,16 +67,20 @@ def ids(runs: Runs) -> set[str]:
 def test_what_is_learned_validated_and_calibrated_is_apart() -> None:
     runs, seen = campaign(12, 6), []
     model = jostle.fit(runs, Recorded(seen), seed=4, fitted_at="noon")
-    ((learned, watched, seed),) = seen
+    (learned, watched, seed), (of_all, watched_of_all, _) = seen
     held = hold_out(Prepared.of(Data(runs)), 4, "window")
     assert seed == 4
     assert learned == ids(held.learn.in_memory)
     # Half of what validates is kept from the method: the way to bound is chosen on it.
     assert watched < ids(held.validation)
     assert 0 < len(watched) < len(held.validation)
+    # The campaign is small: what says how long learns from the calibration runs, too.
+    assert of_all == learned | ids(held.calibration)
+    assert watched_of_all == ids(held.validation)
     c = model.calibration.runs
     assert len(c) == len(held.calibration)
-    order = np.log(held.calibration.runtime_seconds / model.predict(held.calibration.colocations))
+    apart = model.without_calibration_runs()
+    order = np.log(held.calibration.runtime_seconds / apart.predict(held.calibration.colocations))
     np.testing.assert_allclose(c.scores[0], order)
     assert model.metadata["runs"] == {
         "fitted": len(learned),
@@ -180,7 +184,56 @@ def test_runs_on_disk_are_refused_with_what_to_do(tmp_path: Path) -> None:
                 jostle.fit(stored, method, **more)
 
 
-def test_progress_of_leaving_names_out_is_half_of_the_whole() -> None:
+def test_a_small_campaign_is_answered_from_all_its_runs_and_bounded_from_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = campaign(12, 6)
+    model = jostle.fit(runs, Levels(), seed=1)
+    assert model.whole is not None
+    assert model.answering is model.whole
+    asked = runs.colocations
+    every = learn(Levels(), runs).predict(asked)
+    np.testing.assert_allclose(model.predict(asked), every, rtol=0.05)
+    apart = model.without_calibration_runs()
+    assert apart.whole is None
+    assert apart.without_calibration_runs() is apart
+    assert (apart.predict(asked) != model.predict(asked)).any()
+    # The bound is the one of what had not seen the calibration runs, raised to the prediction at most.
+    bounds, before = model.bound(asked, 0.9), apart.bound(asked, 0.9)
+    np.testing.assert_array_equal(bounds.seconds, np.maximum(before.seconds, model.predict(asked)))
+    np.testing.assert_array_equal(bounds.outcome, before.outcome)
+    model.save(tmp_path / "model")
+    monkeypatch.setattr(_model, "method_named", lambda _: Levels())
+    kept = jostle.load(tmp_path / "model")
+    np.testing.assert_array_equal(kept.predict(asked), model.predict(asked))
+    np.testing.assert_array_equal(kept.bound(asked, 0.9).seconds, bounds.seconds)
+
+
+def test_a_large_campaign_is_learned_from_once() -> None:
+    seen: list[Any] = []
+    model = jostle.fit(campaign(40, 30), Recorded(seen))
+    assert model.whole is None
+    assert model.answering is model.predictor
+    assert len(seen) == 1
+
+
+def test_bounds_of_small_campaigns_cover_whatever_says_how_long() -> None:
+    """Over many campaigns, runs that were not there are within bounds as often as was asked for."""
+    covered = []
+    for seed in range(60):
+        runs = campaign(10, 8, seed)
+        random = np.random.default_rng(seed)
+        shown = random.permutation(len(runs))
+        model = jostle.fit(runs.take(np.sort(shown[:110])), Levels(), seed=seed)
+        assert model.whole is not None
+        rest = runs.take(np.sort(shown[110:]))
+        found = model.bound(rest.colocations, 0.8)
+        good = found.is_valid
+        covered.append(np.mean(rest.runtime_seconds[good] <= found.seconds[good]))
+    assert 0.78 <= np.mean(covered) <= 0.92
+
+
+def test_progress_of_leaving_names_out_is_a_third_of_the_whole() -> None:
     told: list[float] = []
     seen: list[Any] = []
     jostle.fit(
@@ -189,9 +242,9 @@ def test_progress_of_leaving_names_out_is_half_of_the_whole() -> None:
         new_names=True,
         progress=lambda d, n, loss: told.append(d / n),
     )
-    assert told[0] == 0.5
+    assert told[0] == pytest.approx(1 / 3)
     assert told[-1] == 1.0
-    steps = np.diff(told[1:])
+    steps = np.diff(told[1:-1])
     assert len(told) == len(seen)
     np.testing.assert_allclose(steps, steps[0])
 

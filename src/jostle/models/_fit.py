@@ -18,7 +18,7 @@ from jostle.methods import (
     without_inputs,
 )
 from jostle.models._groups import groups_of
-from jostle.models._learned import learned
+from jostle.models._learned import learned, learned_from_all
 from jostle.models._model import Model
 from jostle.models._new_names import runs_of_names_left_out
 from jostle.models._usual import Usual
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from jostle.progress import Progress
 
 UNITS = ("window", "row", "together")
+# The share of all runs that is calibrated on, above which answers come from a second fit to all of them:
+# larger campaigns have no need to spend so many.
+MUCH_HELD_OUT = 0.15
 
 
 def fit(
@@ -61,6 +64,8 @@ def fit(
     given. progress: called with (done, total, loss).
     Runs on disk (StoredRuns) bring what they hold out, by window, and are learned from where they lie; not
     every method can.
+    Of a small campaign much is calibrated on; then the method learns once more from all runs, to say how
+    long, while the bounds keep to what it learned without those.
     The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
     """
     source = Data.of(data)
@@ -72,12 +77,19 @@ def fit(
         _require_stored(method, drawn, prior, new_names or by is not None)
     held = _held(method, prepared, seed, drawn, (validation, calibration), by)
     groups = None if by is None else groups_of(prepared.in_memory, by)
-    parts = (progress, None) if not new_names else [share_of(progress, k, 2) for k in range(2)]
-    fitted, selection = learned(method, held, by=drawn, seed=seed, prior=prior, progress=parts[0])
+    in_memory = not isinstance(held.learn.runs, StoredRuns)
+    spent = len(held.calibration) / max(len(prepared.runs), 1)
+    given = validation is not None and calibration is not None
+    again = in_memory and not given and spent > MUCH_HELD_OUT
+    number = 1 + again + new_names
+    parts = iter([share_of(progress, k, number) for k in range(number)])
+    fitted, selection = learned(
+        method, held, by=drawn, seed=seed, prior=prior, progress=next(parts)
+    )
     calibrated = Calibration.fit(fitted, selection, held.calibration, by=drawn, groups=groups)
     if new_names:
         left_out = runs_of_names_left_out(
-            method, prepared, by=drawn, seed=seed, prior=prior, groups=groups, progress=parts[1]
+            method, prepared, by=drawn, seed=seed, prior=prior, groups=groups, progress=next(parts)
         )
         calibrated = calibrated.with_held_out(*left_out)
     metadata = {
@@ -100,7 +112,10 @@ def fit(
     kept = None
     if isinstance(method, LearnsOnline) and not isinstance(held.learn.runs, StoredRuns):
         kept = Kept.of(held.learn.runs, held.calibration, drawn, seed)
-    model = Model(fitted, calibrated, metadata, kept=kept)
+    whole = None
+    if again:
+        whole = learned_from_all(method, held, seed=seed, prior=prior, progress=next(parts))
+    model = Model(fitted, calibrated, metadata, kept=kept, whole=whole)
     if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
         model.usual = Usual.of(model, held.calibration)
     return model

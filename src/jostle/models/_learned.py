@@ -1,8 +1,11 @@
-"""Learning from what is left after holding out."""
+"""Learning from what is left after holding out, and in the end from all."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from jostle.errors import missing_extra
 from jostle.methods import HeldOut, Learner, OffersChoice, Prepared, TakesPrior, halves
@@ -30,11 +33,42 @@ def learned(
         # What bounds a pool is chosen on runs that the candidates were not learned from.
         watched, selection = halves(held.validation, seed, by)
     learn = held.learn.with_validation(watched)
+    return _fitted(method, learn, seed, prior, progress), selection
+
+
+def learned_from_all(
+    method: Learner[Any],
+    held: HeldOut,
+    *,
+    seed: int,
+    prior: Runs | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """What the method learns from the calibration runs, too. Those to validate on stay what they are."""
+    more, before = held.calibration, held.learn
+    none = np.zeros(len(more), bool)
+    learn = replace(
+        before,
+        runs=Runs.concatenate([before.in_memory, more]),
+        inputs=np.append(before.inputs, none),
+        required=np.append(before.required, none),
+        validation=held.validation,
+    )
+    return _fitted(method, learn, seed, prior, progress)
+
+
+def _fitted(
+    method: Learner[Any],
+    learn: Prepared,
+    seed: int,
+    prior: Runs | None,
+    progress: Progress | None,
+) -> Any:
     try:
         if prior is not None and isinstance(method, TakesPrior):
-            return method.fit_with_prior(learn, prior.ok(), seed=seed, progress=progress), selection
+            return method.fit_with_prior(learn, prior.ok(), seed=seed, progress=progress)
         joined = learn if prior is None else _joined(method, learn, prior.ok())
-        return method.fit(joined, seed=seed, progress=progress), selection
+        return method.fit(joined, seed=seed, progress=progress)
     except ModuleNotFoundError as error:
         missing = missing_extra(error)
         if missing is None:

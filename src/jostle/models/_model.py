@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
 
 # History: model/v5 (calibration runs with their evidence classes, what made the model; since then also what
-# errors were like by name, which old ones lack), model/v4 (evidence
+# errors were like by name, and what was learned from all runs, which old ones lack), model/v4 (evidence
 # counted, method found by its entry point), model/v3 (effects on the spread as tables), model/v2 (a bound
 # may be staged), model/v1, the first.
 SCHEMA = "model/v5"
@@ -37,7 +38,9 @@ AGAIN = "Fit it again with jostle fit."
 class Model(Told):
     """What `fit` and `load` return.
 
-    predictor: what the method learned (jostle.methods.Fitted). metadata: method, settings, seed, version of
+    predictor: what the method learned (jostle.methods.Fitted) from the runs that its bounds are not
+    calibrated on. whole: the same from all runs, where the campaign is so small that this tells more: it says
+    how long, while the bounds rest on `predictor`; else None. metadata: method, settings, seed, version of
     Jostle and of the data, time of fitting where it was given, and counts of runs, kept with it. usual: what
     errors were like when it was fitted, by name, which drifts are told from; kept: runs that it needs to
     learn more later. Both are None in models of before that, and `kept` where the method cannot.
@@ -50,8 +53,10 @@ class Model(Told):
         metadata: dict[str, Any],
         usual: Usual | None = None,
         kept: Kept | Callable[[], Kept] | None = None,
+        whole: Any | None = None,
     ) -> None:
         self.predictor = predictor
+        self.whole = whole
         self.calibration = calibration
         self.metadata = metadata
         self.usual = usual
@@ -63,6 +68,18 @@ class Model(Told):
         if callable(self._kept):
             self._kept = self._kept()
         return self._kept
+
+    @property
+    def answering(self) -> Any:
+        """What says how long: learned from all runs where there is such a one."""
+        return self.predictor if self.whole is None else self.whole
+
+    def without_calibration_runs(self) -> Model:
+        """The same model, but answering from what it learned without the runs that it is calibrated on: for
+        whatever compares its answers with those runs."""
+        if self.whole is None:
+            return self
+        return Model(self.predictor, self.calibration, self.metadata, self.usual, self._kept)
 
     def told(self) -> list[tuple[str, str]]:
         """The method, the names it knows, what it was made of, and how sure it can be."""
@@ -87,7 +104,7 @@ class Model(Told):
 
         Raises UnknownName for a name the model has never met.
         """
-        return self.predictor.predict(colocations)
+        return self.answering.predict(colocations)
 
     def bound(
         self,
@@ -101,7 +118,11 @@ class Model(Told):
         tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
         law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
         """
-        return self.calibration.bound(self.predictor, colocations, confidence, tail=tail)
+        found = self.calibration.bound(self.predictor, colocations, confidence, tail=tail)
+        if self.whole is None:
+            return found
+        # Raising a bound to the prediction takes nothing of what it promises.
+        return replace(found, seconds=np.fmax(found.seconds, self.whole.predict(colocations)))
 
     def answer(
         self,
@@ -224,6 +245,9 @@ class Model(Told):
         if self.kept is not None:
             kept_arrays, whole["kept"] = self.kept.to_arrays()
             tensors |= {f"kept.{name}": value for name, value in kept_arrays.items()}
+        if self.whole is not None:
+            of_all, whole["whole"] = self.whole.to_arrays()
+            tensors |= {f"whole.{name}": value for name, value in of_all.items()}
         write_document(path, "model", SCHEMA, whole, tensors)
 
 
@@ -237,6 +261,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     try:
         method = method_named(document["method"])
         predictor = method.restore(_under("predictor.", tensors), document["predictor"])
+        of_all = document.get("whole")
+        whole = None if of_all is None else method.restore(_under("whole.", tensors), of_all)
         calibration = Calibration.from_arrays(_under("bounds.", tensors), document["bounds"])
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableFile(f"not a readable model: {error}", where=str(path), fix=AGAIN) from None
@@ -252,7 +278,7 @@ def load(path: str | os.PathLike[str]) -> Model:
         usual = Usual(levels)
     metadata = {k: document[k] for k in kept if k in document}
     read = partial(_kept_of, document["kept"], tensors, path) if "kept" in document else None
-    return Model(predictor, calibration, metadata, usual, read)
+    return Model(predictor, calibration, metadata, usual, read, whole)
 
 
 def _kept_of(

@@ -80,7 +80,8 @@ def place(
             "the promise among chosen ones needs calibration runs",
             fix="Say `data`, or on the command line `dataset`: what the model was fitted to.",
         )
-    return Placement(Fleet.of(fleet), sets, ChosenPromise.of(sets, among_chosen, data))
+    promise = ChosenPromise.of(sets, among_chosen, data)
+    return Placement(Fleet.of(fleet), promise.sets, promise)
 
 
 class Placement:

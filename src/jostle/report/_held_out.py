@@ -51,7 +51,7 @@ def held_out(model: Model, runs: Runs, confidence: float, seed: int) -> HeldOutR
     runs = runs.ok()
     c = runs.colocations
     unit = np.asarray(runs.units(str(model.metadata.get("calibrated_by") or "window")), np.int64)
-    predicted = np.asarray(model.predict(c), np.float64)
+    predicted = np.asarray(model.without_calibration_runs().predict(c), np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.log(runs.runtime_seconds) - np.log(predicted)
     codes, unit = np.unique(unit, return_inverse=True)

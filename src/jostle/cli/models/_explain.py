@@ -46,7 +46,7 @@ def explain(asked: ExplainCommand) -> None:
     from jostle.runs import read_runs
 
     model = load(asked.model)
-    predictor = model.predictor
+    predictor = model.answering
     explains = isinstance(predictor, Explains)
     if asked.full and not explains:
         raise UsageError(f"the method {model.metadata['method']} knows no more of a prediction")

@@ -189,8 +189,10 @@ def _knowing(model: Model, traces: Path) -> Model:
 
     if not isinstance(model.predictor, TakesSoloTraces):
         raise UsageError("--traces is for models of the method alignment")
-    predictor = model.predictor.with_solo(read_traces(traces))
-    return Model(predictor, model.calibration, model.metadata)
+    found = read_traces(traces)
+    predictor = model.predictor.with_solo(found)
+    whole = None if model.whole is None else model.whole.with_solo(found)
+    return Model(predictor, model.calibration, model.metadata, whole=whole)
 
 
 def _lower(model: Model, questions: Colocations) -> str:

@@ -75,6 +75,7 @@ def _chosen(
     model: Model, learned: Runs, ratios: np.ndarray, share: float, seed: int
 ) -> NamedPolicy:
     name = f"chosen {share:g}"
+    model = model.without_calibration_runs()
     try:
         base = SetBounds(model, Standard(0.9), learned)
         level = ChosenPromise.of(base, share, learned, seed).level(ratios)

@@ -69,7 +69,10 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     counts["fitted"] = int(counts.get("fitted", 0)) + record["learned"]
     counts["calibration"] = len(calibration)
     metadata["runs"] = counts
-    found = type(model)(learned, bounds, metadata, kept=now)
+    whole = model.whole
+    if whole is not None:
+        whole = method.learned(whole, new, kept.learned.joined(kept.calibration), seed=seed)
+    found = type(model)(learned, bounds, metadata, kept=now, whole=whole)
     found.usual = Usual.of(found, calibration)
     return found
 

@@ -44,7 +44,8 @@ class ChosenPromise:
         self, sets: SetBounds, share: float, runs: Runs, solo: Runs, seed: int = 0
     ) -> None:
         check_share(share)
-        self.sets, self.share, self.seed = sets, share, seed
+        # A choice is tried on calibration runs, of which its answers must know nothing.
+        self.sets, self.share, self.seed = sets.without_calibration_runs(), share, seed
         self.measured = measured_sets(runs, sets.model, solo)
 
     @classmethod

@@ -56,6 +56,15 @@ class SetBounds:
         made._measured, made._solo = other._measured, other._solo
         return made
 
+    def without_calibration_runs(self) -> SetBounds:
+        """What the same model says by what it learned without the runs that it is calibrated on."""
+        apart = self.model.without_calibration_runs()
+        if apart is self.model:
+            return self
+        made = SetBounds(apart, self.standard)
+        made._measured = self._measured
+        return made
+
     def of(
         self, platform: np.ndarray, members: np.ndarray, confidence: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -74,7 +74,7 @@ def explain_items(served: Served, items: Sequence[Any], confidence: float) -> li
 
     Raises UsageError where the method explains nothing.
     """
-    predictor = served.model.predictor
+    predictor = served.model.answering
     if not isinstance(predictor, Explains):
         method = served.model.metadata.get("method")
         raise UsageError(f"a model of the method {method} cannot be explained")
