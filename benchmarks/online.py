@@ -1,12 +1,13 @@
 """What a model knows of new names and new runs that it learns without being fitted again.
 
-    python benchmarks/online.py [--observed 0.5] [--names 0.2] [--refit]
+    python benchmarks/online.py [--observed 0.5] [--names 0.2] [--refit | --suggest]
 
 On the public Pitot data, through `jostle.fit` and `Model.update`. A fifth of the workloads, then a fifth of
 the platforms, is left out of the fit but for their features; then the model learns 0, 1, 3, 10 and 30 runs of
 each and is asked about all others of theirs. Beside it stands the plain rule (the level of the opposite name
 times the median ratio of the given runs), and with --refit a model fitted again on everything, which takes
-minutes. At last new runs of known names. CPU time is of one core.
+minutes. At last new runs of known names. With --suggest only this: of each new name runs that the model
+suggests, among CANDIDATES of its runs drawn at random, against as many runs drawn. CPU time is of one core.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from _data import one_core, pitot_folder
 GIVEN = (0, 1, 3, 10, 30)
 LATER = (1_000, 5_000, 23_000)
 ASKED = 30_000
+CANDIDATES, CHOSEN = 200, (1, 2, 4, 8, 15)
 CONFIDENCE = 0.9
 
 
@@ -30,6 +32,7 @@ def main() -> None:
     parser.add_argument("--names", type=float, default=0.2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--refit", action="store_true")
+    parser.add_argument("--suggest", action="store_true")
     given = parser.parse_args()
     one_core()
     from jostle.runs import PitotImport
@@ -37,7 +40,8 @@ def main() -> None:
     runs = PitotImport(pitot_folder()).read().runs.ok()
     for kind in ("workload", "platform"):
         new_names(runs, kind, given)
-    new_runs(runs, given)
+    if not given.suggest:
+        new_runs(runs, given)
 
 
 def new_names(runs: Any, kind: str, given: Any) -> None:
@@ -62,6 +66,9 @@ def new_names(runs: Any, kind: str, given: Any) -> None:
     asked = runs.take(mine[turn >= GIVEN[-1]])
     of_asked = code[mine[turn >= GIVEN[-1]]]
     print(f"\n{int(out.sum())} new {kind}s, asked about {len(asked)} runs of theirs")
+    if given.suggest:
+        suggested(model, runs, mine, code)
+        return
     for number in GIVEN:
         shown = runs.take(mine[turn < number])
         began = time.process_time()
@@ -84,6 +91,37 @@ def new_names(runs: Any, kind: str, given: Any) -> None:
         outcomes, counts = np.unique(bounds.outcome, return_counts=True)
         line += f" ({outcomes[counts.argmax()]}); {took:.2f} CPU-s, {again:.2f} once begun"
         print(line, flush=True)
+
+
+def suggested(model: Any, runs: Any, mine: np.ndarray, code: np.ndarray) -> None:
+    """Errors after so many suggested runs of each name, and after as many that were drawn; asked about the
+    runs that are no candidates. mine: rows of runs of new names, in random order."""
+    turn = number_within(code[mine])
+    rest = runs.take(mine[turn >= CANDIDATES])
+    order: list[list[int]] = []
+    for name in np.unique(code[mine]):
+        there = mine[(code[mine] == name) & (turn < CANDIDATES)]
+        others = mine[(code[mine] == name) & (turn >= CANDIDATES)]
+        if not len(others):
+            continue
+        candidates = runs.take(there).colocations
+        asked = runs.take(others[:CANDIDATES]).colocations
+        found = model.suggest(candidates, asked=asked, most=CHOSEN[-1])
+        columns = candidates.to_columns()
+        names = ("workload", "platform", "corunners")
+        key = {}
+        for place in range(len(candidates)):
+            one = (*(columns[k][place] for k in names[:2]), tuple(columns["corunners"][place]))
+            key.setdefault(one, place)
+        order.append(
+            [int(there[key[one.workload, one.platform, one.corunners]]) for one in found.runs]
+        )
+    for number in CHOSEN:
+        chosen = np.unique([row for rows in order for row in rows[:number]])
+        by_choice = model.update(runs.take(chosen), chosen=True)
+        by_chance = model.update(runs.take(mine[turn < number]), chosen=True)
+        line = f"{number:3} runs each: suggested {error(by_choice, rest):5.1f}%"
+        print(f"{line}, drawn {error(by_chance, rest):5.1f}%", flush=True)
 
 
 def new_runs(runs: Any, given: Any) -> None:

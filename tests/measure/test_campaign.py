@@ -200,3 +200,31 @@ def test_a_dataset_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="make room"):
         journal.append([row("a")])
     os.close(journal._file)
+
+
+def test_chosen_sets_are_measured_first_in_their_order_and_apart_from_others() -> None:
+    chosen = [
+        ("speed", ("sort-s", "chase-s")),
+        ("none", ("edit-s",)),
+        ("speed", ("chase-s", "sort-s")),
+    ]
+    campaign = Campaign(**SMALL, chosen=chosen, solo_repeats=1, sets=3)
+    plan = campaign.plan()
+    assert [(p.engine, [m.name for m in p.members]) for p in plan[:3]] == [
+        ("speed", ["chase-s", "sort-s"]),
+        ("none", ["edit-s"]),
+        ("speed", ["chase-s", "sort-s"]),
+    ]
+    names = [planned.key for planned in plan]
+    assert len(set(names)) == len(names) == 3 + 6 + 3
+    assert names[3:] == keys(solo_repeats=1, sets=3)
+    assert campaign.identity != Campaign(**SMALL, solo_repeats=1, sets=3).identity
+    only = Campaign(**SMALL, chosen=chosen, solo_repeats=0, sets=0).plan()
+    assert [planned.key for planned in only] == names[:3]
+    for wrong, error in (
+        ([("fast", ("sort-s",))], UnknownName),
+        ([("speed", ("nobody",))], UnknownName),
+        ([("speed", ())], UsageError),
+    ):
+        with pytest.raises(error):
+            Campaign(**SMALL, chosen=wrong)

@@ -17,9 +17,10 @@ import typer
 from typer.testing import CliRunner
 
 from jostle.cli.collect._measure import register
+from jostle.errors import BadData, UsageError
 from jostle.measure import CampaignProgress, MeasureOptions, Tolerance, measure
 from jostle.measure.slots._slots import child_environment
-from jostle.runs import Dataset
+from jostle.runs import Dataset, read_runs
 
 
 def rows(dataset: Path) -> list[dict[str, Any]]:
@@ -250,3 +251,42 @@ def test_the_command_lists_its_plan(tmp_path: Path, command) -> None:
     assert len(printed["windows"]) == 6
     assert len(command("-o", tmp_path / "none", *options, "--list").stdout.splitlines()) == 6
     assert not (tmp_path / "none").exists()
+
+
+def test_the_command_measures_what_was_suggested_here_and_nothing_else(
+    tmp_path: Path, command
+) -> None:
+    table = tmp_path / "next.csv"
+    here, rows = "wasmtime-speed:here", "workload,platform,corunners\n"
+    table.write_text(
+        rows
+        + f"sort-s,{here},chase-s\nsort-s,far:away,\nedit-s,{here},\nmine,{here},\nedit-s,{here},\n"
+    )
+    options = ["-o", tmp_path / "d", "--suggested", table, "--device", "here", "-e", "speed"]
+    listed = command(*options, "--list", "--json")
+    assert [w["members"] for w in json.loads(listed.stdout)["windows"]] == [
+        ["chase-s", "sort-s"],
+        ["edit-s"],
+        ["edit-s"],
+    ]
+    assert "far:away" in listed.stderr
+    assert "mine" in listed.stderr
+    done = command(*options, "--window", 0.03, "--accept-all", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["ok"] == 3
+    assert len(read_runs(tmp_path / "d")) == 4
+    # The same table again has nothing left to measure.
+    again = json.loads(command(*options, "--window", 0.03, "--accept-all", "--json").stdout)
+    assert (again["ok"], again["finished"]) == (0, True)
+    assert len(read_runs(tmp_path / "d")) == 4
+    for text, error in (
+        (rows + "sort-s,far:away,\n", UsageError),
+        (rows, UsageError),
+        (rows + f",{here},\n", UsageError),
+        ("workload,place\nsort-s,x\n", UsageError),
+    ):
+        table.write_text(text)
+        found = command(*options, "--list").exception
+        assert isinstance(found, (error, BadData)), found
+    found = command(*options, "--probes", "--list").exception
+    assert isinstance(found, UsageError)

@@ -19,6 +19,8 @@ from .counting._native_mix import native_mix as native_mix
 from .counting._native_mix import read_callgrind as read_callgrind
 from .counting._opcode_counts import OpcodeCounts as OpcodeCounts
 from .counting._opcode_counts import count_opcodes as count_opcodes
+from .host._engines import platform_name as platform_name
+from .host._facts import chosen_cores as chosen_cores
 from .host._facts import device_name as device_name
 from .host._facts import machine_facts as machine_facts
 from .host._perf_events import available_counters as available_counters

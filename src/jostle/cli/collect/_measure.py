@@ -116,6 +116,11 @@ class Plan:
         bool, "Also each workload beside each of four stressors (for jostle fit probes)."
     ] = False
     sets: Annotated[int, "Random sets of workloads side by side, in all.", Limits(0)] = 60
+    suggested: Annotated[
+        Path | None,
+        "Only the runs of this table (workload, platform, corunners), once each; `jostle suggest -o` writes "
+        "such a one.",
+    ] = None
     smallest: Annotated[int, "Fewest members of a set.", Limits(2)] = 2
     largest: Annotated[int, "Most members of a set.", Limits(2)] = 4
     window: Annotated[float, "Seconds that count in one window.", Limits(0.02, 60)] = 0.25
@@ -125,7 +130,7 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """As the arguments of a Campaign."""
-        return {
+        settings = {
             "workloads": self._workloads(),
             "engines": self.engine,
             "solo_repeats": self.solo,
@@ -136,6 +141,30 @@ class Plan:
             "probes": self.probes,
             "device": self.device,
             "cores": self.core,
+        }
+        return settings if self.suggested is None else settings | self._chosen(self.suggested)
+
+    def _chosen(self, path: Path) -> dict[str, Any]:
+        """The suggested sets that can be measured here, and no others."""
+        from jostle.cli.collect._suggested import suggested_sets
+        from jostle.errors import UsageError
+        from jostle.measure import available_engines, chosen_cores, device_name, find_workloads
+
+        if self.probes:
+            raise UsageError(
+                "either what was suggested is measured, or all beside stressors", fix="Drop one."
+            )
+        members = find_workloads(self._workloads())
+        device = self.device or device_name(chosen_cores(self.core))
+        engines = available_engines() if self.engine is None else self.engine
+        chosen = suggested_sets(path, engines, device, [one.name for one in members])
+        names = {name for _, names in chosen for name in names}
+        return {
+            "workloads": [one for one in members if one.name in names],
+            "engines": list(dict.fromkeys(engine for engine, _ in chosen)),
+            "solo_repeats": 0,
+            "sets": 0,
+            "chosen": chosen,
         }
 
     def _workloads(self) -> list[str | Workload] | None:
@@ -296,6 +325,10 @@ def measure(asked: MeasureCommand, plan: Plan, quiet: Quiet) -> None:
     if asked.scheduler is not None:
         if asked.listing:
             raise UsageError("--list shows this machine's plan; workers make their own")
+        if plan.suggested is not None:
+            raise UsageError(
+                "what was suggested is measured on the machine it names, not on workers"
+            )
         _on_fleet(asked, plan, options)
         return
     campaign = Campaign(**plan.settings())

@@ -30,8 +30,7 @@ def suggested(
     seed: int,
 ) -> tuple[float, list[Row]]:
     """(usual doubt of what is asked now, (row of the candidates, that doubt after it and all before it) of at
-    most so many, the one that tells most first). Doubts are standard deviations in log seconds. A candidate
-    may be chosen again."""
+    most so many, the one that tells most first, none twice). Doubts are standard deviations, log seconds."""
     work = None if fitted.online is None else fitted.online.groundwork
     if work is None:
         work = groundwork_of(fitted, kept, kept.take(np.zeros(0, np.int64)), seed)
@@ -110,6 +109,7 @@ class _Choice:
             for kind, s in mine
             for name, j in zip(s.name[s.row == row], s.slopes[s.row == row], strict=True)
         ]
+        self.answered[row] = False
         variance = self.noise[row] + sum(
             float(j @ self.known[kind][name] @ j) for kind, name, j in parts
         )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from jostle.errors import UsageError
+from jostle.errors import UnknownName, UsageError
 from jostle.measure.host._engines import platform_name
 from jostle.measure.host._facts import chosen_cores, device_name
 from jostle.measure.host._variants import variant_of
@@ -24,6 +24,7 @@ from jostle.measure.workloads._probes import probe_workloads
 from jostle.measure.workloads._workloads import Workload, find_workloads
 
 _FORMAT = 1
+CHOSEN = 1_000_000  # ordinals of windows that were chosen begin here
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,9 @@ class Campaign:
     the length that counts, of one window; slow members get longer ones. seed: of the sets and the
     order. device: what platforms are called after the engine; None derives it from the CPU. cores:
     those to use; None means all that this process may use. probes: also each workload beside each stressor
-    of `probe_workloads`, and these alone and beside each other, solo_repeats times. Raises
-    UsageError, UnknownName, MissingExtra, NotPermitted.
+    of `probe_workloads`, and these alone and beside each other, solo_repeats times. chosen: sets that were
+    chosen, as by `Model.suggest`, each as (engine, names of the members): measured once each, before all else
+    and in this order. Raises UsageError, UnknownName, MissingExtra, NotPermitted.
     """
 
     workloads: Sequence[str | Workload] | None = None
@@ -71,6 +73,7 @@ class Campaign:
     device: str | None = None
     cores: Sequence[int] | None = None
     probes: bool = False
+    chosen: Sequence[tuple[str, Sequence[str]]] = ()
     # What the settings above mean here.
     members: tuple[Workload, ...] = field(init=False, repr=False)
     engine_names: tuple[str, ...] = field(init=False, repr=False)
@@ -114,6 +117,7 @@ class Campaign:
                 raise UsageError(
                     f"no engine chosen can run it, which is a {member.kind}", where=member.name
                 )
+        _require_chosen(self.chosen, engines, members)
         settle(self, "engine_names", tuple(engines))
         settle(self, "members", members)
         settle(self, "device_name", self.device or device_name(cores))
@@ -139,6 +143,7 @@ class Campaign:
             "device": self.device_name,
             "cores": self.core_numbers,
             **({"probes": True} if self.probes else {}),
+            **({"chosen": [[e, sorted(m)] for e, m in self.chosen]} if self.chosen else {}),
         }
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -172,7 +177,20 @@ class Campaign:
         order.shuffle(opening)
         mixed = rest + self._beside_probes() + self._sets()
         order.shuffle(mixed)
-        return opening + mixed
+        return self._chosen() + opening + mixed
+
+    def _chosen(self) -> list[PlannedWindow]:
+        """Windows of their own, whatever else the campaign measures of the same sets."""
+        member = {one.name: one for one in self.members}
+        seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        found = []
+        for engine, names in self.chosen:
+            name = (engine, tuple(sorted(names)))
+            found.append(
+                PlannedWindow(engine, tuple(member[n] for n in name[1]), CHOSEN + seen[name])
+            )
+            seen[name] += 1
+        return found
 
     def _beside_probes(self) -> list[PlannedWindow]:
         """Each workload, and each stressor, beside each stressor."""
@@ -208,3 +226,22 @@ class Campaign:
             sets.append(PlannedWindow(engine, tuple(chosen), seen[name]))
             seen[name] += 1
         return sets
+
+
+def _require_chosen(
+    chosen: Sequence[tuple[str, Sequence[str]]],
+    engines: Sequence[str],
+    members: Sequence[Workload],
+) -> None:
+    """Raises UsageError, UnknownName."""
+    known = {one.name: one for one in members}
+    for engine, names in chosen:
+        if engine not in engines:
+            raise UnknownName("engine", engine, tuple(engines))
+        if not names:
+            raise UsageError("a chosen set has no members", where=engine)
+        for name in names:
+            if name not in known:
+                raise UnknownName("workload", name, tuple(known))
+            if not can_run(engine, known[name]):
+                raise UsageError(f"engine {engine!r} cannot run it", where=name)
