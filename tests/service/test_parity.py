@@ -25,7 +25,15 @@ PYTHON, SHELL, HTTP, CLIENT = 1, 2, 3, 4
 # Of the service itself, not of workloads; and the shell's ways to one verb: importers, methods, studies.
 ABOUT_ITSELF = {"GET /healthz", "GET /metrics", "GET /openapi.json"}
 FAMILIES = ("jostle import", "jostle fit", "jostle evaluate")
-TOLD = {"told", "notes", "kept", "standard", "close"}  # what objects say of themselves
+TOLD = {
+    "told",
+    "notes",
+    "kept",
+    "standard",
+    "close",
+    "answering",
+    "without_calibration_runs",
+}  # of themselves
 
 
 def named(column: int) -> set[str]:

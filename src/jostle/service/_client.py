@@ -26,6 +26,7 @@ from jostle.service._documents import (
 
 if TYPE_CHECKING:
     from jostle._report import Report
+    from jostle.models import Drift
     from jostle.placement import Assignment, Ranking, SafeAnswers, Walltimes
     from jostle.runs import Colocations, Runs
 
@@ -200,6 +201,12 @@ class Client:
             found = self._call("POST", "/v1/runs", {"items": items[start : start + _AT_ONCE]})
             statuses += [one["status"] for one in found["items"]]
         return statuses
+
+    def drifts(self) -> list[Drift]:
+        """What drifts, as the observed runs tell that came since the model answers."""
+        from jostle.models import Drift
+
+        return [Drift(**one) for one in self._call("GET", "/v1/drift", None)["drifts"]]
 
     def put_placement(
         self,

@@ -32,6 +32,11 @@ class ServeSettings:
     dataset: Annotated[
         Path | None, "A dataset that observed runs are added to, in batches, beside the state."
     ] = None
+    learn: Annotated[
+        int,
+        "Learn observed runs each time so many have come, into the folder of the model; 0: never.",
+        Limits(0),
+    ] = 0
     api_key_file: Annotated[
         Path | None, "A file whose first line callers must send as Authorization: Bearer …"
     ] = None
@@ -57,7 +62,7 @@ class ServeSettings:
             value = getattr(self, name)
             if not 0 < value < float("inf"):
                 raise UsageError(f"`{name}` is {value}, not a finite number above 0")
-        for name, least in (("most_body_bytes", 1024), ("most_items", 1)):
+        for name, least in (("most_body_bytes", 1024), ("most_items", 1), ("learn", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"`{name}` is {getattr(self, name)}, under {least}")
 

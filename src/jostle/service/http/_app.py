@@ -54,6 +54,8 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) ->
             beside.append(asyncio.create_task(extender.watch()))
         if settings.dataset is not None:
             beside.append(asyncio.create_task(archive(service.store, settings.dataset)))
+        if settings.learn:
+            beside.append(asyncio.create_task(service.learn()))
         yield
         for task in beside:
             task.cancel()
@@ -144,6 +146,7 @@ def _about_itself(service: Serving) -> dict[tuple[str, str], Any]:
                     "path": str(service.settings.model),
                     "method": served.model.metadata.get("method"),
                     "fitted_at": served.model.metadata.get("fitted_at"),
+                    "updates": served.model.metadata.get("updates") or [],
                     "jostle_version": served.model.metadata.get("jostle_version"),
                     "calibrated": served.is_calibrated,
                     "workloads": list(predictor.workload_names),
@@ -151,7 +154,7 @@ def _about_itself(service: Serving) -> dict[tuple[str, str], Any]:
                     "pools": [vars(one) for one in served.model.calibration.summary()],
                 }
             )
-        trouble = service.folder.trouble
+        trouble = service.folder.trouble or service.learning.trouble
         document = {"schema": "models/v1", "models": listed, "trouble": trouble}
         return answered(
             {**document, "confidence": service.settings.confidence}, service.headers(served)

@@ -15,6 +15,7 @@ from jostle.service._settings import ServeSettings
 from jostle.service.http._metrics import Metrics
 from jostle.service.http._problems import HttpProblem
 from jostle.service.state._fleet import LiveFleet
+from jostle.service.state._living import DriftsNow, Learning
 from jostle.service.state._placing import LivePlaces
 from jostle.service.state._served import ModelFolder, Served
 from jostle.service.state._store import Store
@@ -63,6 +64,8 @@ class Serving:
         self.store = Store(settings.state, clock)
         self.fleet = LiveFleet(settings.fleet, self.store)
         self.places = LivePlaces(self.fleet, self.store)
+        self.drifts = DriftsNow(self.store, settings.confidence)
+        self.learning = Learning(self.folder, self.store, settings.learn)
         self.metrics = Metrics()
         self.answers = Queue("answers")
         self.placing = Queue("placing")
@@ -93,6 +96,20 @@ class Serving:
                 _LOG.info("now serving model %s", self.served.version)
             if self.folder.trouble and self.folder.trouble != before:
                 _LOG.warning("the model that lies there now is not served: %s", self.folder.trouble)
+
+    async def learn(self, seconds: float = 1.0) -> None:
+        """Learn observed runs as they come, for ever; what hinders it goes to the log once."""
+        while True:
+            await asyncio.sleep(seconds)
+            trouble = None
+            try:
+                if await asyncio.to_thread(self.learning.learn, self.clock()):
+                    _LOG.info("learned observed runs: now serving model %s", self.served.version)
+            except JostleError as error:
+                trouble = str(error)
+                if trouble != self.learning.trouble:
+                    _LOG.warning("observed runs are not learned: %s", trouble)
+            self.learning.trouble = trouble
 
     async def ask_places(self, act: Callable[[LivePlaces, Served], _T]) -> _T:
         """About the fleet, in the thread that it belongs to."""

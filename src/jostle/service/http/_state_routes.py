@@ -224,7 +224,13 @@ def state_handlers(service: Serving) -> dict[tuple[str, str], Any]:
         document = {"schema": "coverage/v1", "confidence": settings.confidence, "days": days}
         return answered(document, service.headers())
 
+    async def drift(request: Request) -> Response:
+        served = service.served
+        document = await service.write(lambda: service.drifts.document(served))
+        return answered({**document, "model": served.label}, service.headers(served))
+
     return {
+        ("GET", "/v1/drift"): drift,
         ("POST", "/v1/runs"): add_runs,
         ("GET", "/v1/runs"): list_runs,
         ("PUT", "/v1/placements/{id}"): put,

@@ -6,10 +6,13 @@ import asyncio
 import logging
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError
 from jostle.service.state._store import Store
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
 
 _LOG = logging.getLogger("jostle.service")
 _EVERY_SECONDS = 30.0
@@ -39,7 +42,7 @@ def add_to_dataset(store: Store, dataset: Path) -> int:
 
     Raises what the dataset raises.
     """
-    from jostle.runs import Dataset, Runs, add_runs
+    from jostle.runs import Dataset, add_runs
 
     rows = store.runs_after(0, _MOST, in_dataset=False)
     if not rows:
@@ -49,14 +52,17 @@ def add_to_dataset(store: Store, dataset: Path) -> int:
         there = set(Dataset(dataset).read().table.column("run_id").to_pylist())
     new = [row for row in rows if row["id"] not in there]
     if new:
-        add_runs(dataset, _as_runs(Runs, new), "observed runs")
+        add_runs(dataset, as_runs(new), "observed runs")
     store.put_in_dataset([row["number"] for row in rows])
     return len(rows)
 
 
-def _as_runs(kind: Any, rows: list[dict[str, Any]]) -> Any:
+def as_runs(rows: list[dict[str, Any]]) -> Runs:
+    """Observed runs as they are stored."""
+    from jostle.runs import Runs
+
     runs = [row["run"] for row in rows]
-    return kind.from_columns(
+    return Runs.from_columns(
         workload=[run["workload"] for run in runs],
         platform=[run["platform"] for run in runs],
         corunners=[run["corunners"] for run in runs],

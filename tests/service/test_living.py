@@ -1,0 +1,116 @@
+"""What observed runs tell of the model that answers, and what it learns of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.errors import JostleError
+from jostle.service.state._living import LEARNED_TO
+from tests.service.conftest import Running, Start
+
+
+def observed(service: Running, n: int, *, ratio: float = 1.0, first: int = 0) -> jostle.Runs:
+    """Runs alone whose times are as the model says, but for noise and `ratio` on p0."""
+    random = np.random.default_rng(first)
+    names = [f"w{i:02}" for i in range(6)], ["p0", "p1", "p2"]
+    workload = [names[0][i] for i in random.integers(0, 6, n)]
+    platform = [names[1][i] for i in random.integers(0, 3, n)]
+    model = service.app.state.service.served.model
+    asked = jostle.Colocations.from_columns(workload=workload, platform=platform)
+    seconds = model.predict(asked) * np.exp(random.normal(0, 0.05, n))
+    seconds[np.array(platform) == "p0"] *= ratio
+    return jostle.Runs.from_columns(
+        workload=workload,
+        platform=platform,
+        runtime_seconds=seconds,
+        run_id=[f"r{first + i}" for i in range(n)],
+        window_id=[f"r{first + i}" for i in range(n)],
+    )
+
+
+def test_what_drifts_is_said_of_the_model_that_answers(
+    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "served"
+    shutil.copytree(model_folders[0], folder)
+    service = start(model=folder)
+    assert service.client.drifts() == []
+    service.client.add_runs(observed(service, 150))
+    assert service.client.drifts() == []
+    service.client.add_runs(observed(service, 300, ratio=1.5, first=1_000))
+    found = service.client.drifts()
+    assert any("p0" in one.name for one in found)
+    document = service.http.get("/v1/drift").json()
+    assert (document["schema"], document["checked"]) == ("drift/v1", 450)
+    # By the library: the same runs in the same order.
+    watch = jostle.load(folder).watch(service.settings.confidence)
+    for part in (observed(service, 150), observed(service, 300, ratio=1.5, first=1_000)):
+        watch.update(part)
+    assert [one.to_row() for one in watch.drifts] == document["drifts"]
+    # Of another model nothing is known yet.
+    jostle.load(model_folders[1]).save(folder)
+    assert service.app.state.service.folder.look()
+    assert service.http.get("/v1/drift").json()["checked"] == 0
+
+
+def test_observed_runs_are_learned_once_and_in_batches(
+    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "served"
+    shutil.copytree(model_folders[0], folder)
+    service = start(model=folder, learn=40)
+    inner: Any = service.app.state.service
+    inner.learning.every = 40
+    before = inner.served.version
+    fresh = jostle.Runs.from_columns(
+        workload=["newcomer"] * 12,
+        platform=["p0", "p1", "p2"] * 4,
+        runtime_seconds=[7.0, 14.0, 3.5] * 4,
+        run_id=[f"n{i}" for i in range(12)],
+    )
+    service.client.add_runs(observed(service, 27))
+    service.client.add_runs(fresh)
+    assert not inner.learning.learn(service.clock())  # 39: one is missing
+    assert inner.served.version == before
+    service.client.add_runs(observed(service, 1, first=500))
+    assert inner.learning.learn(service.clock())
+    assert inner.served.version != before
+    (listed,) = service.http.get("/v1/models").json()["models"]
+    (record,) = listed["updates"]
+    assert (record["runs"], record["new_workloads"], record[LEARNED_TO]) == (40, 1, 40)
+    assert record["updated_at"].startswith("2027-01-15")
+    asked = jostle.Colocations.from_columns(workload=["newcomer"], platform=["p1"])
+    assert service.client.predict(asked)[0] == pytest.approx(14, rel=0.3)
+    # Each run is learned once, whatever answered when it came.
+    assert not inner.learning.learn(service.clock())
+    service.client.add_runs(observed(service, 40, first=2_000))
+    assert inner.learning.learn(service.clock())
+    updates = jostle.load(folder).metadata["updates"]
+    assert [one["runs"] for one in updates] == [40, 40]
+    # Another process goes on where this one stood, and the model of before is one step back.
+    again = start(model=folder, learn=40)
+    assert not again.app.state.service.learning.learn(service.clock())
+    assert len(jostle.load(folder / "previous").metadata["updates"]) == 1
+
+
+def test_what_cannot_learn_says_so_and_goes_on_serving(
+    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "served"
+    model = jostle.load(model_folders[0])
+    jostle.Model(model.predictor, model.calibration, model.metadata, model.usual).save(folder)
+    service = start(model=folder)
+    inner: Any = service.app.state.service
+    assert not inner.learning.learn(service.clock())  # it was not asked to
+    inner.learning.every = 5
+    service.client.add_runs(observed(service, 5))
+    with pytest.raises(JostleError, match="keeps none of its runs"):
+        inner.learning.learn(service.clock())
+    asked = jostle.Colocations.from_columns(workload=["w00"], platform=["p1"])
+    assert np.isfinite(service.client.predict(asked)).all()
