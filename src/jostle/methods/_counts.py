@@ -216,7 +216,9 @@ def _counted(
 
 
 def _looked_up(known: tuple[str, ...], names: tuple[str, ...]) -> np.ndarray:
-    place = {name: code for code, name in enumerate(known)}
+    from jostle.runs import places_of
+
+    place = places_of(known)
     return np.array([place.get(name, -1) for name in names], np.int64)
 
 

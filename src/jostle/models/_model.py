@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from jostle.methods import Evidence, method_named
 
 if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
+    from jostle.models._fastest import Fastest
     from jostle.models._plots import ModelPlots
     from jostle.models._usual import Usual
     from jostle.models._watch import DriftWatch
@@ -206,6 +207,23 @@ class Model(Told):
         from jostle.models.online._suggest import suggest
 
         return suggest(self, candidates, asked, most, seed)
+
+    def fastest(
+        self,
+        workload: str,
+        beside: Sequence[str] = (),
+        *,
+        most: int = 10,
+        confidence: float = DEFAULT_CONFIDENCE,
+    ) -> Fastest:
+        """The platforms where the workload's prediction beside these is shortest, with bounds of those.
+
+        All platforms are looked at; of a factorization a million alone in milliseconds. Raises UnknownName,
+        UsageError.
+        """
+        from jostle.models._fastest import fastest
+
+        return fastest(self, workload, beside, most, confidence)
 
     def watch(self, confidence: float = DEFAULT_CONFIDENCE) -> DriftWatch:
         """What tells, as runs arrive, which names drift, and gives bounds that follow (see DriftWatch)."""

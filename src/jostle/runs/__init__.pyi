@@ -1,6 +1,7 @@
 # Arrow brings no types of its own.
 # pyright: reportUnknownVariableType=false
 from ._colocations import Colocations as Colocations
+from ._colocations import places_of as places_of
 from ._features import merge_features as merge_features
 from ._origins import Origin as Origin
 from ._plots import RunsPlots as RunsPlots

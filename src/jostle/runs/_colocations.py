@@ -18,6 +18,8 @@ import numpy as np
 from jostle.errors import BadRows, UnknownName
 
 _SHOWN = 20
+_MANY_NAMES = 5_000
+_MANY: dict[int, tuple[tuple[str, ...], dict[str, int]]] = {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -339,15 +341,27 @@ def _recoded(codes: np.ndarray, names: tuple[str, ...], others: Sequence[str]) -
     """codes (n,) int32 of `names` as codes of `others`, -1 where they lack the name."""
     if names is others:
         return codes
-    index = _index_of(tuple(others))
+    index = places_of(tuple(others))
     if len(codes) < len(names):
         return np.fromiter((index.get(names[code], -1) for code in codes), np.int32, len(codes))
     return np.fromiter((index.get(name, -1) for name in names), np.int32, len(names))[codes]
 
 
-@lru_cache(maxsize=32)
-def _index_of(names: tuple[str, ...]) -> dict[str, int]:
+def places_of(names: tuple[str, ...]) -> dict[str, int]:
     """Where each name stands; kept, because the same names are looked up again and again."""
+    if len(names) < _MANY_NAMES:
+        return _places_of(names)
+    # To compare a million names takes longer than any question: these are known by being the same object.
+    kept = _MANY.get(id(names))
+    if kept is None or kept[0] is not names:
+        while len(_MANY) >= 8:
+            _MANY.pop(next(iter(_MANY)), None)
+        kept = _MANY[id(names)] = names, {name: code for code, name in enumerate(names)}
+    return kept[1]
+
+
+@lru_cache(maxsize=32)
+def _places_of(names: tuple[str, ...]) -> dict[str, int]:
     return {name: code for code, name in enumerate(names)}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jostle._options import Short
+from jostle._options import Limits, Short
 from jostle.cli.console import (
     command_of,
     duration,
@@ -36,6 +36,11 @@ class PredictCommand(AboutOne):
     """
 
     workload: Annotated[str | None, "What runs.", Short("-w")] = None
+    fastest: Annotated[
+        int | None,
+        "Instead of one platform, so many of those where it runs fastest.",
+        Limits(1),
+    ] = None
     input_: Annotated[
         str | None,
         "Many at once: a CSV, Parquet, JSON or Arrow table (- for standard input) with columns workload, "
@@ -84,6 +89,9 @@ def predict(asked: PredictCommand) -> None:
         _many(asked, model, asked.input_)
         return
     workload = asked.workload or ""
+    if asked.fastest is not None:
+        _fastest(asked, model, workload, asked.fastest)
+        return
     questions = one_colocation(model.predictor, workload, asked.platform, asked.beside)
     bounds = model.bound(questions, asked.confidence, tail=asked.tail)
     answers = _answers(questions, model.predict(questions), bounds)
@@ -94,6 +102,39 @@ def predict(asked: PredictCommand) -> None:
         if str(bounds.outcome[0]) == "too_few_runs":
             say(_lower(model, questions))
     if not bounds.is_valid.all():
+        raise typer.Exit(3)
+
+
+def _fastest(asked: PredictCommand, model: Model, workload: str, most: int) -> None:
+    from jostle.errors import UsageError
+    from jostle.runs import Colocations
+
+    if asked.platform is not None or asked.tail:
+        raise UsageError(
+            "the fastest are looked for among all platforms: drop `platform` and `tail`"
+        )
+    found = model.fastest(workload, asked.beside, most=most, confidence=asked.confidence)
+    n = len(found)
+    questions = Colocations.from_columns(
+        workload=[workload] * n, platform=found.platforms, corunners=[list(asked.beside)] * n
+    )
+    answers = _answers(questions, found.seconds, found.bounds)
+    if asked.json_:
+        print_json(
+            {"schema": "predict/v1", "confidence": found.bounds.confidence, "answers": answers}
+        )
+    else:
+        rows = [
+            [
+                one["platform"],
+                duration(one["runtime_seconds"]),
+                duration(one["bound_seconds"]) if one["bound_seconds"] < float("inf") else "none",
+                one["outcome"],
+            ]
+            for one in answers
+        ]
+        print_table(["platform", "predicted", "bound", "outcome"], rows, right=(1, 2))
+    if not found.bounds.is_valid.all():
         raise typer.Exit(3)
 
 

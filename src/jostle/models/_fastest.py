@@ -1,0 +1,75 @@
+"""Where a workload runs fastest, of as many platforms as the model knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle._report import Told, duration
+from jostle.bounds import Bounds
+from jostle.errors import UnknownName, UsageError
+from jostle.methods import AnswersEverywhere, HasInputPlatforms
+from jostle.runs import Colocations, places_of
+
+
+@dataclass(frozen=True, repr=False)
+class Fastest(Told):
+    """The k platforms with the shortest predictions, the shortest first. seconds: (k,) predicted. bounds: of
+    these k, no others were looked at. known: how many platforms there are."""
+
+    platforms: tuple[str, ...]
+    seconds: np.ndarray
+    bounds: Bounds
+    known: int
+
+    def __len__(self) -> int:
+        return len(self.platforms)
+
+    def told(self) -> list[tuple[str, str]]:
+        """Each with its prediction."""
+        found = [
+            (name, duration(float(s))) for name, s in zip(self.platforms, self.seconds, strict=True)
+        ]
+        return [("platforms", f"{self.known}"), *found]
+
+
+def fastest(
+    model: Any, workload: str, beside: Sequence[str], most: int, confidence: float
+) -> Fastest:
+    """See Model.fastest."""
+    if most < 1:
+        raise UsageError(f"at most {most} platforms are none", fix="Ask for at least 1.")
+    predictor = model.answering
+    names = predictor.platform_names
+    inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
+    if isinstance(predictor, AnswersEverywhere) and not beside:
+        places = places_of(predictor.workload_names)
+        if workload not in places:
+            raise UnknownName("workload", workload, tuple(predictor.workload_names))
+        seconds = predictor.log_alone_everywhere(
+            places[workload]
+        )  # in logarithms: the order is the same
+    else:
+        n = len(names)
+        asked = Colocations.from_columns(
+            workload=[workload] * n, platform=list(names), corunners=[list(beside)] * n
+        )
+        seconds = predictor.predict(asked)
+    left_out = [place for place, name in enumerate(names) if name in inputs] if inputs else []
+    if left_out or np.isnan(seconds.min(initial=0.0)):
+        seconds = np.where(np.isnan(seconds), np.inf, seconds)
+        seconds[left_out] = np.inf
+    chosen = np.arange(len(names))
+    if most < len(names):
+        chosen = np.argpartition(seconds, most)[:most]
+    chosen = chosen[np.lexsort((chosen, seconds[chosen]))]
+    chosen = chosen[np.isfinite(seconds[chosen])]
+    here = [names[place] for place in chosen]
+    asked = Colocations.from_columns(
+        workload=[workload] * len(here), platform=here, corunners=[list(beside)] * len(here)
+    )
+    bounds = model.bound(asked, confidence)
+    return Fastest(tuple(here), model.predict(asked), bounds, len(names) - len(left_out))
