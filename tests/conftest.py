@@ -6,6 +6,7 @@ compiling takes longer than running."""
 
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 _KEPT = Path(__file__).resolve().parents[1] / ".pytest_cache"
@@ -14,7 +15,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")  # before anything imports NumPy
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+# A release that does not know a flag ends the process: the second is told to those where it was tried.
+_HASTE = ["--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false"]
+_TRIED = ("0.10.",)
+os.environ.setdefault(
+    "XLA_FLAGS", " ".join(_HASTE if version("jaxlib").startswith(_TRIED) else _HASTE[:1])
+)
 
 from hypothesis import settings  # noqa: E402
 

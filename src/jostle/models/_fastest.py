@@ -42,16 +42,14 @@ def fastest(
     """See Model.fastest."""
     if most < 1:
         raise UsageError(f"at most {most} platforms are none", fix="Ask for at least 1.")
-    predictor = model.answering
-    names = predictor.platform_names
-    inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
-    if isinstance(predictor, AnswersEverywhere) and not beside:
+    predictor: Any = model.answering
+    names, inputs = predictor.platform_names, _inputs(predictor)
+    if not beside and _has_product(predictor):
         places = places_of(predictor.workload_names)
         if workload not in places:
             raise UnknownName("workload", workload, tuple(predictor.workload_names))
-        seconds = predictor.log_alone_everywhere(
-            places[workload]
-        )  # in logarithms: the order is the same
+        # In logarithms, in which the order is the same.
+        seconds = predictor.log_alone_everywhere(places[workload])
     else:
         n = len(names)
         asked = Colocations.from_columns(
@@ -73,3 +71,12 @@ def fastest(
     )
     bounds = model.bound(asked, confidence)
     return Fastest(tuple(here), model.predict(asked), bounds, len(names) - len(left_out))
+
+
+def _has_product(predictor: Any) -> bool:
+    return isinstance(predictor, AnswersEverywhere)
+
+
+def _inputs(predictor: Any) -> tuple[str, ...]:
+    """Platforms that nothing is answered on."""
+    return predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
