@@ -142,7 +142,7 @@ class BridgeStudy:
             if self.clock is None:
                 raise UsageError(
                     "when control cycles end is told by a counter of phases",
-                    fix="Say --clock COUNTER, and --period PHASES of a cycle.",
+                    fix="Name the counter, `clock`, and how many phases a cycle has, `period`.",
                 )
             more = {
                 "recorded": read_traces(folders[0]),
