@@ -134,7 +134,7 @@ def test_slowdowns_and_dependence_as_simulated(strength: float) -> None:
         ratios[going] = slowed(going) if going else []
         if round(now, 3) in asked:
             place = np.minimum(done.astype(int), length - 1)
-            total = sum(rates[i, :, place[i]] / ratios[i] for i in range(2))
+            total = rates[0, :, place[0]] / ratios[0] + rates[1, :, place[1]] / ratios[1]
             found = together.at(now)
             assert found.mean[0] == pytest.approx(total.mean(), rel=0.02), now
             for capacity in np.quantile(total, [0.5, 0.9, 0.98]) * (1 + 1e-9):
