@@ -24,7 +24,8 @@ from jostle.alignment import (
     traced_runs,
     traced_windows,
 )
-from jostle.alignment.learning._kinds import LEARNERS, OWN_FORM, LearnerKind
+from jostle.alignment.learning import _blend
+from jostle.alignment.learning._kinds import LEARNERS, MIXTURE, OWN_FORM, LearnerKind
 from jostle.alignment.learning._learn import fit_learner
 from jostle.alignment.learning._linear import LinearModel
 from jostle.alignment.learning._windows import executed_and_took
@@ -311,3 +312,48 @@ def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert _app.run(["fit", "alignment", data, "-o", output, "--learner", "tree"]) == 2
     assert _app.run(["predict", output, "-w", "nobody", "-b", "program-03"]) == 4
     assert _app.run(["fit", "alignment", str(tmp_path / "none"), "-o", output]) == 4
+
+
+@pytest.mark.parametrize("believed", [True, False])
+def test_what_is_usual_is_taken_only_where_it_is_closer_than_every_constant(
+    monkeypatch: pytest.MonkeyPatch, believed: bool
+) -> None:
+    """The probes' mixture, which tells all here, or is a little further off than one level."""
+    random = np.random.default_rng(3)
+    n, names = 400, tuple(f"w{i:02}" for i in range(20))
+    run = np.repeat(np.arange(n // 10), 10)
+    sets = tuple((names[i % 20], names[(i * 7 + 1) % 20]) for i in range(n // 10))
+    own = random.uniform(1e9, 2e9, (n, 2))
+    slow = np.exp(0.1 + random.normal(0, 0.05, n // 10))[run]
+    away = np.exp(random.normal(0, 0.1, n // 10))[run]  # further off than one level
+    members = tuple(("p", one, (other,)) for one, other in sets)
+    rows = AlignedRows(
+        ("instructions", "c"),
+        sets,
+        own,
+        random.uniform(1e9, 2e9, (n, 2)),
+        own[:, 0] / slow,
+        np.ones(n),
+        np.zeros(n, int),
+        np.ones(n, int),
+        run,
+        run,
+        np.zeros(n),
+        members,
+    )
+
+    class Said:
+        def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+            says = slow if believed else slow * away
+            known = dict(zip(rows.own[:, 0].tolist(), says.tolist(), strict=True))
+            return np.array([known[x] for x in own[:, 0].tolist()])
+
+    monkeypatch.setattr(_blend, "fit_learner", lambda *_, **__: Said())
+
+    def no_good(every: np.ndarray, truth: np.ndarray, *_: object) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros(len(every)), np.full(len(truth), 9.0)
+
+    monkeypatch.setattr(_blend, "greedy_weights", no_good)
+    weights, level = _blend._weights(rows, [(MIXTURE, ("instructions", "c"))], 0)
+    assert weights.tolist() == [float(believed)]
+    assert level == float(not believed)

@@ -103,9 +103,9 @@ def fit_blend(
 
 
 def _usual(offers: Sequence[Offer]) -> np.ndarray:
-    """(offers + 2,) weights where nothing is closer by more than chance: the probes' mixture; without one,
-    half the level, and half the learners alike, of each kind the first. Few programs choose badly between
-    learners, and what learners say beyond the level is half of it chance."""
+    """(offers + 2,) weights where nothing is closer by more than chance, nor a constant as close: the probes'
+    mixture; without one, half the level, and half the learners alike, of each kind the first. Few programs
+    choose badly between learners, and what learners say beyond the level is half of it chance."""
     kinds = [kind for kind, _ in offers]
     found = np.zeros(len(offers) + 2)
     if MIXTURE in kinds:
@@ -157,6 +157,13 @@ def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.
     weights, unseen = greedy_weights(every, truth, one, seed)
     usual = _usual(offers)
     plainly = np.abs(np.expm1(usual @ every - truth))
+    constants = np.abs(np.expm1(every[-2:] - truth))
+    nearest = int(constants.mean(axis=1).argmin())
+    if (
+        constants[nearest].mean() <= plainly.mean()
+    ):  # what is usual must be closer than any constant
+        usual = np.eye(len(offers) + 2)[len(offers) + nearest]
+        plainly = constants[nearest]
     if nothing_but_noise(plainly - unseen, one):
         weights, unseen = usual, plainly
     # Answers that are no better than none are none, but not where all are plainly slower than alone.
