@@ -130,7 +130,7 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """As the arguments of a Campaign."""
-        settings = {
+        settings: dict[str, Any] = {
             "workloads": self._workloads(),
             "engines": self.engine,
             "solo_repeats": self.solo,
@@ -142,10 +142,12 @@ class Plan:
             "device": self.device,
             "cores": self.core,
         }
-        return settings if self.suggested is None else settings | self._chosen(self.suggested)
+        if self.suggested is None:
+            return settings
+        return settings | self._chosen(self.suggested, settings["workloads"])
 
-    def _chosen(self, path: Path) -> dict[str, Any]:
-        """The suggested sets that can be measured here, and no others."""
+    def _chosen(self, path: Path, workloads: list[str | Workload] | None) -> dict[str, Any]:
+        """The suggested sets that can be measured here, and no others. workloads: those asked for."""
         from jostle.cli.collect._suggested import suggested_sets
         from jostle.errors import UsageError
         from jostle.measure import available_engines, chosen_cores, device_name, find_workloads
@@ -154,7 +156,7 @@ class Plan:
             raise UsageError(
                 "either what was suggested is measured, or all beside stressors", fix="Drop one."
             )
-        members = find_workloads(self._workloads())
+        members = find_workloads(workloads)
         device = self.device or device_name(chosen_cores(self.core))
         engines = available_engines() if self.engine is None else self.engine
         chosen = suggested_sets(path, engines, device, [one.name for one in members])

@@ -89,14 +89,27 @@ def predict(asked: PredictCommand) -> None:
         _many(asked, model, asked.input_)
         return
     workload = asked.workload or ""
-    if asked.fastest is not None:
-        _fastest(asked, model, workload, asked.fastest)
-        return
-    questions = one_colocation(model.predictor, workload, asked.platform, asked.beside)
-    bounds = model.bound(questions, asked.confidence, tail=asked.tail)
-    answers = _answers(questions, model.predict(questions), bounds)
+    if asked.fastest is None:
+        questions = one_colocation(model.predictor, workload, asked.platform, asked.beside)
+        bounds = model.bound(questions, asked.confidence, tail=asked.tail)
+        seconds = model.predict(questions)
+    else:
+        questions, seconds, bounds = _fastest(asked, model, workload, asked.fastest)
+    answers = _answers(questions, seconds, bounds)
     if asked.json_:
         print_json({"schema": "predict/v1", "confidence": bounds.confidence, "answers": answers})
+    elif asked.fastest is not None:
+        columns = ["platform", "predicted", "bound", "outcome"]
+        rows = [
+            [
+                one["platform"],
+                _seconds(one["runtime_seconds"]),
+                _seconds(one["bound_seconds"]),
+                one["outcome"],
+            ]
+            for one in answers
+        ]
+        print_table(columns, rows, right=(1, 2))
     else:
         say(_sentence(answers[0], bounds.confidence))
         if str(bounds.outcome[0]) == "too_few_runs":
@@ -105,7 +118,10 @@ def predict(asked: PredictCommand) -> None:
         raise typer.Exit(3)
 
 
-def _fastest(asked: PredictCommand, model: Model, workload: str, most: int) -> None:
+def _fastest(
+    asked: PredictCommand, model: Model, workload: str, most: int
+) -> tuple[Colocations, Any, Bounds]:
+    """(the questions, seconds, bounds)."""
     from jostle.errors import UsageError
     from jostle.runs import Colocations
 
@@ -118,24 +134,12 @@ def _fastest(asked: PredictCommand, model: Model, workload: str, most: int) -> N
     questions = Colocations.from_columns(
         workload=[workload] * n, platform=found.platforms, corunners=[list(asked.beside)] * n
     )
-    answers = _answers(questions, found.seconds, found.bounds)
-    if asked.json_:
-        print_json(
-            {"schema": "predict/v1", "confidence": found.bounds.confidence, "answers": answers}
-        )
-    else:
-        rows = [
-            [
-                one["platform"],
-                duration(one["runtime_seconds"]),
-                duration(one["bound_seconds"]) if one["bound_seconds"] < float("inf") else "none",
-                one["outcome"],
-            ]
-            for one in answers
-        ]
-        print_table(["platform", "predicted", "bound", "outcome"], rows, right=(1, 2))
-    if not found.bounds.is_valid.all():
-        raise typer.Exit(3)
+    return questions, found.seconds, found.bounds
+
+
+def _seconds(value: float | None) -> str:
+    """In a table."""
+    return "" if value is None else "none" if value == float("inf") else duration(value)
 
 
 def _many(asked: PredictCommand, model: Model, source: str) -> None:
@@ -177,9 +181,6 @@ def _answers(questions: Colocations, seconds: Any, bounds: Bounds) -> list[dict[
 
 
 def _print_many(found: AnsweredTable) -> None:
-    def seconds(value: float | None) -> str:
-        return "" if value is None else "none" if value == float("inf") else duration(value)
-
     columns = ["workload", "platform", "beside", "predicted", "bound", "outcome", "measured"]
     with_reason = not found.is_answered.all()
     rows = [
@@ -187,8 +188,8 @@ def _print_many(found: AnsweredTable) -> None:
             str(row["workload"] or ""),
             str(row["platform"] or ""),
             " + ".join(row["corunners"]) or "alone" if row["corunners"] is not None else "",
-            seconds(row["runtime_seconds"]),
-            seconds(row["bound_seconds"]),
+            _seconds(row["runtime_seconds"]),
+            _seconds(row["bound_seconds"]),
             row["outcome"] or row["status"],
             row["evidence"] or row["reason"],
         ]

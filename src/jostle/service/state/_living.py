@@ -19,9 +19,8 @@ from jostle.service.state._store import Store
 if TYPE_CHECKING:
     from jostle.models import DriftWatch
 
-LEARNED_TO = (
-    "observed_run"  # in the model's last update: the number of the last run that it learned
-)
+# In the model's last update: the number of the last run that it learned.
+LEARNED_TO = "observed_run"
 _AT_ONCE = 5_000
 
 
