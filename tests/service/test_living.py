@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ from tests.service.conftest import Running, Start
 
 
 def observed(service: Running, n: int, *, ratio: float = 1.0, first: int = 0) -> jostle.Runs:
-    """Runs alone whose times are as the model says, but for noise and `ratio` on p0."""
+    """Runs alone whose times are as the fitted model says, but for noise and `ratio` on p0."""
     random = np.random.default_rng(first)
     names = [f"w{i:02}" for i in range(6)], ["p0", "p1", "p2"]
     workload = [names[0][i] for i in random.integers(0, 6, n)]
     platform = [names[1][i] for i in random.integers(0, 3, n)]
-    model = service.app.state.service.served.model
+    model = service.app.state.service.served.model.following(None)
     asked = jostle.Colocations.from_columns(workload=workload, platform=platform)
-    seconds = model.predict(asked) * np.exp(random.normal(0, 0.05, n))
+    seconds = model.predict(asked) * np.exp(random.normal(0, 0.03, n))
     seconds[np.array(platform) == "p0"] *= ratio
     return jostle.Runs.from_columns(
         workload=workload,
@@ -57,6 +58,83 @@ def test_what_drifts_is_said_of_the_model_that_answers(
     jostle.load(model_folders[1]).save(folder)
     assert service.app.state.service.folder.look()
     assert service.http.get("/v1/drift").json()["checked"] == 0
+
+
+def parts_of(runs: jostle.Runs, size: int) -> Iterator[jostle.Runs]:
+    for first in range(0, len(runs), size):
+        yield runs.take(np.arange(first, min(first + size, len(runs))))
+
+
+def test_answers_follow_the_device_that_drifts_and_no_others_change(
+    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "served"
+    shutil.copytree(model_folders[0], folder)
+    service = start(model=folder)
+    client, model = service.client, jostle.load(folder)
+    names = [(f"w{i:02}", f"p{p}") for i in range(6) for p in range(3)]
+    asked = jostle.Colocations.from_columns(
+        workload=[w for w, _ in names], platform=[p for _, p in names]
+    )
+    there = np.array([p == "p0" for _, p in names])
+    before = {c: client.bound(asked, confidence=c) for c in (0.8, 0.9)}
+    assert "drifts" not in service.http.get("/v1/drift").json()["model"]
+    late, told = [], False
+    for part in parts_of(observed(service, 600, ratio=1.2, first=7_000), 25):
+        drifted = np.array([p == "p0" for p in part.table.column("platform").to_pylist()])
+        bounds = client.bound(part.colocations)
+        if told:  # asked before the runs came
+            late.append((part.runtime_seconds > bounds.seconds)[drifted])
+            assert set(bounds.outcome[drifted]) == {"adapting"}
+        client.add_runs(part)
+        told = bool(client.drifts())
+    assert [one.name for one in client.drifts()] == ["p0"]
+    assert 0.82 < 1 - np.concatenate(late).mean() < 0.98
+    # Only what drifts has moved, by what it drifts.
+    ratio = client.predict(asked) / model.predict(asked)
+    assert ratio[there] == pytest.approx(1.2, rel=0.03)
+    assert (ratio[~there] == 1.0).all()
+    for confidence, was in before.items():
+        now = client.bound(asked, confidence=confidence)
+        assert set(now.outcome[there]) == {"adapting"}
+        assert (now.seconds[~there] == was.seconds[~there]).all()
+        assert (now.outcome[~there] == was.outcome[~there]).all()
+        assert (now.seconds[there] > was.seconds[there]).all()
+    # No theorem stands behind such a bound, so nothing is placed by it unless predictions are accepted.
+    placed = {"items": [{"workload": "w05", "deadline_seconds": 1e6}], "on": ["east"]}
+    (refused,) = service.post("/v1/safe", placed)["items"]
+    (taken,) = service.post("/v1/safe", {**placed, "accept": "predicted"})["items"]
+    assert not refused["safe"]
+    assert taken["safe"]
+    assert taken["used_predictions"]
+    # Another process over the same runs says the same.
+    again = start(model=folder)
+    assert again.client.drifts() == client.drifts()
+    assert (again.client.bound(asked).seconds == client.bound(asked).seconds).all()
+    assert again.http.get("/v1/drift").json()["model"]["drifts"] == 1
+    assert "jostle_drifts 1.0" in again.http.get("/metrics").text
+
+
+def test_a_drift_is_not_forgotten_by_learning(
+    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "served"
+    shutil.copytree(model_folders[0], folder)
+    service = start(model=folder, learn=10_000)
+    inner: Any = service.app.state.service
+    service.client.add_runs(observed(service, 300, ratio=1.5, first=3_000))
+    assert [one.name for one in service.client.drifts()] == ["p0"]
+    inner.learning.every = 300
+    assert inner.learning.learn(service.clock())
+    asked = jostle.Colocations.from_columns(workload=["w01", "w01"], platform=["p0", "p1"])
+    told = [one.name for one in service.client.drifts()]
+    found = service.client.bound(asked)
+    # What it has not learned of the step is told of the new model, too, before another run has come.
+    assert told == ["p0"]
+    assert found.outcome[0] == "adapting"
+    assert found.outcome[1] != "adapting"
+    first = jostle.load(folder / "previous").predict(asked)
+    assert service.client.predict(asked) / first == pytest.approx([1.5, 1.0], rel=0.1)
 
 
 def test_observed_runs_are_learned_once_and_in_batches(

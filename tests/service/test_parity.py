@@ -32,6 +32,7 @@ TOLD = {
     "standard",
     "close",
     "answering",
+    "following",
     "without_calibration_runs",
 }  # of themselves
 

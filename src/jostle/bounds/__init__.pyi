@@ -1,3 +1,4 @@
+from ._bounds import ADAPTING as ADAPTING
 from ._bounds import GUARANTEED as GUARANTEED
 from ._bounds import OUTCOMES as OUTCOMES
 from ._bounds import Bounds as Bounds
@@ -8,7 +9,9 @@ from ._conformal import Calibration as Calibration
 from ._conformal import CalibrationRuns as CalibrationRuns
 from ._conformal import PoolSummary as PoolSummary
 from ._conformal import pool_of as pool_of
+from ._drift import AdaptedLevels as AdaptedLevels
 from ._drift import AdaptiveLevel as AdaptiveLevel
+from ._drift import AdaptiveLevels as AdaptiveLevels
 from ._drift import Alarm as Alarm
 from ._drift import DriftLevel as DriftLevel
 from ._drift import usual_levels as usual_levels

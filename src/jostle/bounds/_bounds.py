@@ -34,6 +34,7 @@ OUTCOMES = {
     "measure more of them, or fit for new names",
     "disconnected": "no chain of runs connects this workload with this platform",
 }
+ADAPTING = "adapting"
 GUARANTEED = ("guaranteed", "guaranteed_pooled")  # outcomes that a theorem stands behind
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 
@@ -26,6 +27,7 @@ REMEMBERED = 500
 SIDES = (1.0, -1.0)
 TESTS = ((ALLOWED, THRESHOLD), (ALLOWED_SLOW, THRESHOLD_SLOW))
 SHRINKAGE = 10.0  # runs that a name's usual level is shrunken by
+CONFIDENCES = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # whose levels are kept true
 STEP = 0.05  # of adaptive conformal inference, as a share of the miscoverage
 
 
@@ -101,6 +103,46 @@ class AdaptiveLevel:
         moved = self.allowed + STEP * self.miscoverage * (self.miscoverage - late)
         # Under 0 all bounds are infinite, and a level under a half is no bound.
         self.allowed = min(max(moved, self.miscoverage / 50), 0.5)
+
+
+class AdaptiveLevels:
+    """Adaptive levels of one pool at several confidences, and at those between them."""
+
+    def __init__(self, confidence: float) -> None:
+        """confidence: one that is wanted exactly."""
+        self._kept = [AdaptiveLevel(1 - c) for c in sorted({*CONFIDENCES, confidence})]
+        self._miscoverage = [level.miscoverage for level in self._kept]
+
+    def add(self, below: int, n: int) -> None:
+        """A run whose score is above `below` of the n calibration scores."""
+        for level in self._kept:
+            level.add(below >= min(ceil(level.level * (n + 1)), n))
+
+    def levels(self) -> AdaptedLevels:
+        """As they are now."""
+        # A higher confidence never gives a lower bound.
+        allowed = np.minimum.accumulate([level.allowed for level in self._kept])
+        order = slice(None, None, -1)
+        return AdaptedLevels(np.log(self._miscoverage[order]), np.log(allowed[order]))
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptedLevels:
+    """log_miscoverage: (k,) ascending, what was asked for. log_allowed: (k,), at what bounds are taken so
+    that this share is late."""
+
+    log_miscoverage: np.ndarray
+    log_allowed: np.ndarray
+
+    def level(self, confidence: float) -> float:
+        """Of bounds that are to hold with this confidence; straight lines between logarithms. Under a half
+        nothing is kept true."""
+        if confidence < 0.5:
+            return confidence
+        asked = np.log1p(-confidence)
+        known = np.clip(asked, self.log_miscoverage[0], self.log_miscoverage[-1])
+        allowed = np.interp(known, self.log_miscoverage, self.log_allowed) + asked - known
+        return max(float(-np.expm1(allowed)), 0.5)
 
 
 def usual_levels(

@@ -50,12 +50,16 @@ def fastest(
             raise UnknownName("workload", workload, tuple(predictor.workload_names))
         # In logarithms, in which the order is the same.
         seconds = predictor.log_alone_everywhere(places[workload])
+        if model.moved is not None:
+            seconds = seconds + model.moved.everywhere(workload)
     else:
         n = len(names)
         asked = Colocations.from_columns(
             workload=[workload] * n, platform=list(names), corunners=[list(beside)] * n
         )
         seconds = predictor.predict(asked)
+        if model.moved is not None:
+            seconds = seconds * np.exp(model.moved.everywhere(workload))
     left_out = [place for place, name in enumerate(names) if name in inputs] if inputs else []
     if left_out or np.isnan(seconds.min(initial=0.0)):
         seconds = np.where(np.isnan(seconds), np.inf, seconds)

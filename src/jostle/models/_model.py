@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from jostle.methods import Evidence, method_named
 if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
     from jostle.models._fastest import Fastest
+    from jostle.models._following import Moved
     from jostle.models._plots import ModelPlots
     from jostle.models._usual import Usual
     from jostle.models._watch import DriftWatch
@@ -45,6 +47,7 @@ class Model(Told):
     Jostle and of the data, time of fitting where it was given, and counts of runs, kept with it. usual: what
     errors were like when it was fitted, by name, which drifts are told from; kept: runs that it needs to
     learn more later. Both are None in models of before that, and `kept` where the method cannot.
+    moved: how far names have drifted since, which answers follow (DriftWatch.following); it is not saved.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Model(Told):
         self.metadata = metadata
         self.usual = usual
         self._kept = kept
+        self.moved: Moved | None = None
 
     @property
     def kept(self) -> Kept | None:
@@ -80,7 +84,16 @@ class Model(Told):
         whatever compares its answers with those runs."""
         if self.whole is None:
             return self
-        return Model(self.predictor, self.calibration, self.metadata, self.usual, self._kept)
+        apart = Model(self.predictor, self.calibration, self.metadata, self.usual, self._kept)
+        return apart.following(self.moved)
+
+    def following(self, moved: Moved | None) -> Model:
+        """The same model, its answers moved by what has drifted; None: as fitted."""
+        if moved is self.moved:
+            return self
+        found = copy(self)
+        found.moved = moved
+        return found
 
     def told(self) -> list[tuple[str, str]]:
         """The method, the names it knows, what it was made of, and how sure it can be."""
@@ -105,7 +118,8 @@ class Model(Told):
 
         Raises UnknownName for a name the model has never met.
         """
-        return self.answering.predict(colocations)
+        found = self.answering.predict(colocations)
+        return found if self.moved is None else found * np.exp(self.moved.log_ratio(colocations)[0])
 
     def bound(
         self,
@@ -119,6 +133,13 @@ class Model(Told):
         tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
         law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
         """
+        found = self._bound_as_fitted(colocations, confidence, tail)
+        if self.moved is None:
+            return found
+        again = partial(self._bound_as_fitted, tail=tail)
+        return self.moved.bounded(colocations, found, again)
+
+    def _bound_as_fitted(self, colocations: Colocations, confidence: float, tail: bool) -> Bounds:
         found = self.calibration.bound(self.predictor, colocations, confidence, tail=tail)
         if self.whole is None:
             return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,9 @@ import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._report import Told
-from jostle.bounds import AdaptiveLevel, Bounds, DriftLevel
+from jostle.bounds import AdaptiveLevels, Bounds, DriftLevel
 from jostle.errors import UsageError
+from jostle.models._following import Moved
 from jostle.models._usual import (
     KINDS,
     KindNames,
@@ -56,7 +57,7 @@ class DriftWatch(Told):
 
     def __init__(self, model: Any, confidence: float = DEFAULT_CONFIDENCE) -> None:
         """confidence: of the bounds that follow drifts."""
-        self.model = model
+        self.model = model.following(None)
         self.confidence = float(exact_confidence(confidence))
         self.runs = 0
         self.checked = 0
@@ -66,16 +67,13 @@ class DriftWatch(Told):
         self._usual = lru_cache(maxsize=None)(partial(usual_of, model))
         checked_by = int((~model.calibration.runs.held_out).sum())
         self._fleet = DriftLevel(slowly=checked_by >= FEWEST_FOR_SMALL_STEPS)
-        usual = model.usual or Usual({})
+        usual = (model.usual or Usual({})).levels
         self._levels = {
-            kind: [
-                DriftLevel(usual=float(level))
-                for level in usual.levels.get(kind, np.zeros(len(self._kinds.names[kind])))
-            ]
-            for kind in KINDS
+            kind: _Levels(usual.get(kind, np.zeros(len(self._kinds.names[kind])))) for kind in KINDS
         }
         self._places: dict[tuple[str, int], list[int]] = {}
-        self._coverage: dict[int, AdaptiveLevel] = {}
+        self._coverage: dict[int, AdaptiveLevels] = {}
+        self._following: Any = None
         self._sorted = sorted_scores(model)
 
     def told(self) -> list[tuple[str, str]]:
@@ -96,7 +94,7 @@ class DriftWatch(Told):
 
         Runs without a runtime and of names that the model does not know are counted and passed over.
         """
-        first = len(self.drifts)
+        first, self._following = len(self.drifts), None
         places = np.flatnonzero(runs.is_ok)
         known = self._kinds.know(runs.colocations)[places]
         self.unknown += int((~known).sum())
@@ -121,7 +119,7 @@ class DriftWatch(Told):
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds: the model's prediction times what the names have drifted by."""
-        return self.model.predict(colocations) * self._ratio(colocations)[0]
+        return self.following().predict(colocations)
 
     def bound(self, colocations: Colocations) -> Bounds:
         """Upper bounds that follow drifts.
@@ -130,21 +128,23 @@ class DriftWatch(Told):
         learned since, their level is kept true by adaptive conformal inference, and the outcome is
         `adapting`: no theorem holds for one of them, only for their share in the long run.
         """
-        found = self.model.bound(colocations, self.confidence)
-        ratio, moved = self._ratio(colocations)
-        if not moved.any():
-            return found
-        seconds, outcome = found.seconds.copy(), found.outcome.astype("<U20")
-        degree = np.asarray(colocations.number_of_corunners)
-        for d in np.unique(degree[moved]):
-            at = np.flatnonzero(moved & (degree == d))
-            level = self._coverage[int(d)].level if int(d) in self._coverage else self.confidence
-            there = self.model.bound(colocations.take(at), min(level, 1 - 1e-9))
-            # At a level that calibration runs cannot give, what they can give at most.
-            finite = np.where(there.is_valid, there.seconds, seconds[at])
-            seconds[at] = finite * ratio[at]
-            outcome[at] = np.where(np.isfinite(finite), "adapting", found.outcome[at])
-        return replace(found, seconds=seconds, outcome=outcome)
+        return self.following().bound(colocations, self.confidence)
+
+    def following(self) -> Any:
+        """The model with its answers moved by what has drifted up to now, at any confidence; the model itself
+        where nothing has. Runs that come later do not change it."""
+        if not self.drifts:
+            return self.model
+        if self._following is None:
+            names = {}
+            for kind, levels in self._levels.items():
+                codes = sorted(code for code, level in levels.items() if level.alarms)
+                shifts = [levels[code].shift for code in codes]
+                names[kind] = np.array(codes, np.int64), np.array(shifts)
+            adapted = {degree: kept.levels() for degree, kept in self._coverage.items()}
+            fleet = self._fleet.shift if self._fleet.alarms else None
+            self._following = self.model.following(Moved(self._kinds, fleet, names, adapted))
+        return self._following
 
     def _add(
         self, place: int, error: float, codes: list[int], spread: float, when: str | None
@@ -152,24 +152,22 @@ class DriftWatch(Told):
         """One run, asked of the fleet first and of ever narrower levels then. error, spread: log seconds."""
         asked = [(FLEET, 0, self._fleet)]
         asked += [(kind, c, self._levels[kind][c]) for kind, c in zip(KINDS, codes, strict=True)]
-        # Every level is told what the usual levels of the others leave.
-        rest = error - spread * sum(level.usual for _, _, level in asked)
+        # Every level is told what the others leave: where they usually are, and what they have moved by.
+        rest = error - sum(level.usual * spread + level.shift for _, _, level in asked)
         for kind, code, level in asked:
             seen = self._places.setdefault((kind, code), [])
             seen.append(place)
             del seen[:-512]
-            before = level.shift
-            alarm = level.add(rest + spread * level.usual, spread)
+            alarm = level.add(rest + level.usual * spread + level.shift, spread)
             if alarm is not None:
                 name = "" if kind == FLEET else self._kinds.names[kind][code]
                 first = seen[-min(alarm.runs, len(seen))]
                 ratio = float(np.exp(level.shift))
                 self.drifts.append(Drift(kind, name, ratio, first, place, alarm.runs, when))
                 for narrower in KINDS[KINDS.index(kind) + 1 :] if kind != FLEET else KINDS:
-                    for other in self._levels[narrower]:
+                    for other in self._levels[narrower].values():
                         other.forget()
                 return
-            rest -= before
 
     def _cover(self, errors: UsualErrors, row: int, codes: list[int]) -> None:
         """Whether a run of names that drifted was late at the level of today."""
@@ -177,12 +175,12 @@ class DriftWatch(Told):
         if shift is None:
             return
         degree = int(errors.degree[row])
-        kept = self._coverage.setdefault(degree, AdaptiveLevel(1 - self.confidence))
+        kept = self._coverage.setdefault(degree, AdaptiveLevels(self.confidence))
         scores = self._sorted.get(degree)
         if scores is None or not len(scores):
             return
-        at = min(int(np.ceil(kept.level * (len(scores) + 1))), len(scores)) - 1
-        kept.add(errors.score[row] - shift / errors.scale[row] > scores[at])
+        below = np.searchsorted(scores, errors.score[row] - shift / errors.scale[row])
+        kept.add(int(below), len(scores))
 
     def _shift(self, codes: Sequence[int]) -> float | None:
         """How far what these names add up to has moved, in log seconds; None where nothing has."""
@@ -194,15 +192,17 @@ class DriftWatch(Told):
             return None
         return sum(level.shift for level in levels)
 
-    def _ratio(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
-        """(what runtimes are multiplied by (n,), whether any of the names drifted (n,))."""
-        n = len(colocations)
-        if not self.drifts:
-            return np.ones(n), np.zeros(n, bool)
-        keys = self._kinds.keys(colocations)
-        shifts = [self._shift(codes) for codes in keys.T.tolist()]
-        moved = np.array([shift is not None for shift in shifts], bool)
-        return np.exp(np.array([shift or 0.0 for shift in shifts])), moved
+
+class _Levels(dict[int, DriftLevel]):
+    """By code, made when first asked about. usual: (names,) in usual spreads."""
+
+    def __init__(self, usual: np.ndarray) -> None:
+        super().__init__()
+        self._usual = usual
+
+    def __missing__(self, code: int) -> DriftLevel:
+        found = self[code] = DriftLevel(usual=float(self._usual[code]))
+        return found
 
 
 def _times(runs: Runs) -> list[str | None]:

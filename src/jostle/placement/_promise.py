@@ -64,6 +64,11 @@ class Standard:
         if self.accept not in ACCEPT:
             raise UsageError(f"accept {self.accept!r}", fix=f"Known: {', '.join(ACCEPT)}.")
 
+    @property
+    def takes_predictions(self) -> bool:
+        """Whether it takes them where no bound is valid."""
+        return self.accept == PREDICTED
+
     def of_each(self, confidence: float | None, members: int) -> float:
         """The confidence of each bound in a set of so many members. confidence: a member's own, if any."""
         whole = exact_confidence(confidence or self.confidence)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle.bounds import ADAPTING
 from jostle.methods import HasInputPlatforms
-from jostle.placement._promise import PREDICTED, Standard
+from jostle.placement._promise import Standard
 from jostle.runs import Colocations, solo_medians
 
 if TYPE_CHECKING:
@@ -100,7 +101,9 @@ class SetBounds:
             if unique is not None:
                 known.add(unique[some], raised, own_good[some])
                 self._refused[level, k] = np.union1d(refused, unique[~some])
-        seconds = np.where(valid | (self._takes_predictions & np.isfinite(floor)), floor, np.inf)
+        seconds = np.where(
+            valid | (self.standard.takes_predictions & np.isfinite(floor)), floor, np.inf
+        )
         return seconds, valid
 
     def predicted(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -149,13 +152,9 @@ class SetBounds:
     def most_members(self) -> float:
         """Larger sets have no valid bound: no calibration run has so many co-runners. Infinite where
         predictions are accepted."""
-        if self._takes_predictions or self.model is None:
+        if self.standard.takes_predictions or self.model is None:
             return float("inf")
         return float(np.max(self.model.calibration.runs.degree, initial=-1)) + 1
-
-    @property
-    def _takes_predictions(self) -> bool:
-        return self.standard.accept == PREDICTED
 
     def _floors(
         self, platform: np.ndarray, members: np.ndarray, confidence: float | None
@@ -192,7 +191,7 @@ class SetBounds:
         """(n, k) the own bounds, where valid, raised to those of all subsets."""
         n, k = members.shape
         floor = np.where(valid, own, -np.inf)
-        if self._takes_predictions:
+        if self.standard.takes_predictions:
             floor = np.where(valid, floor, np.where(np.isnan(own), np.inf, own))
         if k == 1 or n == 0:
             return floor
@@ -217,8 +216,11 @@ class SetBounds:
             bounds = self.model.bound(asked, level)
             good = bounds.is_guaranteed
             found = np.where(good, bounds.seconds, np.nan)
-            if self._takes_predictions and not good.all():
-                found = np.where(good, found, self.model.predict(asked))
+            if self.standard.takes_predictions and not good.all():
+                # A bound that follows a drift promises nothing of a single run, but says more.
+                follows = bounds.is_valid & (bounds.outcome == ADAPTING)
+                rest = np.where(follows, bounds.seconds, self.model.predict(asked))
+                found = np.where(good, found, rest)
             self.rows += len(asked)
             seconds[part] = found.reshape(-1, k)
             valid[part] = good.reshape(-1, k)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle._report import finite
-from jostle.bounds import OUTCOMES
+from jostle.bounds import ADAPTING, OUTCOMES
 from jostle.errors import JostleError, UsageError
 from jostle.methods import Explains
 from jostle.service.answers._items import AskedItems, failed, read_items
@@ -40,7 +40,8 @@ def _bounded(served: Served, asked: AskedItems, confidence: float) -> list[dict[
         some = asked.colocations if len(missing) == len(found) else asked.colocations.take(missing)
         for row, one in zip(missing, _computed(served, some, confidence), strict=True):
             found[row] = one
-            lately.put((confidence, asked.keys[row]), one)
+            if one["outcome"] != ADAPTING:  # that changes with every run
+                lately.put((confidence, asked.keys[row]), one)
     return found
 
 

@@ -23,7 +23,7 @@ class Apart:
         self._lock = asyncio.Lock()
         self._process: Any = None
         self._pipe: Connection | None = None
-        self._knows: str | None = None
+        self._knows: tuple[str, int] | None = None
 
     async def ask(
         self, act: Callable[..., Any], given: tuple[Any, Any], served: Served, seconds: float
@@ -47,9 +47,9 @@ class Apart:
     ) -> Any:
         pipe = self._ready()
         try:
-            if self._knows != served.version:
+            if self._knows != served.key:
                 pipe.send(("model", served.model))
-                self._knows = served.version
+                self._knows = served.key
             pipe.send(("ask", (act, *given, seconds)))
             if not pipe.poll(seconds):
                 self.close()

@@ -53,6 +53,9 @@ class Metrics:
         )
         self.placements = Gauge("jostle_placements", "Placements alive.", registry=r)
         self.nodes = Gauge("jostle_fleet_nodes", "Nodes of the fleet.", registry=r)
+        self.drifts = Gauge(
+            "jostle_drifts", "Drifts that were found since the model answers.", registry=r
+        )
         self.model = Gauge(
             "jostle_model_info", "The model that answers.", ["version", "data_version"], registry=r
         )

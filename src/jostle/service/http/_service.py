@@ -64,7 +64,8 @@ class Serving:
         self.store = Store(settings.state, clock)
         self.fleet = LiveFleet(settings.fleet, self.store)
         self.places = LivePlaces(self.fleet, self.store)
-        self.drifts = DriftsNow(self.store, settings.confidence)
+        self.drifts = DriftsNow(self.folder, self.store, settings.confidence)
+        self._not_followed: str | None = None
         self.learning = Learning(self.folder, self.store, settings.learn)
         self.metrics = Metrics()
         self.answers = Queue("answers")
@@ -96,6 +97,22 @@ class Serving:
                 _LOG.info("now serving model %s", self.served.version)
             if self.folder.trouble and self.folder.trouble != before:
                 _LOG.warning("the model that lies there now is not served: %s", self.folder.trouble)
+            with suppress(HttpProblem):  # others ask, too: a moment later
+                while await self.write(self.follow):
+                    pass
+
+    def follow(self) -> bool:
+        """Let the model's answers follow what the observed runs tell, in the thread that writes; says whether
+        there are more of them. What hinders it goes to the log once."""
+        trouble, more = None, False
+        try:
+            more = self.drifts.follow()
+        except JostleError as error:
+            trouble = str(error)
+            if trouble != self._not_followed:
+                _LOG.warning("answers do not follow what drifts: %s", trouble)
+        self._not_followed = trouble
+        return more
 
     async def learn(self, seconds: float = 1.0) -> None:
         """Learn observed runs as they come, for ever; what hinders it goes to the log once."""
@@ -142,6 +159,7 @@ class Serving:
         m.raise_to("failures", self.folder.failures)
         m.placements.set(len(self.fleet.placed))
         m.nodes.set(len(self.fleet.nodes))
+        m.drifts.set(0 if served is None else served.drifts)
         with suppress(JostleError):  # the rest does without the database
             _, bounded, inside = self.store.seen_coverage()
             m.bounded.set(bounded)

@@ -109,7 +109,9 @@ def runs_added(service: Serving, served: Served | None, items: list[Any]) -> lis
         }
         if status == "conflict":
             found[place]["error"] = f"another run is stored under the id {one.id!r}; it was kept"
-    service.metrics.runs.inc(sum(status == "stored" for status in statuses))
+    if stored := sum(status == "stored" for status in statuses):
+        service.metrics.runs.inc(stored)
+        service.follow()
     return found
 
 
@@ -226,8 +228,8 @@ def state_handlers(service: Serving) -> dict[tuple[str, str], Any]:
 
     async def drift(request: Request) -> Response:
         served = service.served
-        document = await service.write(lambda: service.drifts.document(served))
-        return answered({**document, "model": served.label}, service.headers(served))
+        document = await service.write(service.drifts.document)
+        return answered(document, service.headers(served))
 
     return {
         ("GET", "/v1/drift"): drift,

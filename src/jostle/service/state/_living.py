@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from jostle.errors import NotPermitted
 from jostle.models import save_over
 from jostle.service.state._archive import as_runs
 from jostle.service.state._served import ModelFolder, Served
@@ -21,35 +22,81 @@ if TYPE_CHECKING:
 
 # In the model's last update: the number of the last run that it learned.
 LEARNED_TO = "observed_run"
-_AT_ONCE = 5_000
+LEARNED_BY = "observed_by"  # the version of the model that answered until then
+MOST_WATCHED = 100_000  # runs that a service looks at once more when it starts
+MOST_AGAIN = 2_000  # and after it has learned
+_AT_ONCE = 2_000
 
 
 class DriftsNow:
-    """Observed runs as the watch of the served model sees them. Asked by one thread at a time."""
+    """Observed runs as the watch of the served model sees them, whose answers follow. Used by one thread at a
+    time."""
 
-    def __init__(self, store: Store, confidence: float) -> None:
-        self.store, self.confidence = store, confidence
+    def __init__(self, folder: ModelFolder, store: Store, confidence: float) -> None:
+        self.folder, self.store, self.confidence = folder, store, confidence
         self._version: str | None = None
+        self._versions: list[str] = []
         self._watch: DriftWatch | None = None
         self._last = 0
 
-    def document(self, served: Served) -> dict[str, Any]:
-        """What drifts, up to the last run that came. Raises NotPermitted without the database."""
+    def follow(self) -> bool:
+        """Look at runs that came since, and let the served model follow; says whether there are more.
+
+        Raises NotPermitted without the database.
+        """
+        served = self.folder.served
+        if served is None:
+            return False
         if self._watch is None or self._version != served.version:
-            self._watch, self._version = served.model.watch(self.confidence), served.version
-            self._last = 0
-        for rows in _after(self.store, self._last):
-            mine = [row for row in rows if row["model_version"] == served.version]
-            if mine:
-                self._watch.update(as_runs(mine))
-            self._last = rows[-1]["number"]
+            self._begin(served)
+        watch, newest = self._watch, self.store.last_number()
+        assert watch is not None
+        rows = self.store.runs_after(self._last, _AT_ONCE, versions=self._versions)
+        if rows:
+            watch.update(as_runs(rows))
+            if watch.drifts:
+                self.folder.follow(served.version, watch.following(), len(watch.drifts))
+        is_full = len(rows) == _AT_ONCE
+        self._last = rows[-1]["number"] if is_full else max(newest, *(r["number"] for r in rows), 0)
+        return is_full
+
+    def document(self) -> dict[str, Any]:
+        """What drifts, up to the last run that came, of the model that answers. Raises NotPermitted without
+        the database."""
+        while self.follow():
+            pass
+        served, watch = self.folder.served, self._watch
+        if served is None or watch is None or served.version != self._version:
+            raise NotPermitted("the model changes at this moment", fix="Ask again.")
         return {
             "schema": "drift/v1",
-            "runs": self._watch.runs,
-            "checked": self._watch.checked,
-            "unknown_names": self._watch.unknown,
-            "drifts": [one.to_row() for one in self._watch.drifts],
+            "model": served.label,
+            "runs": watch.runs,
+            "checked": watch.checked,
+            "unknown_names": watch.unknown,
+            "drifts": [one.to_row() for one in watch.drifts],
         }
+
+    def _begin(self, served: Served) -> None:
+        """A model that learned while serving is told the last runs once more: what drifts, and what it has
+        not learned of that, is known at once."""
+        versions, learned_to = _since_fitted(served)
+        most = MOST_WATCHED if learned_to is None else MOST_AGAIN
+        self._last = self.store.last_number(versions, learned_to, most)
+        self._versions, self._version = versions, served.version
+        self._watch = served.model.watch(self.confidence)
+
+
+def _since_fitted(served: Served) -> tuple[list[str], int | None]:
+    """(versions that the model had since it was fitted, the last one first; the number of the last observed
+    run that it learned, None where it learned none)."""
+    versions, learned_to = [served.version], None
+    for record in reversed(served.model.metadata.get("updates") or []):
+        if record.get(LEARNED_TO) is None or record.get(LEARNED_BY) is None:
+            break
+        learned_to = record[LEARNED_TO] if learned_to is None else learned_to
+        versions.append(record[LEARNED_BY])
+    return versions, learned_to
 
 
 class Learning:
@@ -77,7 +124,8 @@ class Learning:
                 return False
             when = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
             learned = served.model.update(as_runs(waiting), updated_at=when)
-            learned.metadata["updates"][-1][LEARNED_TO] = waiting[-1]["number"]
+            about = {LEARNED_TO: waiting[-1]["number"], LEARNED_BY: served.version}
+            learned.metadata["updates"][-1] |= about
             save_over(learned, self.folder.path)
             return self.folder.look()
         finally:

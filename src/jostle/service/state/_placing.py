@@ -44,13 +44,16 @@ class LivePlaces:
 
     def __init__(self, fleet: LiveFleet, store: Store) -> None:
         self.fleet, self.store = fleet, store
-        self._sets: dict[tuple[str, Standard], SetBounds] = {}
+        self._sets: dict[tuple[str, int, Standard], SetBounds] = {}
         self._placement: tuple[Any, Placement] | None = None
         self._kinds: tuple[Any, Placement] | None = None
 
     def sets(self, served: Served, standard: Standard) -> SetBounds:
         """What the model says of sets, kept between questions."""
-        key = served.version, standard
+        # Names that drift have no valid bound, and the others' stay: only where predictions are accepted
+        # does a set's answer change with every run.
+        changed = served.changed if standard.takes_predictions else served.drifts
+        key = served.version, changed, standard
         found = self._sets.get(key)
         if found is None or found.rows > MOST_ROWS:
             if len(self._sets) > 8:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -49,8 +49,10 @@ class Lately:
 class Served:
     """A model with the version of its files. An answer takes everything from one of these, never from two.
 
-    version: of the model, the checksum of its files. data_version: of what it was fitted to.
-    bounds_lately: answers by question, which schedulers ask again and again.
+    model: what answers, following what has drifted. version: of the model, the checksum of its files.
+    data_version: of what it was fitted to. bounds_lately: answers by question, which schedulers ask again and
+    again. drifts: how many names were found to drift since it serves. changed: how often its answers have
+    changed since.
     """
 
     model: Model
@@ -59,6 +61,8 @@ class Served:
     workload_code: dict[str, int] = field(repr=False)
     platform_code: dict[str, int] = field(repr=False)
     bounds_lately: Lately = field(default_factory=lambda: Lately(MOST_LATELY), repr=False)
+    drifts: int = 0
+    changed: int = 0
 
     @classmethod
     def of(cls, model: Model, version: str) -> Served:
@@ -73,14 +77,27 @@ class Served:
             {n: code for code, n in enumerate(platforms) if n not in inputs},
         )
 
+    def following(self, model: Model, drifts: int) -> Served:
+        """The same model, its answers moved by what has drifted up to now."""
+        # What is asked of names that do not drift stays as it was until another one does.
+        lately = self.bounds_lately if drifts == self.drifts else Lately(MOST_LATELY)
+        now = {"bounds_lately": lately, "drifts": drifts, "changed": self.changed + 1}
+        return replace(self, model=model, **now)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The same for the same answers."""
+        return self.version, self.changed
+
     @property
     def is_calibrated(self) -> bool:
         return len(self.model.calibration.runs) > 0
 
     @property
-    def label(self) -> dict[str, str]:
+    def label(self) -> dict[str, Any]:
         """What every answer says of it."""
-        return {"version": self.version, "data_version": self.data_version}
+        found: dict[str, Any] = {"version": self.version, "data_version": self.data_version}
+        return found | {"drifts": self.drifts} if self.drifts else found
 
     def unknown(self, kind: str, name: str) -> str:
         """The sentence for a name that the model has never met."""
@@ -110,6 +127,7 @@ class ModelFolder:
         self.trouble: str | None = None
         self.changes = self.failures = 0
         self._seen: Any = None
+        self._lock = Lock()
 
     served: Served | None
 
@@ -125,11 +143,18 @@ class ModelFolder:
             self.failures += 1
             return False
         self.trouble, self._seen = None, signature
-        if self.served is not None and self.served.version == served.version:
-            return False
-        self.changes += self.served is not None
-        self.served = served  # the one moment at which the new model takes over
+        with self._lock:
+            if self.served is not None and self.served.version == served.version:
+                return False
+            self.changes += self.served is not None
+            self.served = served  # the one moment at which the new model takes over
         return True
+
+    def follow(self, version: str, model: Model, drifts: int) -> None:
+        """From now on the model of this version answers as `model` does; nothing where another answers."""
+        with self._lock:
+            if self.served is not None and self.served.version == version:
+                self.served = self.served.following(model, drifts)
 
     def _signature(self) -> Any:
         try:

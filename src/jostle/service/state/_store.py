@@ -120,16 +120,38 @@ class Store:
         return found
 
     def runs_after(
-        self, number: int, most: int, *, in_dataset: bool | None = None
+        self,
+        number: int,
+        most: int,
+        *,
+        in_dataset: bool | None = None,
+        versions: Sequence[str] | None = None,
     ) -> list[dict[str, Any]]:
-        """Observed runs in the order in which they came. number: of the last one known, 0 for all."""
+        """Observed runs in the order in which they came. number: of the last one known, 0 for all. versions:
+        only runs that a model of these answered when they came."""
         t = tables.runs
         asked = sa.select(t).where(t.c.number > number).order_by(t.c.number).limit(most)
+        if versions is not None:
+            asked = asked.where(t.c.model_version.in_(versions))
         if in_dataset is not None:
             asked = asked.where(t.c.in_dataset == in_dataset)
         with self.reading() as connection:
             rows = connection.execute(asked).mappings().all()
         return [{**row, "run": json.loads(row["run"])} for row in rows]
+
+    def last_number(
+        self, versions: Sequence[str] | None = None, up_to: int | None = None, skipped: int = 0
+    ) -> int:
+        """Of the last observed run, 0 without one. versions: as of runs_after. up_to: its number at most.
+        skipped: so many before the last."""
+        t = tables.runs
+        asked = sa.select(t.c.number).order_by(t.c.number.desc()).offset(skipped).limit(1)
+        if versions is not None:
+            asked = asked.where(t.c.model_version.in_(versions))
+        if up_to is not None:
+            asked = asked.where(t.c.number <= up_to)
+        with self.reading() as connection:
+            return int(connection.execute(asked).scalar() or 0)
 
     def put_in_dataset(self, numbers: Sequence[int]) -> None:
         """Remember that these are in the dataset."""
