@@ -1,16 +1,21 @@
 """Random bad command lines as real processes: whatever is asked, the exit code is a documented one.
 
-    python benchmarks/command_lines.py --number 2000 [--seed 0]
+    python benchmarks/command_lines.py --number 2000 [--from 0] [--seed 0]
 
 Words are drawn from the commands' own names and options and from what people mistype: wrong numbers, empty
 and endless names, control characters, files of every kind in the place of a dataset or a model. Counted is
-exit code 70 (an internal error), a signal, and a traceback.
+exit code 70 (an internal error), a signal, and a traceback. What is found is printed when it is found, and
+how far it is to stderr, with the codes so far: a run that is stopped has told what it saw, and `--from` goes
+on there. A line depends on its number and the seed alone. One that goes on for `--seconds` is `late`, which
+good input may be, and is stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +28,7 @@ import typer
 
 from jostle.cli._app import build
 
-_TIMEOUT_SECONDS = 30
+_TOLD_EVERY = 20
 _VALUES = (
     *("", " ", "-", "--", "0", "-1", "1", "3", "1e400", "nan", "inf", "-inf", "0x10", "9" * 400),
     *("\x1b[31m", "é", "../..", "/", "/dev/null", "/proc/self/mem", "no-such", "x" * 5000),
@@ -37,22 +42,31 @@ def main() -> None:
     """Print a table of exit codes and every command line that broke the rule."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--number", type=int, default=2000)
+    parser.add_argument(
+        "--from", type=int, default=0, dest="first", help="number of the first line"
+    )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=30.0, help="that a line may take")
     given = parser.parse_args()
-    rng = random.Random(given.seed)
     commands = _commands(typer.main.get_command(build()), ())
     codes: Counter[str] = Counter()
     bad = 0
     with tempfile.TemporaryDirectory(prefix="jostle-lines-") as name:
         folder = Path(name)
         files = _files(folder)
-        for _ in range(given.number):
-            words = _line(rng, commands, files)
-            code, output = _ran(words, folder)
+        last = given.first + given.number
+        for number in range(given.first, last):
+            words = _line(random.Random(f"{given.seed}, {number}"), commands, files)
+            code, output = _ran(words, folder, given.seconds)
             codes[code] += 1
+            if code == "late":
+                print(f"line {number} went on: {words!r:.200}", file=sys.stderr, flush=True)
             if code not in {"0", "1", "2", "3", "4", "5", "late"} or "Traceback" in output:
                 bad += 1
-                print(f"{code}: {words!r:.400}\n    {output[-400:]!r}", flush=True)
+                print(f"line {number}, {code}: {words!r:.400}\n    {output[-400:]!r}", flush=True)
+            if (number + 1) % _TOLD_EVERY == 0 or number + 1 == last:
+                told = ", ".join(f"{count} of code {code}" for code, count in sorted(codes.items()))
+                print(f"{number + 1} of {last}: {told}; {bad} bad", file=sys.stderr, flush=True)
     print("| exit code | command lines |\n|---|---|")
     for code, count in sorted(codes.items()):
         print(f"| {code} | {count} |")
@@ -110,20 +124,23 @@ def _line(
     return words
 
 
-def _ran(words: list[str], folder: Path) -> tuple[str, str]:
-    """(exit code, both outputs); `late` for one that goes on, which good input may."""
+def _ran(words: list[str], folder: Path, seconds: float) -> tuple[str, str]:
+    """(exit code, both outputs); `late` for one that goes on, which good input may. What it started ends too."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jostle", *words],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "jostle", *words],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-        )
+        output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
         return "late", ""
-    return str(done.returncode), (done.stdout + done.stderr).decode("utf-8", "replace")
+    return str(process.returncode), output.decode("utf-8", "replace")
 
 
 if __name__ == "__main__":
