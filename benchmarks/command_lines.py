@@ -125,7 +125,7 @@ def _line(
 
 
 def _ran(words: list[str], folder: Path, seconds: float) -> tuple[str, str]:
-    """(exit code, both outputs); `late` for one that goes on, which good input may. What it started ends too."""
+    """(exit code, both outputs); `late` for one that goes on, and is stopped with all it started."""
     process = subprocess.Popen(
         [sys.executable, "-m", "jostle", *words],
         cwd=folder,

@@ -12,7 +12,7 @@ import jostle
 from jostle.alignment import Alignment, FittedAlignment
 from jostle.alignment.solo._phases import change_points
 from jostle.alignment.solo._probed import with_probes
-from jostle.errors import BadData, UsageError
+from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import Data, learn
 from jostle.traces import Trace, Traces
 from tests.alignment.conftest import a_trace
@@ -106,6 +106,34 @@ def test_programs_that_count_alike_are_told_apart_by_probes(learner: str) -> Non
     alone = Traces.from_traces([replace(kept[1], workload="new", run_id="new")])
     with pytest.raises(jostle.errors.UnknownName, match="counter"):
         fitted.with_solo(alone)
+
+
+def test_only_the_stressors_named_count() -> None:
+    """The others' windows are left out, as if they had not been recorded; what none fits is said."""
+    every = [program(name, 1.0, 1.0, run_id=f"s{name}") for name in "ab"]
+    for stressor in ("probe-x", "probe-y", "mine"):
+        every.append(replace(hog(1.0, 1.0, run_id=f"s{stressor}"), workload=stressor))
+        facts = {"window_id": f"v{stressor}"}
+        every.append(program("a", 1.5, 1.5, run_id=f"a{stressor}", corunners=(stressor,), **facts))
+        other = hog(0.5, 1.1, run_id=f"h{stressor}", corunners=("a",), core=1, **facts)
+        every.append(replace(other, workload=stressor))
+    traces = Traces.from_traces(every)
+
+    def counted(wanted: tuple[str, ...]) -> set[str]:
+        found = with_probes(traces, wanted)
+        assert not any(name.startswith("probe-") for t in found for name in t.corunners)
+        return {n.partition("beside_")[2] for t in found for n in t.counters if "beside_" in n}
+
+    assert counted(("probe-*",)) == {"probe-x", "probe-y"}
+    assert counted(("probe-y",)) == {"probe-y"}
+    assert counted(("mine", "probe-x")) == {"mine", "probe-x"}
+    with pytest.raises(UnknownName, match="probe-z"):
+        with_probes(traces, ("probe-x", "probe-z"))
+    plain = Traces.from_traces([t for t in every if t.workload in "ab" and t.solo])
+    with pytest.raises(NotEnoughRuns, match="no program was traced beside mine"):
+        learn(Alignment(stressors=("mine",)), Data(traces=plain), seed=0)
+    with pytest.raises(UsageError, match="no stressors"):
+        Alignment(stressors=("",))
 
 
 def test_the_mixture_needs_probes(traces: Traces) -> None:

@@ -105,6 +105,16 @@ def test_a_campaign_as_it_was_recorded(
         assert low <= by <= high
     assert m["cut_of_best_constant_ratio"] > 0.3
     assert "coverage_90_ratio" not in m
+    assert (
+        _app.run(
+            [*words, "--no-factorization", "--folds", "1", "--stressors", "probe-core", "--json"]
+        )
+        == 0
+    )
+    fewer = json.loads(capsys.readouterr().out)
+    assert fewer["settings"]["stressors"] == ["probe-core"]
+    for method in ("run_time", "probes"):
+        assert fewer["metrics"][f"{method}_error_mean_ratio"] != m[f"{method}_error_mean_ratio"]
     traces = with_probes(read_traces(tmp_path))
     (fold,) = folds_of_pairs(measured_sets(traced_windows(traces), 1e-3), 1, 0)
     method = Alignment(learner="mixture", corunners="loop")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -55,6 +56,19 @@ def test_probes_put_everyone_beside_every_stressor_and_nobody_else() -> None:
     assert keys(probes=False) == keys()
     assert Campaign(**SMALL, probes=True).identity != Campaign(**SMALL).identity
     assert Campaign(**SMALL, probes=False).identity == Campaign(**SMALL).identity
+    # Fewer stressors are a campaign of its own, the same by either name.
+    few = Campaign(**SMALL, probes=True, stressors=("stream", "probe-core"), sets=0, solo_repeats=1)
+    assert sorted({m.name for p in few.plan() for m in p.members if "probe" in m.name}) == [
+        "probe-core",
+        "probe-stream",
+    ]
+    assert len(few.plan()) == 2 * (5 + 2 * 3 + 3)
+    assert few.identity == replace(few, stressors=("core", "stream")).identity
+    assert few.identity != replace(few, stressors=("stream",)).identity
+    with pytest.raises(UsageError, match="Set `probes`"):
+        Campaign(**SMALL, stressors=("stream",))
+    with pytest.raises(UnknownName, match="cache"):
+        Campaign(**SMALL, probes=True, stressors=("cash",))
     with pytest.raises(UsageError, match="two cores"):
         Campaign(**SMALL, probes=True, cores=[min(os.sched_getaffinity(0))])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -12,15 +13,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import jostle
 from jostle.cli.collect._measure import register
-from jostle.errors import BadData, UsageError
+from jostle.errors import BadData, UnknownName, UsageError
 from jostle.measure import CampaignProgress, MeasureOptions, Tolerance, measure
 from jostle.measure.slots._slots import child_environment
-from jostle.runs import Dataset, read_runs
+from jostle.runs import Colocations, Dataset, read_runs
 
 
 def rows(dataset: Path) -> list[dict[str, Any]]:
@@ -253,6 +256,27 @@ def test_the_command_lists_its_plan(tmp_path: Path, command) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_beside_two_stressors_only_and_on_to_an_answer(tmp_path: Path, command) -> None:
+    """Measured, learned from, and asked about a pair that never ran: what was left out is met nowhere."""
+    folder = tmp_path / "fleet"
+    options = ["-o", folder, "-w", "edit-s", "-e", "speed", "--sets", 0, "--solo", 1]
+    options += ["--stressors", "core", "--stressors", "probe-cache", "--device", "here"]
+    done = command(*options, "--window", 0.02, "--accept-all", "--json")
+    assert done.exit_code == 0, done.output
+    # All three alone, the workload beside each stressor, and stressors beside each other.
+    assert json.loads(done.stdout)["ok"] == 3 + 2 + 3
+    model = jostle.fit(str(folder), jostle.Probes())
+    runs = read_runs(folder)
+    assert set(runs.colocations.workload_names) == {"edit-s", "probe-cache", "probe-core"}
+    asked = Colocations.from_columns(
+        workload=["edit-s"], platform=["wasmtime-speed:here"], corunners=[["edit-s"]]
+    )
+    assert 0 < model.predict(asked)[0] < np.inf
+    found = command(*options, "--stressors", "hog", "--list").exception
+    assert isinstance(found, UnknownName)
+
+
 def test_the_command_measures_what_was_suggested_here_and_nothing_else(
     tmp_path: Path, command
 ) -> None:
@@ -288,5 +312,6 @@ def test_the_command_measures_what_was_suggested_here_and_nothing_else(
         table.write_text(text)
         found = command(*options, "--list").exception
         assert isinstance(found, (error, BadData)), found
-    found = command(*options, "--probes", "--list").exception
-    assert isinstance(found, UsageError)
+    for more in (["--probes"], ["--stressors", "cache"]):
+        found = command(*options, *more, "--list").exception
+        assert isinstance(found, UsageError)

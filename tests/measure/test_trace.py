@@ -102,15 +102,23 @@ def test_endless_members_last_as_long_as_those_that_end() -> None:
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_probes_are_beside_every_member_and_alone() -> None:
-    options = TraceOptions(device="here", interval_seconds=0.005, probes=True, seconds=0.02)
+    few = ("cache", "probe-core")
+    options = TraceOptions(
+        device="here", interval_seconds=0.005, probes=True, stressors=few, seconds=0.02
+    )
     found = list(trace(["sort-s*20"], options))
-    stressors = sorted(one.name for one in probe_workloads())
+    stressors = sorted(one.name for one in probe_workloads(few))
+    assert stressors == ["probe-cache", "probe-core"]
     assert sorted(t.workload for t in found if t.solo) == [*stressors, "sort-s*20"]
     beside = [t for t in found if t.workload == "sort-s*20" and not t.solo]
     assert sorted(t.corunners[0] for t in beside) == stressors
     assert all(t.runtime_seconds > 0 for t in beside)
     windows = {t.window_id for t in beside}
     assert {t.window_id for t in found if t.workload in stressors and not t.solo} == windows
+    with pytest.raises(UsageError, match="Set `probes`"):
+        TraceOptions(stressors=("cache",))
+    with pytest.raises(UnknownName, match="hog"):
+        TraceOptions(probes=True, stressors=("hog",))
     with pytest.raises(UsageError, match="has no end"):
         trace(["sort-s"], options)
 

@@ -20,6 +20,7 @@ from .solo._index import sampling_period as sampling_period
 from .solo._index import solo_run_ids as solo_run_ids
 from .solo._index import solo_runs as solo_runs
 from .solo._probed import is_stressor as is_stressor
+from .solo._probed import only_stressors as only_stressors
 from .solo._probed import with_probes as with_probes
 from .solo._quiet import equal_repeats as equal_repeats
 from .solo._quiet import quiet_seconds as quiet_seconds

@@ -122,6 +122,7 @@ def fit(
         selection,
         learned.known,
         repeats,
+        settings.stressors,
     )
 
 

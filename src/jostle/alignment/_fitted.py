@@ -17,7 +17,7 @@ from jostle.alignment.learning._rows import AlignedRows, slot_columns
 from jostle.alignment.solo._axis import with_instructions
 from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._index import SoloIndex
-from jostle.alignment.solo._probed import with_probes
+from jostle.alignment.solo._probed import EVERY_STRESSOR, with_probes
 from jostle.bounds import Candidates
 from jostle.errors import BadData, UnknownName, UsageError
 from jostle.methods import FromCounts, RunCounts
@@ -53,6 +53,7 @@ class FittedAlignment(FromCounts):
     selection: CounterSelection | None = None
     programs: KnownPrograms = field(default_factory=KnownPrograms)
     repeats: int | None = None
+    stressors: tuple[str, ...] = EVERY_STRESSOR
     _known: dict[tuple, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -74,7 +75,7 @@ class FittedAlignment(FromCounts):
 
         Raises UnknownName for a trace without a counter it needs, BadData for one of another kind.
         """
-        traces = with_probes(with_instructions(traces))
+        traces = with_probes(with_instructions(traces), self.stressors)
         have = {(s.workload, s.platform, s.slot) for s in self.solos.all}
         period = self.solos.all[0].period_seconds
         new = SoloIndex.from_traces(traces, self.counters, period, repeats=self.repeats).all
@@ -226,6 +227,7 @@ class FittedAlignment(FromCounts):
             "corunners": self.corunners,
             "programs": self.programs.document(),
             "repeats": self.repeats,
+            "stressors": list(self.stressors),
             "notes": list(self.notes),
         }
 
@@ -260,6 +262,7 @@ class FittedAlignment(FromCounts):
             if "programs" in metadata
             else KnownPrograms(),
             repeats=metadata.get("repeats"),
+            stressors=tuple(metadata.get("stressors", EVERY_STRESSOR)),
         )
 
 

@@ -79,9 +79,19 @@ class Alignment(AlignmentSettings):
         return FittedAlignment.from_arrays(arrays, document)
 
     def _traces(self, data: Data) -> Traces:
+        """As they are learned from. Raises NotEnoughRuns where no program ran beside the stressors named."""
         from jostle.alignment.solo._axis import with_instructions
-        from jostle.alignment.solo._probed import with_probes
+        from jostle.alignment.solo._probed import EVERY_STRESSOR, LOST, with_probes
+        from jostle.errors import NotEnoughRuns
         from jostle.traces import all_without_waiting
 
         traces = with_instructions(data.traces)
-        return with_probes(all_without_waiting(traces) if self.own_cores else traces)
+        traces = all_without_waiting(traces) if self.own_cores else traces
+        found = with_probes(traces, self.stressors)
+        counted = {name for trace in found for name in trace.counters}
+        if self.stressors != EVERY_STRESSOR and not any(n.startswith(LOST) for n in counted):
+            raise NotEnoughRuns(
+                f"no program was traced beside {', '.join(self.stressors)}",
+                fix="Trace beside stressors (jostle trace --probes), or leave `stressors` away.",
+            )
+        return found

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from jostle._options import options_of
 from jostle.alignment.learning._kinds import OWN_FORM, LearnerKind
+from jostle.alignment.solo._probed import EVERY_STRESSOR
 from jostle.errors import UsageError
 
 AUTO = "auto"
@@ -64,6 +65,11 @@ class AlignmentSettings:
         bool, "Every member had a core of its own: what it waited for its core is left out."
     ] = False
 
+    stressors: Annotated[
+        tuple[str, ...],
+        "Names or patterns of the workloads that are stressors; jostle trace --probes traces beside probe-….",
+    ] = EVERY_STRESSOR
+
     def __post_init__(self) -> None:
         for option in options_of(AlignmentSettings):
             value = getattr(self, option.name)
@@ -74,6 +80,8 @@ class AlignmentSettings:
             self.kind()  # checks that its parts go together
         elif (self.form, self.target) != (AUTO, AUTO):
             raise UsageError("a form or target without a learner", fix="Say the learner too.")
+        if not self.stressors or not all(name.strip() for name in self.stressors):
+            raise UsageError("no stressors", fix="Name them, or a pattern such as 'probe-*'.")
         for name in ("strength", "period_seconds"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,28 +18,53 @@ import numpy as np
 
 from jostle.alignment.solo._phases import change_points
 from jostle.alignment.solo._tracks import INSTRUCTIONS, track_of
-from jostle.errors import BadData
+from jostle.errors import BadData, UnknownName
 
 if TYPE_CHECKING:
     from jostle.traces import Trace, Traces
 
 PREFIX = "probe-"  # how the names of stressors begin
+EVERY_STRESSOR = (f"{PREFIX}*",)
 LOST, TAKEN = "seconds_lost_beside_", "seconds_taken_from_"
 STRETCH_SAMPLES = 10  # that a loss is measured over at most; it is spread evenly inside
 
 
-def is_stressor(name: str) -> bool:
-    """Whether a workload is one of the stressors that come with Jostle, or called like them."""
-    return name.startswith(PREFIX)
+def is_stressor(name: str, wanted: Sequence[str] = EVERY_STRESSOR) -> bool:
+    """Whether a workload is one of the stressors that come with Jostle, or called like them, or as one of
+    these names or patterns."""
+    return name.startswith(PREFIX) or any(fnmatchcase(name, one) for one in wanted)
 
 
-def with_probes(traces: Traces) -> Traces:
-    """The traces of programs, those alone with what the windows beside one stressor say; traces of stressors,
-    and windows with them, are left out. As they are where there are none."""
-    every = list(traces)
-    if not any(is_stressor(trace.workload) for trace in every):
+def only_stressors(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Traces:
+    """Without the stressors that no name or pattern fits, and without windows with them. As they are where
+    no stressor was traced. Raises UnknownName for a name or pattern that fits no workload traced."""
+    names = {trace.workload for trace in traces}
+    stressors = sorted(name for name in names if is_stressor(name, wanted))
+    if not stressors:
         return traces
-    alone = _by_name([t for t in every if t.solo and is_stressor(t.workload)])
+    for one in wanted:
+        if not any(fnmatchcase(name, one) for name in stressors):
+            raise UnknownName("stressor", one, tuple(stressors))
+    other = {name for name in stressors if not any(fnmatchcase(name, one) for one in wanted)}
+    if not other:
+        return traces
+    return type(traces).from_traces(
+        [trace for trace in traces if not other.intersection((trace.workload, *trace.corunners))]
+    )
+
+
+def with_probes(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Traces:
+    """The traces of programs, those alone with what the windows beside one stressor say; traces of stressors,
+    and windows with them, are left out. As they are where there are none. wanted: names or patterns of the
+    stressors that count; windows with others are left out. Raises BadData, UnknownName."""
+    every = list(only_stressors(traces, wanted))
+    if not any(is_stressor(trace.workload, wanted) for trace in every):
+        return traces
+
+    def stresses(name: str) -> bool:
+        return is_stressor(name, wanted)
+
+    alone = _by_name([t for t in every if t.solo and stresses(t.workload)])
     windows: dict[str, list[Trace]] = {}
     for trace in every:
         if trace.window_id is not None and len(trace.corunners) == 1:
@@ -47,12 +73,12 @@ def with_probes(traces: Traces) -> Traces:
     for members in windows.values():
         if len(members) == 2:
             for mine, other in (members, members[::-1]):
-                if is_stressor(other.workload) and not is_stressor(mine.workload):
+                if stresses(other.workload) and not stresses(mine.workload):
                     home = beside.setdefault((mine.platform, mine.workload), {})
                     home.setdefault(other.workload, []).append((mine, other))
     kept = []
     for trace in every:
-        if is_stressor(trace.workload) or any(map(is_stressor, trace.corunners)):
+        if stresses(trace.workload) or any(map(stresses, trace.corunners)):
             continue
         if trace.solo:
             trace = _with_losses(trace, beside.get((trace.platform, trace.workload), {}), alone)

@@ -113,8 +113,15 @@ class Plan:
     ] = None
     solo: Annotated[int, "Windows of each workload alone on each engine.", Limits(0)] = 2
     probes: Annotated[
-        bool, "Also each workload beside each of four stressors (for jostle fit probes)."
+        bool,
+        "Also each workload beside each of four stressors, a window of each for each --solo (for jostle fit "
+        "probes).",
     ] = False
+    stressors: Annotated[
+        tuple[str, ...],
+        "Only these stressors, so much less to measure: cache, copy, scatter, stream, or core, where cores "
+        "are shared; may be repeated.  [implies --probes]",
+    ] = ()
     sets: Annotated[int, "Random sets of workloads side by side, in all.", Limits(0)] = 60
     suggested: Annotated[
         Path | None,
@@ -138,7 +145,8 @@ class Plan:
             "set_sizes": (self.smallest, self.largest),
             "window_seconds": self.window,
             "seed": self.seed,
-            "probes": self.probes,
+            "probes": self.probes or bool(self.stressors),
+            "stressors": self.stressors,
             "device": self.device,
             "cores": self.core,
         }
@@ -152,7 +160,7 @@ class Plan:
         from jostle.errors import UsageError
         from jostle.measure import available_engines, chosen_cores, device_name, find_workloads
 
-        if self.probes:
+        if self.probes or self.stressors:
             raise UsageError(
                 "either what was suggested is measured, or all beside stressors", fix="Drop one."
             )

@@ -46,8 +46,15 @@ class TraceCommand:
     runs: Annotated[int, "Times to record everything.", Limits(1)] = 1
     alone: Annotated[bool, "Record each member by itself as well."] = False
     probes: Annotated[
-        bool, "Record each member by itself and beside each of four stressors as well."
+        bool,
+        "Record each member by itself and beside each of four stressors as well: five windows for each, "
+        "as long as it takes.",
     ] = False
+    stressors: Annotated[
+        tuple[str, ...],
+        "Only these stressors, so much less to record: cache, copy, scatter, stream, or core, where cores "
+        "are shared; may be repeated.  [implies --probes]",
+    ] = ()
     loop: Annotated[bool, "Who has ended begins again until all have ended once."] = False
     seconds: Annotated[float, "How long to follow members that have no end.", Limits(0.001)] = 1.0
     cut: Annotated[
@@ -88,7 +95,8 @@ def trace(asked: TraceCommand) -> None:
         engine=asked.engine,
         runs=asked.runs,
         alone=asked.alone,
-        probes=asked.probes,
+        probes=asked.probes or bool(asked.stressors),
+        stressors=asked.stressors,
         loop=asked.loop,
         seconds=asked.seconds,
         interval_seconds=asked.interval,

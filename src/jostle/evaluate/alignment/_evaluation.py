@@ -112,6 +112,7 @@ def evaluate_alignment(
     from jostle.alignment import Alignment as Method
     from jostle.alignment import (
         equal_repeats,
+        only_stressors,
         sampling_period,
         solo_runs,
         traced_windows,
@@ -123,8 +124,9 @@ def evaluate_alignment(
         name in also for name in ("alignments", "factorization", "bounds")
     )
     method = method or Method()
-    beside = probe_runs(with_instructions(traces))
-    traces = with_probes(with_instructions(traces))
+    traces = only_stressors(with_instructions(traces), method.stressors)
+    beside = probe_runs(traces, method.stressors)
+    traces = with_probes(traces, method.stressors)
     windows = traced_windows(traces)
     period = method.period_seconds or sampling_period(traces)
     groups = solo_runs(traces)
@@ -151,7 +153,7 @@ def evaluate_alignment(
         if held is None:
             others["additive_effects_"] = by_additive_effects(fold, fits[""])
         if beside is not None:
-            others["probes_"] = by_probes(fold, beside, alone, seed)
+            others["probes_"] = by_probes(fold, beside, alone, method.stressors, seed)
         if factorization:
             others["factorization_"] = by_factorization(fold, alone, seed)
             step()

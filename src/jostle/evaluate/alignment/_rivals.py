@@ -116,7 +116,9 @@ def by_additive_effects(
     }
 
 
-def by_probes(fold: Fold, beside: Runs, alone: Sequence[Member], seed: int) -> dict[str, float]:
+def by_probes(
+    fold: Fold, beside: Runs, alone: Sequence[Member], stressors: tuple[str, ...], seed: int
+) -> dict[str, float]:
     """{run_id: seconds} of jostle.Probes, from runs alone and beside stressors, and the sets learned from."""
     from jostle.methods import learn
     from jostle.probes import Probes
@@ -124,21 +126,25 @@ def by_probes(fold: Fold, beside: Runs, alone: Sequence[Member], seed: int) -> d
 
     test = quiet_runs(fold.test)
     every = Runs.concatenate([quiet_runs(fold.train), quiet_runs((), alone), beside])
-    seconds = learn(Probes(), every, seed=seed).predict(test.colocations)
+    seconds = learn(Probes(stressors=stressors), every, seed=seed).predict(test.colocations)
     return dict(zip(test.table.column("run_id").to_pylist(), seconds.tolist(), strict=True))
 
 
-def probe_runs(traces: Traces) -> Runs | None:
+def probe_runs(traces: Traces, stressors: Sequence[str]) -> Runs | None:
     """Runs beside stressors and of stressors, None where there are none: a stressor has no end, so its time
     is that of as much as it executes alone in one second."""
     from jostle.alignment import INSTRUCTIONS, is_stressor
     from jostle.runs import Runs
 
-    kept = [t for t in traces if any(map(is_stressor, (t.workload, *t.corunners)))]
+    kept = [
+        t
+        for t in traces
+        if any(is_stressor(name, stressors) for name in (t.workload, *t.corunners))
+    ]
     speed = {
         id(t): float(np.nansum(t[INSTRUCTIONS])) / float(t.time_seconds[-1])
         for t in kept
-        if is_stressor(t.workload)
+        if is_stressor(t.workload, stressors)
     }
     alone: dict[tuple[str, str], list[float]] = {}
     for t in kept:
@@ -148,7 +154,7 @@ def probe_runs(traces: Traces) -> Runs | None:
     for t in kept:
         usual = alone.get((t.platform, t.workload))
         seconds = t.runtime_seconds
-        if is_stressor(t.workload):
+        if is_stressor(t.workload, stressors):
             seconds = float(np.median(usual)) / max(speed[id(t)], 1e-9) if usual else np.nan
         if np.isfinite(seconds) and seconds > 0:
             rows.append((t, seconds))

@@ -56,6 +56,9 @@ class AlignmentStudy:
     longest_ms: Annotated[float, "Longest simulated phase."] = 40.0
     period_ms: Annotated[float, "Simulated sampling period."] = 1.0
     probes: Annotated[bool, "Simulated programs are traced beside three stressors too."] = False
+    stressors: Annotated[
+        tuple[str, ...], "Only traces beside these stressors, by name or pattern."
+    ] = ("probe-*",)
     noise_ratio: Annotated[float, "Noise of simulated counters, a ratio.", Flag("--noise")] = 0.0
     held: Annotated[
         int | None,
@@ -113,7 +116,7 @@ class AlignmentStudy:
         if self.paper is not None:
             return self._run_paper(self.paper, progress)
         traces = self._simulated() if self.data is None else self._recorded(self.data)
-        method = Alignment(learner=self.learner, corunners=self.corunners)
+        method = Alignment(learner=self.learner, corunners=self.corunners, stressors=self.stressors)
         found = evaluate_alignment(
             traces,
             method,

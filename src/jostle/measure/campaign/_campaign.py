@@ -58,9 +58,10 @@ class Campaign:
     the length that counts, of one window; slow members get longer ones. seed: of the sets and the
     order. device: what platforms are called after the engine; None derives it from the CPU. cores:
     those to use; None means all that this process may use. probes: also each workload beside each stressor
-    of `probe_workloads`, and these alone and beside each other, solo_repeats times. chosen: sets that were
-    chosen, as by `Model.suggest`, each as (engine, names of the members): measured once each, before all else
-    and in this order. Raises UsageError, UnknownName, MissingExtra, NotPermitted.
+    of `probe_workloads`, and these alone and beside each other, solo_repeats times. stressors: only these of
+    them, by name. chosen: sets that were chosen, as by `Model.suggest`, each as (engine, names of the
+    members): measured once each, before all else and in this order. Raises UsageError,
+    UnknownName, MissingExtra, NotPermitted.
     """
 
     workloads: Sequence[str | Workload] | None = None
@@ -73,6 +74,7 @@ class Campaign:
     device: str | None = None
     cores: Sequence[int] | None = None
     probes: bool = False
+    stressors: Sequence[str] = ()
     chosen: Sequence[tuple[str, Sequence[str]]] = ()
     # What the settings above mean here.
     members: tuple[Workload, ...] = field(init=False, repr=False)
@@ -98,7 +100,9 @@ class Campaign:
         if self.probes:
             if len(cores) < 2:
                 raise UsageError("probes need two cores: a workload's, and the stressor's")
-            members = find_workloads([*members, *probe_workloads()])
+            members = find_workloads([*members, *probe_workloads(self.stressors)])
+        elif self.stressors:
+            raise UsageError("stressors, but nothing is measured beside them", fix="Set `probes`.")
         engines = [
             engine
             for engine in find_engines(self.engines)
@@ -143,6 +147,7 @@ class Campaign:
             "device": self.device_name,
             "cores": self.core_numbers,
             **({"probes": True} if self.probes else {}),
+            **({"stressors": [one.name for one in self._stressors]} if self.stressors else {}),
             **({"chosen": [[e, sorted(m)] for e, m in self.chosen]} if self.chosen else {}),
         }
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
@@ -192,9 +197,13 @@ class Campaign:
             seen[name] += 1
         return found
 
+    @property
+    def _stressors(self) -> tuple[Workload, ...]:
+        return probe_workloads(self.stressors) if self.probes else ()
+
     def _beside_probes(self) -> list[PlannedWindow]:
         """Each workload, and each stressor, beside each stressor."""
-        stressors = probe_workloads() if self.probes else ()
+        stressors = self._stressors
         names = {one.name for one in stressors}
         pairs = [
             tuple(sorted((member, stressor), key=lambda one: one.name))
@@ -215,7 +224,7 @@ class Campaign:
         draw = random.Random(f"jostle-sets/{_FORMAT}/{self.seed}")
         seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
         sets = []
-        stressors = {one.name for one in probe_workloads()} if self.probes else set()
+        stressors = {one.name for one in self._stressors}
         drawn = [member for member in self.members if member.name not in stressors]
         for number in range(self.sets):
             engine = self.engine_names[number % len(self.engine_names)]

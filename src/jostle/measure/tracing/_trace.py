@@ -72,7 +72,8 @@ def trace(
     if not windows or len(programs) > 1:
         windows.append(programs)
     if options.probes:
-        windows += _beside_probes(programs, engine, len(cores))
+        stressors = find_programs(probe_workloads(options.stressors))
+        windows += _beside_probes(programs, stressors, engine, len(cores))
     slots = [Slot(variant=replace(variant, cpus=None)) for _ in max(windows, key=len)]
     found: list[Trace] = []
     try:
@@ -99,12 +100,14 @@ def trace(
 
 
 def _beside_probes(
-    programs: Sequence[TracedProgram], engine: str, cores: int
+    programs: Sequence[TracedProgram],
+    stressors: Sequence[TracedProgram],
+    engine: str,
+    cores: int,
 ) -> list[tuple[TracedProgram, ...]]:
     """Windows of each program beside each stressor, and of the stressors alone."""
     if cores < 2:
         raise UsageError("probes need two cores: a workload's, and the stressor's")
-    stressors = find_programs(probe_workloads())
     _require_runnable(stressors, engine)
     for program in programs:
         if not program.ends:
