@@ -203,6 +203,18 @@ ENTRIES = {
         5.0,
         keep=True,
     ),
+    **{
+        f"alignment-campaign-{name}": Entry(
+            "jostle evaluate alignment --on campaign --no-compare --no-factorization "
+            + " ".join(f"--stressors probe-{one}" for one in stressors),
+            2.0,
+            keep=True,
+        )
+        for name, stressors in (
+            ("three", ("cache", "scatter", "stream")),
+            ("two", ("cache", "stream")),
+        )
+    },
     "measure": Entry(
         "python benchmarks/sample_tables.py src/jostle/datasets/sample", 2.0, keep=True
     ),

@@ -3,9 +3,9 @@
     python benchmarks/unseen_coverage.py [--on lru,smt] [--method probes,alignment] [--seeds 40] [--known 12]
                                          [--unseen 4] [--plain]
 
-For every seed programs are drawn anew; all are traced alone and beside three stressors, all pairs of those known
-are learned from and calibrated on by `jostle.fit(..., new_names=True)`, and bounds of pairs of which both
-programs are unseen are held against the truth. A seed counts once, with the share of its run times under
+For every seed programs are drawn anew; all are traced alone and beside three stressors, all pairs of those
+known are learned from and calibrated on by `jostle.fit(..., new_names=True)`, and bounds of pairs of which
+both programs are unseen are held against the truth. A seed counts once, with the share of its run times under
 their bounds; the standard error is over seeds, whose programs have nothing in common. --plain fits without
 names left out. Outcomes are counted: none may be `guaranteed` here, where programs asked about are not drawn
 like those calibrated on. Progress goes to stderr, seed by seed.

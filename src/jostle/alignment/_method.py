@@ -92,6 +92,6 @@ class Alignment(AlignmentSettings):
         if self.stressors != EVERY_STRESSOR and not any(n.startswith(LOST) for n in counted):
             raise NotEnoughRuns(
                 f"no program was traced beside {', '.join(self.stressors)}",
-                fix="Trace beside stressors (jostle trace --probes), or leave `stressors` away.",
+                fix="Trace beside stressors (`probes` of jostle trace), or leave `stressors` away.",
             )
         return found
