@@ -102,6 +102,7 @@ def one_seed(
     test = beside.take(new & np.isfinite(beside.runtime_seconds))
     known = beside.take(~new & np.isfinite(beside.runtime_seconds))
     inputs = probe_runs(traces, ("probe-*",))
+    assert inputs is not None
     alone = [t for t in traces if t.solo and "probe-" not in t.workload and t.run_id.endswith("-0")]
     solos = Runs.from_columns(
         workload=[t.workload for t in alone],
