@@ -7,7 +7,9 @@ the platforms, is left out of the fit but for their features; then the model lea
 each and is asked about all others of theirs. Beside it stands the plain rule (the level of the opposite name
 times the median ratio of the given runs), and with --refit a model fitted again on everything, which takes
 minutes. At last new runs of known names. With --suggest only this: of each new name runs that the model
-suggests, among CANDIDATES of its runs drawn at random, against as many runs drawn. CPU time is of one core.
+suggests, among CANDIDATES of its runs drawn at random, against as many runs drawn; then for a whole fleet, of
+which a tenth was measured, as many of all other runs, against runs drawn and the names with the fewest first,
+each time fitted again to what is there then. CPU time is of one core.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ GIVEN = (0, 1, 3, 10, 30)
 LATER = (1_000, 5_000, 23_000)
 ASKED = 30_000
 CANDIDATES, CHOSEN = 200, (1, 2, 4, 8, 15)
+FLEET, OF_FLEET, ASKED_OF_FLEET = 0.1, (2_000, 4_000, 6_000, 8_000), 40_000
 CONFIDENCE = 0.9
 
 
@@ -40,7 +43,9 @@ def main() -> None:
     runs = PitotImport(pitot_folder()).read().runs.ok()
     for kind in ("workload", "platform"):
         new_names(runs, kind, given)
-    if not given.suggest:
+    if given.suggest:
+        of_fleet(runs, given)
+    else:
         new_runs(runs, given)
 
 
@@ -122,6 +127,68 @@ def suggested(model: Any, runs: Any, mine: np.ndarray, code: np.ndarray) -> None
         by_chance = model.update(runs.take(mine[turn < number]), chosen=True)
         line = f"{number:3} runs each: suggested {error(by_choice, rest):5.1f}%"
         print(f"{line}, drawn {error(by_chance, rest):5.1f}%", flush=True)
+
+
+def of_fleet(runs: Any, given: Any) -> None:
+    """Errors about other runs of the fleet after so many more runs of it, chosen in three ways; a model of
+    the first ones suggests."""
+    import jostle
+
+    order = np.random.default_rng([given.seed, 98]).permutation(len(runs))
+    first = round(FLEET * len(runs))
+    old, pool, asked = order[:first], order[first:-ASKED_OF_FLEET], order[-ASKED_OF_FLEET:]
+    calibration, validation, old = np.split(old, [first // 8, first // 4])
+
+    def fitted(more: np.ndarray) -> Any:
+        return jostle.fit(
+            runs.take(np.concatenate([old, more])),
+            jostle.Factorization(),
+            seed=given.seed,
+            validation=runs.take(validation),
+            calibration=runs.take(calibration),
+            calibrate_by="row",
+        )
+
+    model, questions = fitted(pool[:0]), runs.take(asked)
+    candidates = runs.take(pool).colocations
+    print(f"\na fleet with {len(old)} runs learned, {len(pool)} candidates: ", end="")
+    print(f"error {error(model, questions):.3f}% about {len(asked)} others", flush=True)
+    began = time.process_time()
+    found = model.suggest(candidates, asked=questions.colocations, most=OF_FLEET[-1])
+    took = time.process_time() - began
+    columns, places = candidates.to_columns(), {}
+    for row, (w, p, c) in enumerate(zip(*columns.values(), strict=True)):
+        places.setdefault((w, p, tuple(c)), []).append(int(pool[row]))
+    ways = {
+        "suggested": np.array(
+            [places[one.workload, one.platform, one.corunners].pop(0) for one in found.runs]
+        ),
+        "drawn": pool,
+        "fewest first": fewest_first(runs, old, pool, OF_FLEET[-1]),
+    }
+    print(f"{len(found.runs)} suggested in {took:.1f} CPU-s", flush=True)
+    for number in OF_FLEET:
+        errors = [
+            f"{way} {error(fitted(rows[:number]), questions):.3f}%" for way, rows in ways.items()
+        ]
+        print(f"{number:6} more: " + ", ".join(errors), flush=True)
+
+
+def fewest_first(runs: Any, old: np.ndarray, pool: np.ndarray, most: int) -> np.ndarray:
+    """Rows of the pool, always one whose workload or platform has the fewest runs so far."""
+    c = runs.colocations
+    count = {0: np.bincount(c.workload[old], minlength=len(c.workload_names))}
+    count[1] = np.bincount(c.platform[old], minlength=len(c.platform_names))
+    codes, left = (c.workload[pool], c.platform[pool]), np.ones(len(pool), bool)
+    chosen = []
+    for _ in range(most):
+        fewest = np.minimum(count[0][codes[0]], count[1][codes[1]])
+        place = int(np.argmin(np.where(left, fewest, np.iinfo(np.int64).max)))
+        left[place] = False
+        chosen.append(int(pool[place]))
+        for kind in (0, 1):
+            count[kind][codes[kind][place]] += 1
+    return np.array(chosen)
 
 
 def new_runs(runs: Any, given: Any) -> None:

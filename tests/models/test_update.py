@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pytest
 from typer.testing import CliRunner
@@ -15,7 +16,8 @@ from typer.testing import CliRunner
 import jostle
 from jostle.cli import _app
 from jostle.errors import UnknownName, UnreadableFile, UsageError
-from jostle.models import Model, save_over, step_back
+from jostle.models import Model, save_over, step_back, usual_questions
+from jostle.probes import Probes
 from jostle.runs import Dataset, Runs, add_runs, runs_since
 from tests.models.levels import campaign
 
@@ -123,10 +125,52 @@ def test_failed_runs_teach_nothing(model: Model, parts: Parts) -> None:
     assert model.update(failed).metadata["updates"][-1]["runs"] == 0
 
 
-def test_what_cannot_learn_says_so(parts: Parts) -> None:
-    other = jostle.fit(parts.old, jostle.Slowdown(), seed=0)
-    with pytest.raises(UsageError, match="the method slowdown does not learn new runs"):
+def test_what_cannot_learn_says_so(model: Model, parts: Parts) -> None:
+    named = {**model.metadata, "method": "alignment"}
+    other = Model(model.predictor, model.calibration, named, model.usual, model.kept)
+    with pytest.raises(UsageError, match="the method alignment does not learn new runs"):
         other.update(parts.later)
+
+
+def test_a_method_that_fits_quickly_learns_as_by_a_fit_to_all(tmp_path: Path) -> None:
+    runs, method = campaign(24, 12), Probes(stressors=("w00", "w01", "w02"))
+    first = np.arange(len(runs)) % 3 > 0
+    old, new = runs.take(first), runs.take(~first)
+    model = jostle.fit(old, method, seed=0)
+    model.save(tmp_path / "model")
+    chosen = jostle.load(tmp_path / "model").update(new, chosen=True)
+    assert chosen.kept is not None
+    assert model.kept is not None
+    # The same as a fit to what was learned from and the new runs, and bounded by the runs of before.
+    kept = Runs.concatenate([model.kept.learned.as_runs(), renumbered(new)])
+    anew = jostle.methods.learn(method, kept)
+    assert (chosen.predict(runs.colocations) == anew.predict(runs.colocations)).all()
+    assert (chosen.predict(runs.colocations) != model.predict(runs.colocations)).any()
+    assert len(chosen.calibration.runs) == len(model.calibration.runs)
+    assert len(chosen.kept.learned) == len(model.kept.learned) + len(new)
+    # Of more runs some calibrate, and none that is an input.
+    twice = chosen.update(new).update(new)
+    assert twice.kept is not None
+    record = twice.metadata["updates"][-1]
+    assert record["learned"] + record["calibration"] == len(new)
+    assert record["calibration"] > 0
+    held = twice.kept.calibration.as_runs()
+    assert not method.prepare(jostle.Data(held)).inputs[len(model.kept.calibration) :].any()
+    twice.save(tmp_path / "twice")
+    again = jostle.load(tmp_path / "twice")
+    assert (again.predict(runs.colocations) == twice.predict(runs.colocations)).all()
+    assert (
+        again.update(new).predict(new.colocations) == twice.update(new).predict(new.colocations)
+    ).all()
+
+
+def renumbered(runs: Runs) -> Runs:
+    """With run_ids that no kept run has."""
+    table, place = runs.table, runs.table.column_names.index("run_id")
+    ids = pa.array([f"new{row}" for row in range(len(runs))])
+    return Runs(
+        table.set_column(place, "run_id", ids), runs.workload_features, runs.platform_features
+    )
 
 
 def test_a_model_without_runs_says_so(model: Model, parts: Parts) -> None:
@@ -245,6 +289,30 @@ def test_what_is_suggested_narrows_more_than_what_is_drawn(model: Model, parts: 
         for row in range(len(alone))
     ]
     assert found.runs[0].doubt == pytest.approx(min(each), rel=1e-9)
+    # Nor does any other after it lower it more than the second one.
+    places = [run.platform for run in found.runs]
+    names = np.array(alone.table.column("platform").to_pylist())
+    first = int(np.flatnonzero(names == places[0])[0])
+    for row in range(len(alone)):
+        both = alone.colocations.take([first, row])
+        after = known.suggest(both, asked=alone.colocations, most=2).runs[-1].doubt
+        assert found.runs[1].doubt <= after * (1 + 1e-9)
+
+
+def test_a_whole_fleet_is_asked_about_where_all_have_runs_enough(model: Model) -> None:
+    questions = usual_questions(model)
+    workloads, platforms = model.predictor.workload_names, model.predictor.platform_names
+    assert len(questions) == len(workloads) * len(platforms)
+    assert not questions.number_of_corunners.any()
+    beside = usual_questions(model, beside=True)
+    assert set(beside.number_of_corunners.tolist()) == {0, 1}
+    found = model.suggest(most=40)
+    assert len(found.runs) == 40
+    doubts = [found.doubt, *(run.doubt for run in found.runs)]
+    assert doubts == sorted(doubts, reverse=True)
+    # What was chosen for one place is not chosen there again while others are unknown.
+    assert len({(run.workload, run.platform) for run in found.runs}) == 40
+    assert len({run.workload for run in found.runs}) > 10
 
 
 def test_chosen_runs_calibrate_nothing(model: Model, parts: Parts) -> None:

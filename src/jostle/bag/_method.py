@@ -22,6 +22,7 @@ class Bag(BagSettings):
 
     name: ClassVar[str] = "bag"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    fits_again: ClassVar[bool] = True
 
     def prepare(self, data: Data) -> Prepared:
         """The runs of the data. Those on the CPU platform are inputs: features are made of them, bounds are

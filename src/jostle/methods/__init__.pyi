@@ -6,6 +6,7 @@ from ._contract import Answers as Answers
 from ._contract import AnswersEverywhere as AnswersEverywhere
 from ._contract import AnswersInJax as AnswersInJax
 from ._contract import Explains as Explains
+from ._contract import FitsAgain as FitsAgain
 from ._contract import Fitted as Fitted
 from ._contract import HasInputPlatforms as HasInputPlatforms
 from ._contract import Learner as Learner

@@ -136,6 +136,14 @@ class LearnsOnline(Protocol):
 
 
 @runtime_checkable
+class FitsAgain(Protocol):
+    """A method that learns new runs by being fitted to them and to all that it has learned from, which takes
+    it as long as a fit. It needs runs alone, and its models keep them."""
+
+    fits_again: ClassVar[bool]
+
+
+@runtime_checkable
 class SuggestsRuns(Protocol):
     """A method that says which runs would tell most of what is asked."""
 

@@ -22,13 +22,14 @@ KINDS = ("workload", "platform")
 @dataclass(frozen=True, eq=False)
 class KeptRuns:
     """n runs, as far as learning online needs them. runtime_seconds: (n,). unit: (n,) what was drawn as one.
-    Features: tables of names, or None."""
+    Features: tables of names, or None. window: (n,) which were measured together, None where each unit is."""
 
     colocations: Colocations
     runtime_seconds: np.ndarray
     unit: np.ndarray
     workload_features: Any = None
     platform_features: Any = None
+    window: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.runtime_seconds)
@@ -39,7 +40,22 @@ class KeptRuns:
         runs = runs.ok()
         seconds = np.asarray(runs.runtime_seconds, np.float64)
         tables = runs.workload_features, runs.platform_features
-        return cls(runs.colocations, seconds, runs.units(by), *tables)
+        window = None if by == "window" else runs.window
+        return cls(runs.colocations, seconds, runs.units(by), *tables, window=window)
+
+    def as_runs(self) -> Runs:
+        """Runs again, in the same order, without what is not kept of them."""
+        from jostle.runs import Runs
+
+        window = self.unit if self.window is None else self.window
+        return Runs.from_columns(
+            **self.colocations.to_columns(),
+            runtime_seconds=self.runtime_seconds,
+            window_id=[f"{code}" for code in window.tolist()],
+            run_id=[f"{place}" for place in range(len(self))],
+            workload_features=self.workload_features,
+            platform_features=self.platform_features,
+        )
 
     def units(self, by: str) -> np.ndarray:
         """(n,) as they were drawn."""
@@ -52,16 +68,22 @@ class KeptRuns:
     def take(self, index: np.ndarray) -> KeptRuns:
         tables = self.workload_features, self.platform_features
         taken = self.colocations.take(index)
-        return KeptRuns(taken, self.runtime_seconds[index], self.unit[index], *tables)
+        window = None if self.window is None else self.window[index]
+        seconds, unit = self.runtime_seconds[index], self.unit[index]
+        return KeptRuns(taken, seconds, unit, *tables, window=window)
 
     def joined(self, other: KeptRuns) -> KeptRuns:
         """Both, units kept apart, with the features of the other where it has some of a name."""
-        start = int(self.unit.max(initial=-1)) + 1
+        window = None
+        if self.window is not None or other.window is not None:
+            both = [part.unit if part.window is None else part.window for part in (self, other)]
+            window = _apart(*both)
         return KeptRuns(
             Colocations.concatenate([self.colocations, other.colocations]),
             np.concatenate([self.runtime_seconds, other.runtime_seconds]),
-            np.concatenate([self.unit, other.unit + start]),
+            _apart(self.unit, other.unit),
             *(features_joined(kind, self, other) for kind in KINDS),
+            window=window,
         )
 
     def sampled(self, seed: int) -> KeptRuns:
@@ -86,6 +108,8 @@ class KeptRuns:
             "runtime_seconds": np.ascontiguousarray(self.runtime_seconds),
             "unit": np.ascontiguousarray(self.unit.astype(np.int64)),
         }
+        if self.window is not None:
+            arrays["window"] = np.ascontiguousarray(self.window.astype(np.int64))
         tables = {kind: getattr(self, f"{kind}_features") for kind in KINDS}
         return arrays, {
             "workload_names": list(c.workload_names),
@@ -101,7 +125,13 @@ class KeptRuns:
             *(arrays[k] for k in ("workload", "platform", "corunner_offsets", "corunner")),
         )
         tables = [_table(document["features"][kind]) for kind in KINDS]
-        return cls(colocations, arrays["runtime_seconds"], arrays["unit"], *tables)
+        window = arrays.get("window")
+        return cls(colocations, arrays["runtime_seconds"], arrays["unit"], *tables, window=window)
+
+
+def _apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Codes of both, none of the one in the other."""
+    return np.concatenate([first, second + int(first.max(initial=-1)) + 1])
 
 
 def features_joined(kind: str, first: Any, second: Any) -> Any:

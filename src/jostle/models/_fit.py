@@ -9,6 +9,7 @@ from jostle.bounds import Calibration
 from jostle.errors import UsageError
 from jostle.methods import (
     Data,
+    FitsAgain,
     HeldOut,
     Learner,
     LearnsFromDisk,
@@ -22,6 +23,7 @@ from jostle.models._learned import learned, learned_from_all
 from jostle.models._model import Model
 from jostle.models._new_names import runs_of_names_left_out
 from jostle.models._usual import Usual
+from jostle.models.online._again import MOST_AGAIN
 from jostle.models.online._kept import Kept
 from jostle.progress import share_of
 from jostle.runs import Runs, StoredRuns
@@ -109,9 +111,7 @@ def fit(
             "prior": 0 if prior is None else len(prior.ok()),
         },
     }
-    kept = None
-    if isinstance(method, LearnsOnline) and not isinstance(held.learn.runs, StoredRuns):
-        kept = Kept.of(held.learn.runs, held.calibration, drawn, seed)
+    kept = _kept(method, held, drawn, seed)
     whole = None
     if again:
         whole = learned_from_all(method, held, seed=seed, prior=prior, progress=next(parts))
@@ -119,6 +119,18 @@ def fit(
     if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
         model.usual = Usual.of(model, held.calibration)
     return model
+
+
+def _kept(method: Learner[Any], held: HeldOut, by: str, seed: int) -> Kept | None:
+    """What the model needs to learn more; None where it cannot."""
+    if isinstance(held.learn.runs, StoredRuns):
+        return None
+    if isinstance(method, LearnsOnline):
+        return Kept.of(held.learn.runs, held.calibration, by, seed)
+    whole = Runs.concatenate([held.learn.runs, held.validation])
+    if isinstance(method, FitsAgain) and len(whole) <= MOST_AGAIN:
+        return Kept.all_of(whole, held.calibration, by)
+    return None
 
 
 def _held(

@@ -221,9 +221,9 @@ class Model(Told):
         """The runs among `candidates` that would narrow the answers to `asked` most, the first one first.
 
         candidates: runs that can be measured, by default what is asked. asked: by default the names with few
-        runs, alone on all others. Runs that were chosen so are no sample of anything: learn them with
-        `update(runs, chosen=True)`, which calibrates on none. Raises UsageError where the method cannot say,
-        UnknownName.
+        runs, alone on all others; where all have enough, every workload alone on every platform. Runs that
+        were chosen so are no sample of anything: learn them with `update(runs, chosen=True)`, which
+        calibrates on none. Raises UsageError where the method cannot say, UnknownName.
         """
         from jostle.models.online._suggest import suggest
 

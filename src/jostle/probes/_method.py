@@ -32,6 +32,7 @@ class Probes:
 
     name: ClassVar[str] = "probes"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    fits_again: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.stressors or not all(name.strip() for name in self.stressors):

@@ -23,6 +23,7 @@ class Slowdown(SlowdownSettings):
 
     name: ClassVar[str] = "slowdown"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    fits_again: ClassVar[bool] = True
 
     def prepare(self, data: Data) -> Prepared:
         """The runs of the data; answers are relative to the runtime alone, so one of each is required."""

@@ -18,7 +18,8 @@ from jostle.cli.console._fields import Json, Model
 class SuggestCommand:
     """Which runs to measure next: those that narrow the answers asked about most, with what they take.
 
-    Without --workload and --platform it asks about the names with few runs.
+    Without --workload and --platform it asks about the names with few runs, and where all have enough about
+    every workload on every platform.
     """
 
     model: Model
@@ -39,7 +40,10 @@ class SuggestCommand:
         "A table to write them into (CSV, Parquet, JSON), with columns workload, platform, corunners.",
         Short("-o"),
     ] = None
-    seed: Annotated[int, "Of the sample of runs that the answer rests on."] = 0
+    seed: Annotated[
+        int,
+        "Of the sample of runs that the answer rests on, and of questions, where they are many.",
+    ] = 0
     json_: Json = False
 
 
@@ -56,7 +60,8 @@ def suggest(asked: SuggestCommand) -> None:
     from jostle.models import load, usual_questions
 
     model = load(asked.model)
-    questions = usual_questions(model, asked.workload, asked.platform, beside=asked.beside)
+    named = asked.workload, asked.platform
+    questions = usual_questions(model, *named, beside=asked.beside, seed=asked.seed)
     candidates = questions
     if asked.on:
         names = candidates.platform_names
@@ -74,7 +79,7 @@ def suggest(asked: SuggestCommand) -> None:
         "runs": [{**vars(run), "corunners": list(run.corunners)} for run in found.runs],
     }
     if not found.runs:
-        text = "nothing to suggest: every name has runs enough, and none was named"
+        text = "nothing to suggest: the model knows no names"
         if len(questions):
             text = "no run that can be measured tells more"
         show(

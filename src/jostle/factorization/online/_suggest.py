@@ -3,17 +3,22 @@
 With the embeddings of a name normal around where they stand (see _steps), a run's log runtime has variance
 s^2 + sum J P J^T over the names in it, and a run r lowers that of what is asked by (J_a P J_r)^2 over its own
 (sequential A-optimal design: Chaloner and Verdinelli 1995, Bayesian experimental design). Names are taken as
-independent of each other.
+independent of each other. What runs of one workload on one platform share beyond their names is a level of
+its own with variance t^2, of which one run tells t^2 / (t^2 + s^2). A candidate's worth hardly ever grows as
+others are chosen, so that only the one that leads is looked at anew (Minoux 1978, accelerated greedy).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
+from heapq import heapify, heappop, heapreplace
 
 import numpy as np
 
 from jostle.factorization._codes import Codes
 from jostle.factorization._fitted import FittedFactorization
 from jostle.factorization.online._groundwork import KINDS, NOISE, groundwork_of
-from jostle.factorization.online._prior import Groundwork
+from jostle.factorization.online._prior import Groundwork, Side
 from jostle.factorization.online._slopes import PLATFORM, WORKLOAD, Slopes, slopes_of
 from jostle.methods import KeptRuns
 from jostle.runs import Colocations
@@ -34,85 +39,159 @@ def suggested(
     work = None if fitted.online is None else fitted.online.groundwork
     if work is None:
         work = groundwork_of(fitted, kept, kept.take(np.zeros(0, np.int64)), seed)
-    choice = _Choice(fitted, work, fitted.codes(candidates), fitted.codes(asked))
+    codes = [fitted.codes(one) for one in (candidates, asked, kept.colocations)]
+    choice = _Choice(fitted, work, codes[0], codes[1], codes[2])
     before = choice.doubt()
     found: list[Row] = []
-    while len(found) < most and len(candidates):
-        row = choice.best()
-        if row is None:
-            break
-        choice.take(row)
-        found.append((row, choice.doubt()))
+    fall = choice.falls()
+    leading = [(-gain, row) for row, gain in enumerate(fall.tolist()) if gain > 0]
+    heapify(leading)
+    while leading and len(found) < most:
+        row = leading[0][1]
+        gain = choice.fall(row)
+        if gain <= 0:
+            heappop(leading)
+        elif len(leading) > 1 and gain < -min(leading[1:3])[0]:
+            heapreplace(leading, (-gain, row))
+        else:
+            heappop(leading)
+            choice.take(row)
+            found.append((row, choice.doubt()))
     return before, found
 
 
+class _Name:
+    """What is known of one name. known: (q, q) covariance. wanted: (q, q) sum of J^T J of what is asked."""
+
+    def __init__(self, known: np.ndarray, wanted: np.ndarray) -> None:
+        self.known, self.wanted = known, wanted
+        self.doubt = float((known * wanted).sum())
+        self.whole = known @ wanted @ known
+
+    def learn(self, slope: np.ndarray, variance: float) -> None:
+        """A run of this slope (q,) and variance."""
+        toward = self.known @ slope
+        self.known = self.known - np.outer(toward, toward) / variance
+        self.doubt = float((self.known * self.wanted).sum())
+        self.whole = self.known @ self.wanted @ self.known
+
+
 class _Choice:
-    """What is known of each name, and what each candidate would add."""
+    """What is known of each name and cell, and what each candidate would add."""
 
     def __init__(
-        self, fitted: FittedFactorization, work: Groundwork, candidates: Codes, asked: Codes
+        self,
+        fitted: FittedFactorization,
+        work: Groundwork,
+        candidates: Codes,
+        asked: Codes,
+        learned: Codes,
     ) -> None:
-        self.slopes: dict[str, Slopes] = {}
-        self.known: dict[str, dict[int, np.ndarray]] = {}
-        self.wanted: dict[str, dict[int, np.ndarray]] = {}
         self.asked = len(asked)
-        self.answered = np.isfinite(fitted.predict_log(candidates))
+        self.names: dict[str, dict[int, _Name]] = {}
+        self.slopes: dict[str, Slopes] = {}
+        self.starts: dict[str, np.ndarray] = {}
         e, form = fitted.embeddings, fitted.reading
-        coded = {WORKLOAD: candidates.platform, PLATFORM: candidates.workload}
-        noise = np.zeros(len(candidates))
-        for kind, other in zip(KINDS, reversed(KINDS), strict=True):
-            side, q = work.sides[kind], len(work.sides[kind].prior.basis)
+        for kind in KINDS:
+            side = work.sides[kind]
             weights = (fitted.network_weight(candidates), fitted.network_weight(asked))
-            self.slopes[kind] = slopes_of(e, form, candidates, weights[0], kind, side.prior.basis)
+            found = slopes_of(e, form, candidates, weights[0], kind, side.prior.basis)
             mine = slopes_of(e, form, asked, weights[1], kind, side.prior.basis)
-            names = np.union1d(self.slopes[kind].name, mine.name).tolist()
-            self.known[kind] = {
-                name: np.linalg.inv(np.eye(q) + side.runs[name] * side.information)
-                for name in names
-            }
-            self.wanted[kind] = {
-                name: mine.slopes[mine.name == name].T @ mine.slopes[mine.name == name]
-                for name in names
-            }
-            noise += (NOISE * np.minimum(work.sides[other].usual, 1.0)[coded[kind]]) ** 2 / 2
-        self.noise = noise
+            order = np.argsort(found.row, kind="stable")
+            found = replace(
+                found, slopes=found.slopes[order], name=found.name[order], row=found.row[order]
+            )
+            self.slopes[kind] = found
+            self.starts[kind] = np.searchsorted(found.row, np.arange(len(candidates) + 1))
+            self.names[kind] = _names(found, mine, side)
+        total = _noise(work, candidates.workload, candidates.platform)
+        self.noise, self.shared = (1 - work.share) * total, work.share * total
+        self._cells(len(fitted.workload_names), work, candidates, asked, learned)
+        # What has no answer would have to be measured for another reason.
+        self.answered = np.isfinite(fitted.predict_log(candidates))
+
+    def _cells(
+        self, names: int, work: Groundwork, candidates: Codes, asked: Codes, learned: Codes
+    ) -> None:
+        """What runs of one workload on one platform share: variance now, and how many are asked about."""
+        keys = [
+            c.platform.astype(np.int64) * names + c.workload for c in (candidates, asked, learned)
+        ]
+        cells, place = np.unique(np.concatenate(keys), return_inverse=True)
+        parts = np.split(place.reshape(-1), np.cumsum([len(key) for key in keys])[:-1])
+        self.cell = parts[0]
+        self.in_cell = np.bincount(parts[1], minlength=len(cells)).astype(np.float64)
+        total = _noise(work, cells % names, cells // names)
+        own, rest = work.share * total, (1 - work.share) * total
+        count = np.bincount(parts[2], minlength=len(cells))
+        self.of_cell = own * rest / np.maximum(rest + count * own, 1e-300)
+        self.cell_doubt = float(self.of_cell @ self.in_cell)
 
     def doubt(self) -> float:
         """The usual standard deviation of what is asked, in log seconds."""
-        total = sum(
-            float(np.trace(self.known[kind][name] @ wanted))
-            for kind in KINDS
-            for name, wanted in self.wanted[kind].items()
+        total = self.cell_doubt + sum(
+            name.doubt for names in self.names.values() for name in names.values()
         )
         return float(np.sqrt(max(total, 0.0) / max(self.asked, 1)))
 
-    def best(self) -> int | None:
-        """The candidate that lowers it most; None where none does."""
-        variance, gain = self.noise.copy(), np.zeros(len(self.noise))
-        for kind in KINDS:
-            s = self.slopes[kind]
-            for name in np.unique(s.name).tolist():
-                at = s.name == name
-                j, known = s.slopes[at], self.known[kind][name]
-                np.add.at(variance, s.row[at], np.einsum("kq,qr,kr->k", j, known, j))
-                whole = known @ self.wanted[kind][name] @ known
-                np.add.at(gain, s.row[at], np.einsum("kq,qr,kr->k", j, whole, j))
-        fall = np.where(self.answered, gain / variance, 0.0)
-        place = int(np.argmax(fall))
-        return place if fall[place] > 0 else None
+    def falls(self) -> np.ndarray:
+        """(candidates,) by how much each would lower the sum of what is asked."""
+        known = self.of_cell[self.cell]
+        variance, gain = self.noise + known, known**2 * self.in_cell[self.cell]
+        for kind, s in self.slopes.items():
+            order = np.argsort(s.name, kind="stable")
+            for part in np.split(order, np.flatnonzero(np.diff(s.name[order])) + 1):
+                if not len(part):
+                    continue
+                name, j = self.names[kind][int(s.name[part[0]])], s.slopes[part]
+                np.add.at(variance, s.row[part], ((j @ name.known) * j).sum(1))
+                np.add.at(gain, s.row[part], ((j @ name.whole) * j).sum(1))
+        return np.where(self.answered, gain / np.maximum(variance, 1e-300), 0.0)
+
+    def fall(self, row: int) -> float:
+        """As `falls`, of one candidate as it stands now."""
+        known = float(self.of_cell[self.cell[row]])
+        variance = float(self.noise[row]) + known
+        gain = known**2 * float(self.in_cell[self.cell[row]])
+        for name, j in self._parts(row):
+            variance += float(j @ name.known @ j)
+            gain += float(j @ name.whole @ j)
+        return gain / max(variance, 1e-300)
 
     def take(self, row: int) -> None:
         """As if this candidate had been measured."""
-        mine = [(kind, self.slopes[kind]) for kind in KINDS]
-        parts = [
-            (kind, int(name), j)
-            for kind, s in mine
-            for name, j in zip(s.name[s.row == row], s.slopes[s.row == row], strict=True)
+        parts, cell = self._parts(row), self.cell[row]
+        known = float(self.of_cell[cell])
+        variance = float(self.noise[row]) + known
+        variance = max(variance + sum(float(j @ one.known @ j) for one, j in parts), 1e-300)
+        for one, j in parts:
+            one.learn(j, variance)
+        self.of_cell[cell] = known - known**2 / variance
+        self.cell_doubt -= known**2 / variance * float(self.in_cell[cell])
+
+    def _parts(self, row: int) -> list[tuple[_Name, np.ndarray]]:
+        """(what is known of each name in a candidate, its slope)."""
+        return [
+            (self.names[kind][int(s.name[at])], s.slopes[at])
+            for kind, s in self.slopes.items()
+            for at in range(self.starts[kind][row], self.starts[kind][row + 1])
         ]
-        self.answered[row] = False
-        variance = self.noise[row] + sum(
-            float(j @ self.known[kind][name] @ j) for kind, name, j in parts
-        )
-        for kind, name, j in parts:
-            toward = self.known[kind][name] @ j
-            self.known[kind][name] = self.known[kind][name] - np.outer(toward, toward) / variance
+
+
+def _names(candidates: Slopes, asked: Slopes, side: Side) -> dict[int, _Name]:
+    q = len(side.prior.basis)
+    found = {}
+    for name in np.union1d(candidates.name, asked.name).tolist():
+        mine = asked.slopes[asked.name == name]
+        known = np.linalg.inv(np.eye(q) + side.runs[name] * side.information)
+        found[name] = _Name(known, mine.T @ mine)
+    return found
+
+
+def _noise(work: Groundwork, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
+    """(n,) variance of a run alone or beside others, in log seconds, given what is known of its names."""
+    coded = {WORKLOAD: workload, PLATFORM: platform}
+    return np.sum(
+        [(NOISE * np.minimum(work.sides[kind].usual, 1.0)[coded[kind]]) ** 2 / 2 for kind in KINDS],
+        axis=0,
+    )

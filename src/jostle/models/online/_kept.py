@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +16,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """learned: a sample of the runs that a model has learned from. calibration: those that its bounds were
-    calibrated on, in the order of its scores."""
+    """learned: a sample of the runs that a model has learned from, or all of them where `is_whole`, for a
+    method that is fitted to them again. calibration: those that its bounds were calibrated on, in the order
+    of its scores."""
 
     learned: KeptRuns
     calibration: KeptRuns
+    is_whole: bool = False
 
     @classmethod
     def of(cls, learned: Runs, calibration: Runs, by: str, seed: int) -> Kept:
         return cls(KeptRuns.of(learned, by).sampled(seed), KeptRuns.of(calibration, by))
+
+    @classmethod
+    def all_of(cls, learned: Runs, calibration: Runs, by: str) -> Kept:
+        return cls(KeptRuns.of(learned, by), KeptRuns.of(calibration, by), is_whole=True)
+
+    def with_more(self, learned: KeptRuns, calibration: KeptRuns, seed: int) -> Kept:
+        """After an update that learned some runs and calibrated on others."""
+        more = self.learned.joined(learned)
+        more = more if self.is_whole else more.sampled(seed)
+        return replace(self, learned=more, calibration=self.calibration.joined(calibration))
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
@@ -34,6 +46,8 @@ class Kept:
             arrays |= {f"{name}.{key}": value for key, value in found.items()}
         # The features of both are the same.
         document["calibration"]["features"] = {"workload": None, "platform": None}
+        if self.is_whole:
+            document["is_whole"] = True
         return arrays, document
 
     @classmethod
@@ -46,4 +60,4 @@ class Kept:
             }
             return KeptRuns.from_arrays(mine, document[name])
 
-        return cls(part("learned"), part("calibration"))
+        return cls(part("learned"), part("calibration"), bool(document.get("is_whole", False)))

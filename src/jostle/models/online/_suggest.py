@@ -84,41 +84,51 @@ def usual_questions(
     platforms: Sequence[str] = (),
     *,
     beside: bool = False,
+    seed: int = 0,
 ) -> Colocations:
-    """Each of the workloads on each of the platforms, alone and, if wanted, beside each known workload.
+    """Each of the workloads on each of the platforms, alone and, if wanted, beside other workloads.
 
-    Where neither is named: the names with few runs, on all others. Raises UnknownName.
+    Where neither is named: the names with few runs, on all others; where all have enough, every workload on
+    every platform. Of more than can be weighed at once some are drawn with the seed. Raises UnknownName.
     """
     predictor = model.predictor
-    chosen_w, chosen_p = list(workloads), list(platforms)
-    pairs: list[tuple[str, str]] = []
-    if chosen_w or chosen_p:
-        chosen_w, chosen_p = (
-            chosen_w or list(predictor.workload_names),
-            chosen_p or list(predictor.platform_names),
-        )
-        pairs = [(w, p) for w in chosen_w for p in chosen_p]
+    every_w, every_p = list(predictor.workload_names), list(predictor.platform_names)
+    random = np.random.default_rng([seed, 43])
+    most = MOST_CANDIDATES // 2 if beside else MOST_CANDIDATES
+    if workloads or platforms:
+        pairs = _pairs(list(workloads) or every_w, list(platforms) or every_p, most, random)
     else:
-        few = {
-            kind: [
+        few_w, few_p = (
+            [
                 name
-                for name, count in zip(
-                    getattr(predictor, f"{kind}_names"), counts_of(predictor, kind), strict=True
-                )
+                for name, count in zip(names, counts_of(predictor, kind), strict=True)
                 if count < KNOWN_WELL
             ]
-            for kind in ("workload", "platform")
-        }
-        pairs = [(w, p) for w in few["workload"] for p in predictor.platform_names]
-        pairs += [(w, p) for p in few["platform"] for w in predictor.workload_names]
-        pairs = sorted(set(pairs))
+            for kind, names in (("workload", every_w), ("platform", every_p))
+        )
+        of_both = _pairs(few_w, every_p, most, random) + _pairs(every_w, few_p, most, random)
+        pairs = sorted(set(of_both)) or _pairs(every_w, every_p, most, random)
+    if len(pairs) > most:
+        pairs = [pairs[at] for at in np.sort(random.permutation(len(pairs))[:most])]
     corunners: list[list[str]] = [[] for _ in pairs]
-    if beside:
-        others = list(predictor.workload_names)[:MOST_BESIDE]
-        corunners += [[other] for _ in pairs for other in others]
-        pairs += [pair for pair in pairs for _ in others]
+    if beside and pairs:
+        # As many others for each as there is room for.
+        number = min(MOST_BESIDE, len(every_w), max(most // len(pairs), 1))
+        for w, p in list(pairs):
+            drawn = random.choice(len(every_w), number, replace=False)
+            pairs += [(w, p)] * number
+            corunners += [[every_w[other]] for other in np.sort(drawn).tolist()]
     found = Colocations.from_columns(
         workload=[w for w, _ in pairs], platform=[p for _, p in pairs], corunners=corunners
     )
     found.codes_in(predictor.workload_names, predictor.platform_names)
     return found
+
+
+def _pairs(
+    workloads: Sequence[str], platforms: Sequence[str], most: int, random: np.random.Generator
+) -> list[tuple[str, str]]:
+    """Each with each, or so many of these, drawn."""
+    n = len(workloads) * len(platforms)
+    at = np.arange(n) if n <= most else np.unique(random.integers(0, n, most))
+    return [(workloads[k // len(platforms)], platforms[k % len(platforms)]) for k in at.tolist()]

@@ -10,8 +10,9 @@ import numpy as np
 from jostle._version import VERSION
 from jostle.bounds import Calibration, CalibrationRuns, Selection
 from jostle.errors import UsageError
-from jostle.methods import KeptRuns, LearnsOnline, method_named
+from jostle.methods import KeptRuns
 from jostle.models._usual import Usual
+from jostle.models.online._again import MOST_AGAIN, Again, learner_of
 from jostle.models.online._kept import Kept
 from jostle.runs import Colocations
 
@@ -27,24 +28,27 @@ AGAIN = "Fit it again with jostle fit."
 def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, str | None]) -> Any:
     """See Model.update."""
     predictor, kept = model.predictor, model.kept
-    method = method_named(str(model.metadata["method"]))
-    if not isinstance(method, LearnsOnline):
+    method = learner_of(model.metadata)
+    if method is None:
         raise UsageError(
             f"the method {model.metadata.get('method')} does not learn new runs", fix=AGAIN
         )
     if kept is None:
         raise UsageError(
-            "the model keeps none of its runs, so it cannot learn more: an older Jostle fitted it, or it "
-            "was fitted from disk",
+            "the model keeps none of its runs, so it cannot learn more: an older Jostle fitted it, it was "
+            f"fitted from disk, or its method is fitted again and it has learned over {MOST_AGAIN} runs",
             fix=AGAIN,
         )
     by = str(model.metadata.get("calibrated_by") or "window")
     new = KeptRuns.of(runs, by)
     held = np.zeros(len(new), bool) if chosen else _held_out(model, new, seed)
-    learned = method.learned(predictor, new.take(np.flatnonzero(~held)), kept.learned, seed=seed)
-    sample = kept.learned.joined(new.take(np.flatnonzero(~held))).sampled(seed)
-    calibration = kept.calibration.joined(new.take(np.flatnonzero(held)))
-    now = Kept(sample, calibration)
+    if isinstance(method, Again) and held.any():
+        held &= ~method.never_held(new, kept.learned)
+    mine, others = new.take(np.flatnonzero(~held)), new.take(np.flatnonzero(held))
+    # What was kept to be fitted again knows the seed of the fit.
+    of_fit = int(model.metadata["seed"]) if kept.is_whole else seed
+    learned = method.learned(predictor, mine, kept.learned, seed=of_fit)
+    now = kept.with_more(mine, others, seed)
     joined = _joined_names(predictor, learned)
     unmet = {
         f"{kind}s": names | _without_runs(predictor, kind)
@@ -52,7 +56,9 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     }
     bounds = _calibrated(model.calibration, learned, now, unmet)
     if not bounds.runs.held_out.any() and _has_few_runs(learned):
-        bounds = _with_names_taken_as_new(bounds, method.folded_again(learned, sample, seed=seed))
+        bounds = _with_names_taken_as_new(
+            bounds, method.folded_again(learned, now.learned, seed=seed)
+        )
     record = {
         "runs": len(new),
         "learned": int((~held).sum()),
@@ -67,13 +73,13 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     metadata["updates"] = [*metadata.get("updates", []), record][-MOST_UPDATES:]
     counts = dict(metadata.get("runs", {}))
     counts["fitted"] = int(counts.get("fitted", 0)) + record["learned"]
-    counts["calibration"] = len(calibration)
+    counts["calibration"] = len(now.calibration)
     metadata["runs"] = counts
     whole = model.whole
     if whole is not None:
-        whole = method.learned(whole, new, kept.learned.joined(kept.calibration), seed=seed)
+        whole = method.learned(whole, new, kept.learned.joined(kept.calibration), seed=of_fit)
     found = type(model)(learned, bounds, metadata, kept=now, whole=whole)
-    found.usual = Usual.of(found, calibration)
+    found.usual = Usual.of(found, now.calibration)
     return found
 
 

@@ -1,0 +1,71 @@
+"""Methods that learn new runs by being fitted again: to all that the model has learned from, and to these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle._options import options_of
+from jostle.methods import (
+    Data,
+    FitsAgain,
+    Fitted,
+    KeptRuns,
+    LearnsOnline,
+    Method,
+    Prepared,
+    method_named,
+)
+
+MOST_AGAIN = 50_000  # runs that a model keeps to be fitted to again
+
+
+@dataclass(frozen=True)
+class Again:
+    """A method as LearnsOnline, and what of new runs it cannot hold out."""
+
+    method: Method[Any]
+
+    def learned(self, fitted: Any, runs: KeptRuns, kept: KeptRuns, *, seed: int = 0) -> Fitted:
+        """The same as a fit to both, kept ones first. Raises what a fit raises."""
+        if not len(runs):
+            return fitted
+        return self.method.fit(self._prepared(runs, kept), seed=seed)
+
+    def folded_again(
+        self, fitted: Any, kept: KeptRuns, *, seed: int = 0
+    ) -> Sequence[tuple[Fitted, KeptRuns]]:
+        """None: what is left out is told by fits without it."""
+        return ()
+
+    def never_held(self, runs: KeptRuns, kept: KeptRuns) -> np.ndarray:
+        """(n,) bool: new runs that are inputs of the method, or that answers need."""
+        prepared = self._prepared(runs, kept)
+        return (prepared.inputs | prepared.required)[len(kept) :]
+
+    def _prepared(self, runs: KeptRuns, kept: KeptRuns) -> Prepared:
+        return self.method.prepare(Data(kept.joined(runs).as_runs()))
+
+
+def learner_of(metadata: Mapping[str, Any]) -> LearnsOnline | None:
+    """How a model of a method learns new runs, None where it does not. Raises UsageError where the package
+    that brings the method is not installed."""
+    kind = method_named(str(metadata["method"]))
+    if isinstance(kind, LearnsOnline):
+        return kind
+    if not isinstance(kind, FitsAgain):
+        return None
+    made: Any = kind
+    return Again(made(**settings_of(kind, metadata["settings"])))
+
+
+def settings_of(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """As a method takes them, from a saved model."""
+    many = {option.name for option in options_of(kind) if option.is_many}
+    return {
+        name: tuple(value) if name in many and value is not None else value
+        for name, value in settings.items()
+    }
