@@ -113,14 +113,16 @@ ENTRIES = {
         keep=True,
     ),
     "bag-magus": Entry(
-        "jostle evaluate bag --data OUT/magus --seeds 1 --no-bounds --figures OUT",
-        6.0,
+        "jostle evaluate bag --data OUT/magus --seeds 1 --figures OUT",
+        8.0,
         first=("jostle import magus MAGUS -o OUT/magus",),
+        keep=True,
         pictures={f"bag-{name}": f"bag-{name}" for name in _BAG},
     ),
     "bag-vision": Entry(
         "jostle evaluate bag --seeds 1 --no-bounds --figures OUT",
         20.0,
+        keep=True,
         pictures={f"bag-{name}": f"bag-vision-{name}" for name in _BAG[:3]},
     ),
     "accelerator-scale-out": Entry(
@@ -159,6 +161,7 @@ ENTRIES = {
     "bridge-tables": Entry(
         f"{_BRIDGE} --data drift-7 --splits 1 --seed 41 --tables --published NMPC", 15.0, keep=True
     ),
+    "bridge-given": Entry("python benchmarks/given.py", 4.0, keep=True),
     "bridge-paper": Entry(
         f"{_BRIDGE} --paper OUT --runs 100 --seed 41",
         8.0,

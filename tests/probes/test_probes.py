@@ -156,6 +156,37 @@ def test_bounds_come_from_pairs_of_programs() -> None:
     assert refused.outcome[0] in ("too_few_runs", "unseen_group")
 
 
+def test_who_ran_beside_stressors_alone_has_no_guarantee() -> None:
+    """However often: pairs of known programs are another thing. Leaving names out gives a bound."""
+    every, _ = law(16, 9, noise=0.02)
+    c = every.colocations
+    new = {f"w{i}" for i in range(12, 16)}
+    rows = [c.row(i) for i in range(len(c))]
+    pair = pairs_of(every)
+    unseen = np.array([w in new or bool(new.intersection(o)) for w, _, o in rows])
+    tested = pair & np.array([w in new and new.issuperset(o) for w, _, o in rows])
+    seldom = pair & ~unseen & (every.units("together") % 3 == 0)
+    parts = []
+    for number, part in enumerate([every.take(~pair)] * 5 + [every.take(seldom)]):
+        windows = [f"{number}-{window}" for window in part.units("window").tolist()]
+        parts.append(
+            Runs.from_columns(
+                **part.colocations.to_columns(),
+                runtime_seconds=part.runtime_seconds,
+                window_id=windows,
+            )
+        )
+    runs, asked = Runs.concatenate(parts), every.take(tested)
+    plain = jostle.fit(runs, Probes(), seed=0).bound(asked.colocations, 0.9)
+    assert set(plain.outcome) == {"new_beside_others"}
+    assert np.isinf(plain.seconds).all()
+    model = jostle.fit(runs, Probes(), seed=0, new_names=True)
+    bound = model.bound(asked.colocations, 0.9)
+    assert set(bound.outcome) == {"held_out_names"}
+    assert (asked.runtime_seconds <= bound.seconds).mean() > 0.8
+    assert np.median(bound.seconds / asked.runtime_seconds) < 1.6
+
+
 def test_what_was_not_measured_is_typical_or_refused() -> None:
     runs, _ = law(6, 6, pairs=False)
     c = runs.colocations

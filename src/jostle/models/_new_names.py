@@ -60,7 +60,9 @@ def runs_of_names_left_out(
     random = np.random.default_rng([seed, 7])
     beside = bool((c.number_of_corunners > 0).any())
     few = (ALONE, *FEW_RUNS) if beside else FEW_RUNS
-    workloads = _Plan.drawn(_met(c.workload_names, c.workload, c.corunner), few, random)
+    # Where runs beside others are inputs, names come with these or cannot be answered at all.
+    first = ALONE if (prepared.inputs & (c.number_of_corunners > 0)).any() else NOTHING
+    workloads = _Plan.drawn(_met(c.workload_names, c.workload, c.corunner), few, random, first)
     platforms = _Plan.drawn(_met(c.platform_names, c.platform), FEW_RUNS, random)
     fits = FOLDS * max(workloads.rounds, platforms.rounds)
     parts = []
@@ -99,14 +101,16 @@ class _Plan:
         return len(self.kept)
 
     @classmethod
-    def drawn(cls, names: tuple[str, ...], few: tuple[int, ...], random: Any) -> _Plan:
-        """Each name is left out once a round: in the first entirely, then but for one of the amounts
+    def drawn(
+        cls, names: tuple[str, ...], few: tuple[int, ...], random: Any, first: int = NOTHING
+    ) -> _Plan:
+        """Each name is left out once a round: in the first but for `first`, then but for one of the amounts
         `few`, in as many rounds as each amount needs for enough names."""
         n, m = len(names), len(few)
         rounds = int(np.clip(-(-m * ENOUGH_NAMES // n), 1, MOST_ROUNDS)) if n else 0
         turn = random.permutation(n)
         kept = np.array(few)[(turn + np.arange(rounds)[:, None]) % m]
-        kept = np.concatenate([np.full((1, n), NOTHING), kept])
+        kept = np.concatenate([np.full((1, n), first), kept])
         if n < FEWEST_NAMES:
             kept = kept[:0]
         fold = np.array([random.permutation(n) % FOLDS for _ in kept]).reshape(len(kept), n)
@@ -152,9 +156,12 @@ class _LeftOut:
         for codes, left, mine in ((w, workload, ~old_w & old_p), (p, platform, old_w & ~old_p)):
             kept |= _drawn(mine & ~beside_missing, codes, np.maximum(left, 0), place)
         kept |= (workload == ALONE) & (c.number_of_corunners == 0) & old_p
-        # Inputs of the method come with a name that is there at all.
-        needed = prepared.inputs | prepared.required
-        kept |= needed & ~beside_missing & (workload != NOTHING) & (platform != NOTHING)
+        # Inputs of the method come with names that are there at all.
+        beside_nothing = np.zeros(len(w), bool)
+        beside_nothing[row[left_w[k] == NOTHING]] = True
+        there = (workload != NOTHING) & (platform != NOTHING)
+        kept |= prepared.required & ~beside_missing & there
+        kept |= prepared.inputs & ~beside_nothing & there
         unit = np.full(len(w), -1)
         unit[row[missing][::-1]] = k[missing][::-1]
         unit = np.where(old_w, unit, w)

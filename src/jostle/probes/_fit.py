@@ -41,7 +41,8 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
         mixtures.weights.reshape(cells, k),
         np.zeros(FEW_DEGREES),
         weight,
-        RunCounts.of(runs),
+        # Runs beside stressors say how a program acts, not how far off answers about programs are.
+        RunCounts.of(runs.take(~is_probing(runs, stressors))),
     )
     notes = []
     if mixtures.guessed:
