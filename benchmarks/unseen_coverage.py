@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--on", default="lru,smt", help="laws: simulator, lru, queue, smt")
     parser.add_argument("--method", default="probes,alignment")
     parser.add_argument("--learner", default="mixture", help="of alignment")
+    parser.add_argument("--counters", help="of alignment, separated by commas; selected by default")
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="seed")
     parser.add_argument("--known", type=int, default=12, help="programs")
@@ -125,7 +126,8 @@ def one_seed(
             data: Any = Runs.concatenate([known, solos, inputs])
             model = jostle.fit(data, jostle.Probes(), seed=seed, new_names=not given.plain)
         else:
-            settings = jostle.Alignment(learner=given.learner, corunners="loop")
+            counters = tuple(given.counters.split(",")) if given.counters else None
+            settings = jostle.Alignment(learner=given.learner, corunners="loop", counters=counters)
             data = jostle.Data(known, traces=traces)
             model = jostle.fit(data, settings, seed=seed, new_names=not given.plain)
         bound = model.bound(test.colocations, CONFIDENCE)

@@ -296,3 +296,56 @@ def test_bounds_on_a_gpu_and_results_in_short() -> None:
     assert re.findall(r"[\d.]+", short["slowdown"]["simple rules beside it"]) == [
         found[name] for name in ("solo", "solo_constant", "bag")
     ]
+
+
+def campaign(name: str) -> dict[str, list[str]]:
+    """{method: mean and its interval, max, slowed by over 10%, per sample, closer by} as printed."""
+    lines = iter(printed(name).splitlines())
+    next(line for line in lines if line.lstrip().startswith("run time, mean"))
+    found = {}
+    for line in lines:
+        if not line.strip():
+            return found
+        method, mean, interval, *rest = cells_of(line)
+        found[method] = [f"{mean} {interval}", *rest]
+    return found
+
+
+CAMPAIGN = {
+    "alignment (`auto`), which answers no interference": "alignment",
+    "alignment (`auto`)": "alignment",
+    "[probes](../probes.md) from the same runs": "probes",
+    "best constant (median slowdown)": "median slowdown",
+    "ridge, `section`": "ridge, section",
+    "ridge, `continuous`": "ridge, continuous",
+    "ridge, `swapped` weights": "ridge, swapped weights",
+    "ridge, `printed`": "ridge, as printed",
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "columns"),
+    [
+        ("Four folds of four programs", "alignment-campaign", (0, 1, 2, 3)),
+        ("## Known programs, pairs held out", "alignment-campaign-pairs", (0, 1, 2, 4)),
+    ],
+)
+def test_a_recorded_campaign(part: str, name: str, columns: tuple[int, ...]) -> None:
+    own, shown = campaign(name), table("results/alignment.md", "|", part)
+    assert len(shown) == len(own)
+    for title, row in shown.items():
+        cells = [own[CAMPAIGN.get(title, title)][place] for place in columns]
+        assert list(row.values())[1:] == cells, title
+
+
+def test_a_recorded_campaign_with_fewer_stressors() -> None:
+    shown = table("results/alignment.md", "| two | three | four")
+    files = {
+        "two": "alignment-campaign-two",
+        "three": "alignment-campaign-three",
+        "four": "alignment-campaign",
+    }
+    for title in (title for title in shown if title in CAMPAIGN):
+        for column, name in files.items():
+            figure = campaign(name)[CAMPAIGN[title]][0]
+            assert shown[title][column] in (figure, figure.split()[0]), (title, column)
