@@ -5,6 +5,8 @@ Jostle's own methods, readers and importers are found in the same way as those o
 
 from __future__ import annotations
 
+import sys
+from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -27,6 +29,12 @@ def load(group: str, name: str) -> Any:
     Raises UnknownName for a name that no package offers, UsageError for one that two packages do, or that
     cannot be imported.
     """
+    return _load(group, name, tuple(sys.path))
+
+
+@lru_cache(maxsize=128)
+def _load(group: str, name: str, path: tuple[str, ...]) -> Any:
+    """Packages are looked through once for each path that they may lie on; what failed is tried again."""
     points = {point.value: point for point in entry_points(group=group, name=name)}
     kind = group.removeprefix("jostle.").replace("_", " ")
     kind = kind[:-3] + "y" if kind.endswith("ies") else kind.removesuffix("s")

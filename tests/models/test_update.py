@@ -17,6 +17,7 @@ import jostle
 from jostle.cli import _app
 from jostle.errors import UnknownName, UnreadableFile, UsageError
 from jostle.models import Model, save_over, step_back, usual_questions
+from jostle.models.online import _update
 from jostle.probes import Probes
 from jostle.runs import Dataset, Runs, add_runs, runs_since
 from tests.models.levels import campaign
@@ -177,6 +178,26 @@ def test_a_model_without_runs_says_so(model: Model, parts: Parts) -> None:
     bare = Model(model.predictor, model.calibration, model.metadata, model.usual)
     with pytest.raises(UsageError, match="keeps none of its runs"):
         bare.update(parts.later)
+
+
+def test_a_model_that_learns_for_ever_does_not_grow(
+    model: Model, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_update, "MOST_CALIBRATION", 30)
+    sizes = []
+    for seed in range(6):
+        model = model.update(parts.later, seed=seed)
+        kept = model.kept
+        assert kept is not None
+        own = int((~model.calibration.runs.held_out).sum())
+        assert own == len(kept.calibration) <= 60
+        sizes.append((own, len(kept.learned)))
+    assert sizes[-1][1] <= len(parts.old) + 6 * len(parts.later)
+    assert max(own for own, _ in sizes[3:]) == min(own for own, _ in sizes[3:])
+    # The last ones stay.
+    newest = set(parts.later.runtime_seconds.tolist())
+    assert model.kept is not None
+    assert model.kept.calibration.runtime_seconds[-1] in newest
 
 
 def test_one_step_back(model: Model, parts: Parts, tmp_path: Path) -> None:

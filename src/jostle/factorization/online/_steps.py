@@ -38,15 +38,43 @@ def step(
 ) -> np.ndarray:
     """(names, q) the next z. slopes: (k, q); error, weight, name: (k,); runs: (names,) known before, each of
     them worth information, (q, q). Names without rows stay."""
-    found = z.copy()
-    error = np.nan_to_num(error)
+    found, error = z.copy(), np.nan_to_num(error)
     order = np.argsort(name, kind="stable")
-    touched, start = np.unique(name[order], return_index=True)
-    for number, at in zip(touched.tolist(), np.split(order, start[1:]), strict=True):
-        j = slopes[at]
-        heavy = j * weight[at, None]
-        before = np.eye(z.shape[1]) + runs[number] * information
-        right = heavy.T @ error[at] - before @ z[number]
-        moved = np.linalg.solve(before + heavy.T @ j, right)
-        found[number] = z[number] + np.clip(moved, -LONGEST, LONGEST)
+    touched, start, count = np.unique(name[order], return_index=True, return_counts=True)
+    # In the directions in which all names know more the more runs they have, N is diagonal.
+    worth, turn = np.linalg.eigh(information)
+    heavy = (slopes @ turn) * np.sqrt(weight)[:, None]
+    short = np.sqrt(weight) * error
+    known = 1.0 + runs[touched, None] * np.maximum(worth, 0.0)
+    at = z[touched] @ turn
+    moved = np.empty_like(at)
+    for some in _alike(count):
+        many = int(count[some].max(initial=0))
+        place = np.minimum(start[some, None] + np.arange(many), len(order) - 1)
+        there = np.arange(many) < count[some, None]
+        rows = order[place]
+        j = np.where(there[..., None], heavy[rows], 0.0)
+        right = np.einsum("nkq,nk->nq", j, np.where(there, short[rows], 0.0))
+        moved[some] = _solved(known[some], j, right - known[some] * at[some])
+    found[touched] += np.clip(moved @ turn.T, -LONGEST, LONGEST)
     return found
+
+
+def _alike(count: np.ndarray) -> list[np.ndarray]:
+    """Places of names whose numbers of rows differ by at most a factor of two."""
+    size = np.ceil(np.log2(np.maximum(count, 1))).astype(int)
+    return [np.flatnonzero(size == one) for one in np.unique(size)]
+
+
+def _solved(known: np.ndarray, j: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """(n, q) solutions of (diag(known) + j^T j) x = right. known, right: (n, q); j: (n, k, q)."""
+    over = np.swapaxes(j, 1, 2)
+    if j.shape[1] >= j.shape[2]:
+        whole = over @ j
+        whole[:, np.arange(j.shape[2]), np.arange(j.shape[2])] += known
+        return np.linalg.solve(whole, right[..., None])[..., 0]
+    # Fewer rows than directions: the smaller equations (Woodbury 1950).
+    first = right / known
+    small = np.eye(j.shape[1]) + (j / known[:, None, :]) @ over
+    back = np.linalg.solve(small, j @ first[..., None])
+    return first - (over @ back)[..., 0] / known

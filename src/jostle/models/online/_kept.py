@@ -32,11 +32,14 @@ class Kept:
     def all_of(cls, learned: Runs, calibration: Runs, by: str) -> Kept:
         return cls(KeptRuns.of(learned, by), KeptRuns.of(calibration, by), is_whole=True)
 
-    def with_more(self, learned: KeptRuns, calibration: KeptRuns, seed: int) -> Kept:
-        """After an update that learned some runs and calibrated on others."""
+    def with_more(self, learned: KeptRuns, calibration: KeptRuns, seed: int, most: int) -> Kept:
+        """After an update that learned some runs and calibrated on others, of which the last `most` of each
+        number of co-runners stay."""
         more = self.learned.joined(learned)
         more = more if self.is_whole else more.sampled(seed)
-        return replace(self, learned=more, calibration=self.calibration.joined(calibration))
+        return replace(
+            self, learned=more, calibration=_last(self.calibration.joined(calibration), most)
+        )
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
@@ -61,3 +64,15 @@ class Kept:
             return KeptRuns.from_arrays(mine, document[name])
 
         return cls(part("learned"), part("calibration"), bool(document.get("is_whole", False)))
+
+
+def _last(runs: KeptRuns, most: int) -> KeptRuns:
+    """At most so many of each number of co-runners, the last ones, and no part of a unit but the whole."""
+    degree, unit = runs.colocations.number_of_corunners, runs.unit
+    late = np.zeros(len(runs), bool)
+    for d in np.unique(degree).tolist():
+        at = np.flatnonzero(degree == d)
+        late[at[:-most]] = True
+    if not late.any():
+        return runs
+    return runs.take(np.flatnonzero(~np.isin(unit, unit[late])))

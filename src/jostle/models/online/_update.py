@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 HELD_SHARE = 0.2  # of new windows, on which bounds are calibrated
 KNOWN_WELL = 20  # runs of each name in a window, from which it may be spared for that
+MOST_CALIBRATION = (
+    10_000  # of each number of co-runners, the last ones; of groups ten times as many
+)
 MOST_UPDATES = 100  # that are remembered
 AGAIN = "Fit it again with jostle fit."
 
@@ -48,7 +51,8 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     # What was kept to be fitted again knows the seed of the fit.
     of_fit = int(model.metadata["seed"]) if kept.is_whole else seed
     learned = method.learned(predictor, mine, kept.learned, seed=of_fit)
-    now = kept.with_more(mine, others, seed)
+    most = MOST_CALIBRATION * (1 if model.calibration.groups is None else 10)
+    now = kept.with_more(mine, others, seed, most)
     joined = _joined_names(predictor, learned)
     unmet = {
         f"{kind}s": names | _without_runs(predictor, kind)
