@@ -106,7 +106,7 @@ def fit(
                 score_on(watched, model_of),
             ),
             shape,
-            schedule_of(method, len(learned) if number % 2 else size),
+            schedule_of(method, len(learned) if number % 2 else size, shape),
             quantiles,
             seed + 1000 * number,
             share_of(progress, number, method.members),

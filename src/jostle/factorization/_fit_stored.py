@@ -75,7 +75,7 @@ def fit_stored(
     size = len(runs)
     counts = RunCounts.of(runs)
     shape = shape_of(method, size, len(names[0]) * len(names[1]))
-    schedule = schedule_of(method, size)
+    schedule = schedule_of(method, size, shape)
 
     def model_of(parts: Parts) -> FittedFactorization:
         return fitted_of(method, names, combine(parts, baseline, shape), counts, (), notes)

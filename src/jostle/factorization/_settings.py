@@ -55,9 +55,15 @@ class FactorizationSettings:
     ] = None
     learning_rate: Annotated[float | None, "By default chosen by the number of runs."] = None
     offset_decay: Annotated[
-        float, "Penalty on what a name's embedding has beside its features."
-    ] = 0.3
-    batch: Annotated[int, "Runs in one training step.", Limits(1)] = 4096
+        float | None,
+        "Penalty on what a name's embedding has beside its features; by default chosen by the number of "
+        "runs.",
+    ] = None
+    batch: Annotated[
+        int | None,
+        "Runs in one training step; by default chosen by the number of runs.",
+        Limits(1),
+    ] = None
     use_workload_features: Annotated[bool, "Whether the towers see the workload features."] = True
     use_platform_features: Annotated[bool, "Whether the towers see the platform features."] = True
     objective: Annotated[
@@ -83,13 +89,15 @@ class FactorizationSettings:
             raise UsageError(
                 f"unknown objective {self.objective!r}", fix=f"One of {', '.join(OBJECTIVES)}."
             )
-        for name in ("rank", "types", "type_rank", "hidden", "members", "batch"):
+        for name in ("rank", "types", "type_rank", "hidden", "members"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.table_width < 0:
             raise UsageError(f"table_width must be at least 0, not {self.table_width}")
-        if self.steps is not None and self.steps < 1:
-            raise UsageError(f"steps must be at least 1, not {self.steps}")
+        for name in ("steps", "batch"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name} must be at least 1, not {value}")
         if self.learning_rate is not None and not 0 < self.learning_rate < 1:
             raise UsageError(f"learning_rate must lie between 0 and 1, not {self.learning_rate}")
         if any(not 0 < q < 1 for q in self.quantiles):

@@ -9,6 +9,7 @@ product) and runs pick their cells; else they are taken run by run, so that memo
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -22,6 +23,7 @@ import optax
 from jostle.factorization._equation import CORUN_SCALE, LEAK, SHIFT, log_slowdown, pressure_of
 from jostle.factorization.training._programs import keep_programs
 from jostle.factorization.training._rows import Feed, TrainingData
+from jostle.factorization.training._start import Start, start_of
 from jostle.methods import Features
 from jostle.progress import Progress
 
@@ -29,6 +31,7 @@ Parameters = dict[str, Any]
 # Every program for another shape of data takes some 250 of the 65 530 memory maps that Linux grants a
 # process, and a process that fits again and again must not run out of them.
 SHAPES_KEPT = 20
+STEPS_PER_CALL = 100
 _shapes_met: set[Any] = set()
 
 
@@ -123,14 +126,20 @@ def initial_parameters(
     }
 
 
-def run_tower(tower: Parameters, features: Any, outputs: tuple[int, ...]) -> list[jax.Array]:
-    """The outputs, (count, width) of each of these widths. One product for all: it compiles faster."""
+def hidden_of(tower: Parameters, features: Any) -> jax.Array:
+    """(count, width) what the layers before the last make of the features."""
     numeric, category = features
     parts = [numeric, tower["own"]]
     parts += [table[category[:, c]] for c, table in enumerate(tower["tables"])]
     x = jnp.concatenate(parts, axis=1)
     for layer in tower["layers"]:
         x = jax.nn.gelu(x @ layer["w"] + layer["b"])
+    return x
+
+
+def run_tower(tower: Parameters, features: Any, outputs: tuple[int, ...]) -> list[jax.Array]:
+    """The outputs, (count, width) of each of these widths. One product for all: it compiles faster."""
+    x = hidden_of(tower, features)
     ends = np.cumsum(outputs)[:-1].tolist()
     out = jnp.split(x @ tower["head"]["w"] + tower["head"]["b"], ends, axis=1)
     out[0] = out[0] + tower["offset"]
@@ -183,18 +192,13 @@ def residual(e: dict[str, jax.Array], rows: Any, shape: Shape) -> jax.Array:
     move = SHIFT[shape.form]
     if shape.grid:
         s_grid = jnp.einsum("wtk,ptk->tpw", e["target"], e["susceptibility"])
-        g_grid = pressure_of(
-            shape.form, jnp.einsum("wtk,ptk->tpw", e["corunner"], e["intensity"]) - move, jnp
-        )
+        g_grid = jnp.einsum("wtk,ptk->tpw", e["corunner"], e["intensity"])
         s = s_grid[:, platform, workload].T
         g = jnp.moveaxis(g_grid[:, platform[:, None], other], 0, -1)
     else:
         s = (e["target"][workload] * e["susceptibility"][platform]).sum(-1)
-        g = pressure_of(
-            shape.form,
-            (e["corunner"][other] * e["intensity"][platform][:, None]).sum(-1) - move,
-            jnp,
-        )
+        g = (e["corunner"][other] * e["intensity"][platform][:, None]).sum(-1)
+    g = pressure_of(shape.form, g - move, jnp)
     pressure = (g * present[..., None]).sum(1)
     return solo + bias + log_slowdown(shape.form, s - move, pressure, 1.0, jnp, shape.leak)
 
@@ -216,7 +220,7 @@ def objective_of(objective: str, error: jax.Array) -> jax.Array:
 
 @dataclass(frozen=True)
 class TrainingSchedule:
-    """How long and how hard to train."""
+    """How long and how hard to train. last_layer_steps: beyond `steps`, see `train`."""
 
     steps: int
     learning_rate: float
@@ -226,6 +230,7 @@ class TrainingSchedule:
     corun_weight: float
     objective: str = "relative"
     average: float = 0.99
+    last_layer_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -238,50 +243,121 @@ class Program:
     steps: int
 
 
+@dataclass(frozen=True)
+class TrainedParameters:
+    """Parameters, and the features that they turn into embeddings."""
+
+    parameters: Parameters
+    features: Any
+
+
 def train(
     data: TrainingData,
     shape: Shape,
     schedule: TrainingSchedule,
     seed: int,
     progress: Progress | None = None,
-    steps_per_call: int = 100,
-) -> Parameters:
-    """Returns the parameters at the checkpoint whose embeddings have the least score, the last one
-    without scores."""
+) -> TrainedParameters:
+    """What the checkpoint with the least score has, the last one without scores.
+
+    With `last_layer_steps`, training starts in closed form (`start_of`), and ends with so many steps of the
+    towers' last layers and the names' offsets alone, over the other layers as they are by then.
+    """
     keep_programs()
     forget_programs_before((shape, schedule, len(data.solo), len(data.corun)))
     features = device_features(data.workload, data.platform)
-    calls = -(-schedule.steps // steps_per_call)
-    steps = -(
-        -schedule.steps // calls
-    )  # every call runs as many, so that one compilation serves all
-    schedule = replace(schedule, steps=calls * steps)
-    random = np.random.default_rng([seed, 1])
     parameters = initial_parameters(seed, shape, data.workload, data.platform)
-    layout = Layout.of(parameters)
-    start, decays = layout.ravel(parameters), layout.ravel(_decays(parameters))
+    random = np.random.default_rng([seed, 1])
     feeds = [Feed(rows, schedule.batch, random) for rows in (data.solo, data.corun)]
-    program = Program(layout, shape, schedule, steps)
-    carry = (start, start, optimiser_of(schedule, decays).init(start))
-    best, kept = np.inf, start
-    for call in range(1, calls + 1):
-        carry, loss = run_steps(
-            carry,
-            features,
-            tuple(feed.whole for feed in feeds),
-            tuple(feed.draw(steps) for feed in feeds),
-            decays,
-            program=program,
-        )
-        if data.score_of is None:
-            kept = carry[1]
-        else:
-            score = data.score_of(embeddings_of(layout.unravel(carry[1]), features, shape))
-            if score <= best:
-                best, kept = score, carry[1]
-        if progress:
-            progress(call * steps, schedule.steps, float(loss))
-    return layout.unravel(np.asarray(kept))
+    steps, last = schedule.steps, schedule.last_layer_steps
+    whole = replace(schedule, steps=steps + last)
+    stages = _Stages(feeds, shape, data.score_of, progress, whole.steps)
+    if not last:
+        return TrainedParameters(stages.run(parameters, features, whole, steps)[1], features)
+    start = start_of(data.solo, data.workload, data.platform, shape.rank, seed)
+    if start is not None:
+        parameters = _begun(parameters, start, shape.rank)
+    parameters, _ = replace(stages, score_of=None).run(parameters, features, whole, steps)
+    parameters, features = _last_layer(parameters, features)
+    stages = replace(stages, before=steps)
+    ending = replace(schedule, steps=last)
+    return TrainedParameters(stages.run(parameters, features, ending, last)[1], features)
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """What every stage of training shares. before: steps done in earlier ones, of `total`."""
+
+    feeds: list[Feed]
+    shape: Shape
+    score_of: Callable[[dict[str, np.ndarray]], float] | None
+    progress: Progress | None
+    total: int
+    before: int = 0
+
+    def run(
+        self, parameters: Parameters, features: Any, schedule: TrainingSchedule, steps: int
+    ) -> tuple[Parameters, Parameters]:
+        """(the last parameters, the averaged ones of the best checkpoint) after so many steps of the
+        schedule, rounded up to calls of equal length, so that one compilation serves all."""
+        calls = -(-steps // STEPS_PER_CALL)
+        each = -(-steps // calls)
+        if schedule.steps == steps:
+            schedule = replace(schedule, steps=calls * each)
+        layout = Layout.of(parameters)
+        start, decays = layout.ravel(parameters), layout.ravel(_decays(parameters))
+        program = Program(layout, self.shape, schedule, each)
+        carry = (start, start, optimiser_of(schedule, decays).init(start))
+        best, kept = np.inf, start
+        for call in range(1, calls + 1):
+            carry, loss = run_steps(
+                carry,
+                features,
+                tuple(feed.whole for feed in self.feeds),
+                tuple(feed.draw(each) for feed in self.feeds),
+                decays,
+                program=program,
+            )
+            if self.score_of is None:
+                kept = carry[1]
+            else:
+                averaged = layout.unravel(carry[1])
+                score = self.score_of(embeddings_of(averaged, features, self.shape))
+                if score <= best:
+                    best, kept = score, carry[1]
+            if self.progress:
+                done = min(self.before + call * each, self.total)
+                self.progress(done, self.total, float(loss))
+        return layout.unravel(np.asarray(carry[0])), layout.unravel(np.asarray(kept))
+
+
+def _begun(parameters: Parameters, start: Start, rank: int) -> Parameters:
+    """The parameters with the names' offsets where their products are the start's."""
+    scale = rank**0.25  # see `embed`: the workloads' half is divided by the root of the rank
+    found = dict(parameters)
+    for side, numbers in (("workload", start.workload), ("platform", start.platform)):
+        offset = parameters[side]["offset"].copy()
+        offset[:, : numbers.shape[1]] = numbers * np.float32(scale)
+        found[side] = {**parameters[side], "offset": offset}
+    return found
+
+
+def _last_layer(parameters: Parameters, features: Any) -> tuple[Parameters, Any]:
+    """The same model as towers of their last layer alone, over what the others make of the features."""
+    found, inner = {}, []
+    for side, known in zip(("workload", "platform"), features, strict=True):
+        tower = parameters[side]
+        hidden = np.asarray(hidden_of(tower, known))
+        nothing = np.zeros((len(hidden), 0), np.float32)
+        found[side] = {
+            "layers": [],
+            "head": tower["head"],
+            "own": nothing,
+            "tables": [],
+            "offset": tower["offset"],
+        }
+        inner.append((jnp.asarray(hidden), jnp.asarray(nothing, jnp.int32)))
+    return found, tuple(inner)
 
 
 def forget_programs_before(key: Any) -> None:
