@@ -12,6 +12,7 @@ import pytest
 
 import jostle
 from jostle.errors import JostleError
+from jostle.service.state._archive import as_runs
 from jostle.service.state._living import LEARNED_TO
 from tests.service.conftest import Running, Start
 
@@ -113,6 +114,18 @@ def test_answers_follow_the_device_that_drifts_and_no_others_change(
     assert (again.client.bound(asked).seconds == client.bound(asked).seconds).all()
     assert again.http.get("/v1/drift").json()["model"]["drifts"] == 1
     assert "jostle_drifts 1.0" in again.http.get("/metrics").text
+
+
+def test_odd_times_are_refused_and_hinder_nobody(service: Running) -> None:
+    run = {"workload": "w01", "platform": "p0", "runtime_seconds": 1.0}
+    odd = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-01-01T00:00:00"]
+    items = [{**run, "id": f"r{at}", "measured_at": when} for at, when in enumerate(odd)]
+    found = service.post("/v1/runs", {"items": [*items, {**run, "id": "good"}]})["items"]
+    assert [one["status"] for one in found] == ["error"] * 3 + ["stored"]
+    assert all("measured_at" in one["error"] for one in found[:3])
+    assert service.http.get("/v1/drift").json()["checked"] == 1
+    old = {"id": "old", "run": {**run, "corunners": [], "measured_at": odd[0]}}
+    assert len(as_runs([old])) == 1
 
 
 def test_a_drift_is_not_forgotten_by_learning(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -72,7 +72,8 @@ def _time_of(value: Any) -> str:
         found = datetime.fromisoformat(value)
         if found.tzinfo is None:
             raise ValueError
-    except (TypeError, ValueError):
+        found.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(
             f"measured_at is {shortened(repr(value), 80)}, not a time with its zone",
             fix="Write it as 2026-01-31T12:00:00Z.",

@@ -74,4 +74,7 @@ def as_runs(rows: list[dict[str, Any]]) -> Runs:
 
 
 def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+    try:
+        return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+    except OverflowError:  # before the year 1 or after 9999 elsewhere: taken by older services
+        return None
