@@ -60,9 +60,10 @@ def runs_of_names_left_out(
     random = np.random.default_rng([seed, 7])
     beside = bool((c.number_of_corunners > 0).any())
     few = (ALONE, *FEW_RUNS) if beside else FEW_RUNS
-    # Where runs beside others are inputs, names come with these or cannot be answered at all.
-    first = ALONE if (prepared.inputs & (c.number_of_corunners > 0)).any() else NOTHING
-    workloads = _Plan.drawn(_met(c.workload_names, c.workload, c.corunner), few, random, first)
+    workloads = _Plan.drawn(_met(c.workload_names, c.workload, c.corunner), few, random)
+    if (prepared.inputs & (c.number_of_corunners > 0)).any():
+        # A new name comes with its inputs, which are beside others: each name is left out but for these.
+        workloads = workloads.and_alone(random)
     platforms = _Plan.drawn(_met(c.platform_names, c.platform), FEW_RUNS, random)
     fits = FOLDS * max(workloads.rounds, platforms.rounds)
     parts = []
@@ -101,20 +102,28 @@ class _Plan:
         return len(self.kept)
 
     @classmethod
-    def drawn(
-        cls, names: tuple[str, ...], few: tuple[int, ...], random: Any, first: int = NOTHING
-    ) -> _Plan:
-        """Each name is left out once a round: in the first but for `first`, then but for one of the amounts
+    def drawn(cls, names: tuple[str, ...], few: tuple[int, ...], random: Any) -> _Plan:
+        """Each name is left out once a round: in the first entirely, then but for one of the amounts
         `few`, in as many rounds as each amount needs for enough names."""
         n, m = len(names), len(few)
         rounds = int(np.clip(-(-m * ENOUGH_NAMES // n), 1, MOST_ROUNDS)) if n else 0
         turn = random.permutation(n)
         kept = np.array(few)[(turn + np.arange(rounds)[:, None]) % m]
-        kept = np.concatenate([np.full((1, n), first), kept])
+        kept = np.concatenate([np.full((1, n), NOTHING), kept])
         if n < FEWEST_NAMES:
             kept = kept[:0]
         fold = np.array([random.permutation(n) % FOLDS for _ in kept]).reshape(len(kept), n)
         return cls(names, kept, fold)
+
+    def and_alone(self, random: Any) -> _Plan:
+        """With one more round, in which each name is left out but for its runs alone."""
+        n = len(self.names)
+        if not self.rounds:
+            return self
+        kept, fold = np.full((1, n), ALONE), random.permutation(n)[None] % FOLDS
+        return _Plan(
+            self.names, np.concatenate([self.kept, kept]), np.concatenate([self.fold, fold])
+        )
 
     def of(self, number: int) -> np.ndarray:
         """(names,) what the fit of this number keeps of each."""
