@@ -152,6 +152,25 @@ def test_bags_on_a_gpu() -> None:
     assert compared > 60
 
 
+def test_bags_of_vision_kernels() -> None:
+    own = bags("bag-vision")
+    shown = table("results/bag.md", "method | kernel held out")
+    assert set(shown) == set(own["application held out"])
+    for method, row in shown.items():
+        for mark, test in (("", "application held out"), (" 2", "pair held out")):
+            first = "bags held out: each" if mark else "kernel held out: each"
+            for column, name in (
+                (first, "each"),
+                (f"bag{mark}", "bag"),
+                (f"R²{mark}", "R² of log slowdown"),
+            ):
+                assert row[column] == own[test][method][name].rstrip("%"), (method, test, name)
+    asked = [cells_of(line) for line in printed("bag-vision").splitlines()]
+    told = {row[0]: row[1:] for row in asked if len(row) == 3}
+    for feature, row in table("results/bag.md", "feature | share of answers", "## Vision").items():
+        assert [row["share of answers"], row["times on the path"]] == told[feature]
+
+
 def test_what_the_page_of_bags_says_is_in_its_tables() -> None:
     shown = table("bag.md", "test | best method here", "## Measured")
     gpu = table("results/bag.md", "method | program held out")
@@ -189,7 +208,7 @@ def test_what_the_page_of_bags_says_is_in_its_tables() -> None:
         ]
         assert figures(shown[name]["best method here"]) == [figures(cell)[1] for cell in laws]
     row = shown["vision bags, kernel held out: each run"]
-    told = [vision[method]["kernel held out: each"] for method in ("twice_solo", "bag")]
+    told = [vision[method]["kernel held out: each"] for method in ("slowdown", "twice_solo", "bag")]
     assert figures(row["best method here"]) == told
     assert figures(row["solo + constant"]) == [vision["solo_constant"]["kernel held out: each"]]
 
