@@ -39,7 +39,7 @@ def schedule_of(method: FactorizationSettings, size: int, shape: Any) -> Any:
     """How long and how hard to train on `size` runs.
 
     Many runs over few enough names start in closed form, and need fewer steps, two in five of them of the
-    towers' last layers alone, which cost a third. Fewer runs take little time either way.
+    towers' last layers alone, which cost less than half. Fewer runs take little time either way.
     """
     from jostle.factorization.training._train import TrainingSchedule
 
