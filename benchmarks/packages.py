@@ -83,7 +83,7 @@ def megabytes(site: Path) -> float:
 
 def tried(python: str, package: Path, model: Path, folder: Path) -> float:
     """Installs and tries the package with this interpreter; returns the megabytes installed."""
-    place = folder / f"with-{Path(python).name}-{package.suffix.strip('.')}"
+    place = Path(tempfile.mkdtemp(prefix="with-", dir=folder))
     run(python, "-m", "venv", place)
     bin_, jostle = place / "bin", place / "bin" / "jostle"
     run(bin_ / "python", "-m", "pip", "install", "--quiet", "--no-compile", package)
@@ -109,7 +109,7 @@ def tried(python: str, package: Path, model: Path, folder: Path) -> float:
 
 def suite(python: str, source: Path, folder: Path) -> str:
     """The test suite as it is in the source package, with all extras; its last line."""
-    place = folder / f"suite-{Path(python).name}"
+    place = Path(tempfile.mkdtemp(prefix="suite-", dir=folder))
     run(python, "-m", "venv", place / "environment")
     with tarfile.open(source) as archive:
         archive.extractall(place, filter="data")
