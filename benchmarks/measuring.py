@@ -39,6 +39,7 @@ from jostle.measure import (
     measure,
     service_workload,
 )
+from jostle.measure.window._placement import phases
 from jostle.runs import Dataset
 
 SERVER = """
@@ -68,6 +69,7 @@ for _ in range(int(sys.argv[1])):
 """
 COMPUTES = [sys.executable, "-S", "-c", "sum(range(4000000))"]
 JOBS = ("gzip", "sleep", "sqlite", "long", "served")
+DISTURBED = ("waits", "computes", "sort-s")
 _PORT = "18999"
 # Share of a core, and the core where it is kept.
 _DISTURBERS: dict[str, tuple[float, int | None]] = {
@@ -86,7 +88,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=("times", "disturbers"))
     parser.add_argument("--disturber", action="append", choices=tuple(_DISTURBERS))
     parser.add_argument(
-        "--job", action="append", choices=JOBS, help="one of the table; may be repeated"
+        "--job", action="append", choices=(*JOBS, *DISTURBED), help="one of a table; may be repeated"
     )
     given = parser.parse_args()
     quiet = check_machine(3.0)
@@ -95,7 +97,8 @@ def main() -> None:
         wanted = given.only or ["times", "disturbers"]
         good = True
         if "times" in wanted:
-            good &= _times(Path(folder), given.seconds, given.job or JOBS, given.rounds)
+            jobs = [name for name in given.job or JOBS if name in JOBS]
+            good &= _times(Path(folder), given.seconds, jobs, given.rounds)
         if "disturbers" in wanted:
             good &= _disturbers(given.windows, given.job, given.disturber or tuple(_DISTURBERS))
     sys.exit(not good)
@@ -134,25 +137,31 @@ def _words(folder: Path, name: str, seconds: float) -> tuple[list[str], JobSetti
 def _timed(folder: Path, name: str, seconds: float, beside: bool, rounds: int) -> float:
     """The difference of the two times of a job, in turns, so that what changes on the machine meets both."""
     words, job, times = _words(folder, name, seconds)
+    campaign, core = _planned(command_workload(words, name, job), beside)
     loops, rows = list[float](), list[dict[str, Any]]()
     for _ in range(1 if times == 1 else rounds):
-        with _partner(beside):
+        with _partner(beside, core):
             loops.append(_looped(words, job, times))
-        rows.append(_measured(folder, command_workload(words, name, job), beside))
+        rows.append(_measured(folder, campaign, name))
     return _compared(name, loops, rows, beside)
 
 
 @contextmanager
-def _partner(beside: bool) -> Iterator[None]:
-    """The job that computes, over and over on the last core, while this process is kept to the first."""
+def _partner(beside: bool, core: int) -> Iterator[None]:
+    """The job that computes, over and over on another core, while this process is kept to its own.
+
+    core: where the campaign runs it, too. A disk's answers reach one core first: a job with fsync is half as
+    long again on the other.
+    """
     cores = sorted(os.sched_getaffinity(0))
+    other = next(each for each in reversed(cores) if each != core)
     again = f"while :; do {sys.executable} -S -c 'sum(range(4000000))'; done"
     process = None
     if beside:
         process = subprocess.Popen(
-            ["taskset", "-c", str(cores[-1]), "sh", "-c", again], process_group=0
+            ["taskset", "-c", str(other), "sh", "-c", again], process_group=0
         )
-    os.sched_setaffinity(0, {cores[0]})
+    os.sched_setaffinity(0, {core})
     try:
         yield
     finally:
@@ -175,8 +184,8 @@ def _looped(words: list[str], job: JobSettings | None, times: int) -> float:
     return statistics.median(found)
 
 
-def _measured(folder: Path, workload: Workload, beside: bool) -> dict[str, Any]:
-    """Its run alone, or in a set with the job that computes."""
+def _planned(workload: Workload, beside: bool) -> tuple[Campaign, int]:
+    """A campaign of its run alone, or in a set with the job that computes, and the core it is dealt."""
     plan: dict[str, Any] = {"solo_repeats": 1, "sets": 0}
     members = [workload]
     if beside:
@@ -186,13 +195,19 @@ def _measured(folder: Path, workload: Workload, beside: bool) -> dict[str, Any]:
     while True:
         campaign = Campaign(workloads=members, engines=["native"], device="here", seed=seed, **plan)
         (planned,) = campaign.plan()
-        if len({one.name for one in planned.members}) == len(members):
-            break
+        names = [one.name for one in planned.members]
+        if len(set(names)) == len(members):
+            (dealt,) = phases(len(names), campaign.cores_of(planned.engine), planned.key)
+            return campaign, dealt[names.index(workload.name)]
         seed += 1
-    path = folder / f"{workload.name}-{time.monotonic_ns()}"
+
+
+def _measured(folder: Path, campaign: Campaign, name: str) -> dict[str, Any]:
+    """Its run in that campaign."""
+    path = folder / f"{name}-{time.monotonic_ns()}"
     measure(campaign, path, MeasureOptions(tolerance=Tolerance.anything()))
     rows = Dataset(path).read().table.to_pylist()
-    return next(row for row in rows if row["workload"] == workload.name)
+    return next(row for row in rows if row["workload"] == name)
 
 
 def _compared(
@@ -212,11 +227,12 @@ def _served(folder: Path, beside: bool, rounds: int) -> float:
     server.write_text(SERVER)
     words = [sys.executable, "-S", str(server), "{port}"]
     web = service_workload(words, 100, url="http://127.0.0.1:{port}/", quantile=0.5, name="served")
+    campaign, core = _planned(web, beside)
     loops, rows = list[float](), list[dict[str, Any]]()
     for _ in range(rounds):
-        with _partner(beside):
+        with _partner(beside, core):
             loops.append(_requested([*words[:-1], _PORT]))
-        rows.append(_measured(folder, web, beside))
+        rows.append(_measured(folder, campaign, web.name))
     return _compared("served", loops, rows, beside)
 
 
@@ -244,9 +260,9 @@ def _disturbers(windows: int, wanted: Sequence[str] | None, cases: Sequence[str]
     print("\n| member | other process | windows | flagged | others held (median) |")
     print("|---|---|---|---|---|")
     members = [
-        (command_workload(["sleep", "0.05"], "waits"), "native"),
-        (command_workload(COMPUTES, "computes"), "native"),
-        (find_workloads(["sort-s"])[0], "speed"),
+        (command_workload(["sleep", "0.05"], DISTURBED[0]), "native"),
+        (command_workload(COMPUTES, DISTURBED[1]), "native"),
+        (find_workloads([DISTURBED[-1]])[0], "speed"),
     ]
     good = True
     for member, engine in members:

@@ -19,7 +19,8 @@ from jostle.measure.slots._slots import child_environment
 from jostle.measure.window._estimate import Tolerance
 from jostle.measure.workloads._workloads import Workload
 
-# Holds a share of a core, in turns of a tenth of a second, and ends with its parent.
+# Holds a share of a core, in turns of a tenth of a second, and ends with its parent. CPU time is counted: by
+# the clock on the wall, whoever computes on the same core would take half of the share back.
 _PROGRAM = """
 import os, sys, time
 from jostle.measure.slots._process import die_with
@@ -29,8 +30,8 @@ if core >= 0:
     os.sched_setaffinity(0, {core})
 print(flush=True)
 while True:
-    began = time.monotonic()
-    while time.monotonic() < began + 0.1 * share:
+    began, until = time.monotonic(), time.process_time() + 0.1 * share
+    while time.process_time() < until:
         pass
     time.sleep(max(0.0, began + 0.1 - time.monotonic()))
 """
