@@ -7,7 +7,7 @@ with many, uses are counted over all of them and the path shown is that of the f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +36,7 @@ class Step:
 class BagExplanation:
     """runtime_seconds, solo_seconds: predicted, and measured alone. trees: how many. path: of the first
     tree, from its root. uses: questions about each feature over all trees, most asked first, those never
-    asked left out."""
+    asked left out. weights: of the trees and of simple rules in the answer, where rules stand beside them."""
 
     workload: str
     platform: str
@@ -47,6 +47,7 @@ class BagExplanation:
     trees: int
     path: tuple[Step, ...]
     uses: dict[str, int]
+    weights: dict[str, float] = field(default_factory=dict)
 
 
 def path_of(
@@ -80,6 +81,10 @@ def report_of(found: BagExplanation, asked: Colocations, runs: Runs | None) -> R
     tables: list[Table | str] = [
         f"{where}: {duration(found.runtime_seconds)}; alone, as measured, {alone}"
     ]
+    if found.weights:
+        parts = sorted(found.weights.items(), key=lambda each: -each[1])
+        shares = [[name, percent(weight)] for name, weight in parts]
+        tables.append(Table(["the answer is made of", "weight"], shares, right=(1,)))
     if found.path:
         rows = [
             [

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.bag._mix import NATIVE, OPCODE, instruction_mix
+from jostle.rules import Ground, SlowdownRows
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
@@ -105,6 +106,45 @@ class BagFeatures:
         if len(self.log_solo) > 1:
             parts.append(np.eye(len(self.log_solo))[platform])
         return np.concatenate(parts, axis=1)
+
+    def ground(self) -> Ground:
+        """What simple rules are told of the workloads: how many there are."""
+        platforms, workloads = self.log_solo.shape
+        cells = platforms * workloads
+        return Ground(platforms, workloads, np.zeros((cells, 0)), np.zeros(cells))
+
+    def slowdown_rows(
+        self,
+        codes: tuple[np.ndarray, ...],
+        number_of_corunners: np.ndarray,
+        log_slowdown: np.ndarray,
+    ) -> SlowdownRows:
+        """Rows as simple rules see them. codes: as in `rows`; log_slowdown: (n,), zeros where it is asked."""
+        workload, platform, corunner = codes
+        many = self.log_solo.shape[1]
+        row = np.repeat(np.arange(len(workload)), number_of_corunners)
+        return SlowdownRows(
+            platform * many + workload,
+            platform[row] * many + corunner,
+            row,
+            log_slowdown,
+            float(self.time_scale) / np.exp(self.log_solo[platform, workload]),
+        )
+
+    def families(self) -> np.ndarray:
+        """(w,) codes, equal for workloads that one text describes alike (as a kernel in several sizes); each
+        workload its own where there is no such text. Of several, the one that tells most apart."""
+        texts: dict[str, list[int]] = {}
+        for at, column in enumerate(self.columns):
+            if "=" in column and not column.startswith(NAME):
+                texts.setdefault(column.partition("=")[0], []).append(at)
+        workloads, best = len(self.numbers), np.arange(len(self.numbers))
+        known = 0
+        for columns in texts.values():
+            told = self.numbers[:, columns]
+            if known < len(columns) < workloads and (told.sum(1) == 1).all():
+                known, best = len(columns), told.argmax(1)
+        return best
 
     def _fairness_of(self, colocations: Colocations, codes: tuple[np.ndarray, ...]) -> np.ndarray:
         """(n,) fairness of the bag on the CPU platform: 1 alone, NaN where it never ran there."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jostle.bag._features import NAME, describe
 from jostle.bag._fitted import FittedBag
+from jostle.bag._rules import Weighing, fit_rules
 from jostle.bag._settings import BagSettings
-from jostle.bag._target import target_of
+from jostle.bag._target import log_runtime_of, target_of
 from jostle.bag._trees import Trees
 from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName
 from jostle.methods import RunCounts
 from jostle.progress import Progress
+from jostle.rules import chance_of_shift
 from jostle.runs import Runs, all_names, solo_medians
 
 FEWEST_IN_LEAF = {"tree": 1, "forest": 2, "boosting": 3}  # of CART: the paper's
@@ -51,7 +54,21 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
     # What is reported is relative to the runtime, so errors of seconds weigh by its inverse square; the
     # paper's own target is learned as the paper does, unweighted.
     weight = np.exp(-2 * log_runtime) if method.target == "extra" else np.ones(len(y))
-    trees = _learn(method, x, y, weight / weight.mean(), seed)
+    learner = _Learner(method, x, y, weight, own, float(described.time_scale), seed)
+    trees = learner.learn(np.ones(len(y), bool))
+    rules = None
+    if method.has_rules:
+        measured = described.slowdown_rows(
+            train.colocations.recode(*names),
+            train.colocations.number_of_corunners,
+            log_runtime - own,
+        )
+        here = np.ones(len(runs), bool) if cpu is None else platform != cpu
+        cells = (platform * len(names[0]) + workload)[here]
+        beside = runs.colocations.number_of_corunners[here] > 0
+        chance = chance_of_shift(cells, np.log(runs.runtime_seconds[here]), beside, seed)
+        weighing = Weighing(measured, described.ground(), described.families(), chance, seed)
+        rules = fit_rules(weighing, trees, learner)
     if progress:
         progress(1, 1, float("nan"))
     notes = _notes(method, described.columns, described.groups, described.has_fairness)
@@ -61,6 +78,7 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
         counts=RunCounts.of(runs),
         notes=notes,
         most=int(train.colocations.number_of_corunners.max()),
+        rules=rules,
     )
 
 
@@ -81,34 +99,53 @@ def _unknown(rows: np.ndarray) -> np.ndarray:
     return low - 1.0 - np.abs(low)
 
 
-def _learn(
-    method: BagSettings, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int
-) -> Trees:
-    try:
-        from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
-        from sklearn.tree import DecisionTreeRegressor
-    except ModuleNotFoundError:
-        raise MissingExtra("scikit-learn", "evaluate") from None
-    fewest = method.fewest or FEWEST_IN_LEAF[method.learner]
-    shared: dict[str, Any] = {"min_samples_leaf": fewest, "random_state": seed}
-    if method.learner == "tree":
-        tree = DecisionTreeRegressor(max_depth=method.depth, **shared).fit(x, y, weight)
-        return Trees.of([tree.tree_], 1.0, 0.0)
-    if method.learner == "forest":
-        forest = RandomForestRegressor(
-            method.trees, max_depth=method.depth, max_features=0.5, n_jobs=1, **shared
+@dataclass(frozen=True)
+class _Learner:
+    """x: (n, k), y, weight: (n,) what trees learn from; own: (n,) log seconds alone."""
+
+    method: BagSettings
+    x: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    own: np.ndarray
+    time_scale: float
+    seed: int
+
+    def log_slowdown(self, trees: Trees, asked: np.ndarray) -> np.ndarray:
+        """What they say of those rows, by number."""
+        found, own = trees.predict(self.x[asked]), self.own[asked]
+        return log_runtime_of(found, own, self.method.target, self.time_scale) - own
+
+    def learn(self, kept: np.ndarray) -> Trees:
+        """From the rows (n,) bool. Raises MissingExtra."""
+        try:
+            from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+            from sklearn.tree import DecisionTreeRegressor
+        except ModuleNotFoundError:
+            raise MissingExtra("scikit-learn", "evaluate") from None
+        method, x, y = self.method, self.x[kept], self.y[kept]
+        weight = self.weight[kept] / self.weight[kept].mean()
+        fewest = method.fewest or FEWEST_IN_LEAF[method.learner]
+        shared: dict[str, Any] = {"min_samples_leaf": fewest, "random_state": self.seed}
+        if method.learner == "tree":
+            tree = DecisionTreeRegressor(max_depth=method.depth, **shared).fit(x, y, weight)
+            return Trees.of([tree.tree_], 1.0, 0.0)
+        if method.learner == "forest":
+            forest = RandomForestRegressor(
+                method.trees, max_depth=method.depth, max_features=0.5, n_jobs=1, **shared
+            ).fit(x, y, weight)
+            return Trees.of([tree.tree_ for tree in forest.estimators_], 1.0 / method.trees, 0.0)
+        boosted = GradientBoostingRegressor(
+            learning_rate=method.learning_rate,
+            n_estimators=method.trees,
+            max_depth=method.depth or DEPTH_OF_BOOSTING,
+            subsample=0.7 if len(y) > 1 else 1.0,
+            max_features=0.5,
+            **shared,
         ).fit(x, y, weight)
-        return Trees.of([tree.tree_ for tree in forest.estimators_], 1.0 / method.trees, 0.0)
-    boosted = GradientBoostingRegressor(
-        learning_rate=method.learning_rate,
-        n_estimators=method.trees,
-        max_depth=method.depth or DEPTH_OF_BOOSTING,
-        subsample=0.7,
-        max_features=0.5,
-        **shared,
-    ).fit(x, y, weight)
-    base = float(np.average(y, weights=weight))
-    return Trees.of([tree.tree_ for tree in boosted.estimators_[:, 0]], method.learning_rate, base)
+        base = float(np.average(y, weights=weight))
+        every = [tree.tree_ for tree in boosted.estimators_[:, 0]]
+        return Trees.of(every, method.learning_rate, base)
 
 
 def _notes(

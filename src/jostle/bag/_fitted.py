@@ -12,15 +12,31 @@ import numpy as np
 from jostle.bag._explain import BagExplanation, path_of, report_of
 from jostle.bag._features import BagFeatures
 from jostle.bag._larger import larger_bags
+from jostle.bag._rules import NAMES, BagRules
 from jostle.bag._target import log_runtime_of
 from jostle.bag._trees import Trees
 from jostle.bounds import Candidates
 from jostle.errors import UsageError
 from jostle.methods import FromCounts, RunCounts
+from jostle.rules import (
+    Level,
+    Memory,
+    RandomEffects,
+    SlowdownRows,
+    record_from_arrays,
+    record_to_arrays,
+)
 
 if TYPE_CHECKING:
     from jostle._report import Report
     from jostle.runs import Colocations, Runs
+
+RULES = "rules_"  # before the names of the rules' arrays
+_KINDS: dict[str, type[Any]] = {
+    **dict.fromkeys(("level", "added"), Level),
+    **dict.fromkeys(("effects", "added_effects"), RandomEffects),
+    "memory": Memory,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +46,8 @@ class FittedBag(FromCounts):
     learner, target: as in the settings. workload_names, platform_names: the names it knows, sorted.
     described: what features are made from. kept: (k,) the columns that the trees ask about. unknown: (k,)
     what stands there for an unknown number. counts: of the runs learned from. most: co-runners in any of
-    them; 0 where that is not known, in models saved before it was kept.
+    them; 0 where that is not known, in models saved before it was kept. rules: beside the trees, None for
+    trees alone.
     """
 
     learner: str
@@ -44,6 +61,7 @@ class FittedBag(FromCounts):
     counts: RunCounts
     notes: tuple[str, ...] = ()
     most: int = 0
+    rules: BagRules | None = None
 
     @property
     def input_platforms(self) -> tuple[str, ...]:
@@ -103,8 +121,18 @@ class FittedBag(FromCounts):
             found = log_runtime_of(
                 answer, log_solo[beside], self.target, float(self.described.time_scale)
             )
+            if self.rules is not None:
+                rows = self._slowdown_rows(asked.take(beside))
+                by_trees = found - log_solo[beside]
+                found = log_solo[beside] + self.rules.log_slowdown(
+                    rows, self.described.ground(), by_trees
+                )
             out[beside] = np.where(platform[beside] == self.described.cpu, np.nan, found)
         return log_solo, out
+
+    def _slowdown_rows(self, asked: Colocations) -> SlowdownRows:
+        codes = asked.codes_in(self.workload_names, self.platform_names)
+        return self.described.slowdown_rows(codes, asked.number_of_corunners, np.zeros(len(asked)))
 
     def path_uses(self, asked: Colocations) -> np.ndarray:
         """(n, k) how often each of `feature_names` is asked about on the way to each answer."""
@@ -124,9 +152,13 @@ class FittedBag(FromCounts):
             order = np.argsort(-counts, kind="stable")
             uses = {self.feature_names[at]: int(counts[at]) for at in order if counts[at]}
         seconds = float(np.exp(log_seconds)), float(np.exp(log_solo))
-        return BagExplanation(
-            workload, platform, corunners, *seconds, self.learner, len(self.trees.root), path, uses
-        )
+        weights = {}
+        if self.rules is not None and path:
+            share = self.rules.weight_of(self._slowdown_rows(asked))[:, 0].tolist()
+            weights = {name: part for name, part in zip(NAMES, share, strict=True) if part > 0}
+        named = workload, platform, corunners
+        trees = self.learner, len(self.trees.root)
+        return BagExplanation(*named, *seconds, *trees, path, uses, weights)
 
     def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
         """The questions on the way to the answer; runs: to count those that stand behind it.
@@ -140,6 +172,8 @@ class FittedBag(FromCounts):
         arrays, document = self.counts.to_arrays()
         arrays |= {"kept": self.kept, "unknown": self.unknown}
         arrays |= {f"tree_{name}": value for name, value in vars(self.trees).items()}
+        if self.rules is not None:
+            arrays |= record_to_arrays(self.rules, RULES)
         described, rest = {}, {}
         for name, value in vars(self.described).items():
             (described if isinstance(value, np.ndarray) else rest)[name] = value
@@ -170,4 +204,7 @@ class FittedBag(FromCounts):
             RunCounts.from_arrays(arrays, document),
             tuple(document["notes"]),
             int(document.get("most", 0)),
+            record_from_arrays(BagRules, arrays, RULES, _KINDS)
+            if f"{RULES}weight" in arrays
+            else None,
         )

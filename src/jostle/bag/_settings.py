@@ -42,6 +42,16 @@ class BagSettings:
         int | None, "Most questions on a path; by default 3 in boosting, else no limit.", Limits(1)
     ] = None
     learning_rate: Annotated[float, "Share of every tree in boosting, above 0 and up to 1."] = 0.05
+    rules: Annotated[
+        bool | None,
+        "Whether simple rules stand beside the trees, weighed on bags and on workloads left out; by default "
+        "beside boosting alone.",
+    ] = None
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether rules stand beside the trees."""
+        return self.learner == "boosting" if self.rules is None else self.rules
 
     def __post_init__(self) -> None:
         for name, known in (("learner", LEARNERS), ("target", TARGETS)):

@@ -22,7 +22,7 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
     from jostle.slowdown import Slowdown
 
     def bag(*groups: str, **options: Any) -> Bag:
-        chosen = {"groups": groups} if groups else {}
+        chosen = {"groups": groups, "rules": False} if groups else {}
         return Bag(**{"target": target, "cpu_platform": cpu_platform, **chosen, **options})
 
     paper = {"learner": "tree", "target": "runtime"}
@@ -33,6 +33,7 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
         "tree_runtime": bag(**paper),
         "tree": bag(learner="tree"),
         "forest": bag(learner="forest"),
+        "boosting": bag(rules=False),
         "bag": bag(),
         "linear": FeatureRegression("linear", target, cpu_platform),
         "svr": FeatureRegression("svr", target, cpu_platform),

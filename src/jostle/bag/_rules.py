@@ -1,0 +1,202 @@
+"""Simple rules beside the trees, each with the weight that it earned on bags and on names left out.
+
+The rules: no slowdown, the time alone once for every member, what is typical of a platform and a number of
+co-runners (as a factor, and as seconds that are added), and additive effects of the names (both ways).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from jostle.bag._trees import Trees
+from jostle.rules import (
+    Ground,
+    Level,
+    Memory,
+    RandomEffects,
+    SlowdownRows,
+    fit_effects,
+    fit_level,
+    fit_memory,
+    greedy_weights,
+    is_noise,
+)
+
+TREES, NONE, MEMBERS = "trees", "no slowdown", "time alone × members"
+LEVEL, ADDED = "typical slowdown", "typical time added"
+EFFECTS, ADDED_EFFECTS = "effects of the names", "added effects of the names"
+NAMES = (TREES, NONE, MEMBERS, LEVEL, ADDED, EFFECTS, ADDED_EFFECTS)
+USUAL = (TREES, LEVEL)  # where there is too little to weigh by
+KNOWN, NEW = 0, 1  # rows of the weights: all members ran beside others on the platform, or not
+SET_FOLDS, NAME_FOLDS = 4, 6
+MANY_ROWS = 4_000  # past which one fold of bags is enough, and two of names
+FEWEST_TO_WEIGH, SETS_TO_TRUST, FAMILIES_TO_TRUST = 4, 12, 6
+FEWEST_TO_LEARN = 4  # rows that a fold leaves
+LEAST_WEIGHT = 0.02
+
+
+@dataclass(frozen=True)
+class BagRules:
+    """weight: (2, 7) of NAMES for co-locations whose members all ran beside others on the platform, and for
+    others. met: (cells,) which did, a cell being platform * workloads + workload. memory: of bags that were
+    measured themselves."""
+
+    weight: np.ndarray
+    met: np.ndarray
+    level: Level
+    added: Level
+    effects: RandomEffects
+    added_effects: RandomEffects
+    memory: Memory
+
+    def log_slowdown(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
+        """(n,) from what the trees say of the same rows, (n,)."""
+        found = (self.weight_of(rows) * self.answers(rows, ground, by_trees)).sum(0)
+        return found + self.memory.of(rows)
+
+    def weight_of(self, rows: SlowdownRows) -> np.ndarray:
+        """(7, n)."""
+        strange = np.bincount(rows.row, ~self.met[rows.corunner], len(rows)) > 0
+        return self.weight.T[:, np.where(strange | ~self.met[rows.target], NEW, KNOWN)]
+
+    def answers(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
+        """(7, n) log slowdowns by each of NAMES."""
+        plain, timed = replace(rows, timed=False), replace(rows, timed=True)
+        return np.stack(
+            [
+                by_trees,
+                np.zeros(len(rows)),
+                np.log1p(rows.degree),
+                plain.as_log(self.level.value(plain, ground)),
+                timed.as_log(self.added.value(timed, ground)),
+                plain.as_log(self.effects.value(plain, ground)),
+                timed.as_log(self.added_effects.value(timed, ground)),
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """rows: to learn from. family: (workloads,) codes; workloads of one are left out together. chance: of
+    chance_of_shift."""
+
+    rows: SlowdownRows
+    ground: Ground
+    family: np.ndarray
+    chance: float
+    seed: int
+
+
+class TreeLearner(Protocol):
+    """Trees of the same rows."""
+
+    def learn(self, kept: np.ndarray) -> Trees: ...
+
+    def log_slowdown(self, trees: Trees, asked: np.ndarray) -> np.ndarray: ...
+
+
+def fit_rules(weighing: Weighing, trees: Trees, learner: TreeLearner) -> BagRules:
+    """The rules of all rows, with weights by cross-validation. trees: of all rows."""
+    rows, seed = weighing.rows, weighing.seed
+    sets = rows.sets()
+    number = int(sets.max()) + 1
+    rules = _learned(rows, weighing.ground)
+    if number < FEWEST_TO_WEIGH:
+        return rules
+    random = np.random.default_rng([seed, 31])
+    many = len(rows) > MANY_ROWS
+    fold = random.permutation(number)[sets] % SET_FOLDS
+    folds = [(fold != part, fold == part) for part in range(1 if many else SET_FOLDS)]
+    by_set = _tried(folds, weighing, learner)
+    trust = min(1.0, number / SETS_TO_TRUST)
+    known = trust * by_set.weight(weighing, sets) + (1 - trust) * _usual()
+    folds = _folds_of_names(weighing, random)
+    by_name = _tried(folds[: 2 if many else None], weighing, learner)
+    new = known
+    if len(by_name.row):
+        families = len(np.unique(weighing.family[rows.target % weighing.ground.workloads]))
+        trust = min(1.0, families / FAMILIES_TO_TRUST)
+        new = trust * by_name.weight(weighing, sets) + (1 - trust) * _usual()
+    weight = np.stack([known, new])
+    weight[weight < LEAST_WEIGHT] = 0.0
+    rules = replace(rules, weight=weight / weight.sum(1, keepdims=True))
+    by_trees = learner.log_slowdown(trees, np.arange(len(rows)))
+    residual = rows.log_slowdown - rules.log_slowdown(rows, weighing.ground, by_trees)
+    unseen = np.full(len(rows), np.nan)
+    unseen[by_set.row] = rows.log_slowdown[by_set.row] - rules.weight[KNOWN] @ by_set.answer
+    return replace(rules, memory=fit_memory(rows, residual, unseen))
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What each of NAMES answered about rows left out. row: (k,) which; answer: (7, k)."""
+
+    row: np.ndarray
+    answer: np.ndarray
+
+    def weight(self, weighing: Weighing, sets: np.ndarray) -> np.ndarray:
+        """(7,)"""
+        if not len(self.row):
+            return _usual()
+        y, mine = weighing.rows.log_slowdown[self.row], sets[self.row]
+        weight, unseen = greedy_weights(self.answer, y, mine, weighing.seed)
+        if is_noise(weighing.chance, np.abs(np.expm1(-y)) - unseen, mine):
+            return np.array([float(name == NONE) for name in NAMES])
+        return weight
+
+
+def _tried(
+    folds: list[tuple[np.ndarray, np.ndarray]], weighing: Weighing, learner: TreeLearner
+) -> _Tried:
+    """folds: which rows are learned from, and which are asked about, (n,) bool each."""
+    rows, ground = weighing.rows, weighing.ground
+    found, at = [np.zeros((len(NAMES), 0))], [np.zeros(0, np.int64)]
+    for kept, held in folds:
+        if kept.sum() < FEWEST_TO_LEARN or not held.any():
+            continue
+        asked = np.flatnonzero(held)
+        by_trees = learner.log_slowdown(learner.learn(kept), asked)
+        found.append(_learned(rows.take(kept), ground).answers(rows.take(held), ground, by_trees))
+        at.append(asked)
+    return _Tried(np.concatenate(at), np.concatenate(found, axis=1))
+
+
+def _learned(rows: SlowdownRows, ground: Ground) -> BagRules:
+    """The rules, with the usual weights."""
+    plain, timed = replace(rows, timed=False), replace(rows, timed=True)
+    met = np.zeros(ground.cells, bool)
+    met[rows.target] = met[rows.corunner] = True
+    return BagRules(
+        np.stack([_usual()] * 2),
+        met,
+        fit_level(plain, ground),
+        fit_level(timed, ground),
+        fit_effects(plain, ground)[0],
+        fit_effects(timed, ground)[0],
+        Memory(np.zeros(0, np.uint64), np.zeros(0)),
+    )
+
+
+def _usual() -> np.ndarray:
+    return np.array([float(name in USUAL) for name in NAMES]) / len(USUAL)
+
+
+def _folds_of_names(
+    weighing: Weighing, random: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Families in turn: rows without any of their workloads, and rows with one."""
+    rows, family, workloads = weighing.rows, weighing.family, weighing.ground.workloads
+    here = np.unique(family[rows.target % workloads])
+    if len(here) < FEWEST_TO_WEIGH:
+        return []
+    part = np.full(int(family.max()) + 1, -1)
+    part[here] = random.permutation(len(here)) % NAME_FOLDS
+    target, corunner = (part[family[each % workloads]] for each in (rows.target, rows.corunner))
+    found = []
+    for fold in range(min(NAME_FOLDS, len(here))):
+        held = (target == fold) | (np.bincount(rows.row, corunner == fold, len(rows)) > 0)
+        found.append((~held, held))
+    return found

@@ -1,0 +1,167 @@
+"""Simple rules beside the trees: never worse than they are, and weighed by the question."""
+
+from __future__ import annotations
+
+from itertools import combinations, combinations_with_replacement
+
+import numpy as np
+import pytest
+
+from jostle.bag import Bag, FittedBag
+from jostle.bag._rules import KNOWN, NAMES, NEW
+from jostle.methods import learn
+from jostle.runs import Colocations, Runs
+from tests.bag.conftest import make_bags
+
+NAMES_HERE = tuple(f"p{i:02}" for i in range(14))
+
+
+def made(law: str, seed: int = 0, noise: float = 0.03, repeats: int = 1) -> Runs:
+    """Fourteen programs with six features that say nothing, alone thrice and in bags of two and three.
+
+    turns: each member takes its turn; none: nobody disturbs anybody; effects: what moves memory slows
+    others.
+    """
+    random = np.random.default_rng(seed)
+    solo = np.exp(random.normal(size=len(NAMES_HERE)))
+    heavy = random.uniform(0.0, 0.6, len(NAMES_HERE))
+    bags = list(combinations_with_replacement(range(len(NAMES_HERE)), 2))
+    bags += [tuple(random.choice(len(NAMES_HERE), 3, replace=False).tolist()) for _ in range(40)]
+    rows: list[tuple[int, tuple[int, ...], float]] = []
+    rows += [(own, (), solo[own]) for own in range(len(NAMES_HERE)) for _ in range(3)]
+    for bag in bags * repeats:
+        for at, own in enumerate(bag):
+            beside = tuple(other for place, other in enumerate(bag) if place != at)
+            slow = {
+                "turns": 1.0 + len(beside),
+                "none": 1.0,
+                "effects": 1.0 + heavy[list(beside)].sum(),
+            }[law]
+            rows.append((own, beside, solo[own] * slow))
+    seconds = np.array([row[2] for row in rows]) * np.exp(noise * random.normal(size=len(rows)))
+    features = {f"f{k}": random.normal(size=len(NAMES_HERE)).tolist() for k in range(6)}
+    return Runs.from_columns(
+        workload=[NAMES_HERE[row[0]] for row in rows],
+        platform=["host"] * len(rows),
+        corunners=[[NAMES_HERE[other] for other in row[1]] for row in rows],
+        runtime_seconds=seconds,
+        workload_features={"workload": list(NAMES_HERE), **features},
+    )
+
+
+def without(runs: Runs, names: set[str]) -> tuple[Runs, Runs]:
+    """(runs in which none of them is beside others, those in which one is)."""
+    c = runs.colocations
+    held = np.array([bool(b) and bool(names & {w, *b}) for w, _, b in map(c.row, range(len(runs)))])
+    return runs.take(~held), runs.take(held)
+
+
+def error(fitted: FittedBag, runs: Runs) -> float:
+    return float(np.abs(fitted.predict(runs.colocations) / runs.runtime_seconds - 1).mean())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_where_members_take_turns_new_programs_are_answered_by_that_rule(seed: int) -> None:
+    known, held = without(made("turns", seed), set(NAMES_HERE[:3]))
+    fitted, trees = learn(Bag(), known), learn(Bag(rules=False), known)
+    single = known.take(known.colocations.number_of_corunners == 0)
+    names = single.colocations.to_columns()["workload"]
+    alone = dict(zip(names, single.runtime_seconds.tolist(), strict=True))
+    columns = held.colocations.to_columns()
+    members = np.array([1 + len(beside) for beside in columns["corunners"]])
+    by_rule = np.array([alone[name] for name in columns["workload"]]) * members
+    rule = float(np.abs(by_rule / held.runtime_seconds - 1).mean())
+    assert error(fitted, held) <= 1.05 * rule
+    assert error(fitted, held) < error(trees, held)
+
+
+def test_where_nothing_disturbs_the_time_alone_stands() -> None:
+    known, held = without(made("none"), set(NAMES_HERE[:3]))
+    fitted = learn(Bag(), known)
+    assert fitted.rules is not None
+    assert fitted.rules.weight[:, NAMES.index("no slowdown")].tolist() == [1.0, 1.0]
+    c = held.colocations
+    alone = Colocations.from_columns(
+        workload=c.to_columns()["workload"], platform=["host"] * len(c), corunners=[[]] * len(c)
+    )
+    assert fitted.predict(c) == pytest.approx(fitted.predict(alone), rel=0.02)
+
+
+def test_weights_know_programs_that_ran_beside_others_from_new_ones() -> None:
+    runs = made("effects")
+    known, held = without(runs, {NAMES_HERE[0]})
+    fitted = learn(Bag(), known)
+    assert fitted.rules is not None
+    assert np.allclose(fitted.rules.weight.sum(1), 1.0)
+    by_names = [NAMES.index(name) for name in NAMES if "effects" in name]
+    weight = fitted.rules.weight[:, by_names].sum(1)
+    assert weight[KNOWN] > 0.5
+    assert not np.array_equal(fitted.rules.weight[KNOWN], fitted.rules.weight[NEW])
+    first = fitted.explained(held.colocations.take([0]))
+    new = dict(zip(NAMES, fitted.rules.weight[NEW].tolist(), strict=True))
+    assert first.weights == {name: weight for name, weight in new.items() if weight > 0}
+    old = known.colocations.take([len(known) - 1])
+    assert old.number_of_corunners[0]
+    kept = dict(zip(NAMES, fitted.rules.weight[KNOWN].tolist(), strict=True))
+    assert fitted.explained(old).weights == {n: w for n, w in kept.items() if w > 0}
+    words = str(fitted.explain(old))
+    assert "the answer is made of" in words
+
+
+def test_a_bag_that_was_measured_is_answered_by_its_own_runs() -> None:
+    runs = made("none", noise=0.01, repeats=3)
+    seconds = runs.runtime_seconds.copy()
+    c = runs.colocations
+    rows = [c.row(at) for at in range(len(runs))]
+    odd = np.array([row == (NAMES_HERE[2], "host", (NAMES_HERE[5],)) for row in rows])
+    assert odd.sum() == 3
+    random = np.random.default_rng(3)
+    for at, (own, _, beside) in enumerate(rows):  # every set has a slowdown of its own
+        if beside:
+            code = sum(ord(letter) for letter in "".join(sorted((own, *beside))))
+            seconds[at] *= np.exp(np.random.default_rng(code).normal() * 0.3)
+    seconds[odd] *= 1.5
+    noisy = seconds * np.exp(0.01 * random.normal(size=len(seconds)))
+    columns = c.to_columns()
+    names = {name: columns[name] for name in ("workload", "platform", "corunners")}
+    learned = learn(Bag(), Runs.from_columns(**names, runtime_seconds=noisy))
+    asked = c.take(np.flatnonzero(odd)[:1])
+    assert learned.predict(asked)[0] == pytest.approx(seconds[odd].mean(), rel=0.08)
+
+
+def test_the_papers_tree_stands_alone() -> None:
+    runs = make_bags()
+    assert learn(Bag(learner="tree"), runs).rules is None
+    assert learn(Bag(learner="forest", trees=5), runs).rules is None
+    assert learn(Bag(learner="tree", rules=True), runs).rules is not None
+
+
+@pytest.mark.parametrize("bags", [1, 2, 5])
+def test_few_bags_are_enough_to_answer(bags: int) -> None:
+    runs = make_bags(most=1)
+    beside = np.flatnonzero(runs.colocations.number_of_corunners > 0)
+    kept = np.setdiff1d(np.arange(len(runs)), beside[bags:])
+    fitted = learn(Bag(), runs.take(kept))
+    asked = runs.colocations
+    assert np.isfinite(fitted.predict(asked)).all()
+    assert (fitted.predict(asked) > 0).all()
+
+
+def test_families_are_left_out_together() -> None:
+    """Copies of a program in three sizes are one family where a text says so."""
+    names = [f"{kind}-{size}" for kind in "abcdef" for size in (1, 2, 3)]
+    kinds = [name[0] for name in names]
+    pairs = list(combinations(names, 2))
+    runs = Runs.from_columns(
+        workload=[*names, *(one for one, _ in pairs)],
+        platform=["host"] * (len(names) + len(pairs)),
+        corunners=[*[[] for _ in names], *([two] for _, two in pairs)],
+        runtime_seconds=[*[1.0] * len(names), *[1.5] * len(pairs)],
+        workload_features={"workload": names, "kernel": kinds, "size": [int(n[-1]) for n in names]},
+    )
+    fitted = learn(Bag(), runs)
+    family = fitted.described.families()
+    told = [kinds[fitted.workload_names.index(name)] for name in fitted.workload_names]
+    assert len(np.unique(family)) == 6
+    for one, two in combinations(range(len(names)), 2):
+        assert (family[one] == family[two]) == (told[one] == told[two])
