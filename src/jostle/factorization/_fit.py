@@ -38,6 +38,11 @@ HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are l
 FEWEST_FOR_HEADS = 2_000
 LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train on, more of few
 LEFT_OUT_RUNS, LEFT_OUT_MOST = 60, 0.2
+TRIED_RUNS, TRIALS = (
+    4_000,
+    3,
+)  # runs up to which a single member is tried on parts of those beside others
+FEWEST_TRIED = 24  # of them
 SEEN_MOST = 300_000  # runs trained on whose errors are looked at; drawn at random of more
 
 
@@ -91,13 +96,17 @@ def fit(
     members, folds, left_out = [], [], np.zeros(size, bool)
     # Runs that tell how far rules are believed: those to learn from and those to watch, none of a prior.
     seen = Runs.concatenate([runs.take(np.arange(own)), validation])
-    for number, fold in enumerate(_folds(method, runs, own, seed)):
-        left = np.ones(size, bool)
-        left[fold] = False
-        if number % 2:
-            left[own:] = False
+    parts, trials = _folds(method, runs, own, seed), _trials(method, runs, own, seed)
+    for number, fold in enumerate([*parts, *trials]):
+        tried = number >= len(parts)
+        left = np.delete(np.arange(size), fold)
+        if tried:  # as many as all, by copies, or it would have to be compiled anew
+            beside = left[(padded[left] >= 0).any(axis=1)]
+            left = np.append(left, np.random.default_rng([seed, number]).choice(beside, len(fold)))
+        elif number % 2:
+            left = left[left < own]
         learned = rows.take(left)
-        watched = runs.take(fold) if len(fold) else validation
+        watched = runs.take(fold) if len(fold) and not tried else validation
         member = train_member(
             TrainingData(
                 *_parts(learned, _alone(padded[left])),
@@ -107,10 +116,13 @@ def fit(
             ),
             shape,
             schedule_of(method, len(learned) if number % 2 else size, shape),
-            quantiles,
+            () if tried else quantiles,
             seed + 1000 * number,
-            share_of(progress, number, method.members),
+            share_of(progress, number, len(parts) + len(trials)),
         )
+        if tried:
+            folds.append(LeftOutRuns(_inside(len(seen), fold), model_of([member])))
+            continue
         members.append(member)
         if len(fold):
             folds.append(LeftOutRuns(_inside(len(seen), fold), model_of([member])))
@@ -150,6 +162,19 @@ def _folds(method: FactorizationSettings, runs: Runs, own: int, seed: int) -> li
     share = float(np.clip(LEFT_OUT_RUNS / len(mine), LEFT_OUT, LEFT_OUT_MOST))
     share = min(share, 1 / members)
     return split_rows(mine, [*[share] * members, 1 - share * members], seed)[:members]
+
+
+def _trials(method: FactorizationSettings, runs: Runs, own: int, seed: int) -> list[np.ndarray]:
+    """Thirds of few runs beside others, sets of workloads whole, where no member leaves runs out: what a
+    network that has not seen them says of them tells how far simple rules are believed."""
+    from jostle.runs import split_rows
+
+    mine = runs.take(np.arange(own)) if own < len(runs) else runs
+    beside = np.flatnonzero(mine.colocations.number_of_corunners > 0)
+    if _members_leave_out(method, mine) or len(beside) < FEWEST_TRIED or len(mine) > TRIED_RUNS:
+        return []
+    parts = split_rows(mine.take(beside), [1 / TRIALS] * TRIALS, seed, by="together")
+    return [beside[part] for part in parts if len(part)]
 
 
 def fitted_of(
