@@ -12,6 +12,7 @@ from jostle.accelerator.learned._coruns import CoRuns
 from jostle.accelerator.learned._covariance import CoRunPlaces
 from jostle.accelerator.learned._delays import Delays, Sharing, ways_to_share, within_fences
 from jostle.accelerator.learned._process import ADDITIVE, fit_corun_process
+from jostle.accelerator.learned._stack import _mixed as weights_mixed
 from jostle.errors import UnknownName, UnreadableFile
 from jostle.methods import Data, learn
 from jostle.runs import Colocations, Runs
@@ -79,6 +80,66 @@ def test_the_way_to_share_is_found_and_beats_what_knows_no_simulation() -> None:
     assert any("without simulation" in note for note in fitted.notes)
     bare = learn(Accelerator(sharing="sequential"), Data(train, profiles=profiles()))
     assert error < np.abs(bare.predict(test.colocations) / test.runtime_seconds - 1).mean()
+
+
+def law(noise: float = 0.01, alone: int = 1) -> Runs:
+    """Every pair both ways and every workload alone: sensitivity times pressure, of which no trace tells."""
+    random = np.random.default_rng(7)
+    sensitivity, pressure = random.uniform(0.1, 1.0, (2, len(NAMES)))
+    target, other = np.nonzero(~np.eye(len(NAMES), dtype=bool))
+    solo = np.array([a.solo_seconds for a in applications()])
+    seconds = solo[target] * (1 + sensitivity[target] * pressure[other])
+    every = np.concatenate([np.tile(solo, alone), seconds])
+    return Runs.from_columns(
+        workload=[*NAMES * alone, *(NAMES[t] for t in target)],
+        platform=["v100"] * len(every),
+        corunners=[*([] for _ in NAMES * alone), *([NAMES[o]] for o in other)],
+        runtime_seconds=every * np.exp(random.normal(0, noise, len(every))),
+    )
+
+
+def test_of_six_pairs_a_simulation_that_fits_by_chance_is_not_worse_than_a_constant() -> None:
+    runs = law()
+    beside = runs.colocations.number_of_corunners > 0
+    alone = runs.runtime_seconds[~beside]
+    units, random = runs.units("together"), np.random.default_rng(0)
+    ours, constant = [], []
+    for _ in range(6):
+        kept = random.permutation(np.unique(units[beside]))[:6]
+        known = ~beside | np.isin(units, kept)
+        train, test = runs.take(np.flatnonzero(known)), runs.take(np.flatnonzero(~known))
+        fitted = learn(Accelerator(), Data(train, profiles=profiles()))
+        ours.append(np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1).mean())
+        slowdown = runs.runtime_seconds / alone[runs.colocations.workload]
+        usual = np.median(slowdown[known & beside])
+        constant.append(np.abs(usual / slowdown[~known] - 1).mean())
+    assert np.mean(ours) < np.mean(constant)
+    assert max(np.array(ours) / constant) < 1.2
+
+
+def test_few_pairs_are_all_learned_from_however_many_runs_alone_there_are() -> None:
+    runs = law(alone=6)
+    units, alone = runs.units("together"), runs.colocations.number_of_corunners == 0
+    kept = np.random.default_rng(0).permutation(np.unique(units[~alone]))[:6]
+    few = runs.take(np.flatnonzero(alone | np.isin(units, kept)))
+    model = jostle.fit(Data(few, profiles=profiles()), Accelerator())
+    assert int(model.metadata["runs"]["calibration"]) < 0.15 * len(few)
+    asked = runs.colocations.take(np.flatnonzero(~alone))
+    apart = model.without_calibration_runs().predict(asked)
+    every = learn(Accelerator(), Data(few, profiles=profiles())).predict(asked)
+    away = np.abs(model.predict(asked) / every - 1).mean()
+    assert away < 0.2 * np.abs(apart / every - 1).mean()
+
+
+def test_what_simulates_has_less_weight_the_fewer_sets_were_left_out() -> None:
+    found, usual = np.array([0.1, 0.3, 0.6]), np.array([0.4, 0.4, 0.2])
+    simulates = np.array([False, False, True])
+    shares = [weights_mixed(found, usual, simulates, sets)[2] for sets in (2, 6, 12, 50, 1000)]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.15
+    assert shares[-1] == pytest.approx(0.6, abs=0.02)
+    for sets in (2, 6, 1000):
+        assert weights_mixed(found, usual, simulates, sets).sum() == pytest.approx(1.0)
 
 
 def test_three_corunners_are_not_answered_as_one() -> None:

@@ -299,6 +299,7 @@ def test_the_command_measures_what_was_suggested_here_and_nothing_else(
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["ok"] == 3
     assert len(read_runs(tmp_path / "d")) == 4
+    assert read_runs(tmp_path / "d").is_chosen.all()
     # The same table again has nothing left to measure.
     again = json.loads(command(*options, "--window", 0.03, "--accept-all", "--json").stdout)
     assert (again["ok"], again["finished"]) == (0, True)

@@ -145,7 +145,8 @@ def test_a_method_that_fits_quickly_learns_as_by_a_fit_to_all(tmp_path: Path) ->
     # The same as a fit to what was learned from and the new runs, and bounded by the runs of before.
     kept = Runs.concatenate([model.kept.learned.as_runs(), renumbered(new)])
     anew = jostle.methods.learn(method, kept)
-    assert (chosen.predict(runs.colocations) == anew.predict(runs.colocations)).all()
+    bounded = chosen.without_calibration_runs()
+    assert (bounded.predict(runs.colocations) == anew.predict(runs.colocations)).all()
     assert (chosen.predict(runs.colocations) != model.predict(runs.colocations)).any()
     assert len(chosen.calibration.runs) == len(model.calibration.runs)
     assert len(chosen.kept.learned) == len(model.kept.learned) + len(new)
@@ -337,8 +338,27 @@ def test_a_whole_fleet_is_asked_about_where_all_have_runs_enough(model: Model) -
     assert len({run.workload for run in found.runs}) > 10
 
 
+def test_a_new_name_has_bounds_before_it_has_calibration_runs_enough() -> None:
+    """It may join with so many runs that a few are held out, which are too few for a bound."""
+    runs = campaign(30, 48)
+    c = runs.colocations
+    last = len(c.workload_names) - 1
+    new, row = c.workload == last, np.repeat(np.arange(len(c)), c.number_of_corunners)
+    beside = np.bincount(row, c.corunner == last, len(c)) > 0
+    model, mine = jostle.fit(runs.take(~new & ~beside), SMALL, seed=0), runs.take(new & ~beside)
+    assert len(mine) > _update.KNOWN_WELL + 5
+    for number in (_update.KNOWN_WELL - 1, _update.KNOWN_WELL + 5, len(mine)):
+        found = model.update(mine.take(np.arange(number)))
+        bounds = found.bound(mine.colocations, 0.8)
+        assert bounds.is_valid.mean() > 0.9, (number, set(bounds.outcome.tolist()))
+
+
 def test_chosen_runs_calibrate_nothing(model: Model, parts: Parts) -> None:
     assert model.update(parts.later, chosen=True).metadata["updates"][-1]["calibration"] == 0
+    assert model.update(parts.later).metadata["updates"][-1]["calibration"] > 0
+    column = pa.array([True] * len(parts.later))
+    marked = Runs(parts.later.table.append_column("chosen", column))
+    assert model.update(marked).metadata["updates"][-1]["calibration"] == 0
 
 
 def test_by_default_names_with_few_runs_are_asked_about(model: Model, parts: Parts) -> None:

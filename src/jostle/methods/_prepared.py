@@ -146,7 +146,8 @@ def first_runs_of_names(runs: Runs, few: int) -> np.ndarray:
 def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRATION) -> HeldOut:
     """Runs to fit, to validate, to calibrate, by window or another unit, drawn with the seed.
 
-    Inputs are never held out, nor is what is required. A unit with the only appearance of a workload or
+    Inputs are never held out, nor is what is required, nor runs that were chosen, as by Model.suggest: those
+    are a random sample of nothing. A unit with the only appearance of a workload or
     platform stays with the runs to fit: a name that the model never met cannot be answered at all. The
     guarantee is then for co-locations of names that were met elsewhere, which are the only ones a finite
     bound is given for. Raises NotEnoughRuns.
@@ -158,7 +159,7 @@ def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRA
             fix="Measure or import more; a few dozen give first predictions.",
         )
     unit = runs.units(by)
-    kept_back = prepared.inputs | prepared.required
+    kept_back = prepared.inputs | prepared.required | runs.is_chosen
     needed = np.isin(unit, _only_units(runs, by)) | np.isin(unit, unit[kept_back])
     free = runs.take(~needed)
     if len(free) == 0:

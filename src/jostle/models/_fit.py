@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from jostle.progress import Progress
 
 UNITS = ("window", "row", "together")
-# The share of all runs that is calibrated on, above which answers come from a second fit to all of them:
-# larger campaigns have no need to spend so many.
+# The share of the runs alone, or of those beside others, that is calibrated on, above which answers come from
+# a second fit to all of them: larger campaigns have no need to spend so many.
 MUCH_HELD_OUT = 0.15
 
 
@@ -80,9 +80,8 @@ def fit(
     held = _held(method, prepared, seed, drawn, (validation, calibration), by)
     groups = None if by is None else groups_of(prepared.in_memory, by)
     in_memory = not isinstance(held.learn.runs, StoredRuns)
-    spent = len(held.calibration) / max(len(prepared.runs), 1)
     given = validation is not None and calibration is not None
-    again = in_memory and not given and spent > MUCH_HELD_OUT
+    again = in_memory and not given and _spent(prepared, held.calibration) > MUCH_HELD_OUT
     number = 1 + again + new_names
     parts = iter([share_of(progress, k, number) for k in range(number)])
     fitted, selection = learned(
@@ -94,6 +93,7 @@ def fit(
             method, prepared, by=drawn, seed=seed, prior=prior, groups=groups, progress=next(parts)
         )
         calibrated = calibrated.with_held_out(*left_out)
+    chosen = int(held.learn.in_memory.is_chosen.sum()) if in_memory else 0
     metadata = {
         "method": method.name,
         "settings": dict(vars(method)),
@@ -109,6 +109,7 @@ def fit(
             "validation": len(held.validation),
             "calibration": len(held.calibration),
             "prior": 0 if prior is None else len(prior.ok()),
+            **({"chosen": chosen} if chosen else {}),
         },
     }
     kept = _kept(method, held, drawn, seed)
@@ -119,6 +120,15 @@ def fit(
     if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
         model.usual = Usual.of(model, held.calibration)
     return model
+
+
+def _spent(prepared: Prepared, calibration: Runs) -> float:
+    """The share that is calibrated on, of the runs alone or of those beside others, whichever is larger: many
+    runs alone make up for none of the few beside others."""
+    beside = prepared.in_memory.colocations.number_of_corunners > 0
+    of_these = calibration.colocations.number_of_corunners > 0
+    parts = ((~of_these, ~beside), (of_these, beside))
+    return max(float(part.sum()) / max(int(whole.sum()), 1) for part, whole in parts)
 
 
 def _kept(method: Learner[Any], held: HeldOut, by: str, seed: int) -> Kept | None:

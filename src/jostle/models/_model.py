@@ -259,7 +259,11 @@ class Model(Told):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the fit wants its user to know."""
-        return tuple(self.predictor.notes)
+        chosen = self.metadata.get("runs", {}).get("chosen", 0)
+        if not chosen:
+            return tuple(self.predictor.notes)
+        told = f"{chosen} runs were chosen, a random sample of nothing: learned from, never calibrated on"
+        return (*self.predictor.notes, told)
 
     @property
     def plot(self) -> ModelPlots:

@@ -177,7 +177,8 @@ class _LeftOut:
         # A run with both names new stands for the name of which there are fewer.
         is_place = ~old_p & (old_w | (len(platforms.names) < len(workloads.names)))
         unit = np.where(is_place, len(workloads.names) + p, unit)
-        asked = ~kept & ~prepared.inputs & (~old_w | ~old_p | beside_missing)
+        no_sample = prepared.inputs | prepared.in_memory.is_chosen
+        asked = ~kept & ~no_sample & (~old_w | ~old_p | beside_missing)
         most = np.full(len(w), RUNS_PER_NAME)
         return cls(kept, _drawn(asked, unit, most, place), unit)
 

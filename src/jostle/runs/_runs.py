@@ -18,7 +18,14 @@ from jostle.runs._colocations import Colocations
 from jostle.runs._columns import encode_lists, encode_text, filled, flags, number_text
 from jostle.runs._features import merge_features
 from jostle.runs._origins import Origin, merged_origins, origins_of
-from jostle.runs._schema import ARROW_ERRORS, COLUMNS, conform, conform_features, runs_schema
+from jostle.runs._schema import (
+    ARROW_ERRORS,
+    CHOSEN,
+    COLUMNS,
+    conform,
+    conform_features,
+    runs_schema,
+)
 
 if TYPE_CHECKING:
     from jostle.runs._plots import RunsPlots
@@ -180,6 +187,17 @@ class Runs(Told):
     def is_ok(self) -> np.ndarray:
         """(n,) bool, read-only."""
         return _frozen(flags(pc.equal(self.table.column("status"), "ok")))
+
+    @cached_property
+    def is_chosen(self) -> np.ndarray:
+        """(n,) bool, read-only: measured because somebody, or `Model.suggest`, chose them, by the free column
+        `chosen` of true and false where there is one. Such runs are a random sample of nothing."""
+        if CHOSEN not in self.table.column_names:
+            return _frozen(np.zeros(len(self), bool))
+        column = self.table.column(CHOSEN)
+        if not pa.types.is_boolean(column.type):
+            return _frozen(np.zeros(len(self), bool))
+        return _frozen(flags(pc.fill_null(column, False)))
 
     @property
     def origins(self) -> tuple[Origin, ...]:

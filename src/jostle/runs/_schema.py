@@ -36,6 +36,9 @@ COLUMNS: dict[str, tuple[pa.DataType, str, str]] = {
     "reason": (pa.string(), "text", "why the status is not ok, null where it is"),
 }
 
+# A free column: true where somebody, or Model.suggest, chose what to measure.
+CHOSEN = "chosen"
+
 ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 

@@ -33,11 +33,17 @@ from jostle.accelerator.learned._process import CoRunProcess
 from jostle.rules import greedy_weights
 
 KEPT_WAYS = {SECONDS: 2, LOG: 1}  # to share, that processes are fitted on
-KEPT_OF_FEW = 3  # in seconds, with fewer sets than HALF_TRUSTED
+KEPT_OF_FEW = 3  # in seconds, with fewer sets than can tell
+CAN_TELL = 48  # sets, from which on it is known which way to share is right
 # Root mean square differences of delays over themselves, under which two ways are one, or nearly so.
 EQUAL, ALIKE = 1e-5, 0.15
-HALF_TRUSTED = 48  # sets or workloads left out, at which they decide half of the weights
-SHARPNESS = 8.0  # else members count by their error on what is left out to minus this power
+HALF_TRUSTED = 12  # sets or workloads left out, at which they decide half of the weights
+# Else members count by their error on what is left out to minus this power: a few sets left out tell which
+# member is far off, not which is best.
+SHARPNESS = 3.0
+# What simulates counts so much less there, since its way to share was chosen for its errors; and whatever it
+# has is halved with so many sets, which agree with one of eighteen ways by chance.
+CHOSEN_OF_MANY, BY_CHANCE = 0.5, 3
 LEAST_WEIGHT = 0.03
 
 
@@ -156,7 +162,7 @@ def _best_ways(
         off += (np.abs(missed) / unit[part, None]).sum(axis=0)
     order = np.argsort(off, kind="stable")
     # Few sets cannot tell which way is right, so several are kept that are not nearly one.
-    can_tell = len(sets) >= HALF_TRUSTED or scale == LOG
+    can_tell = len(sets) >= CAN_TELL or scale == LOG
     most, alike = (KEPT_WAYS[scale], EQUAL) if can_tell else (KEPT_OF_FEW, ALIKE)
     found: list[int] = []
     for way in order:
@@ -183,7 +189,8 @@ def _weighed(
     weight, _ = greedy_weights(answers, true[order], codes[order], seed)
     believed = _believed(members, rows)
     usual = for_new = _by_error(error, believed)
-    weight = _mixed(weight, usual, len(sets))
+    simulates = np.array([m.recipe.way is not None for m in members])
+    weight = _mixed(weight, usual, simulates, len(sets))
     workloads = np.flatnonzero((rows.members > 0).any(axis=0))
     by_name = [np.flatnonzero(rows.members[:, name] > 0) for name in workloads]
     if len(by_name) > 3 and max(map(len, by_name)) < len(rows):
@@ -192,8 +199,8 @@ def _weighed(
         new = np.stack([answers_left_out(m, rows, simulated, by_name) for m in members])
         for_new, _ = greedy_weights(new, true[place], of_name, seed)
         usual = _by_error(_error_of(new, true[place]), believed)
-        for_new = _mixed(for_new, usual, len(by_name))
-    plain = np.array([m.recipe.way is None for m in members])
+        for_new = _mixed(for_new, usual, simulates, len(by_name))
+    plain = ~simulates
     bare, _ = greedy_weights(answers[plain], true[order], codes[order], seed)
     simple = [k for k, m in enumerate(members) if m.recipe.rest != PROCESS and plain[k]]
     best = min(simple, key=lambda k: error[k])
@@ -219,7 +226,7 @@ def _usual(members: Sequence[CoRunMember]) -> np.ndarray:
 
 def _believed(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
     """(members,) how likely it is that what is added follows the member's scale, by the evidence of the
-    processes without simulation: few sets left out cannot tell."""
+    processes without simulation: few sets left out cannot tell. Less of what simulates."""
     known = {
         m.recipe.scale: m.process.evidence
         for m in members
@@ -228,7 +235,8 @@ def _believed(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
     known[LOG] -= float(np.log(rows.seconds).sum())  # of seconds, too
     away = np.clip(known[LOG] - known[SECONDS], -50, 50)
     share = {LOG: 1 / (1 + np.exp(-away)), SECONDS: 1 / (1 + np.exp(away))}
-    return np.array([1.0 if m.recipe.rest == NOTHING else share[m.recipe.scale] for m in members])
+    of_scale = [1.0 if m.recipe.rest == NOTHING else share[m.recipe.scale] for m in members]
+    return np.array(of_scale) * [CHOSEN_OF_MANY if m.recipe.way else 1.0 for m in members]
 
 
 def _by_error(error: np.ndarray, believed: np.ndarray) -> np.ndarray:
@@ -236,9 +244,11 @@ def _by_error(error: np.ndarray, believed: np.ndarray) -> np.ndarray:
     return weight / weight.sum()
 
 
-def _mixed(weight: np.ndarray, usual: np.ndarray, parts: int) -> np.ndarray:
-    """Weights found on so many parts left out, drawn towards the usual ones."""
+def _mixed(weight: np.ndarray, usual: np.ndarray, simulates: np.ndarray, parts: int) -> np.ndarray:
+    """Weights found on so many parts left out, drawn towards the usual ones; those of what simulates less."""
     trust = parts / (parts + HALF_TRUSTED)
     weight = trust * weight + (1 - trust) * usual
+    weight = np.where(simulates, weight * parts / (parts + BY_CHANCE), weight)
+    weight = weight / weight.sum()
     weight = np.where(weight < LEAST_WEIGHT, 0.0, weight)
     return weight / weight.sum()

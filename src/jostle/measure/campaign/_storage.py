@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import BadData, UsageError
-from jostle.measure.campaign._campaign import Campaign, PlannedWindow
+from jostle.measure.campaign._campaign import CHOSEN, Campaign, PlannedWindow
 from jostle.measure.campaign._journal import Journal, Row, campaigns_with_journal
 from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS
 from jostle.measure.counting._native_mix import NativeMix, native_mix
@@ -39,6 +39,7 @@ _TYPES = {
     **dict.fromkeys(_FLOATS.split(), "float64"),
     **dict.fromkeys([*_WHOLE.split(), *_COUNTS], "int64"),
     **dict.fromkeys(_TEXTS.split(), "string"),
+    "chosen": "bool_",
     **dict.fromkeys(["virtual_machine", "engine_checks_bounds"], "bool_"),
 }
 
@@ -119,6 +120,7 @@ class Storage:
                 "run_id": f"{window_id}-{slot}",
                 "slot": slot,
                 "attempt": attempt,
+                **({"chosen": True} if planned.ordinal >= CHOSEN else {}),
                 "window_seconds": result.window_seconds,
                 **foreign_columns(result.foreign),
                 "core_slowdown_ratio": result.slowdown_ratio,

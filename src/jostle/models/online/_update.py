@@ -45,6 +45,7 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     by = str(model.metadata.get("calibrated_by") or "window")
     new = KeptRuns.of(runs, by)
     held = np.zeros(len(new), bool) if chosen else _held_out(model, new, seed)
+    held &= ~np.isin(new.unit, new.unit[runs.ok().is_chosen])
     if isinstance(method, Again) and held.any():
         held &= ~method.never_held(new, kept.learned)
     mine, others = new.take(np.flatnonzero(~held)), new.take(np.flatnonzero(held))
@@ -59,7 +60,9 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
         for kind, names in (("workload", joined["workloads"]), ("platform", joined["platforms"]))
     }
     bounds = _calibrated(model.calibration, learned, now, unmet)
-    if not bounds.runs.held_out.any() and _has_few_runs(learned):
+    # Names that joined have some calibration runs of their own before these are enough for a bound.
+    needed = any(joined.values()) or _has_few_runs(predictor) or _has_few_runs(learned)
+    if needed and not bounds.runs.held_out.any():
         bounds = _with_names_taken_as_new(
             bounds, method.folded_again(learned, now.learned, seed=seed)
         )

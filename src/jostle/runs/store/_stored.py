@@ -160,6 +160,7 @@ class StoredRuns:
                     raise findings.error(where=where)
                 runs = Runs(table, checked=True).ok()
                 part = _drawn(runs.table.column("window_id"), shares, seed)
+                part[np.isin(runs.window, runs.window[runs.is_chosen])] = -1
                 for number in (0, 1):
                     held[number].append(runs.take(part == number).table)
                 _write(runs.take(part < 0), names, sinks)
