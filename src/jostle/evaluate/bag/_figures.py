@@ -74,7 +74,8 @@ def _benchmarks(found: BagsEvaluation) -> Any:
 def _ablation(found: BagsEvaluation) -> Any:
     plt = plotting()
     start = ("only_", "without_", "mix_")
-    names = [name for name in found.methods if name == "bag" or name.startswith(start)]
+    whole = ("boosting", "bag")  # all groups, by the trees alone and beside rules
+    names = [name for name in found.methods if name in whole or name.startswith(start)]
     figure, sides = plt.subplots(1, 2, figsize=(9, 0.32 * len(names) + 1.4), layout="constrained")
     for axes, test in zip(sides, ("application", "pair"), strict=True):
         values = [
