@@ -18,6 +18,7 @@ from jostle.traces.readers._lines import bad_line, csv_lines, require_width
 from jostle.traces.readers._recorded import RecordedRun, text_of
 
 name = "rocprof"
+MOST_DIGITS = 18  # of a number: no stream, queue or count has more, and Python refuses thousands
 _COPIES = {"hosttodevice": "htod", "devicetohost": "dtoh", "devicetodevice": "dtod"}
 
 
@@ -101,6 +102,7 @@ def _agents(path: Path) -> dict[str, Gpu | None]:
         units = row.get("cucount", "")
         if (
             units.isdecimal()
+            and len(units) <= MOST_DIGITS
             and 0 < int(units) < 100_000
             and (gpu is None or gpu.pes != int(units))
         ):
@@ -206,8 +208,9 @@ def _stream(row: _RocprofRow) -> int | None:
     if cell is None or not cell.strip():
         return None
     digits = cell.split()[-1]
-    if not digits.removeprefix("-").isdecimal():
-        raise bad_line(row.number, f": {cell!r} is not a stream or queue", row.where)
+    if not digits.removeprefix("-").isdecimal() or len(digits) > MOST_DIGITS:
+        told = digits if len(digits) <= MOST_DIGITS else f"{digits[:MOST_DIGITS]}…"
+        raise bad_line(row.number, f": {told!r} is not a stream or queue", row.where)
     return int(digits)
 
 
