@@ -293,7 +293,10 @@ def _write(
         values = [row.get(name) for row in table]
         try:
             # Where all are null the type cannot be seen, yet every file must have the same.
-            return pa.array(values, getattr(pa, _TYPES[name])() if name in _TYPES else None)
+            found = pa.array(values, getattr(pa, _TYPES[name])() if name in _TYPES else None)
+            if "struct<" in str(found.type):
+                raise TypeError("it holds a record, where a number, a text or a list is kept")
+            return found
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise BadData(f"{name} of a window cannot be kept: {error}", where=str(path)) from None
 
