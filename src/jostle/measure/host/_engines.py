@@ -107,12 +107,15 @@ def wasmtime_version() -> str:
         raise MissingExtra("wasmtime", "measure") from error
 
 
-@cache
 def gcc_version() -> str | None:
     """What gcc calls itself; None where there is none."""
-    if shutil.which("gcc") is None:
-        return None
-    done = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False)
+    path = shutil.which("gcc")
+    return None if path is None else _named_by(path)
+
+
+@cache
+def _named_by(compiler: str) -> str | None:
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
     return done.stdout.partition("\n")[0].strip() or None
 
 
