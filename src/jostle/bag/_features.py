@@ -120,16 +120,10 @@ class BagFeatures:
         log_slowdown: np.ndarray,
     ) -> SlowdownRows:
         """Rows as simple rules see them. codes: as in `rows`; log_slowdown: (n,), zeros where it is asked."""
-        workload, platform, corunner = codes
+        workload, platform, _ = codes
+        scale = float(self.time_scale) / np.exp(self.log_solo[platform, workload])
         many = self.log_solo.shape[1]
-        row = np.repeat(np.arange(len(workload)), number_of_corunners)
-        return SlowdownRows(
-            platform * many + workload,
-            platform[row] * many + corunner,
-            row,
-            log_slowdown,
-            float(self.time_scale) / np.exp(self.log_solo[platform, workload]),
-        )
+        return SlowdownRows.coded(codes, number_of_corunners, many, log_slowdown, scale)
 
     def families(self) -> np.ndarray:
         """(w,) codes, equal for workloads that one text describes alike (as a kernel in several sizes); each

@@ -43,7 +43,8 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
             fix="Measure every application alone and some bags of them.",
         )
     train = runs.take(usable)
-    rows = described.rows(train.colocations, train.colocations.recode(*names))
+    codes = train.colocations.recode(*names)
+    rows = described.rows(train.colocations, codes)
     kept = _kept(method, described.feature_groups(), rows)
     rows = rows[:, kept]
     unknown = _unknown(rows)
@@ -58,11 +59,8 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
     trees = learner.learn(np.ones(len(y), bool))
     rules = None
     if method.has_rules:
-        measured = described.slowdown_rows(
-            train.colocations.recode(*names),
-            train.colocations.number_of_corunners,
-            log_runtime - own,
-        )
+        counts = train.colocations.number_of_corunners
+        measured = described.slowdown_rows(codes, counts, log_runtime - own)
         here = np.ones(len(runs), bool) if cpu is None else platform != cpu
         cells = (platform * len(names[0]) + workload)[here]
         beside = runs.colocations.number_of_corunners[here] > 0

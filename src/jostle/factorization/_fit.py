@@ -64,7 +64,7 @@ def fit(
         )
     if _members_leave_out(method, runs):
         runs, validation = Runs.concatenate([runs, validation]), validation.take([])
-    own = len(runs)
+    mine, own = runs, len(runs)
     if prior is not None:
         runs = Runs.concatenate([runs, prior.ok()])
     workload_names, platform_names = _names(runs, validation)
@@ -95,8 +95,8 @@ def fit(
 
     members, folds, left_out = [], [], np.zeros(size, bool)
     # Runs that tell how far rules are believed: those to learn from and those to watch, none of a prior.
-    seen = Runs.concatenate([runs.take(np.arange(own)), validation])
-    parts, trials = _folds(method, runs, own, seed), _trials(method, runs, own, seed)
+    seen = Runs.concatenate([mine, validation])
+    parts, trials = _folds(method, mine, seed), _trials(method, mine, seed)
     for number, fold in enumerate([*parts, *trials]):
         tried = number >= len(parts)
         left = np.delete(np.arange(size), fold)
@@ -150,12 +150,11 @@ def _members_leave_out(method: FactorizationSettings, runs: Runs) -> bool:
     return method.members > 1 and len(runs) >= 50 * method.members
 
 
-def _folds(method: FactorizationSettings, runs: Runs, own: int, seed: int) -> list[np.ndarray]:
-    """What each member does not train on, by window, of the first `own` runs: its errors there tell how
+def _folds(method: FactorizationSettings, mine: Runs, seed: int) -> list[np.ndarray]:
+    """What each member does not train on, by window, of runs that are no prior's: its errors there tell how
     errors spread. A single member trains on everything; so do members of too few runs to do without any."""
     from jostle.runs import split_rows
 
-    mine = runs.take(np.arange(own)) if own < len(runs) else runs
     if not _members_leave_out(method, mine):
         return [np.zeros(0, np.int64)] * method.members
     members = method.members
@@ -164,12 +163,11 @@ def _folds(method: FactorizationSettings, runs: Runs, own: int, seed: int) -> li
     return split_rows(mine, [*[share] * members, 1 - share * members], seed)[:members]
 
 
-def _trials(method: FactorizationSettings, runs: Runs, own: int, seed: int) -> list[np.ndarray]:
+def _trials(method: FactorizationSettings, mine: Runs, seed: int) -> list[np.ndarray]:
     """Thirds of few runs beside others, sets of workloads whole, where no member leaves runs out: what a
     network that has not seen them says of them tells how far simple rules are believed."""
     from jostle.runs import split_rows
 
-    mine = runs.take(np.arange(own)) if own < len(runs) else runs
     beside = np.flatnonzero(mine.colocations.number_of_corunners > 0)
     if _members_leave_out(method, mine) or len(beside) < FEWEST_TRIED or len(mine) > TRIED_RUNS:
         return []

@@ -62,19 +62,10 @@ def _rows(
     runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], log_solo: np.ndarray
 ) -> SlowdownRows:
     """Those beside others whose runtime alone is known."""
-    workload, platform, corunner = (
-        codes.astype(np.int64) for codes in runs.colocations.recode(*names)
-    )
-    count, w = runs.colocations.number_of_corunners, len(names[0])
-    row = np.repeat(np.arange(len(workload)), count)
-    solo = log_solo[platform, workload]
-    every = SlowdownRows(
-        platform * w + workload,
-        platform[row] * w + corunner,
-        row,
-        np.log(runs.runtime_seconds) - solo,
-        np.ones(len(solo)),
-    )
+    codes, count = runs.colocations.recode(*names), runs.colocations.number_of_corunners
+    solo = log_solo[codes[1], codes[0]]
+    log_slowdown = np.log(runs.runtime_seconds) - solo
+    every = SlowdownRows.coded(codes, count, len(names[0]), log_slowdown, np.ones(len(solo)))
     return every.take((count > 0) & np.isfinite(solo))
 
 

@@ -25,6 +25,23 @@ class SlowdownRows:
     scale: np.ndarray
     timed: bool = False
 
+    @classmethod
+    def coded(
+        cls,
+        codes: tuple[np.ndarray, ...],
+        counts: np.ndarray,
+        workloads: int,
+        log_slowdown: np.ndarray,
+        scale: np.ndarray,
+        timed: bool = False,
+    ) -> SlowdownRows:
+        """codes: (workloads (n,), platforms (n,), co-runners (m,)), as co-locations have them; counts: (n,)
+        of co-runners. workloads: how many there are in all."""
+        workload, platform, corunner = (each.astype(np.int64) for each in codes)
+        row = np.repeat(np.arange(len(workload)), counts)
+        place = platform * workloads
+        return cls(place + workload, place[row] + corunner, row, log_slowdown, scale, timed)
+
     def __len__(self) -> int:
         return len(self.target)
 

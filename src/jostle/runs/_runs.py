@@ -192,12 +192,10 @@ class Runs(Told):
     def is_chosen(self) -> np.ndarray:
         """(n,) bool, read-only: measured because somebody, or `Model.suggest`, chose them, by the free column
         `chosen` of true and false where there is one. Such runs are a random sample of nothing."""
-        if CHOSEN not in self.table.column_names:
-            return _frozen(np.zeros(len(self), bool))
-        column = self.table.column(CHOSEN)
-        if not pa.types.is_boolean(column.type):
-            return _frozen(np.zeros(len(self), bool))
-        return _frozen(flags(pc.fill_null(column, False)))
+        names = self.table.column_names
+        if CHOSEN in names and pa.types.is_boolean(self.table.column(CHOSEN).type):
+            return _frozen(flags(pc.fill_null(self.table.column(CHOSEN), False)))
+        return _frozen(np.zeros(len(self), bool))
 
     @property
     def origins(self) -> tuple[Origin, ...]:

@@ -209,15 +209,13 @@ def slowdown_rows(
 ) -> tuple[SlowdownRows, float]:
     """(rows with co-runners whose solo runtime is known, seconds of extra time that 1 stands for)."""
     c = runs.colocations
-    workload, platform, corunner = (codes.astype(np.int64) for codes in c.recode(*names))
-    solo = log_solo[platform, workload]
-    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
-    w = len(names[0])
+    codes = c.recode(*names)
+    solo = log_solo[codes[1], codes[0]]
     log_slowdown = np.log(runs.runtime_seconds) - solo
-    every = SlowdownRows(
-        platform * w + workload,
-        platform[row] * w + corunner,
-        row,
+    every = SlowdownRows.coded(
+        codes,
+        c.number_of_corunners,
+        len(names[0]),
         log_slowdown,
         np.ones(len(runs)),
         method.target == "extra",

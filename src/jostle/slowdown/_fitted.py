@@ -64,26 +64,15 @@ class FittedSlowdown(FromCounts):
 
     def _logs(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
         """(log seconds alone (n,), log slowdown (n,))."""
-        workload, platform, corunner = (
-            codes.astype(np.int64)
-            for codes in colocations.codes_in(self.workload_names, self.platform_names)
-        )
+        codes = colocations.codes_in(self.workload_names, self.platform_names)
         counts = colocations.number_of_corunners
-        row = np.repeat(np.arange(len(workload)), counts)
-        solo = self.solo.log_seconds[platform, workload]
-        w = len(self.workload_names)
+        solo = self.solo.log_seconds[codes[1], codes[0]]
         unit = float(self.solo.unit_seconds)
         timed = not np.isnan(unit)
         with np.errstate(invalid="ignore"):
             scale = unit / np.exp(solo) if timed else np.ones(len(solo))
-        every = SlowdownRows(
-            platform * w + workload,
-            platform[row] * w + corunner,
-            row,
-            np.zeros(len(solo)),
-            scale,
-            timed,
-        )
+        nothing = np.zeros(len(solo))
+        every = SlowdownRows.coded(codes, counts, len(self.workload_names), nothing, scale, timed)
         out = np.zeros(len(solo))
         beside = counts > 0
         if beside.any():
