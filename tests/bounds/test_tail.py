@@ -68,7 +68,8 @@ def calibrated(n: int) -> Calibration:
     scores = np.random.default_rng(2).standard_t(4, (1, n)) * 0.05
     rows = np.arange(n)
     grades = np.zeros((n, 5), np.int64)
-    runs = CalibrationRuns(scores, np.zeros(n, np.int64), grades, rows, 0 * rows, np.zeros(n, bool))
+    held_out = np.zeros(n, bool)
+    runs = CalibrationRuns(scores, 0 * rows, grades, rows, 0 * rows, held_out, 0 * rows, 0 * rows)
     return Calibration(("prediction",), runs, {"alone": Way((0,), (1.0,))})
 
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import jostle
+from jostle.cli._app import run
 from jostle.errors import BadData, NotPermitted, UnknownName, UnreadableFile, UsageError
 from jostle.models import Model
 from tests.models.levels import Levels, campaign
@@ -52,6 +53,50 @@ def test_one_bad_row_spoils_no_other(model: Model) -> None:
     assert table.column("owner").to_pylist() == JOBS["owner"]
     assert table.column("runtime_seconds_asked").to_pylist() == JOBS["runtime_seconds"]
     assert table.column("runtime_seconds").to_pylist()[1] is None
+
+
+def test_bounds_over_the_mix_of_the_table_or_of_shares(
+    model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = {"workload": ["w01", "w02", "w03", "w99"], "platform": ["p01", "p01", "p02", "p03"]}
+    jobs["corunners"] = ["w04"] * 4
+    over = model.for_mix({"p01": 2, "p02": 1})
+    found = model.answer(jobs, 0.5, mix_by="platform")
+    asked = jostle.Colocations.from_columns(
+        workload=jobs["workload"][:3], platform=jobs["platform"][:3], corunners=[["w04"]] * 3
+    )
+    for other in (over, model.for_mix(asked)):
+        assert found.bound_seconds[:3].tolist() == other.bound(asked, 0.5).seconds.tolist()
+    assert found.bound_seconds[:3].tolist() != model.bound(asked, 0.5).seconds.tolist()
+    outside = jostle.Colocations.from_columns(
+        workload=["w01"], platform=["p03"], corunners=[["w04"]]
+    )
+    assert over.bound(outside, 0.5).outcome.tolist() == ["outside_mix"]
+    with pytest.raises(UnknownName, match="platform 'w01'"):
+        model.for_mix({"w01": 1})
+    with pytest.raises(UsageError, match="no platform has a share"):
+        model.for_mix(asked.take([]))
+
+    saved = jostle.fit(campaign(), jostle.Slowdown(), seed=0)
+    saved.save(tmp_path / "model")
+    pd.DataFrame(jobs).head(3).to_csv(tmp_path / "jobs.csv", index=False)
+    expected = saved.for_mix(asked).bound(asked, 0.5).seconds.tolist()
+    base = ["predict", str(tmp_path / "model"), "--json", "-c", "0.5"]
+    for words in (["--mix-by", "platform"], ["--share", "p01=2", "--share", "p02=1"]):
+        assert run([*base, "--input", str(tmp_path / "jobs.csv"), *words]) == 0
+        answers = json.loads(capsys.readouterr().out)["answers"]
+        assert [one["bound_seconds"] for one in answers] == expected
+    assert run([*base, "-w", "w01", "-p", "p03", "--beside", "w04", "--share", "p01=2"]) == 3
+    assert json.loads(capsys.readouterr().out)["answers"][0]["outcome"] == "outside_mix"
+    for words, said in (
+        (["--mix-by", "platform"], "--mix-by goes with --input"),
+        (["--share", "p01"], "is not NAME=NUMBER"),
+        (["--share", "p01=much"], "is not NAME=NUMBER"),
+        (["--share", "p01=-1"], "share of 'p01' is -1.0"),
+        (["--share", "p1=1"], "unknown platform 'p1'"),
+    ):
+        assert run([*base, "-w", "w01", "-p", "p01", *words]) in (2, 4)
+        assert said in capsys.readouterr().out
 
 
 def test_a_line_with_too_many_cells_is_a_bad_row(model: Model, tmp_path: Path) -> None:

@@ -167,6 +167,13 @@ def test_a_column_of_runs(tmp_path: Path) -> None:
         (matrix(({"__name__": "x"}, [(DAY, "a")])), "is not"),
         (matrix(({"__name__": "x"}, [(DAY, 1), (DAY, 2)])), "two values"),
         (matrix(({"__name__": "x_total"}, every(1, [5, 1] * 9))), "not a running total"),
+        (
+            matrix(
+                ({"__name__": "x"}, every(10, [5, 1] * 9)),
+                ({"__name__": "y"}, [(DAY - 1e8, 1), *every(10, [2, 3, 4])]),
+            ),
+            "22 readings 10 s apart lie 1e\\+08 s from first to last",
+        ),
     ],
 )
 def test_odd_answers_are_named(tmp_path: Path, document: object, told: str) -> None:

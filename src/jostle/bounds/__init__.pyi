@@ -17,6 +17,8 @@ from ._drift import DriftLevel as DriftLevel
 from ._drift import usual_levels as usual_levels
 from ._evidence import grades_of as grades_of
 from ._groups import Groups as Groups
+from ._mix import NameMix as NameMix
+from ._mix import name_codes as name_codes
 from ._pool import Pool as Pool
 from ._pool import Way as Way
 from ._predictor import Candidates as Candidates

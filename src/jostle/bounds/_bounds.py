@@ -12,7 +12,7 @@ from jostle.bounds._rank import conformal_rank
 
 OUTCOMES = {
     "guaranteed": "holds with the stated confidence, over runs like those it was calibrated on: as many "
-    "co-runners, and as much measured of the names",
+    "co-runners, as much measured of the names, and drawn from the same mix, or from the one asked for",
     "guaranteed_pooled": "holds on average over a wider pool, as too few runs like this were calibrated "
     "on: runs with less measured of their names, or with other numbers of co-runners",
     "held_out_names": "calibrated on names that were left out of further fits: valid over new names as far "
@@ -32,9 +32,11 @@ OUTCOMES = {
     "measure it beside others, or fit for new names",
     "little_evidence": "so few runs tell of the workload or of the platform as of no calibration run: "
     "measure more of them, or fit for new names",
+    "outside_mix": "bounds were asked for over a mix of names that this one has no share of",
     "disconnected": "no chain of runs connects this workload with this platform",
 }
 ADAPTING = "adapting"
+OUTSIDE_MIX = "outside_mix"
 GUARANTEED = ("guaranteed", "guaranteed_pooled")  # outcomes that a theorem stands behind
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from jostle._confidence import exact_confidence
-from jostle.bounds._bounds import GUARANTEED, Bounds
+from jostle.bounds._bounds import GUARANTEED, OUTSIDE_MIX, Bounds
 from jostle.bounds._evidence import (
     HIGHEST,
     PLATFORM,
@@ -34,9 +34,11 @@ from jostle.bounds._evidence import (
     text_of,
 )
 from jostle.bounds._groups import Groups
+from jostle.bounds._mix import KINDS, NameMix, codes_of
 from jostle.bounds._pool import ROUNDING, Pool, Way, bound_of_chain, tail_of_chain
 from jostle.bounds._predictor import candidates_of
 from jostle.bounds._selection import Selection
+from jostle.errors import UsageError
 
 POOLED = "with co-runners"
 HELD_OUT = "names left out"
@@ -49,7 +51,8 @@ class CalibrationRuns:
 
     scores: (h, n) of each candidate. degree: (n,) co-runners. grades: (n, 5) evidence classes. unit: (n,)
     codes, equal for what was drawn as one. group: (n,) codes of Groups. held_out: (n,) bool, scored by a
-    further fit that had left out their names.
+    further fit that had left out their names. workload, platform: (n,) codes of the names (name_codes); zeros
+    in what was saved before there were any.
     """
 
     scores: np.ndarray
@@ -58,6 +61,8 @@ class CalibrationRuns:
     unit: np.ndarray
     group: np.ndarray
     held_out: np.ndarray
+    workload: np.ndarray
+    platform: np.ndarray
 
     def __len__(self) -> int:
         return len(self.degree)
@@ -87,6 +92,7 @@ class CalibrationRuns:
             np.asarray(unit, np.int64),
             group,
             np.full(len(degree), held_out),
+            *(codes_of(runs.colocations, kind) for kind in ("workload", "platform")),
         )
 
     def joined(self, other: CalibrationRuns) -> CalibrationRuns:
@@ -132,14 +138,17 @@ class Calibration:
         ways: dict[str, Way],
         groups: Groups | None = None,
         late_names: Mapping[str, frozenset[str]] = NO_LATE_NAMES,
+        mix: NameMix | None = None,
     ) -> None:
         """late_names: `workloads` and `platforms` that joined after the calibration runs were drawn, and of
-        which none was drawn since. They are bounded by runs of names left out alone."""
+        which none was drawn since. They are bounded by runs of names left out alone. mix: over which bounds
+        hold, where it is another than was drawn."""
         self.names = names
         self.late_names = late_names
         self.runs = runs
         self.ways = ways
         self.groups = groups
+        self.mix = mix
         self._chains: dict[tuple[int, ...], list[Pool]] = {}
 
     @classmethod
@@ -172,6 +181,16 @@ class Calibration:
         ways = {str(name): part.way(kind == name) for name in np.unique(kind)}
         joined = self.runs.joined(runs)
         return Calibration(self.names, joined, self.ways | ways, self.groups, self.late_names)
+
+    def over(self, mix: NameMix) -> Calibration:
+        """The same runs, but bounds that hold over another mix than they were drawn from. Raises UsageError
+        where it was saved without the names of its runs."""
+        if len(self.runs) and not getattr(self.runs, mix.by).any():
+            raise UsageError(
+                "the model was saved without the names of its calibration runs",
+                fix="Fit it again for bounds over another mix.",
+            )
+        return Calibration(self.names, self.runs, self.ways, self.groups, self.late_names, mix)
 
     @property
     def pools(self) -> dict[str, Pool]:
@@ -208,6 +227,8 @@ class Calibration:
         are at least 2000 (outcome `model_based`, no guarantee) instead of no bound.
         """
         level = float(exact_confidence(confidence))
+        if tail and self.mix is not None:
+            raise UsageError("the law of the largest errors is of the mix that was measured")
         candidates = candidates_of(predictor, colocations)
         degree = np.asarray(colocations.number_of_corunners)
         n = len(degree)
@@ -239,6 +260,9 @@ class Calibration:
         log_bound = np.maximum(log_bound, candidates.centre[0] + ROUNDING)
         finite = (*GUARANTEED, "held_out_names", "model_based")
         outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
+        if self.mix is not None:
+            outside = ~self.mix.has(colocations)
+            outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
         unanswered = np.isnan(candidates.centre[0])
         outcome[unanswered] = "disconnected"
         log_bound[unanswered] = np.inf
@@ -281,25 +305,46 @@ class Calibration:
         own, mine = pool_of(degree), usable & (r.degree == degree) & ~r.held_out
         chain = [
             self._pool(
-                own, "guaranteed_pooled" if step else "guaranteed", own, mine & (steps <= step)
+                own,
+                "guaranteed_pooled" if step else "guaranteed",
+                own,
+                mine & (steps <= step),
+                group,
             )
             for step in np.unique(steps[mine])
         ]
         others = usable & (r.degree > 0) & ~r.held_out
         if degree > 0 and POOLED in self.ways and others.sum() > mine.sum() > 0:
-            chain.append(self._pool(POOLED, "guaranteed_pooled", POOLED, others))
+            chain.append(self._pool(POOLED, "guaranteed_pooled", POOLED, others, group))
         left = usable & r.held_out
         way = held_out_kind(grades)
         if way not in self.ways:  # runs of weaker classes alone
             way = next((name for name in self.ways if name.startswith(HELD_OUT)), "")
         return chain + [
-            self._pool(HELD_OUT, "held_out_names", way, left & (steps <= step))
+            self._pool(HELD_OUT, "held_out_names", way, left & (steps <= step), group)
             for step in np.unique(steps[left])
         ]
 
-    def _pool(self, name: str, outcome: str, way: str, inside: np.ndarray) -> Pool:
-        r = self.runs
-        return Pool.of(name, outcome, self.ways[way], r.scores[:, inside], r.unit[inside])
+    def _pool(
+        self, name: str, outcome: str, way: str, inside: np.ndarray, group: int | None = None
+    ) -> Pool:
+        r, at, weights = self.runs, np.flatnonzero(inside), None
+        if self.mix is not None:
+            mix = self._mix_within(group)
+            # Of names left out a unit is a name: there is no theorem that one run of it would keep.
+            rows, weights = mix.weights(
+                getattr(r, mix.by)[at], r.unit[at], one_of_each=outcome in GUARANTEED
+            )
+            at = at[rows]
+        return Pool.of(name, outcome, self.ways[way], r.scores[:, at], r.unit[at], weights)
+
+    def _mix_within(self, group: int | None) -> NameMix:
+        """The mix among the names of one group, where they are grouped as it is."""
+        assert self.mix is not None
+        if group is None or self.groups is None or self.groups.of != self.mix.by:
+            return self.mix
+        code = self.groups.code
+        return self.mix.within({name for name in self.mix.shares if code.get(name, -1) == group})
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
@@ -319,7 +364,9 @@ class Calibration:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Calibration:
-        runs = CalibrationRuns(**{**arrays, "held_out": arrays["held_out"].astype(bool)})
+        names = {kind: np.zeros(len(arrays["degree"]), np.int64) for kind in KINDS}
+        held_out = arrays["held_out"].astype(bool)
+        runs = CalibrationRuns(**{**names, **arrays, "held_out": held_out})
         ways = {
             name: Way(
                 tuple(int(place) for place in entry["choice"]),

@@ -43,9 +43,18 @@ class Pool:
     units: int
 
     @classmethod
-    def of(cls, name: str, outcome: str, way: Way, scores: np.ndarray, unit: np.ndarray) -> Pool:
-        """scores: (h, n) of all candidates; unit: (n,) codes, equal for runs that were drawn as one."""
-        weight, total = window_weights(unit)
+    def of(
+        cls,
+        name: str,
+        outcome: str,
+        way: Way,
+        scores: np.ndarray,
+        unit: np.ndarray,
+        weights: tuple[np.ndarray, int] | None = None,
+    ) -> Pool:
+        """scores: (h, n) of all candidates; unit: (n,) codes, equal for runs that were drawn as one.
+        weights: (of each run (n,), in all with a new unit) where not every unit weighs the same."""
+        weight, total = window_weights(unit) if weights is None else weights
         mine = scores[list(way.stages)]
         order = np.argsort(mine, axis=1, kind="stable")
         return cls(
@@ -76,7 +85,7 @@ class Pool:
     @property
     def highest_confidence(self) -> float:
         """Above which it has no finite bound; 0 for an empty one."""
-        return self.units / (self.units + 1)
+        return int(self.cumulative[0, -1]) / self.total if self.n else 0.0
 
     def rank(self, confidence: float) -> int:
         """Of the score that is the offset at a confidence; above n where there is none."""

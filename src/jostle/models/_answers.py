@@ -115,6 +115,7 @@ def answers(
     separator: str = cells.SEPARATOR,
     *,
     tail: bool = False,
+    mix_by: str | None = None,
 ) -> AnsweredTable:
     """What Model.answer gives."""
     exact_confidence(confidence)  # one that makes no sense is refused, whatever is asked
@@ -138,7 +139,10 @@ def answers(
         **blank,
     )
     asked = [i for i in range(n) if parsed[i].status == OK]
-    _fill(model, made, [parsed[i].row for i in asked], np.array(asked, np.int64), tail)
+    rows = [parsed[i].row for i in asked]
+    if mix_by is not None and rows:
+        model = model.for_mix(_colocations(rows), mix_by)
+    _fill(model, made, rows, np.array(asked, np.int64), tail)
     return made
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._report import Told
 from jostle._tensors import read_document, write_document
-from jostle.bounds import Bounds, Calibration
+from jostle.bounds import Bounds, Calibration, NameMix
 from jostle.errors import BadData, UnreadableFile
 from jostle.methods import Evidence, method_named
 
@@ -95,6 +95,29 @@ class Model(Told):
         found.moved = moved
         return found
 
+    def for_mix(
+        self,
+        mix: Mapping[str, float] | Colocations,
+        by: str = "platform",
+        *,
+        measured: Mapping[str, float] | None = None,
+    ) -> Model:
+        """The same model, but bounds that hold over another mix of names than was measured.
+
+        mix: how often each platform (or workload) will be asked about, as shares of any sum, or co-locations
+        that have it; a name without a share has no bound (outcome `outside_mix`). measured: how often each
+        was drawn when runs were measured, where that is known; bounds are narrower then, most so where names
+        have few calibration runs. by: `platform` or `workload`. Within a name runs must be drawn as they
+        were. It is not saved. Raises UsageError, UnknownName.
+        """
+        if isinstance(mix, Mapping):
+            found = NameMix.of(by, mix, getattr(self.predictor, f"{by}_names", ()), measured)
+        else:
+            found = NameMix.like(by, mix)
+        made = copy(self)
+        made.calibration = self.calibration.over(found)
+        return made
+
     def told(self) -> list[tuple[str, str]]:
         """The method, the names it knows, what it was made of, and how sure it can be."""
         runs = self.metadata.get("runs", {})
@@ -154,19 +177,21 @@ class Model(Told):
         columns: Mapping[str, str] | None = None,
         separator: str = ";",
         tail: bool = False,
+        mix_by: str | None = None,
     ) -> AnsweredTable:
         """Every row of a table answered, or with the reason why it is not: one bad row spoils no other.
 
         table: a CSV, Parquet, JSON or Arrow file, a pandas, polars or Arrow table, a mapping of columns, or a
         list of mappings; with the columns workload, platform (may be left out where the model knows one)
         and corunners (a list, or names parted by `separator`; none: alone). columns: what they are called
-        there, such as {"workload": "job"}. Other columns are kept. tail: as of `bound`. Raises
+        there, such as {"workload": "job"}. Other columns are kept. tail: as of `bound`. mix_by: `platform` or
+        `workload`, for bounds that hold over the mix that the answered rows have (see for_mix). Raises
         UnreadableFile, BadData and UnknownName for what is wrong with the table as a whole, UsageError for
         the confidence.
         """
         from jostle.models._answers import answers
 
-        return answers(self, table, confidence, columns, separator, tail=tail)
+        return answers(self, table, confidence, columns, separator, tail=tail, mix_by=mix_by)
 
     def why(
         self,

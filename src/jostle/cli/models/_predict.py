@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -65,6 +65,19 @@ class PredictCommand(AboutOne):
         "Beyond what calibration runs can promise, read a bound from the law of their largest errors "
         "(model_based: no guarantee).",
     ] = False
+    mix_by: Annotated[
+        Literal["platform", "workload"] | None,
+        "Hold the bounds over another mix than was measured: over the platforms (or workloads) as the table "
+        "has them, or as `share` says.",
+    ] = None
+    share: Annotated[
+        tuple[str, ...], "How often a name of that mix is asked about, such as edge-box=0.7."
+    ] = ()
+    measured: Annotated[
+        tuple[str, ...],
+        "How often a name was drawn when runs were measured, such as edge-box=0.2, where that is known: "
+        "bounds over a mix are narrower then.",
+    ] = ()
     json_: Json = False
 
 
@@ -85,6 +98,7 @@ def predict(asked: PredictCommand) -> None:
         raise UsageError("--output goes with --input")
     if asked.traces is not None:
         model = _knowing(model, asked.traces)
+    model = _over_shares(model, asked)
     if asked.input_ is not None:
         _many(asked, model, asked.input_)
         return
@@ -118,6 +132,34 @@ def predict(asked: PredictCommand) -> None:
         raise typer.Exit(3)
 
 
+def _over_shares(model: Model, asked: PredictCommand) -> Model:
+    """Whose bounds hold over the shares that were given."""
+    from jostle.errors import UsageError
+
+    if not asked.share:
+        if asked.measured:
+            raise UsageError("--measured goes with --share for each name of the mix")
+        if asked.mix_by is not None and asked.input_ is None:
+            raise UsageError("--mix-by goes with --input, or with --share for each name of the mix")
+        return model
+    measured = _shares("--measured", asked.measured) or None
+    shares = _shares("--share", asked.share)
+    return model.for_mix(shares, asked.mix_by or "platform", measured=measured)
+
+
+def _shares(option: str, entries: tuple[str, ...]) -> dict[str, float]:
+    from jostle.errors import UsageError
+
+    found = {}
+    for entry in entries:
+        name, _, number = entry.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise UsageError(f"{option} {entry!r} is not NAME=NUMBER") from None
+    return found
+
+
 def _fastest(
     asked: PredictCommand, model: Model, workload: str, most: int
 ) -> tuple[Colocations, Any, Bounds]:
@@ -145,7 +187,12 @@ def _seconds(value: float | None) -> str:
 def _many(asked: PredictCommand, model: Model, source: str) -> None:
     columns = named_values(asked.column)
     found = model.answer(
-        source, asked.confidence, columns=columns, separator=asked.separator, tail=asked.tail
+        source,
+        asked.confidence,
+        columns=columns,
+        separator=asked.separator,
+        tail=asked.tail,
+        mix_by=None if asked.share else asked.mix_by,
     )
     if asked.output is not None:
         found.write(asked.output)

@@ -15,6 +15,7 @@ from jostle.traces.services._series import Series, added
 from jostle.traces.services._times import Piece, pieces_between
 
 _MOST_SAMPLES = 20_000_000
+_MOST_EMPTY = 1000  # samples for each reading, beyond which a time is wrong
 _SHORTEST = 1e-3  # of the usual sample: what is shorter at a cut joins nothing
 
 
@@ -137,6 +138,13 @@ def _edges(series: Sequence[Series], where: str | None) -> np.ndarray:
         return np.unique(np.concatenate([one.times_seconds for one in series]))
     if (end - begin) / step > _MOST_SAMPLES:
         raise BadData(f"readings {step:g} s apart over {end - begin:g} s are too many", where=where)
+    readings = sum(len(one.times_seconds) for one in series)
+    if (end - begin) / step > max(_MOST_EMPTY * readings, _MOST_SAMPLES / 1000):
+        raise BadData(
+            f"{readings} readings {step:g} s apart lie {end - begin:g} s from first to last",
+            where=where,
+            fix="Look for a wrong time among them, or import times that lie far apart one by one.",
+        )
     return begin + step * np.arange(int((end - begin) / step + 1e-6) + 1)
 
 
