@@ -199,6 +199,14 @@ def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     assert table["pf"]["guaranteed_instances"] == document["guaranteed_instances"]
     assert run([*ask, "--confidence", "0.999"]) == 3  # far too few sets for that
     assert "guaranteed" in capsys.readouterr().out
+    # What the measured runs say nothing of is refused, not answered as if they did.
+    for odd in (["--rate", "2"], ["--sm-share", "0.5"], ["--partition", "0.5,0.5"]):
+        assert run([*ask, *odd]) == 2
+        assert f"{odd[0]} cannot go with --model" in capsys.readouterr().err
+    for odd in (["--statistic", "p99"], ["--statistic", "max", "--confidence", "0.99"]):
+        assert run([*ask, *odd]) == 2
+        assert "confidence" in capsys.readouterr().err
+    assert run([*ask, "--statistic", "p95", "--confidence", "0.95"]) in (0, 1, 3)
 
 
 def test_import_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -202,6 +202,8 @@ def safe(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
     if asked.tenants is not None:
         _safe_sets(asked, asked.tenants, hardware, load)
     objective = asked.objective_kept()
+    if asked.model is not None:
+        _check_bound_speaks(asked, hardware, load)
     applications, device = hardware.read(asked.dataset, asked.service, asked.batch)
     for name in (asked.service, asked.batch):
         if name is not None and name not in applications:
@@ -237,6 +239,34 @@ def safe(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
         report, code = table_answer(question, fits, bounds)
     show(report, asked.json_)
     raise typer.Exit(code)
+
+
+def _check_bound_speaks(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
+    """Raises UsageError for what a bound from measured runs says nothing of: it is for one run that begins
+    at once, on the device as it was, and is exceeded more often than 1% of queries at less than 0.99."""
+    from jostle._confidence import exact_confidence
+    from jostle.errors import UsageError
+
+    odd = [name for name in ("partition", "sm_share") if getattr(hardware, name) is not None]
+    odd += [name for name in ("rate", "arrivals") if getattr(load, name) is not None]
+    if odd:
+        flags = ", ".join("--" + name.replace("_", "-") for name in odd)
+        raise UsageError(
+            f"{flags} cannot go with --model: its bounds are for a run that begins at once, on the device "
+            "as runs were measured",
+            fix="Without --model the answer is simulated alone.",
+        )
+    if asked.statistic == "max":
+        raise UsageError(
+            "no confidence holds the longest of all queries to a limit",
+            fix="With --model say --statistic mean, p95 or p99.",
+        )
+    least = {"p95": "0.95", "p99": "0.99"}.get(asked.statistic)
+    if least and exact_confidence(asked.confidence) < exact_confidence(float(least)):
+        raise UsageError(
+            f"a bound at confidence {asked.confidence:g} says nothing of the {asked.statistic}",
+            fix=f"Say --confidence {least} or more.",
+        )
 
 
 def _safe_sets(asked: SafeCommand, tenants: Path, hardware: DeviceOptions, load: Load) -> None:
