@@ -100,6 +100,7 @@ def coverages(model: Any, test: Any) -> None:
         watch, plain, level = model.watch(CONFIDENCE), [], 1 - CONFIDENCE
         late: dict[str, list[np.ndarray]] = {"watch": [], "static": []}
         margins: dict[str, list[np.ndarray]] = {"watch": [], "static": [], "plain": []}
+        before: list[np.ndarray] = []
         for first in range(0, n, BATCH):
             part = stream.take(at[first : first + BATCH])
             rows = np.flatnonzero(inside[first : first + BATCH])
@@ -109,6 +110,9 @@ def coverages(model: Any, test: Any) -> None:
                 "static": model.bound(asked, CONFIDENCE).seconds,
                 "plain": model.bound(asked, min(max(1 - level, 0.01), 0.999)).seconds,
             }
+            usual = test.take(at[first : first + BATCH]).runtime_seconds
+            over = np.maximum(found["static"] / usual - 1, 0)[rows]
+            before.append(over[np.isfinite(over)])
             missed = true > found["plain"]
             level += 0.005 * float(np.sum(1 - CONFIDENCE - missed))
             plain.append(missed[rows])
@@ -120,7 +124,10 @@ def coverages(model: Any, test: Any) -> None:
             watch.update(part)
         late["plain"] = plain
         print(name + ": " + "; ".join(f"{w} {told(late[w], margins[w])}" for w in margins))
-        print(f"  {len(watch.drifts)} alarms")
+        usual_margin = 100 * np.concatenate(before).mean()
+        print(
+            f"  {len(watch.drifts)} alarms; the same runs before they drift: margin {usual_margin:.1f}%"
+        )
 
 
 def told(late: list[np.ndarray], margin: list[np.ndarray]) -> str:

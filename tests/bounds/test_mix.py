@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.bounds import Calibration, CalibrationRuns, Candidates, NameMix, name_codes
+from jostle.bounds import (
+    Calibration,
+    CalibrationRuns,
+    Candidates,
+    NameMix,
+    grades_of,
+    name_codes,
+)
 from jostle.errors import UnknownName, UsageError
 from jostle.runs import Colocations, Runs
 
@@ -185,6 +192,25 @@ def test_shares_that_make_no_sense(shares: dict[str, float], said: str) -> None:
         NameMix.of("corunner", {"calm": 1}, PLATFORMS)
     with pytest.raises(UsageError, match="none of what was measured"):
         NameMix.of("platform", {"calm": 1, "wild": 1}, PLATFORMS, {"calm": 1})
+
+
+def test_the_mix_of_a_list_is_taken_for_each_number_of_corunners() -> None:
+    asked = Colocations.from_columns(
+        workload=["w"] * 4,
+        platform=["calm", "calm", "wild", "rough"],
+        corunners=[[], ["v"], [], ["v"]],
+    )
+    grades = grades_of(OneSecond(), asked)
+    mix = NameMix.like("platform", asked, grades)
+    assert mix.at(0, grades[0]).shares == {"calm": 0.5, "wild": 0.5}
+    assert mix.at(1, grades[1]).shares == {"calm": 0.5, "rough": 0.5}
+    assert mix.at(2, grades[0]).shares == {} == mix.at(0, grades[0] - 1).shares
+    runs = drawn(np.random.default_rng(4), np.repeat([0, 1, 2], 40))
+    found = calibration_of(runs).over(mix)
+    given = calibration_of(runs).over(NameMix.of("platform", {"calm": 1, "wild": 1}, PLATFORMS))
+    assert bound_on(found, "calm", 0.9) == bound_on(given, "calm", 0.9)
+    alone = Colocations.from_columns(workload=["w"], platform=["rough"])
+    assert found.bound(OneSecond(), alone, 0.9).outcome.tolist() == ["outside_mix"]
 
 
 def test_saved_calibration_keeps_its_names_and_one_without_them_says_so() -> None:

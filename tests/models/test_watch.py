@@ -109,6 +109,21 @@ def test_bounds_follow_where_something_drifted_and_only_there(model: Model) -> N
     assert (ratio[~drifted] == 1.0).all()
 
 
+def test_runs_that_were_late_before_an_alarm_count(model: Model) -> None:
+    """Long-run coverage is of all runs, those too that came before anybody knew."""
+    runs = stream(5)
+    of_device = np.array([device_of(one) == "d2" for one in names_of(runs, "platform")])
+    watch = model.watch(0.9)
+    watch.update(runs.take(np.arange(START)))
+    stepped = times(runs, np.where(of_device, 1.5, 1.0))
+    for place in range(START, len(runs)):
+        if watch.update(stepped.take([place])):
+            break
+    levels = watch.following().moved.levels
+    assert levels
+    assert all(one.level(0.9) > 0.9 for one in levels.values())
+
+
 def test_coverage_holds_under_a_ramp(model: Model) -> None:
     runs = stream(7, 13_000)
     runs = runs.take(np.flatnonzero(runs.colocations.number_of_corunners > 0)[:6000])

@@ -197,12 +197,14 @@ class Calibration:
         """All calibration runs by number of co-runners, whatever was measured of their names."""
         own = self.runs
         found = {
-            name: self._pool(name, "guaranteed", name, np.isin(own.degree, d) & ~own.held_out)
+            name: self._pool(
+                name, "guaranteed", name, np.isin(own.degree, d) & ~own.held_out, self.mix
+            )
             for name, d in _pools(own.degree[~own.held_out])
         }
         if own.held_out.any():
             way = next(name for name in self.ways if name.startswith(HELD_OUT))
-            found[HELD_OUT] = self._pool(HELD_OUT, "held_out_names", way, own.held_out)
+            found[HELD_OUT] = self._pool(HELD_OUT, "held_out_names", way, own.held_out, self.mix)
         return found
 
     def summary(self) -> list[PoolSummary]:
@@ -237,6 +239,8 @@ class Calibration:
         keys[:, -2] = self._has_late_name(colocations)
         if self.groups is not None:
             keys[:, -1] = self.groups.codes(colocations)
+        code = None if self.mix is None else codes_of(colocations, self.mix.by)
+        outside = np.zeros(n, bool)
         log_bound = np.full(n, np.inf)
         outcome, pool_name = np.full(n, "", "<U20"), np.full(n, "", "<U20")
         evidence = np.full(n, "", dtype="<U160")
@@ -244,6 +248,8 @@ class Calibration:
         for key, at in _rows_by_key(keys):
             d, grades, late = int(key[0]), key[1:-2], bool(key[-2])
             evidence[at] = text_of(grades)
+            if self.mix is not None and code is not None:
+                outside[at] = ~self.mix.at(d, grades).has(code[at])
             chain = self._chain(d, grades, int(key[-1]), late)
             pool_name[at] = pool_of(d)
             if not chain:
@@ -260,9 +266,7 @@ class Calibration:
         log_bound = np.maximum(log_bound, candidates.centre[0] + ROUNDING)
         finite = (*GUARANTEED, "held_out_names", "model_based")
         outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
-        if self.mix is not None:
-            outside = ~self.mix.has(colocations)
-            outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
+        outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
         unanswered = np.isnan(candidates.centre[0])
         outcome[unanswered] = "disconnected"
         log_bound[unanswered] = np.inf
@@ -303,34 +307,34 @@ class Calibration:
         usable = (r.grades <= grades).all(1) & (r.group == group)
         steps = (grades - r.grades).sum(1)
         own, mine = pool_of(degree), usable & (r.degree == degree) & ~r.held_out
+        mix = None if self.mix is None else self._mix_within(self.mix.at(degree, grades), group)
         chain = [
             self._pool(
                 own,
                 "guaranteed_pooled" if step else "guaranteed",
                 own,
                 mine & (steps <= step),
-                group,
+                mix,
             )
             for step in np.unique(steps[mine])
         ]
         others = usable & (r.degree > 0) & ~r.held_out
         if degree > 0 and POOLED in self.ways and others.sum() > mine.sum() > 0:
-            chain.append(self._pool(POOLED, "guaranteed_pooled", POOLED, others, group))
+            chain.append(self._pool(POOLED, "guaranteed_pooled", POOLED, others, mix))
         left = usable & r.held_out
         way = held_out_kind(grades)
         if way not in self.ways:  # runs of weaker classes alone
             way = next((name for name in self.ways if name.startswith(HELD_OUT)), "")
         return chain + [
-            self._pool(HELD_OUT, "held_out_names", way, left & (steps <= step), group)
+            self._pool(HELD_OUT, "held_out_names", way, left & (steps <= step), mix)
             for step in np.unique(steps[left])
         ]
 
     def _pool(
-        self, name: str, outcome: str, way: str, inside: np.ndarray, group: int | None = None
+        self, name: str, outcome: str, way: str, inside: np.ndarray, mix: NameMix | None
     ) -> Pool:
         r, at, weights = self.runs, np.flatnonzero(inside), None
-        if self.mix is not None:
-            mix = self._mix_within(group)
+        if mix is not None:
             # Of names left out a unit is a name: there is no theorem that one run of it would keep.
             rows, weights = mix.weights(
                 getattr(r, mix.by)[at], r.unit[at], one_of_each=outcome in GUARANTEED
@@ -338,13 +342,12 @@ class Calibration:
             at = at[rows]
         return Pool.of(name, outcome, self.ways[way], r.scores[:, at], r.unit[at], weights)
 
-    def _mix_within(self, group: int | None) -> NameMix:
+    def _mix_within(self, mix: NameMix, group: int) -> NameMix:
         """The mix among the names of one group, where they are grouped as it is."""
-        assert self.mix is not None
-        if group is None or self.groups is None or self.groups.of != self.mix.by:
-            return self.mix
+        if self.groups is None or self.groups.of != mix.by:
+            return mix
         code = self.groups.code
-        return self.mix.within({name for name in self.mix.shares if code.get(name, -1) == group})
+        return mix.within({name for name in mix.shares if code.get(name, -1) == group})
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""

@@ -47,11 +47,13 @@ def codes_of(colocations: Any, kind: str) -> np.ndarray:
 @dataclass(frozen=True)
 class NameMix:
     """by: `platform` or `workload`. shares: of each name, above 0, in sum 1. measured: with which probability
-    a run that was measured is of each name, where that is known."""
+    a run that was measured is of each name, where that is known. of_class: shares of each number of
+    co-runners and evidence class (its five grades), where they differ."""
 
     by: str
     shares: Mapping[str, Fraction]
     measured: Mapping[str, Fraction] | None = None
+    of_class: Mapping[tuple[int, ...], Mapping[str, Fraction]] | None = None
 
     @classmethod
     def of(
@@ -74,12 +76,31 @@ class NameMix:
         return cls(by, mix, drawn)
 
     @classmethod
-    def like(cls, by: str, colocations: Any) -> NameMix:
-        """As co-locations have it. Raises UsageError where there are none."""
+    def like(cls, by: str, colocations: Any, grades: np.ndarray) -> NameMix:
+        """As co-locations of evidence classes (n, 5) have it, each class by itself. Raises UsageError where
+        there are none."""
         require_kind(by)
-        names = getattr(colocations, f"{by}_names")
-        times = np.bincount(getattr(colocations, by), minlength=len(names)).tolist()
-        return cls.of(by, dict(zip(names, times, strict=True)), names)
+        names, code = getattr(colocations, f"{by}_names"), getattr(colocations, by)
+
+        def shares(at: np.ndarray) -> Mapping[str, Fraction]:
+            times = np.bincount(code[at], minlength=len(names)).tolist()
+            return cls.of(by, dict(zip(names, times, strict=True)), names).shares
+
+        every = shares(np.arange(len(code)))
+        keys = np.column_stack([colocations.number_of_corunners, grades])
+        kinds, of = np.unique(keys, axis=0, return_inverse=True)
+        found = {
+            tuple(kind): shares(np.flatnonzero(of.ravel() == place))
+            for place, kind in enumerate(kinds.tolist())
+        }
+        return cls(by, every, of_class=found)
+
+    def at(self, degree: int, grades: np.ndarray) -> NameMix:
+        """The mix of one number of co-runners and evidence class."""
+        if self.of_class is None:
+            return self
+        shares = self.of_class.get((degree, *map(int, grades)), {})
+        return NameMix(self.by, shares, self.measured)
 
     def within(self, names: set[str]) -> NameMix:
         """Of these names alone, in sum 1 again; none of them may have a share."""
@@ -87,9 +108,9 @@ class NameMix:
         total = sum(kept.values())
         return replace(self, shares={name: share / total for name, share in kept.items()})
 
-    def has(self, colocations: Any) -> np.ndarray:
-        """(n,) bool: whether each has a share of the mix."""
-        return np.isin(codes_of(colocations, self.by), self._codes)
+    def has(self, code: np.ndarray) -> np.ndarray:
+        """(n,) bool: whether each name, by its code, has a share."""
+        return np.isin(code, self._codes)
 
     def weights(
         self, code: np.ndarray, unit: np.ndarray, *, one_of_each: bool

@@ -14,7 +14,7 @@ import numpy as np
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._report import Told
 from jostle._tensors import read_document, write_document
-from jostle.bounds import Bounds, Calibration, NameMix
+from jostle.bounds import Bounds, Calibration, NameMix, grades_of
 from jostle.errors import BadData, UnreadableFile
 from jostle.methods import Evidence, method_named
 
@@ -105,7 +105,8 @@ class Model(Told):
         """The same model, but bounds that hold over another mix of names than was measured.
 
         mix: how often each platform (or workload) will be asked about, as shares of any sum, or co-locations
-        that have it; a name without a share has no bound (outcome `outside_mix`). measured: how often each
+        that have it, then each number of co-runners and evidence class by itself; a name without a share has
+        no bound (outcome `outside_mix`). measured: how often each
         was drawn when runs were measured, where that is known; bounds are narrower then, most so where names
         have few calibration runs. by: `platform` or `workload`. Within a name runs must be drawn as they
         were. It is not saved. Raises UsageError, UnknownName.
@@ -113,7 +114,7 @@ class Model(Told):
         if isinstance(mix, Mapping):
             found = NameMix.of(by, mix, getattr(self.predictor, f"{by}_names", ()), measured)
         else:
-            found = NameMix.like(by, mix)
+            found = NameMix.like(by, mix, grades_of(self.predictor, mix))
         made = copy(self)
         made.calibration = self.calibration.over(found)
         return made

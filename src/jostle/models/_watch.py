@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FLEET = "fleet"
 # From so many calibration runs on, their median is known to far less than what the slow test allows.
 FEWEST_FOR_SMALL_STEPS = 400
+REMEMBERED = 512  # runs of a name, that may turn out to be off
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class DriftWatch(Told):
         self._levels = {
             kind: _Levels(usual.get(kind, np.zeros(len(self._kinds.names[kind])))) for kind in KINDS
         }
-        self._places: dict[tuple[str, int], list[int]] = {}
+        self._lately: dict[tuple[str, int], list[_Seen]] = {}
         self._coverage: dict[int, AdaptiveLevels] = {}
         self._following: Any = None
         self._sorted = sorted_scores(model)
@@ -111,9 +112,9 @@ class DriftWatch(Told):
             for row, (place, error, codes) in enumerate(rows):
                 if error == error:
                     self.checked += 1
-                    self._cover(errors, row, codes)
+                    seen = self._cover(place, errors, row, codes)
                     self._add(
-                        place, error * errors.spread[row], codes, errors.spread[row], when[row]
+                        seen, error * errors.spread[row], codes, errors.spread[row], when[row]
                     )
         return self.drifts[first:]
 
@@ -147,7 +148,7 @@ class DriftWatch(Told):
         return self._following
 
     def _add(
-        self, place: int, error: float, codes: list[int], spread: float, when: str | None
+        self, run: _Seen, error: float, codes: list[int], spread: float, when: str | None
     ) -> None:
         """One run, asked of the fleet first and of ever narrower levels then. error, spread: log seconds."""
         asked = [(FLEET, 0, self._fleet)]
@@ -155,32 +156,43 @@ class DriftWatch(Told):
         # Every level is told what the others leave: where they usually are, and what they have moved by.
         rest = error - sum(level.usual * spread + level.shift for _, _, level in asked)
         for kind, code, level in asked:
-            seen = self._places.setdefault((kind, code), [])
-            seen.append(place)
-            del seen[:-512]
+            seen = self._lately.setdefault((kind, code), [])
+            seen.append(run)
+            del seen[:-REMEMBERED]
             alarm = level.add(rest + level.usual * spread + level.shift, spread)
             if alarm is not None:
                 name = "" if kind == FLEET else self._kinds.names[kind][code]
-                first = seen[-min(alarm.runs, len(seen))]
+                since = seen[-min(alarm.runs, len(seen)) :]
                 ratio = float(np.exp(level.shift))
-                self.drifts.append(Drift(kind, name, ratio, first, place, alarm.runs, when))
+                found = Drift(kind, name, ratio, since[0].place, run.place, alarm.runs, when)
+                self.drifts.append(found)
+                self._count(since)
                 for narrower in KINDS[KINDS.index(kind) + 1 :] if kind != FLEET else KINDS:
                     for other in self._levels[narrower].values():
                         other.forget()
                 return
 
-    def _cover(self, errors: UsualErrors, row: int, codes: list[int]) -> None:
-        """Whether a run of names that drifted was late at the level of today."""
-        shift = self._shift(codes)
-        if shift is None:
-            return
-        degree = int(errors.degree[row])
-        kept = self._coverage.setdefault(degree, AdaptiveLevels(self.confidence))
+    def _cover(self, place: int, errors: UsualErrors, row: int, codes: list[int]) -> _Seen:
+        """Whether a run of names that drifted was late at the level of today; one of names that did not is
+        kept until it turns out that they did."""
+        shift, degree = self._shift(codes), int(errors.degree[row])
         scores = self._sorted.get(degree)
         if scores is None or not len(scores):
-            return
-        below = np.searchsorted(scores, errors.score[row] - shift / errors.scale[row])
-        kept.add(int(below), len(scores))
+            return _Seen(place, degree, 0, is_counted=True)
+        below = np.searchsorted(scores, errors.score[row] - (shift or 0.0) / errors.scale[row])
+        run = _Seen(place, degree, int(below))
+        if shift is not None:
+            self._count([run])
+        return run
+
+    def _count(self, runs: Sequence[_Seen]) -> None:
+        """Late or not, for the levels that keep the share of late runs true: those before an alarm, too, when
+        nothing had moved yet."""
+        for run in runs:
+            if not run.is_counted:
+                kept = self._coverage.setdefault(run.degree, AdaptiveLevels(self.confidence))
+                kept.add(run.below, len(self._sorted[run.degree]))
+                run.is_counted = True
 
     def _shift(self, codes: Sequence[int]) -> float | None:
         """How far what these names add up to has moved, in log seconds; None where nothing has."""
@@ -191,6 +203,17 @@ class DriftWatch(Told):
         if not any(level.alarms for level in levels):
             return None
         return sum(level.shift for level in levels)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A run that was checked: its place in the stream, how many calibration scores are below its own, and
+    whether the levels of bounds were told of it."""
+
+    place: int
+    degree: int
+    below: int
+    is_counted: bool = False
 
 
 class _Levels(dict[int, DriftLevel]):
