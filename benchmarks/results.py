@@ -191,6 +191,10 @@ ENTRIES = {
             "counters-prefix": "alignment-counters-prefix",
         },
     ),
+    "probe-laws": Entry("python benchmarks/probe_laws.py --seeds 6", 2.0, keep=True),
+    "probe-laws-new": Entry(
+        "python benchmarks/probe_laws.py --seeds 6 --new 4 --shares 0.3", 6.0, keep=True
+    ),
     "alignment-campaign": Entry(
         "jostle evaluate alignment --on campaign --no-factorization --output OUT",
         5.0,

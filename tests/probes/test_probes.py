@@ -14,6 +14,7 @@ from jostle.cli import _app
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import Data, check, learn
 from jostle.probes import FittedProbes, Probes, mixture_weights
+from jostle.rules import SlowdownRows
 from jostle.runs import Runs, add_runs
 
 STRESSORS = ("probe-bus", "probe-cache")
@@ -135,6 +136,120 @@ def test_no_interference_is_no_slowdown() -> None:
     slow = fitted.slowdown(runs.take(quiet).colocations)
     plain = learn(Probes(learn_weights=False), Data(runs), seed=0)
     assert slow.mean() - 1 < 0.3 * (plain.slowdown(runs.take(quiet).colocations).mean() - 1)
+
+
+def with_seconds(runs: Runs, seconds: np.ndarray) -> Runs:
+    windows = [str(number) for number in runs.units("window").tolist()]
+    columns = runs.colocations.to_columns()
+    return Runs.from_columns(**columns, runtime_seconds=seconds, window_id=windows)
+
+
+def by_effects_of_names(runs: Runs, learned: np.ndarray, alone: dict[str, float]) -> np.ndarray:
+    """(n,) seconds of all runs beside one by additive effects, an oracle of its own: ridge."""
+    rows = [runs.colocations.row(i) for i in range(len(runs))]
+    names = sorted(alone)
+    design = np.zeros((len(rows), 2 * len(names)))
+    for at, (target, _, others) in enumerate(rows):
+        design[at, names.index(target)] = 1
+        for other in others:
+            design[at, len(names) + names.index(other)] = 1
+    solo = np.array([alone[target] for target, *_ in rows])
+    log = np.log(runs.runtime_seconds / solo)[learned]
+    x = design[learned]
+    gram = x.T @ x + 0.5 * np.eye(x.shape[1])
+    effects = np.linalg.solve(gram, x.T @ (log - log.mean()))
+    return solo * np.exp(log.mean() + design @ effects)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_what_no_stressor_shows_is_learned_from_names(sign: float) -> None:
+    """Waiting for a disk, or finding data that others have fetched: effects of who runs beside whom, never
+    much worse than the plain rule, with as many pairs and with few; and of new names nothing is known."""
+    every, _ = law(14, 10, noise=0.01)
+    random = np.random.default_rng(10)
+    c = every.colocations
+    rows = [c.row(i) for i in range(len(c))]
+    hit, press = ({f"w{i}": random.uniform(0, 0.3) for i in range(14)} for _ in range(2))
+    more = [
+        sign * (hit[w] + press[o[0]]) if p else 0.0
+        for (w, _, o), p in zip(rows, pairs_of(every), strict=True)
+    ]
+    runs = with_seconds(every, every.runtime_seconds * np.exp(more))
+    alone = {w: runs.runtime_seconds[i] for i, (w, _, o) in enumerate(rows) if not o}
+    pair, unit = pairs_of(runs), runs.units("together")
+    for share, most in ((2, 1.0), (5, 1.15)):
+        learned = pair & (unit % share == 0)
+        test = pair & ~learned
+        fitted = learn(Probes(), Data(runs.take(~pair | learned)), seed=0)
+        truth = runs.runtime_seconds[test]
+        error = np.abs(fitted.predict(runs.take(test).colocations) / truth - 1).mean()
+        rule = np.abs(by_effects_of_names(runs, learned, alone)[test] / truth - 1).mean()
+        assert error < most * rule
+        plain = learn(Probes(learn_weights=False), Data(runs.take(~pair | learned)), seed=0)
+        assert error < 0.6 * np.abs(plain.predict(runs.take(test).colocations) / truth - 1).mean()
+
+
+def test_a_new_name_beside_a_known_one_is_told_by_the_known_one() -> None:
+    every, _ = law(14, 11, noise=0.005)
+    c = every.colocations
+    rows = [c.row(i) for i in range(len(c))]
+    press = {f"w{i}": 0.5 * (i % 2) for i in range(14)}
+    pair = pairs_of(every)
+    more = [press[o[0]] if p else 0.0 for (_, _, o), p in zip(rows, pair, strict=True)]
+    runs = with_seconds(every, every.runtime_seconds * np.exp(more))
+    new = np.array([w == "w0" or "w0" in o for w, _, o in rows]) & pair
+    fitted = learn(Probes(), Data(runs.take(~new)), seed=0)
+    asked = np.array([w == "w0" and "w0" not in o for w, _, o in rows]) & new
+    error = np.abs(fitted.predict(runs.take(asked).colocations) / runs.runtime_seconds[asked] - 1)
+    assert error.mean() < 0.1
+    strangers = fitted.who_met(
+        SlowdownRows.coded(
+            runs.take(asked).colocations.recode(fitted.workload_names, fitted.platform_names),
+            np.ones(int(asked.sum()), int),
+            len(fitted.workload_names),
+            np.zeros(int(asked.sum())),
+            np.ones(int(asked.sum())),
+        )
+    )
+    assert set(strangers.tolist()) == {1}
+
+
+def test_noise_of_stressors_is_no_slowdown_and_a_slowdown_stays() -> None:
+    """Repeated windows say how far what was measured beside stressors is noise; where none was repeated, what
+    is quicker beside them than alone does."""
+    for repeats in (3, 1):
+        answers = {}
+        for size in (0.0, 1.0):
+            parts = []
+            for number in range(repeats):
+                every, _ = law(12, 12, pairs=False)
+                random = np.random.default_rng([12, number])
+                c = every.colocations
+                solo = {c.row(i)[0]: every.runtime_seconds[i] for i in range(14)}
+                usual = np.array([solo[c.row(i)[0]] for i in range(len(c))])
+                slow = usual * (every.runtime_seconds / usual) ** size
+                runs = with_seconds(every, slow * np.exp(0.03 * random.normal(size=len(c))))
+                columns = runs.colocations.to_columns()
+                windows = [f"{number}-{w}" for w in runs.units("window").tolist()]
+                parts.append(
+                    Runs.from_columns(
+                        **columns, runtime_seconds=runs.runtime_seconds, window_id=windows
+                    )
+                )
+            fitted = learn(Probes(), Data(Runs.concatenate(parts)), seed=0)
+            asked = jostle.Colocations.from_columns(
+                workload=[f"w{i}" for i in range(12) for _ in range(12)],
+                platform=["p"] * 144,
+                corunners=[[f"w{j}"] for _ in range(12) for j in range(12)],
+            )
+            answers[size] = fitted.slowdown(asked)
+        assert np.abs(answers[0.0] - 1).mean() < 0.01
+        assert answers[1.0].mean() > 1.1
+
+
+def test_few_pairs_are_all_learned_from_however_many_ran_beside_stressors() -> None:
+    runs, _ = law(12, 13, noise=0.01)
+    assert jostle.fit(runs, Probes(), seed=0).whole is not None
 
 
 def test_obeys_the_contract_of_methods() -> None:

@@ -124,10 +124,11 @@ def fit(
 
 def _spent(prepared: Prepared, calibration: Runs) -> float:
     """The share that is calibrated on, of the runs alone or of those beside others, whichever is larger: many
-    runs alone make up for none of the few beside others."""
+    runs alone, or that are inputs, make up for none of the few beside others."""
     beside = prepared.in_memory.colocations.number_of_corunners > 0
     of_these = calibration.colocations.number_of_corunners > 0
-    parts = ((~of_these, ~beside), (of_these, beside))
+    given = ~prepared.inputs
+    parts = ((~of_these, given & ~beside), (of_these, given & beside))
     return max(float(part.sum()) / max(int(whole.sum()), 1) for part, whole in parts)
 
 

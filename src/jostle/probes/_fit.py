@@ -9,14 +9,12 @@ import numpy as np
 
 from jostle.errors import NotEnoughRuns
 from jostle.methods import RunCounts
-from jostle.probes._fitted import FEW_DEGREES, RULES, Asked, FittedProbes
+from jostle.probes._fitted import RULES, FittedProbes
 from jostle.probes._mixture import mixtures_of
 from jostle.probes._tables import ProbeTables, is_probing, stressors_among
-from jostle.rules import SlowdownRows, greedy_weights, nothing_but_noise
+from jostle.probes._weights import weighed
+from jostle.rules import SlowdownRows
 from jostle.runs import Runs, all_names
-
-PRIOR_SETS = 6  # sets of programs that the plain mixture weighs beside those measured
-FEWEST_SETS = 3
 
 
 def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> FittedProbes:
@@ -29,20 +27,16 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
             f"nothing ran beside one of the stressors {', '.join(stressors)} alone, and alone",
             fix="Measure beside probes (jostle measure).",
         )
-    mixtures = mixtures_of(tables)
-    cells, k = len(names[0]) * len(names[1]), len(stressors)
-    # Levels are 0 until runs of programs say otherwise, and answers are the mixture, pressures added up.
-    weight = np.zeros((FEW_DEGREES, len(RULES)))
-    weight[:, 0] = 1.0
-    plain = FittedProbes(
+    mixtures = mixtures_of(tables.without_noise())
+    probing = is_probing(runs, stressors)
+    kept = runs.take(~probing)
+    plain = FittedProbes.of_mixtures(
         (*names, stressors),
         tables.log_solo,
-        mixtures.sensitivity.reshape(cells, k),
-        mixtures.weights.reshape(cells, k),
-        np.zeros(FEW_DEGREES),
-        weight,
+        mixtures.sensitivity,
+        mixtures.weights,
         # Runs beside stressors say how a program acts, not how far off answers about programs are.
-        RunCounts.of(runs.take(~is_probing(runs, stressors))),
+        RunCounts.of(kept),
     )
     notes = []
     if mixtures.guessed:
@@ -50,9 +44,8 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
             f"{mixtures.guessed} pairs of workload and platform ran beside no stressor: they are taken as on "
             f"other platforms, or as typical"
         )
-    kept = runs.take(~is_probing(runs, stressors))
     rows = _rows(kept, names, tables.log_solo)
-    found = _weighed(plain, rows, seed) if learn_weights else plain
+    found = weighed(plain, rows, seed) if learn_weights and len(rows) else plain
     if not (rows.degree > 1).any():
         notes.append("no run beside several co-runners was learned from: pressures are added up")
     return replace(found, notes=(*notes, *_words(found)))
@@ -69,45 +62,12 @@ def _rows(
     return every.take((count > 0) & np.isfinite(solo))
 
 
-def _weighed(plain: FittedProbes, rows: SlowdownRows, seed: int) -> FittedProbes:
-    """Weights by how close each rule comes to runs of programs, the plain mixture standing for some sets."""
-    level, weight = plain.level.copy(), plain.weight.copy()
-    degree = np.minimum(rows.degree, FEW_DEGREES)
-    sets = rows.sets()
-    for number in range(FEW_DEGREES):
-        here = degree == number + 1
-        several = len(np.unique(sets[here]))
-        if several < FEWEST_SETS:
-            continue
-        mine, truth = rows.take(here), rows.log_slowdown[here]
-        level[number] = _median(truth)
-        asked = Asked(mine.target, mine.row, mine.corunner)
-        answers = replace(plain, level=level).answers(asked)
-        # With one co-runner the powers are one rule.
-        offered = [i for i in range(len(RULES)) if number or not 0 < i < RULES.index("target")]
-        found, unseen = greedy_weights(answers[offered], truth, sets[here], seed)
-        if nothing_but_noise(np.abs(np.expm1(-truth)) - unseen, sets[here]):
-            found = np.eye(len(offered))[-1]
-        chosen = np.zeros(len(RULES))
-        chosen[offered] = found
-        weight[number] = (several * chosen + PRIOR_SETS * plain.weight[number]) / (
-            several + PRIOR_SETS
-        )
-    return replace(plain, level=level, weight=weight)
-
-
-def _median(log_slowdown: np.ndarray) -> float:
-    """Of least mean relative error."""
-    order = np.argsort(log_slowdown, kind="stable")
-    share = np.cumsum(np.exp(-log_slowdown[order]))
-    return float(log_slowdown[order][np.searchsorted(share, share[-1] / 2)])
-
-
 def _words(found: FittedProbes) -> list[str]:
     """The weights, where they were learned."""
     out = []
-    for kind, weight in zip(("one co-runner", "several"), found.weight, strict=True):
+    for kind, weight in zip(("one co-runner", "several"), found.weight[-1], strict=True):
         if weight[0] < 1:
-            shares = [f"{n} {w:.0%}" for n, w in zip(RULES, weight, strict=True) if w >= 0.005]
+            every = zip(RULES, weight.tolist(), strict=True)
+            shares = [f"{name} {share:.0%}" for name, share in every if share >= 0.005]
             out.append(f"weights beside {kind}, by runs of programs: {', '.join(shares)}")
     return out

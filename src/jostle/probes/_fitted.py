@@ -10,6 +10,14 @@ import numpy as np
 
 from jostle.bounds import Candidates
 from jostle.methods import FromCounts, RunCounts
+from jostle.rules import (
+    Ground,
+    RandomEffects,
+    SlowdownRows,
+    no_effects,
+    record_from_arrays,
+    record_to_arrays,
+)
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -19,29 +27,22 @@ POWERS = (
     0.5,
     0.0,
 )  # how pressures add with the number n of co-runners: n^power times their mean
-RULES = (*(f"mixture {power:g}" for power in POWERS), "target", "co-runners", "level", "none")
+PLAIN = (*(f"mixture {power:g}" for power in POWERS), "target", "co-runners", "level", "none")
+# What runs of programs themselves tell of names, alone and beyond the mixture.
+NAMED = ("effects of names", "mixture and effects of names")
+RULES = (*PLAIN, *NAMED)
+MET = ("none", "some", "all")  # of the members, beside other programs in runs learned from
+ARRAYS = ("log_solo", "sensitivity", "mixture", "level", "weight", "met", "power")
 FEW_DEGREES = 2  # weights stand for one co-runner, and for more
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Rows by number. cell: (n,) platform * workloads + workload. row, corunner: (m,) which row a co-runner
-    belongs to, and its cell."""
-
-    cell: np.ndarray
-    row: np.ndarray
-    corunner: np.ndarray
-
-    @property
-    def degree(self) -> np.ndarray:
-        return np.bincount(self.row, minlength=len(self.cell))
 
 
 @dataclass(frozen=True)
 class FittedProbes(FromCounts):
     """names: workloads, platforms, stressors. log_solo: (platforms, workloads). sensitivity, mixture:
     (platforms * workloads, k). level: (2,) log slowdown that is typical of pairs, and of larger sets. weight:
-    (2, rules) of the answers, for both. Immutable."""
+    (MET, 2, rules) of the answers, for both, by who was met. effects: of names, the second of what the
+    mixture leaves; met: (2, platforms * workloads) bool, as a target and as a co-runner of other programs;
+    power: of the mixture under the second. Immutable."""
 
     names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     log_solo: np.ndarray
@@ -49,8 +50,38 @@ class FittedProbes(FromCounts):
     mixture: np.ndarray
     level: np.ndarray
     weight: np.ndarray
+    effects: tuple[RandomEffects, RandomEffects]
+    met: np.ndarray
+    power: np.ndarray
     counts: RunCounts
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of_mixtures(
+        cls,
+        names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+        log_solo: np.ndarray,
+        sensitivity: np.ndarray,
+        mixture: np.ndarray,
+        counts: RunCounts,
+    ) -> FittedProbes:
+        """As long as no runs of several programs say otherwise: the mixture, pressures added up."""
+        platforms, cells = log_solo.shape[0], log_solo.size
+        weight = np.zeros((len(MET), FEW_DEGREES, len(RULES)))
+        weight[..., 0] = 1.0
+        nothing = no_effects(platforms, cells)
+        return cls(
+            names,
+            log_solo,
+            sensitivity.reshape(cells, -1),
+            mixture.reshape(cells, -1),
+            level=np.zeros(FEW_DEGREES),
+            weight=weight,
+            effects=(nothing, nothing),
+            met=np.zeros((2, cells), bool),
+            power=np.array(POWERS[0]),
+            counts=counts,
+        )
 
     @property
     def workload_names(self) -> tuple[str, ...]:
@@ -85,45 +116,66 @@ class FittedProbes(FromCounts):
 
     def _logs(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
         """(log seconds alone (n,), log slowdown (n,))."""
-        workload, platform, corunner = (
-            codes.astype(np.int64)
-            for codes in colocations.codes_in(self.workload_names, self.platform_names)
-        )
-        count, w = colocations.number_of_corunners, len(self.workload_names)
-        row = np.repeat(np.arange(len(workload)), count)
-        asked = Asked(platform * w + workload, row, platform[row] * w + corunner)
-        each = self.answers(asked)
-        several = np.minimum(count, FEW_DEGREES) - 1
-        out = (self.weight[np.maximum(several, 0)].T * each).sum(axis=0)
-        return self.log_solo[platform, workload], np.where(count > 0, out, 0.0)
+        codes = colocations.codes_in(self.workload_names, self.platform_names)
+        count = colocations.number_of_corunners
+        nothing = np.zeros(len(count))
+        w = len(self.workload_names)
+        rows = SlowdownRows.coded(codes, count, w, nothing, np.ones(len(count)))
+        return self.log_solo[codes[1], codes[0]], np.where(count > 0, self.log_slowdown(rows), 0.0)
 
-    def answers(self, asked: Asked) -> np.ndarray:
+    def log_slowdown(self, rows: SlowdownRows) -> np.ndarray:
+        """(n,)."""
+        several = np.clip(rows.degree, 1, FEW_DEGREES) - 1
+        return (self.weight[self.who_met(rows), several].T * self.answers(rows)).sum(axis=0)
+
+    def who_met(self, rows: SlowdownRows) -> np.ndarray:
+        """(n,) numbers of MET."""
+        target, known = self.met[0][rows.target], rows.mean(self.met[1][rows.corunner])
+        return (target | (known > 0)).astype(int) + (target & (known == 1))
+
+    def answers(self, rows: SlowdownRows) -> np.ndarray:
         """(rules, n) log slowdown by each of RULES."""
-        degree = np.maximum(asked.degree, 1)
-        sensitivity, mixture = self.sensitivity, self.mixture
-        usual_mixture, usual_sensitivity = mixture.mean(axis=0), sensitivity.mean(axis=0)
-
-        def mean(each: np.ndarray) -> np.ndarray:
-            return np.bincount(asked.row, each, len(asked.cell)) / degree
-
-        mine = sensitivity[asked.cell]
-        both = mean((mine[asked.row] * mixture[asked.corunner]).sum(axis=1))
+        degree = np.maximum(rows.degree, 1)
+        usual_mixture, usual_sensitivity = self.mixture.mean(axis=0), self.sensitivity.mean(axis=0)
+        both = self._mixed(rows)
         level = self.level[np.minimum(degree, FEW_DEGREES) - 1]
         return np.stack(
             [
                 *(degree**power * both for power in POWERS),
-                mine @ usual_mixture,
-                degree * mean(mixture[asked.corunner] @ usual_sensitivity),
+                self.sensitivity[rows.target] @ usual_mixture,
+                degree * rows.mean(self.mixture[rows.corunner] @ usual_sensitivity),
                 level,
                 np.zeros(len(level)),
+                *self.by_name(rows),
             ]
         )
+
+    def by_name(self, rows: SlowdownRows) -> np.ndarray:
+        """(2, n) log slowdown by each of NAMED."""
+        plain, beyond = (effects.value(rows, self.ground) for effects in self.effects)
+        return np.stack([plain, self.mixed(rows) + beyond])
+
+    def mixed(self, rows: SlowdownRows) -> np.ndarray:
+        """(n,) by the mixture, with the power that is learned beyond."""
+        return np.maximum(rows.degree, 1) ** float(self.power) * self._mixed(rows)
+
+    def _mixed(self, rows: SlowdownRows) -> np.ndarray:
+        """(n,) the mean over the co-runners."""
+        mine = self.sensitivity[rows.target]
+        return rows.mean((mine[rows.row] * self.mixture[rows.corunner]).sum(axis=1))
+
+    @property
+    def ground(self) -> Ground:
+        """What effects of names are read by."""
+        p, w = self.log_solo.shape
+        return Ground(p, w, np.zeros((p * w, 0)), np.zeros(p * w))
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
         counts, counted = self.counts.to_arrays()
-        names = ("log_solo", "sensitivity", "mixture", "level", "weight")
-        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
+        arrays = {name: np.asarray(getattr(self, name), order="C") for name in ARRAYS}
+        for number, effects in enumerate(self.effects):
+            arrays |= record_to_arrays(effects, f"effects{number}.")
         listed = [list(part) for part in self.names]
         return counts | arrays, counted | {"names": listed, "notes": list(self.notes)}
 
@@ -132,13 +184,14 @@ class FittedProbes(FromCounts):
         cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
     ) -> FittedProbes:
         workloads, platforms, stressors = (tuple(part) for part in document["names"])
+        effects = [
+            record_from_arrays(RandomEffects, arrays, f"effects{number}.", {})
+            for number in range(len(NAMED))
+        ]
         return cls(
             (workloads, platforms, stressors),
-            log_solo=arrays["log_solo"],
-            sensitivity=arrays["sensitivity"],
-            mixture=arrays["mixture"],
-            level=arrays["level"],
-            weight=arrays["weight"],
+            **{name: arrays[name] for name in ARRAYS},
+            effects=(effects[0], effects[1]),
             counts=RunCounts.from_arrays(arrays, document),
             notes=tuple(document["notes"]),
         )

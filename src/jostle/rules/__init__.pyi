@@ -3,6 +3,7 @@ from ._bilinear import Strength as Strength
 from ._bilinear import fit_bilinear as fit_bilinear
 from ._effects import RandomEffects as RandomEffects
 from ._effects import fit_effects as fit_effects
+from ._effects import no_effects as no_effects
 from ._encoded import Encoded as Encoded
 from ._encoded import fit_encoded as fit_encoded
 from ._evidence import chance_of_shift as chance_of_shift

@@ -45,6 +45,12 @@ class RandomEffects:
         return self.place[rows.target // ground.workloads, degree] + own + beside
 
 
+def no_effects(platforms: int, cells: int) -> RandomEffects:
+    """Nothing, whoever runs beside whom."""
+    nothing = np.zeros(cells)
+    return RandomEffects(np.zeros((platforms, 2)), nothing, nothing, nothing, np.array(0.0))
+
+
 def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.ndarray]:
     """(effects, (n,) Huber's weights of the rows)."""
     degree = rows.degree

@@ -1,0 +1,146 @@
+"""How far runs of several programs move answers away from the plain mixture, and to which rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from jostle.probes._fitted import FEW_DEGREES, MET, PLAIN, POWERS, RULES, FittedProbes
+from jostle.rules import RandomEffects, SlowdownRows, fit_effects, greedy_weights
+
+PRIOR_SETS = 6  # sets of programs that the plain mixture weighs beside those measured
+FEWEST_SETS = 3
+FEWEST_NAMED = 8  # sets from which names are learned from
+FOLDS = 4
+MANY_ROWS = 4_000  # past which one of the folds is enough
+
+
+def weighed(plain: FittedProbes, rows: SlowdownRows, seed: int) -> FittedProbes:
+    """With weights by how close each rule comes to sets of programs that were left out, the plain mixture
+    standing for some sets."""
+    sets, degree = rows.sets(), np.minimum(rows.degree, FEW_DEGREES)
+    level = plain.level.copy()
+    for number in range(FEW_DEGREES):
+        here = degree == number + 1
+        if len(np.unique(sets[here])) >= FEWEST_SETS:
+            level[number] = _median(rows.log_slowdown[here])
+    met = np.zeros_like(plain.met)
+    met[0][rows.target] = True
+    met[1][rows.corunner] = True
+    found = replace(plain, level=level, power=np.array(_best_power(plain, rows)), met=met)
+    every = np.arange(len(rows))
+    tried = {
+        "none": (every, found.answers(rows)),
+        "some": _without_names(found, rows, sets, seed),
+        "all": _without_sets(found, rows, sets, seed),
+    }
+    weight = plain.weight.copy()
+    for who, (at, answers) in tried.items():
+        offered = PLAIN if who == "none" else RULES
+        for number in range(FEW_DEGREES):
+            here = degree[at] == number + 1
+            mine, truth = sets[at[here]], rows.log_slowdown[at[here]]
+            if len(np.unique(mine)) >= (FEWEST_SETS if who == "none" else FEWEST_NAMED):
+                # With one co-runner the powers are one rule.
+                some = [i for i in range(len(offered)) if number or not 0 < i < len(POWERS)]
+                weight[MET.index(who), number] = _chosen(answers[:, here], truth, mine, some, seed)
+            elif who != "none":
+                weight[MET.index(who), number] = weight[0, number]
+    found = replace(found, weight=weight)
+    named = weight[..., len(PLAIN) :].any()
+    return replace(found, effects=_effects(found, rows)) if named else found
+
+
+def _chosen(
+    answers: np.ndarray, truth: np.ndarray, sets: np.ndarray, offered: list[int], seed: int
+) -> np.ndarray:
+    """(rules,) weights of answers (rules, n). Of the plain mixture and none, which learned nothing from these
+    runs, the closer has what the evidence for other weights leaves."""
+    out = np.zeros(len(RULES))
+    out[offered], unseen = greedy_weights(answers[offered], truth, sets, seed)
+    usual = int(_error(answers[0], truth) > _error(0.0, truth)) * RULES.index("none")
+    gain = np.abs(np.expm1(np.minimum(answers[usual] - truth, 30.0))) - unseen
+    several = len(np.unique(sets))
+    share = max(several / (several + PRIOR_SETS), _evidence(gain, sets))
+    out *= share
+    out[usual] += 1 - share
+    return out
+
+
+def _error(answer: np.ndarray | float, truth: np.ndarray) -> float:
+    return float(np.abs(np.expm1(np.minimum(answer - truth, 30.0))).mean())
+
+
+def _evidence(gain: np.ndarray, sets: np.ndarray) -> float:
+    """From 0 to 1: how plainly answers are closer than others. gain: (n,) by how much, NaN where untried."""
+    tried = np.isfinite(gain)
+    _, at = np.unique(sets[tried], return_inverse=True)
+    if not tried.any() or at.max() + 1 < FEWEST_NAMED:
+        return 0.0
+    by_set = np.bincount(at, gain[tried]) / np.bincount(at)
+    error = float(by_set.std()) / np.sqrt(len(by_set) - 1)
+    return float(-np.expm1(-0.5 * max(0.0, by_set.mean() / max(error, 1e-12)) ** 2))
+
+
+def _without_sets(
+    found: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(which rows, (rules, n) answers about them), learned from other sets of workloads."""
+    fold = _folds(int(sets.max(initial=-1)) + 1, seed)[sets]
+    return _tried(found, rows, [(fold != part, fold == part) for part in range(FOLDS)])
+
+
+def _without_names(
+    found: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same, learned from sets without some of the members, but with others of them."""
+    workloads = len(found.workload_names)
+    fold = _folds(workloads, seed)
+    masks = []
+    for part in range(FOLDS):
+        out = fold[np.arange(len(found.met[0])) % workloads] == part
+        mine, share = out[rows.target], rows.mean(out[rows.corunner])
+        kept = ~mine & (share == 0)
+        masks.append((kept, ~kept & ~(mine & (share == 1))))
+    return _tried(found, rows, masks)
+
+
+def _folds(number: int, seed: int) -> np.ndarray:
+    return np.random.default_rng([seed, 11]).permutation(number) % FOLDS
+
+
+def _tried(
+    found: FittedProbes, rows: SlowdownRows, masks: list[tuple[np.ndarray, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """masks: (learned from, asked about), of which one is enough where there are very many rows."""
+    at, answers = [np.zeros(0, int)], [np.zeros((len(RULES), 0))]
+    for kept, held in masks if len(rows) <= MANY_ROWS else masks[:1]:
+        if kept.sum() >= FEWEST_NAMED and held.any():
+            some = replace(found, effects=_effects(found, rows.take(kept)))
+            at.append(np.flatnonzero(held))
+            answers.append(some.answers(rows.take(held)))
+    return np.concatenate(at), np.concatenate(answers, axis=1)
+
+
+def _effects(found: FittedProbes, rows: SlowdownRows) -> tuple[RandomEffects, RandomEffects]:
+    rest = replace(rows, log_slowdown=rows.log_slowdown - found.mixed(rows))
+    ground = found.ground
+    return fit_effects(rows, ground)[0], fit_effects(rest, ground)[0]
+
+
+def _best_power(plain: FittedProbes, rows: SlowdownRows) -> float:
+    """By which the mixture's pressures of several are added up with the least error; 1 without such runs."""
+    many = rows.degree > 1
+    if len(np.unique(rows.sets()[many])) < FEWEST_SETS:
+        return POWERS[0]
+    each = plain.answers(rows.take(many))[: len(POWERS)]
+    error = np.abs(np.expm1(np.minimum(each - rows.log_slowdown[many], 30.0))).mean(axis=1)
+    return POWERS[int(np.argmin(error))]
+
+
+def _median(log_slowdown: np.ndarray) -> float:
+    """Of least mean relative error."""
+    order = np.argsort(log_slowdown, kind="stable")
+    share = np.cumsum(np.exp(-log_slowdown[order]))
+    return float(log_slowdown[order][np.searchsorted(share, share[-1] / 2)])
