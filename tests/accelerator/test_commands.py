@@ -179,6 +179,16 @@ def test_safe_with_queries_from_a_file(fleet: Path, tmp_path: Path, capsys) -> N
     assert run([*ask, "--arrivals", str(times), "--rate", "3"]) == 2
 
 
+def test_safe_at_a_rate(fleet: Path, capsys) -> None:
+    ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--most", "1", "--json"]
+    run([*ask, "--rate", "2", "--statistic", "p99", "--objective", "9x"])
+    document = json.loads(capsys.readouterr().out)
+    # More than alone, where queries wait for each other at times.
+    assert document["mixes"][0]["p99_seconds"] > document["solo_seconds"]
+    assert run([*ask, "--rate", "2", "--statistic", "p99", "--queries", "101"]) == 2
+    assert "at least 1010" in capsys.readouterr().out
+
+
 def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     model = tmp_path / "model"
     assert run(["fit", "accelerator", str(fleet), "-o", str(model)]) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -129,6 +131,27 @@ def test_few_pairs_are_all_learned_from_however_many_runs_alone_there_are() -> N
     every = learn(Accelerator(), Data(few, profiles=profiles())).predict(asked)
     away = np.abs(model.predict(asked) / every - 1).mean()
     assert away < 0.2 * np.abs(apart / every - 1).mean()
+
+
+def test_of_few_pairs_what_counts_at_all_is_asked_in_two_ways() -> None:
+    """And a model says the same when it is read again, also one that was saved before there were two."""
+    runs = world(Sharing("time-sliced", "shared", "since start"), noise=0.02)
+    units, beside = runs.units("together"), runs.colocations.number_of_corunners > 0
+    kept = np.random.default_rng(0).permutation(np.unique(units[beside]))[:10]
+    known = runs.take(np.flatnonzero(~beside | np.isin(units, kept)))
+    found = learn(Accelerator(), Data(known, profiles=profiles()))
+    wide = [m for m in found.stacks[""].members if m.recipe.is_wide]
+    assert wide
+    assert all(m.recipe.way is not None and m.process is not None for m in wide)
+    asked = runs.colocations.take(np.flatnonzero(beside))
+    arrays, document = found.to_arrays()
+    again = Accelerator.restore(arrays, json.loads(json.dumps(document)))
+    np.testing.assert_array_equal(again.predict(asked), found.predict(asked))
+    assert any(m.recipe.is_wide for m in again.stacks[""].members)
+    for member in (m for stack in document["stacks"] for m in stack["members"]):
+        del member["is_wide"]
+    old = Accelerator.restore(arrays, document)
+    np.testing.assert_array_equal(old.predict(asked), found.predict(asked))
 
 
 def test_what_simulates_has_less_weight_the_fewer_sets_were_left_out() -> None:

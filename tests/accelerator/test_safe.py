@@ -111,6 +111,31 @@ def test_a_percentile_takes_enough_queries() -> None:
         assert by_itself.mixes[0].latency.queries >= least
 
 
+@pytest.mark.parametrize("statistic", ["p95", "p99"])
+def test_at_a_rate_no_limit_is_kept_by_luck(statistic: str) -> None:
+    """Of an M/D/1 queue at 70% load, whose tail in the long run is simulated; 101 queries call a limit of 0.9
+    of the p99 kept in four of five draws."""
+    arrivals = poisson_arrivals(0.7, 300_000, 99)
+    ends, last = np.empty(len(arrivals)), 0.0
+    for n, time in enumerate(arrivals.tolist()):
+        last = ends[n] = max(last, time) + SERVICE.solo_seconds
+    true = Latency.of(ends - arrivals).of_statistic(statistic)
+
+    def kept(over: float) -> int:
+        objective = Objective(None, over * true, statistic)
+        found = [Service.at_rate(SERVICE, objective, 0.7, seed=seed) for seed in range(20)]
+        return sum(how_many_fit(one, SMALL, DEVICE, most=0).instances == 0 for one in found)
+
+    assert kept(0.9) <= 1
+    assert kept(1.4) >= 18
+    few = how_many_fit(
+        Service.at_rate(SERVICE, Objective(None, true, statistic), 0.7), SMALL, DEVICE
+    )
+    assert "with 95% at most" in few.reason
+    with pytest.raises(UsageError, match="too little"):
+        Service.at_rate(SERVICE, Objective(2.0, statistic=statistic), 0.7, queries=150)
+
+
 def test_of_several_profiles_of_a_workload_the_median_is_taken() -> None:
     profiles = {}
     for number, seconds in enumerate((0.03, 0.01, 0.02)):

@@ -11,11 +11,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jostle.accelerator._arrivals import FEWEST_FOR, STATISTICS, Latency
+from jostle.accelerator._arrivals import (
+    FEWEST_FOR,
+    STATISTICS,
+    Latency,
+    interval_of,
+    poisson_arrivals,
+    queries_for,
+)
 from jostle.accelerator._device import Device
 from jostle.accelerator._together import latencies_together, spread_out
 from jostle.accelerator.applications._application import Application
 from jostle.accelerator.applications._tasks import KERNEL, TO_DEVICE, TO_HOST
+from jostle.accelerator.simulator._simulate import can_compile
 from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
 from jostle.errors import UsageError
 from jostle.progress import Progress, no_progress
@@ -23,6 +31,7 @@ from jostle.progress import Progress, no_progress
 MOST_INSTANCES = 15
 # A query of seconds beside batch work of microseconds is as long as many.
 MOST_QUERIES, FEWEST_QUERIES, MOST_TASKS = 50, 3, 1_000_000
+MOST_AT_RATE = 20_000  # queries at a rate, whose tail few of them do not show
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,7 @@ class Service:
     """An application that answers queries and has an objective.
 
     arrivals: (queries,) s at which they come; None: one after the other (closed loop), `queries` of them.
+    are_drawn: whether the arrivals are a draw, as at_rate makes it: then the objective has to hold with 95%.
     queries None: MOST_QUERIES, or fewer, but at least FEWEST_QUERIES, where that would be over MOST_TASKS
     tasks in all; as many as a percentile takes in any case.
     """
@@ -70,10 +80,47 @@ class Service:
     objective: Objective = field(default_factory=Objective)
     queries: int | None = 20
     arrivals: np.ndarray | None = None
+    are_drawn: bool = False
+
+    @classmethod
+    def at_rate(
+        cls,
+        application: Application,
+        objective: Objective,
+        rate_per_second: float,
+        beside: Sequence[Application] = (),
+        *,
+        queries: int | None = None,
+        seed: int = 0,
+    ) -> Service:
+        """Queries at random times. queries: None: as many as may be simulated beside the batch applications,
+        and as an interval of the statistic takes in any case. Raises UsageError for fewer than it takes."""
+        statistic = objective.statistic
+        least = queries_for(statistic)
+        if queries is None:
+            of_batches = sum(len(one) / (rate_per_second * one.solo_seconds) for one in beside)
+            most = MOST_TASKS if can_compile() else MOST_TASKS // 20
+            affordable = int(most / (len(application) + of_batches))
+            queries = max(least, min(MOST_AT_RATE, affordable))
+        elif statistic in FEWEST_FOR and queries < least:
+            raise UsageError(
+                f"{queries} queries at random times say too little of the {statistic}",
+                fix=f"Simulate at least {least}.",
+            )
+        times = poisson_arrivals(rate_per_second, queries, seed)
+        return cls(application, objective, None, times, are_drawn=True)
 
     @property
     def name(self) -> str:
         return self.application.name
+
+    def longest(self, seconds: np.ndarray) -> float:
+        """What the objective's statistic may come to, of the latencies of its queries: with 95% no more,
+        where they came at drawn times and are enough to tell."""
+        value = self.objective.of(Latency.of(seconds))
+        if not self.are_drawn:
+            return value
+        return float(np.nanmax([value, interval_of(seconds, self.objective.statistic)[1]]))
 
     def runs_beside(self, batches: Sequence[Application]) -> int:
         """How many queries to simulate beside batch applications. Raises UsageError for too few of them for
@@ -96,12 +143,14 @@ class Service:
 
 @dataclass(frozen=True)
 class Mix:
-    """One co-location. latency: of the service. slowdown_ratio: of the objective's statistic."""
+    """One co-location. latency: of the service. slowdown_ratio: of the objective's statistic. high_seconds:
+    what that may come to, see Service.longest."""
 
     instances: int
     latency: Latency
     slowdown_ratio: float
     safe: bool
+    high_seconds: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -133,6 +182,16 @@ def service_latency(
     device in partitions the service has the first and batch instances go to the others in turn.
     batch_pes: PEs that each batch instance may use at most (MPS active threads).
     """
+    return Latency.of(_seconds(service, batches, device, options, batch_pes))
+
+
+def _seconds(
+    service: Service,
+    batches: Sequence[Application],
+    device: Device,
+    options: SimulationOptions | None,
+    batch_pes: int | None,
+) -> np.ndarray:
     runs, arrivals = service.runs_beside(batches), service.arrivals
     tenants = [Tenant(service.application, runs, arrivals=arrivals)]
     others = max(1, len(device.partitions) - 1)
@@ -140,7 +199,7 @@ def service_latency(
         start = batch.solo_seconds * spread_out(number)
         part = 1 + number % others if len(device.partitions) > 1 else 0
         tenants.append(Tenant(batch, None, start_seconds=start, partition=part, most_pes=batch_pes))
-    return Latency.of(latencies_together(tenants, device, options)[0])
+    return latencies_together(tenants, device, options)[0]
 
 
 def how_many_fit(
@@ -166,10 +225,11 @@ def how_many_fit(
     fits, broken = -1, False
     for instances in range(most + 1):
         beside = [batch] * instances
-        latency = service_latency(service, beside, device, options, batch_pes=batch_pes)
-        value = service.objective.of(latency)
-        safe = value <= limit * (1 + 1e-9)
-        mixes.append(Mix(instances, latency, value / solo, safe))
+        seconds = _seconds(service, beside, device, options, batch_pes)
+        latency, high = Latency.of(seconds), service.longest(seconds)
+        safe = high <= limit * (1 + 1e-9)
+        ratio = service.objective.of(latency) / solo
+        mixes.append(Mix(instances, latency, ratio, safe, high))
         broken = broken or not safe
         if not broken:
             fits = instances
@@ -185,7 +245,10 @@ def how_many_fit(
 
 def _reason(service: Service, batch: str, broken: Mix) -> str:
     """What happens with the first number of instances that is not safe."""
-    value = f"{service.objective.of(broken.latency):.4g} s"
+    seconds = service.objective.of(broken.latency)
+    value = f"{seconds:.4g} s"
+    if broken.high_seconds > seconds:
+        value += f" (with 95% at most {broken.high_seconds:.4g} s)"
     latency = f"{service.objective.statistic} latency"
     if not broken.instances:
         return f"{service.name} alone has a {latency} of {value}"

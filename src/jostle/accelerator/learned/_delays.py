@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -12,7 +10,7 @@ import numpy as np
 
 from jostle.accelerator._device import BUSES, Device
 from jostle.accelerator.applications._application import Application
-from jostle.accelerator.simulator._simulate import simulate
+from jostle.accelerator.simulator._simulate import can_compile, simulate
 from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
 from jostle.progress import Progress, no_progress
 
@@ -100,8 +98,7 @@ class Delays:
         self, ways: Sequence[Sharing], target: np.ndarray, beside: np.ndarray
     ) -> Sequence[Sharing]:
         """As many of the ways as there is time for, at least one."""
-        is_compiled = importlib.util.find_spec("numba") and not os.environ.get("JOSTLE_REFERENCE")
-        most = MOST_TASKS[0 if is_compiled else 1]
+        most = MOST_TASKS[0 if can_compile() else 1]
         number = int(most / max(self.tasks(target, beside), 1.0))
         return ways[: max(1, number)]
 

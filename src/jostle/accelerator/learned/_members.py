@@ -22,6 +22,8 @@ from jostle.accelerator.learned._delays import Delays, Sharing
 from jostle.accelerator.learned._process import (
     ADDITIVE,
     SIMPLE,
+    SPREADS,
+    WIDE_SPREADS,
     CoRunProcess,
     fit_corun_process,
 )
@@ -35,11 +37,13 @@ _PARTS = {LEVEL: SIMPLE, EFFECTS: ADDITIVE, PROCESS: None}
 
 @dataclass(frozen=True)
 class CoRunRecipe:
-    """What a member is made of. rest: NOTHING, LEVEL, EFFECTS or PROCESS. way: None without simulation."""
+    """What a member is made of. rest: NOTHING, LEVEL, EFFECTS or PROCESS. way: None without simulation.
+    is_wide: whether the process lets more of its parts count for nearly nothing."""
 
     rest: str
     scale: str = SECONDS
     way: Sharing | None = None
+    is_wide: bool = False
 
     @property
     def label(self) -> str:
@@ -93,7 +97,7 @@ class CoRunMember:
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         way = None if self.recipe.way is None else dict(vars(self.recipe.way))
-        document = {"rest": self.recipe.rest, "scale": self.recipe.scale, "way": way}
+        document = {**vars(self.recipe), "way": way}
         arrays = {"delays": np.array([self.unit, self.most])}
         if self.process is None:
             return arrays, {**document, "parts": None}
@@ -104,7 +108,8 @@ class CoRunMember:
         cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
     ) -> CoRunMember:
         way = None if document["way"] is None else Sharing(**document["way"])
-        recipe = CoRunRecipe(document["rest"], document["scale"], way)
+        is_wide = bool(document.get("is_wide", False))
+        recipe = CoRunRecipe(document["rest"], document["scale"], way, is_wide)
         process = None
         if document["parts"] is not None:
             process = CoRunProcess.from_arrays(arrays, document["parts"])
@@ -148,6 +153,7 @@ def fit_member(
         features if recipe.rest == PROCESS else None,
         _PARTS[recipe.rest],
         seed,
+        WIDE_SPREADS if recipe.is_wide else SPREADS,
     )
     return CoRunMember(recipe, process, unit, most)
 

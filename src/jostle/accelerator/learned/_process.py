@@ -23,7 +23,9 @@ from jostle.accelerator.learned._covariance import (
 )
 
 _STRENGTH, _NOISE = np.log(0.2), np.log(0.05)  # expected before anything is seen, in `unit` squared
-_SPREADS = 2.0, 1.0  # standard deviations of the logs: of strengths, of lengths
+# Standard deviations of the logs of strengths and of lengths, expected before anything is seen: as a rule,
+# and where some parts may count for nearly nothing.
+SPREADS, WIDE_SPREADS = (2.0, 1.0), (3.0, 2.0)
 _BOUNDS, _LENGTH_BOUNDS = (-12.0, 6.0), (-2.0, 5.0)
 _STEPS = 40
 _FAR = 2.5  # standard deviations of what is left out past which a row's noise is raised
@@ -95,11 +97,12 @@ def fit_corun_process(
     features: np.ndarray | None,
     names: tuple[str, ...] | None = None,
     seed: int = 0,
+    spreads: tuple[float, float] = SPREADS,
 ) -> CoRunProcess:
     """left: (n,) what is to be learned. noises: (2, n) variances of unit strength. features: (w, f) of all
     workloads, None for names alone. names: of the parts, those that can tell by default. seed: of the sets
-    that strengths are found on, where there are more than MOST_TUNED rows. The same input gives the same
-    process. Raises MissingExtra without SciPy."""
+    that strengths are found on, where there are more than MOST_TUNED rows. spreads: of their logs. The same
+    input gives the same process. Raises MissingExtra without SciPy."""
     from jostle.errors import MissingExtra
 
     try:
@@ -115,7 +118,8 @@ def fit_corun_process(
         z = z if z.shape[1] else None
     unit = max(float(np.sqrt(np.mean(left**2))), 1e-9)
     drawn = drawn_sets(places.together, MOST_TUNED, seed)
-    posterior = _CoRunPosterior(places.take(drawn), left[drawn] / unit, noises[:, drawn], z, names)
+    told = left[drawn] / unit, noises[:, drawn]
+    posterior = _CoRunPosterior(places.take(drawn), *told, z, names, spreads)
     best = minimize(
         *(posterior.cost, posterior.middle),
         jac=True,
@@ -161,6 +165,7 @@ class _CoRunPosterior:
         noises: np.ndarray,
         z: np.ndarray | None,
         names: tuple[str, ...],
+        spreads: tuple[float, float],
     ) -> None:
         self.y, self.noises, self.z = y, noises, z
         self.flat = np.stack([named_part(name, places, places).reshape(-1) for name in names])
@@ -172,7 +177,7 @@ class _CoRunPosterior:
             [np.full(self.parts, _STRENGTH), np.full(NOISES, _NOISE), np.full(f, length)]
         )
         strong = np.arange(len(self.middle)) < self.parts + NOISES
-        self.spreads = np.where(strong, *_SPREADS)
+        self.spreads = np.where(strong, *spreads)
         self.bounds = [_BOUNDS] * (self.parts + NOISES) + [_LENGTH_BOUNDS] * f
         if z is None:
             return

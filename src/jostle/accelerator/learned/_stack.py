@@ -127,6 +127,9 @@ def fit_corun_stack(
         best = _best_ways(rows, simulated, ways, scale, effects)
         more = [CoRunRecipe(rest, scale, way) for way in best[:1] for rest in (NOTHING, LEVEL)]
         more += [CoRunRecipe(PROCESS, scale, way) for way in best]
+        if len(np.unique(rows.together)) < CAN_TELL:
+            # Few sets say little of what counts at all, so what is expected of it is tried in two ways.
+            more += [CoRunRecipe(PROCESS, scale, way, is_wide=True) for way in best[:1]]
         members += [fit_member(recipe, rows, simulated, features, seed) for recipe in more]
     weights, errors = _weighed(members, rows, simulated, seed)
     kept = np.flatnonzero((weights > 0).any(axis=0))

@@ -45,7 +45,7 @@ def simulate(
     used = (tenant.application.columns.resources for tenant in tenants)
     resources = tuple(sorted(set().union(*used)))
     if options.engine != "reference" and _compiles(sharing, transfers):
-        if importlib.util.find_spec("numba") and not os.environ.get("JOSTLE_REFERENCE"):
+        if can_compile():
             from jostle.accelerator.simulator._compiled import simulate_compiled
 
             return simulate_compiled(tenants, device, sharing, resources, until_seconds)
@@ -54,6 +54,11 @@ def simulate(
     elif options.engine == "compiled":
         raise UsageError("only the built-in models are compiled", fix="Use the engine reference.")
     return Reference(tenants, device, sharing, transfers, resources).run(until_seconds)
+
+
+def can_compile() -> bool:
+    """Whether built-in models are simulated by the compiled simulator here."""
+    return bool(importlib.util.find_spec("numba")) and not os.environ.get("JOSTLE_REFERENCE")
 
 
 def _model(model: str | SharingModel, group: str) -> SharingModel:

@@ -29,8 +29,8 @@ _OVER = {
 
 @dataclass(frozen=True)
 class Question:
-    """queries, arrivals: of every service. batch_pes: as for service_latency. instances: whether so many are
-    safe; None: how many, up to `most`."""
+    """queries, arrivals, rate, seed: of every service. batch_pes: as for service_latency. instances: whether
+    so many are safe; None: how many, up to `most`."""
 
     applications: Mapping[str, Application]
     device: Device
@@ -41,6 +41,8 @@ class Question:
     batch_pes: int | None
     instances: int | None
     most: int
+    rate: float | None = None
+    seed: int = 0
 
     @property
     def look_to(self) -> int:
@@ -53,7 +55,14 @@ class Question:
     def service(self, name: str) -> Service:
         from jostle.accelerator import Service
 
-        return Service(self.applications[name], self.objective, self.queries, self.arrivals)
+        mine = self.applications[name]
+        if self.rate is None:
+            return Service(mine, self.objective, self.queries, self.arrivals)
+        others = [one for one in self.applications.values() if one is not mine]
+        heaviest = max(others, key=lambda one: len(one) / one.solo_seconds, default=mine)
+        beside = [heaviest] * self.look_to
+        drawn = {"queries": self.queries, "seed": self.seed}
+        return Service.at_rate(mine, self.objective, self.rate, beside, **drawn)
 
     def notes(self, names: Sequence[str]) -> list[str]:
         """What is to be known of the profiles of these workloads."""

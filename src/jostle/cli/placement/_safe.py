@@ -166,27 +166,19 @@ class Load:
     ] = None
     queries: Annotated[
         int | None,
-        "Queries to simulate.  [default: 50, fewer where they are long, 101 for p99]",
+        "Queries to simulate.  [default: 50, fewer where they are long, 101 for p99; at a rate up to 20 000]",
         Limits(1),
     ] = None
     seed: Annotated[int, "Of the arrivals."] = 0
 
-    def times(self, statistic: str) -> np.ndarray | None:
-        """Seconds at which they arrive, as many as the statistic takes; None: back to back."""
-        from jostle.accelerator import FEWEST_FOR, poisson_arrivals, read_arrivals
+    def times(self) -> np.ndarray | None:
+        """Seconds at which they arrive by a file; None: back to back, or at the rate."""
+        from jostle.accelerator import read_arrivals
         from jostle.errors import UsageError
 
         if self.rate is not None and self.arrivals is not None:
             raise UsageError("give --rate or --arrivals, not both")
-        if self.arrivals is not None:
-            return read_arrivals(self.arrivals)
-        return (
-            None
-            if self.rate is None
-            else poisson_arrivals(
-                self.rate, self.queries or max(50, FEWEST_FOR.get(statistic, 0)), self.seed
-            )
-        )
+        return None if self.arrivals is None else read_arrivals(self.arrivals)
 
 
 def register(app: typer.Typer) -> None:
@@ -214,10 +206,12 @@ def safe(asked: SafeCommand, hardware: DeviceOptions, load: Load) -> None:
         SimulationOptions(hardware.one_sharing, hardware.transfers),
         objective,
         queries=load.queries,
-        arrivals=load.times(asked.statistic),
+        arrivals=load.times(),
         batch_pes=hardware.batch_pes(device),
         instances=asked.instances,
         most=asked.most,
+        rate=load.rate,
+        seed=load.seed,
     )
     bounds = None
     if asked.model is not None:
