@@ -35,6 +35,7 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
         tables.log_solo,
         mixtures.sensitivity,
         mixtures.weights,
+        mixtures.pressure,
         # Runs beside stressors say how a program acts, not how far off answers about programs are.
         RunCounts.of(kept),
     )

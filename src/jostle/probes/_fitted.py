@@ -28,31 +28,37 @@ POWERS = (
     0.0,
 )  # how pressures add with the number n of co-runners: n^power times their mean
 PLAIN = (*(f"mixture {power:g}" for power in POWERS), "target", "co-runners", "level", "none")
+LEARNED = "learned mixture"
 # What runs of programs themselves tell of names, alone and beyond the mixture.
 NAMED = ("effects of names", "mixture and effects of names")
-RULES = (*PLAIN, *NAMED)
+RULES = (*PLAIN, LEARNED, *NAMED)
 MET = ("none", "some", "all")  # of the members, beside other programs in runs learned from
-ARRAYS = ("log_solo", "sensitivity", "mixture", "level", "weight", "met", "power")
+ARRAYS = ("log_solo", "sensitivity", "mixture", "level", "weight", "met", "base")
+ARRAYS += ("pressure", "coupling")
 FEW_DEGREES = 2  # weights stand for one co-runner, and for more
 
 
 @dataclass(frozen=True)
 class FittedProbes(FromCounts):
     """names: workloads, platforms, stressors. log_solo: (platforms, workloads). sensitivity, mixture:
-    (platforms * workloads, k). level: (2,) log slowdown that is typical of pairs, and of larger sets. weight:
-    (MET, 2, rules) of the answers, for both, by who was met. effects: of names, the second of what the
-    mixture leaves; met: (2, platforms * workloads) bool, as a target and as a co-runner of other programs;
-    power: of the mixture under the second. Immutable."""
+    (platforms * workloads, k); pressure: the same of each stressor beside it; coupling: (k, k) what products
+    of sensitivities and pressures are weighed with. level: (2,) log slowdown that is typical of pairs, and of
+    larger sets. weight: (MET, 2, rules) of the answers, for both, by who was met. effects: of names, the
+    second of what the mixture leaves; met: (2, platforms * workloads) bool, as a target and as a co-runner of
+    other programs; base: (2,) with which power pressures of several are added up where that is learned, and
+    whether what lies under the second is the learned mixture. Immutable."""
 
     names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     log_solo: np.ndarray
     sensitivity: np.ndarray
     mixture: np.ndarray
+    pressure: np.ndarray
+    coupling: np.ndarray
     level: np.ndarray
     weight: np.ndarray
     effects: tuple[RandomEffects, RandomEffects]
     met: np.ndarray
-    power: np.ndarray
+    base: np.ndarray
     counts: RunCounts
     notes: tuple[str, ...] = ()
 
@@ -63,6 +69,7 @@ class FittedProbes(FromCounts):
         log_solo: np.ndarray,
         sensitivity: np.ndarray,
         mixture: np.ndarray,
+        pressure: np.ndarray,
         counts: RunCounts,
     ) -> FittedProbes:
         """As long as no runs of several programs say otherwise: the mixture, pressures added up."""
@@ -75,11 +82,13 @@ class FittedProbes(FromCounts):
             log_solo,
             sensitivity.reshape(cells, -1),
             mixture.reshape(cells, -1),
+            pressure.reshape(cells, -1),
+            coupling=np.zeros((len(names[2]), len(names[2]))),
             level=np.zeros(FEW_DEGREES),
             weight=weight,
             effects=(nothing, nothing),
             met=np.zeros((2, cells), bool),
-            power=np.array(POWERS[0]),
+            base=np.array([POWERS[0], 0.0]),
             counts=counts,
         )
 
@@ -146,6 +155,7 @@ class FittedProbes(FromCounts):
                 degree * rows.mean(self.mixture[rows.corunner] @ usual_sensitivity),
                 level,
                 np.zeros(len(level)),
+                self.coupled(rows),
                 *self.by_name(rows),
             ]
         )
@@ -156,8 +166,21 @@ class FittedProbes(FromCounts):
         return np.stack([plain, self.mixed(rows) + beyond])
 
     def mixed(self, rows: SlowdownRows) -> np.ndarray:
-        """(n,) by the mixture, with the power that is learned beyond."""
-        return np.maximum(rows.degree, 1) ** float(self.power) * self._mixed(rows)
+        """(n,) by the mixture that effects of names are added to."""
+        if self.base[1]:
+            return self.coupled(rows)
+        return np.maximum(rows.degree, 1) ** float(self.base[0]) * self._mixed(rows)
+
+    def coupled(self, rows: SlowdownRows) -> np.ndarray:
+        """(n,) by the learned mixture."""
+        sensitivity, pressure = self.products(rows)
+        return np.einsum("nk,kl,nl->n", sensitivity, self.coupling, pressure)
+
+    def products(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
+        """((n, k) sensitivities, (n, k) pressures of all co-runners together)."""
+        power = np.maximum(rows.degree, 1) ** float(self.base[0])
+        each = self.pressure[rows.corunner].T
+        return self.sensitivity[rows.target], np.stack([power * rows.mean(p) for p in each], axis=1)
 
     def _mixed(self, rows: SlowdownRows) -> np.ndarray:
         """(n,) the mean over the co-runners."""

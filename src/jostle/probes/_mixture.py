@@ -18,17 +18,21 @@ import numpy as np
 from jostle.probes._tables import ProbeTables
 
 RIDGE = 1e-3  # of the mean square of SS: so that stressors that are alike share
+COUPLING_RIDGE = 0.01  # of the mean square of a product
+ROBUST_ROUNDS = 2  # of fits again, in which rows are weighed by the errors of the one before
 MOST_SENSITIVE = 4.0  # times what is typical of a stressor, that is filled in at most
 
 
 @dataclass(frozen=True)
 class Mixtures:
     """sensitivity: (platforms, workloads, k) log slowdown beside each stressor, filled in where it was not
-    measured. weights: (platforms, workloads, k) of the mixture that each presses like. guessed: how many
-    workloads on platforms ran beside no stressor."""
+    measured. weights: (platforms, workloads, k) of the mixture that each presses like. pressure: (platforms,
+    workloads, k) log slowdown of each stressor beside each, filled in alike. guessed: how many workloads on
+    platforms ran beside no stressor."""
 
     sensitivity: np.ndarray
     weights: np.ndarray
+    pressure: np.ndarray
     guessed: int
 
 
@@ -57,9 +61,10 @@ def mixture_weights(beside: np.ndarray, pressed: np.ndarray) -> np.ndarray:
 def mixtures_of(tables: ProbeTables) -> Mixtures:
     """Of all workloads on all platforms."""
     sensitivity, weights = np.zeros_like(tables.suffered), np.zeros_like(tables.pressed)
+    pressure = np.zeros_like(tables.pressed)
     guessed = 0
     for p, (suffered, pressed) in enumerate(zip(tables.suffered, tables.pressed, strict=True)):
-        sensitivity[p] = _filled(suffered)
+        sensitivity[p], pressure[p] = _filled(suffered), _filled(pressed)
         # What no workload here ran beside is in no mixture.
         here = np.isfinite(suffered).any(axis=0)
         between = _between(sensitivity[p][tables.stressor], suffered[tables.stressor])[:, here]
@@ -79,9 +84,34 @@ def mixtures_of(tables: ProbeTables) -> Mixtures:
     measured = np.asarray(np.isfinite(tables.pressed).any(axis=2))
     measured[:, tables.stressor] = False
     _from_elsewhere(weights, measured)
+    _from_elsewhere(pressure, measured)
     # A stressor presses like itself, wherever somebody ran beside it.
     weights[:, tables.stressor] = np.diag(np.asarray(suffers.any(axis=(0, 1)), np.float64))
-    return Mixtures(sensitivity, weights, guessed)
+    return Mixtures(sensitivity, weights, pressure, guessed)
+
+
+def coupling_of(
+    sensitivity: np.ndarray, pressure: np.ndarray, log_slowdown: np.ndarray
+) -> np.ndarray:
+    """(k, l) weights, none below 0, with which products of what one loses beside stressors (n, k) and what
+    stressors lose beside the others (n, l) are nearest to log slowdowns (n,) of runs of programs."""
+    from scipy.optimize import nnls
+
+    x = (sensitivity[:, :, None] * pressure[:, None, :]).reshape(len(log_slowdown), -1)
+    size = np.sqrt(np.mean(x**2, axis=0))
+    size = np.where(size > 0, size, 1.0)
+    x, weight = x / size, np.ones(len(x))
+    found = np.zeros(x.shape[1])
+    for _ in range(1 + ROBUST_ROUNDS):
+        root = np.sqrt(weight)[:, None]
+        gram = (x * root).T @ (x * root) + COUPLING_RIDGE * len(x) * np.eye(x.shape[1])
+        # The normal equations by their root: as many rows as there are weights.
+        half = np.linalg.cholesky(gram).T
+        found = nnls(half, np.linalg.solve(half.T, x.T @ (weight * log_slowdown)))[0]
+        error = np.abs(x @ found - log_slowdown)
+        weight = 1 / np.maximum(error, max(float(np.median(error)), 1e-3))
+        weight /= weight.mean()
+    return (found / size).reshape(sensitivity.shape[1], pressure.shape[1])
 
 
 def _from_elsewhere(values: np.ndarray, measured: np.ndarray) -> None:

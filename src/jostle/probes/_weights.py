@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from jostle.probes._fitted import FEW_DEGREES, MET, PLAIN, POWERS, RULES, FittedProbes
-from jostle.rules import RandomEffects, SlowdownRows, fit_effects, greedy_weights
+from jostle.probes._fitted import FEW_DEGREES, LEARNED, MET, PLAIN, POWERS, RULES, FittedProbes
+from jostle.probes._mixture import coupling_of
+from jostle.rules import SlowdownRows, fit_effects, greedy_weights
 
 PRIOR_SETS = 6  # sets of programs that the plain mixture weighs beside those measured
 FEWEST_SETS = 3
 FEWEST_NAMED = 8  # sets from which names are learned from
 FOLDS = 4
 MANY_ROWS = 4_000  # past which one of the folds is enough
+Tried = tuple[np.ndarray, np.ndarray]  # which rows, (rules, n) answers about them
 
 
 def weighed(plain: FittedProbes, rows: SlowdownRows, seed: int) -> FittedProbes:
@@ -28,28 +30,35 @@ def weighed(plain: FittedProbes, rows: SlowdownRows, seed: int) -> FittedProbes:
     met = np.zeros_like(plain.met)
     met[0][rows.target] = True
     met[1][rows.corunner] = True
-    found = replace(plain, level=level, power=np.array(_best_power(plain, rows)), met=met)
-    every = np.arange(len(rows))
-    tried = {
-        "none": (every, found.answers(rows)),
-        "some": _without_names(found, rows, sets, seed),
-        "all": _without_sets(found, rows, sets, seed),
-    }
+    base = np.array([_best_power(plain, rows), 0.0])
+    found = replace(plain, level=level, base=base, met=met)
+    strange, some = _without_names(found, rows, seed)
+    if len(np.unique(sets[strange[0]])) >= FEWEST_NAMED:
+        at, truth = strange[1], rows.log_slowdown[strange[0]]
+        learned = _error(at[RULES.index(LEARNED)], truth) < _error(at[0], truth)
+        found = replace(found, base=np.array([base[0], float(learned)]))
+        if learned:  # it lies under the effects of names, too
+            strange, some = _without_names(found, rows, seed)
+    else:
+        strange = np.arange(len(rows)), found.answers(rows)
+    tried = {"none": strange, "some": some, "all": _without_sets(found, rows, sets, seed)}
     weight = plain.weight.copy()
     for who, (at, answers) in tried.items():
-        offered = PLAIN if who == "none" else RULES
         for number in range(FEW_DEGREES):
             here = degree[at] == number + 1
             mine, truth = sets[at[here]], rows.log_slowdown[at[here]]
-            if len(np.unique(mine)) >= (FEWEST_SETS if who == "none" else FEWEST_NAMED):
-                # With one co-runner the powers are one rule.
-                some = [i for i in range(len(offered)) if number or not 0 < i < len(POWERS)]
-                weight[MET.index(who), number] = _chosen(answers[:, here], truth, mine, some, seed)
-            elif who != "none":
+            few = len(np.unique(mine)) < FEWEST_NAMED
+            if who == "none" and len(np.unique(mine)) >= FEWEST_SETS:
+                offered = PLAIN if few else (*PLAIN, LEARNED)
+            elif few:
                 weight[MET.index(who), number] = weight[0, number]
-    found = replace(found, weight=weight)
-    named = weight[..., len(PLAIN) :].any()
-    return replace(found, effects=_effects(found, rows)) if named else found
+                continue
+            else:
+                offered = RULES
+            # With one co-runner the powers are one rule.
+            some_of = [i for i in range(len(offered)) if number or not 0 < i < len(POWERS)]
+            weight[MET.index(who), number] = _chosen(answers[:, here], truth, mine, some_of, seed)
+    return _learned(replace(found, weight=weight), rows)
 
 
 def _chosen(
@@ -83,27 +92,28 @@ def _evidence(gain: np.ndarray, sets: np.ndarray) -> float:
     return float(-np.expm1(-0.5 * max(0.0, by_set.mean() / max(error, 1e-12)) ** 2))
 
 
-def _without_sets(
-    found: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _without_sets(found: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int) -> Tried:
     """(which rows, (rules, n) answers about them), learned from other sets of workloads."""
     fold = _folds(int(sets.max(initial=-1)) + 1, seed)[sets]
     return _tried(found, rows, [(fold != part, fold == part) for part in range(FOLDS)])
 
 
-def _without_names(
-    found: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same, learned from sets without some of the members, but with others of them."""
+def _without_names(found: FittedProbes, rows: SlowdownRows, seed: int) -> tuple[Tried, Tried]:
+    """The same, learned from sets without some names: of all sets with one of these, and of those that have
+    other members, too."""
     workloads = len(found.workload_names)
     fold = _folds(workloads, seed)
     masks = []
+    strangers = np.zeros((FOLDS, len(rows)), bool)
     for part in range(FOLDS):
         out = fold[np.arange(len(found.met[0])) % workloads] == part
         mine, share = out[rows.target], rows.mean(out[rows.corunner])
         kept = ~mine & (share == 0)
-        masks.append((kept, ~kept & ~(mine & (share == 1))))
-    return _tried(found, rows, masks)
+        masks.append((kept, ~kept))
+        strangers[part] = mine & (share == 1)
+    every = _tried(found, rows, masks)
+    both = strangers.any(axis=0)[every[0]]
+    return every, (every[0][~both], every[1][:, ~both])
 
 
 def _folds(number: int, seed: int) -> np.ndarray:
@@ -112,21 +122,25 @@ def _folds(number: int, seed: int) -> np.ndarray:
 
 def _tried(
     found: FittedProbes, rows: SlowdownRows, masks: list[tuple[np.ndarray, np.ndarray]]
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Tried:
     """masks: (learned from, asked about), of which one is enough where there are very many rows."""
     at, answers = [np.zeros(0, int)], [np.zeros((len(RULES), 0))]
     for kept, held in masks if len(rows) <= MANY_ROWS else masks[:1]:
         if kept.sum() >= FEWEST_NAMED and held.any():
-            some = replace(found, effects=_effects(found, rows.take(kept)))
+            some = _learned(found, rows.take(kept))
             at.append(np.flatnonzero(held))
             answers.append(some.answers(rows.take(held)))
     return np.concatenate(at), np.concatenate(answers, axis=1)
 
 
-def _effects(found: FittedProbes, rows: SlowdownRows) -> tuple[RandomEffects, RandomEffects]:
+def _learned(found: FittedProbes, rows: SlowdownRows) -> FittedProbes:
+    """With the coupling and the effects of names that these rows say."""
+    coupling = coupling_of(*found.products(rows), rows.log_slowdown)
+    found = replace(found, coupling=coupling)
     rest = replace(rows, log_slowdown=rows.log_slowdown - found.mixed(rows))
     ground = found.ground
-    return fit_effects(rows, ground)[0], fit_effects(rest, ground)[0]
+    effects = fit_effects(rows, ground)[0], fit_effects(rest, ground)[0]
+    return replace(found, effects=effects)
 
 
 def _best_power(plain: FittedProbes, rows: SlowdownRows) -> float:
