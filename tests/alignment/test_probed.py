@@ -51,6 +51,23 @@ def test_losses_are_told_phase_by_phase() -> None:
         with_probes(Traces.from_traces([hog(1.0, 1.0, run_id="sh")]))
 
 
+def test_noise_of_repeats_is_nobodys_loss() -> None:
+    """A program that neither suffers nor presses, repeated among disturbances: what is too long in one window
+    and too short in the next is no loss, nor is the stressor's quickest repeat alone what it is worth."""
+    random = np.random.default_rng(5)
+    every = [program("a", 1.0, 1.0, run_id="sa")]
+    for number in range(9):
+        slow, mine = np.exp(0.08 * random.normal(size=2))
+        every.append(hog(1.0, np.exp(0.08 * random.normal()), run_id=f"sh{number}"))
+        facts = {"window_id": f"v{number}"}
+        run = program("a", mine, 1 / mine, run_id=f"va{number}", corunners=(HOG,), **facts)
+        beside = {"corunners": ("a",), "core": 1, "runtime": np.nan, **facts}
+        every += [run, hog(2.0, slow, run_id=f"vh{number}", **beside)]
+    (found,) = with_probes(Traces.from_traces(every))
+    for name in ("lost_beside", "taken_from"):
+        assert found[f"seconds_{name}_{HOG}"].sum() < 0.045 * SAMPLES * STEP
+
+
 def test_a_program_without_probes_has_no_such_counter() -> None:
     alone = [program(name, 1.0, 1.0, run_id=f"s{name}") for name in "ab"]
     pair = [

@@ -112,7 +112,7 @@ def _without_names(found: FittedProbes, rows: SlowdownRows, seed: int) -> tuple[
         masks.append((kept, ~kept))
         strangers[part] = mine & (share == 1)
     every = _tried(found, rows, masks)
-    both = strangers.any(axis=0)[every[0]]
+    both = np.asarray(strangers.any(axis=0))[every[0]]
     return every, (every[0][~both], every[1][:, ~both])
 
 

@@ -91,13 +91,13 @@ def with_probes(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Trace
 
 
 def _by_name(traces: Sequence[Trace]) -> dict[tuple[str, str], float]:
-    """{(platform, workload): instructions per second alone}, the quickest of repeats."""
-    found: dict[tuple[str, str], float] = {}
+    """{(platform, workload): instructions per second alone}, the median of repeats: windows beside them are
+    disturbed as often."""
+    found: dict[tuple[str, str], list[float]] = {}
     for trace in traces:
-        key = trace.platform, trace.workload
         rate = float(np.nansum(trace[INSTRUCTIONS])) / float(trace.time_seconds[-1])
-        found[key] = max(rate, found.get(key, 0.0))
-    return found
+        found.setdefault((trace.platform, trace.workload), []).append(rate)
+    return {key: float(np.median(rates)) for key, rates in found.items()}
 
 
 def _with_losses(
@@ -119,15 +119,15 @@ def _with_losses(
         lost, taken = [], []
         for mine, other in windows:
             took, seen = _times(mine, executed[edges])
-            extra = np.where(seen, np.maximum(took[1:] - took[:-1] - length, 0.0), np.nan)
+            extra = np.where(seen, took[1:] - took[:-1] - length, np.nan)
             lost.append(extra / length)
             if rate:
                 done = np.interp(took, *_running(other))
-                gone = np.maximum(np.diff(took) - np.diff(done) / rate, 0.0)
+                gone = np.diff(took) - np.diff(done) / rate
                 taken.append(np.where(seen, gone / np.maximum(np.diff(took), 1e-12), np.nan))
         for name, each in ((LOST, lost), (TAKEN, taken)):
             if each:
-                ratio = np.repeat(_mean(each), np.diff(edges))
+                ratio = np.repeat(np.maximum(_mean(each), 0.0), np.diff(edges))
                 more[name + stressor] = ratio * trace.interval_seconds
     return replace(trace, counters={**trace.counters, **more})
 
