@@ -1,22 +1,25 @@
 """Record the campaign of the alignment method here: programs with phases, alone, in pairs, beside stressors.
 
-    python benchmarks/alignment_campaign.py [FOLDER] [--minutes 11] [--repeats 5] [--programs 16]
-        [--interval 0.005] [--seed 0] [--scratch build/alignment-campaign]
+    python benchmarks/alignment_campaign.py [FOLDER] [--own-cores] [--minutes 19] [--repeats 7]
+        [--programs 20] [--interval 0.01] [--seed 0] [--scratch build/alignment-campaign]
 
-Needs two cores that nothing else uses. Every window is recorded equally often, once in each of several passes
-through all of them in random order, so that its repeats lie minutes apart; cores are dealt anew in every
-window, and who has ended begins again until both have ended once. After the first windows it says how many
-pairs fit into the minutes: those that programs held out together need come first.
+Needs two cores that nothing else uses: on one of them programs that wait for different parts of their
+time take turns (`_shared_core`), the other is the recorder's. With --own-cores sixteen programs with
+phases have a core each. Every window is recorded equally often, once in each of several passes through
+all of them in random order, so that its repeats lie minutes apart; cores are dealt anew in every window,
+and who has ended begins again until both have ended once. After the first windows it says how many pairs
+fit into the minutes: those that programs held out together need come first.
 
 What was recorded lies in the scratch folder; run it again to go on after a break. When all is there it is
 checked, reduced to the counters that are of use, and written to FOLDER, by default where
-`jostle evaluate alignment --on campaign` reads it. At most 3 MB.
+`jostle evaluate alignment --on campaign` reads it (with --own-cores to build/own-cores). At most 3 MB.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import sys
@@ -29,12 +32,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from _shared_core import PROGRAMS as SHARED
+from _shared_core import shared_core_program, turns
 
 if TYPE_CHECKING:
+    from jostle.measure.workloads._program import TracedProgram
     from jostle.traces import Trace
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "src" / "jostle" / "evaluate" / "alignment" / "recorded"
+SHARED_STRESSORS = ("core", "stream", "scatter")  # and turns
 # Phases of some ten to fifty milliseconds, from compute-bound to memory-bound: (kernel, repetitions) in turn,
 # some 0.2 seconds of one core in all.
 PROGRAMS = {
@@ -72,17 +79,24 @@ Window = tuple[str, ...]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
-    parser.add_argument("--minutes", type=float, default=11.0, help="to record in, at most")
-    parser.add_argument("--repeats", type=int, default=5, help="of every window")
-    parser.add_argument("--programs", type=int, default=16, help="of the sixteen, 3 at least")
-    parser.add_argument("--interval", type=float, default=0.005, help="seconds between samples")
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--minutes", type=float, default=19.0, help="to record in, at most")
+    parser.add_argument("--repeats", type=int, default=7, help="of every window")
+    parser.add_argument("--programs", type=int, help="of all, 3 at least")
+    parser.add_argument("--own-cores", action="store_true", help="programs with a core each")
+    parser.add_argument("--interval", type=float, default=0.01, help="seconds between samples")
     parser.add_argument("--seed", type=int, default=0, help="of the order of windows")
-    parser.add_argument("--scratch", type=Path, default=ROOT / "build" / "alignment-campaign")
+    parser.add_argument("--scratch", type=Path)
     given = parser.parse_args()
-    names = list(PROGRAMS)[: given.programs]
-    if not 3 <= given.programs <= len(PROGRAMS) or given.repeats < 1 or given.minutes <= 0:
-        parser.error("3 to 16 programs, one repeat or more, and some minutes")
+    if given.folder is None:
+        given.folder = ROOT / "build" / "own-cores" if given.own_cores else FOLDER
+    if given.scratch is None:
+        given.scratch = ROOT / "build" / f"alignment-campaign-{given.folder.name}"
+    given.text = PROGRAMS if given.own_cores else SHARED
+    given.programs = given.programs or len(given.text)
+    names = list(given.text)[: given.programs]
+    if not 3 <= given.programs <= len(given.text) or given.repeats < 1 or given.minutes <= 0:
+        parser.error(f"3 to {len(given.text)} programs, one repeat or more, and some minutes")
     recorder = Recorder(given, names)
     if not recorder.record():
         sys.exit(
@@ -95,10 +109,8 @@ class Recorder:
     """Records windows into the scratch folder, and knows which are there. left: windows that are not."""
 
     def __init__(self, given: argparse.Namespace, names: list[str]) -> None:
-        from jostle.measure.workloads._probes import probe_workloads
-
         self.given, self.names, self.left = given, names, 0
-        self.stressors = [workload.name for workload in probe_workloads()]
+        self.stressors = [program.name for program in stressors(given)]
         self.log = given.scratch / "windows.jsonl"
         self.until = time.monotonic() + 60 * given.minutes
         first: list[Window] = [(name,) for name in (*names, *self.stressors)]
@@ -200,7 +212,6 @@ def set_up(given: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     from jostle.measure.host._variants import variant_of
     from jostle.measure.slots._available import find_engines
     from jostle.measure.slots._slots import Slot
-    from jostle.measure.workloads._probes import probe_workloads
     from jostle.measure.workloads._program import find_programs
 
     (engine,) = find_engines(["speed"])
@@ -208,15 +219,30 @@ def set_up(given: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     cores = chosen_cores(None)[: variant.cpus]
     if len(cores) < 2:
         sys.exit("two cores are needed")
-    programs = find_programs([f"{name}={PROGRAMS[name]}" for name in names])
+    if not given.own_cores:
+        programs = tuple(shared_core_program(n, SHARED[n], given.scratch) for n in names)
+    else:
+        programs = find_programs([f"{name}={PROGRAMS[name]}" for name in names])
+    if not given.own_cores:  # who records stays off the core that is recorded
+        os.sched_setaffinity(0, set(cores[1:]))
     return {
         "engine": engine,
-        "cores": tuple(cores[:2]),
-        "programs": {one.name: one for one in (*programs, *find_programs(probe_workloads()))},
+        "cores": tuple(cores[:2] if given.own_cores else cores[:1]),
+        "programs": {one.name: one for one in (*programs, *stressors(given))},
         "slots": [Slot(variant=replace(variant, cpus=None)) for _ in range(2)],
         "platform": platform_name(engine, device_name(cores)),
         "options": TraceOptions(loop=True, seconds=0.3, interval_seconds=given.interval),
     }
+
+
+def stressors(given: argparse.Namespace) -> tuple[TracedProgram, ...]:
+    """Without end."""
+    from jostle.measure.workloads._probes import probe_workloads
+    from jostle.measure.workloads._program import find_programs
+
+    if not given.own_cores:
+        return (*find_programs(probe_workloads(SHARED_STRESSORS)), turns(given.scratch))
+    return find_programs(probe_workloads())
 
 
 def needed(names: Sequence[str]) -> int:
@@ -262,13 +288,13 @@ def write(given: argparse.Namespace, recorder: Recorder) -> None:
             sys.exit(f"{name} executed from {min(counts):.4g} to {max(counts):.4g} instructions")
     fresh = given.folder.with_name(given.folder.name + ".new")
     about = {
-        "programs": {name: PROGRAMS[name] for name in recorder.names},
+        "programs": {name: given.text[name] for name in recorder.names},
         "platform": programs[0].platform,
         "repeats": given.repeats,
         "pairs": recorder.state["pairs"],
         "interval_seconds": given.interval,
         "corunners": "loop",
-        "own_cores": True,
+        "own_cores": given.own_cores,
     }
     size = MOST_BYTES + 1
     for bits, decimals in DETAIL:

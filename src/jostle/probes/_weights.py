@@ -104,15 +104,15 @@ def _without_names(found: FittedProbes, rows: SlowdownRows, seed: int) -> tuple[
     workloads = len(found.workload_names)
     fold = _folds(workloads, seed)
     masks = []
-    strangers = np.zeros((FOLDS, len(rows)), bool)
+    unmet = np.zeros((FOLDS, len(rows)), bool)
     for part in range(FOLDS):
         out = fold[np.arange(len(found.met[0])) % workloads] == part
         mine, share = out[rows.target], rows.mean(out[rows.corunner])
         kept = ~mine & (share == 0)
         masks.append((kept, ~kept))
-        strangers[part] = mine & (share == 1)
+        unmet[part] = mine & (share == 1)
     every = _tried(found, rows, masks)
-    both = np.asarray(strangers.any(axis=0))[every[0]]
+    both = np.asarray(unmet.any(axis=0))[every[0]]
     return every, (every[0][~both], every[1][:, ~both])
 
 
