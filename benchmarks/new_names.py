@@ -1,11 +1,12 @@
 """Coverage and margin of bounds for names that never or hardly ran, through jostle.fit(..., new_names=True).
 
-    python benchmarks/new_names.py DATASET [--draws 5] [--confidence 0.9] [--method factorization]
+    python benchmarks/new_names.py DATASET [--draws 5] [--confidence 0.9] [--method factorization] [--alone]
 
 Of a draw a fifth of the workloads and of the platforms never run, another tenth of each has 1, 3 or 10 runs,
 and of the rest half of the runs is learned from. Coverage and margin are means over names. Beside the
 mean error of the prediction stands that of a simple rule: the mean log runtime of what is known of the
-other name. Takes some five minutes of one core a draw on the public Pitot data.
+other name. With --alone every name keeps its runs alone, for methods that answer relative to them. Takes
+some five minutes of one core a draw on the public Pitot data.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ AMOUNTS = (0, 1, 3, 10)
 class Draw:
     """What is left of each name, and which runs are learned from."""
 
-    def __init__(self, runs: Runs, seed: int) -> None:
+    def __init__(self, runs: Runs, seed: int, alone: bool = False) -> None:
         c = runs.colocations
         random = np.random.default_rng([seed, 99])
 
@@ -56,6 +57,8 @@ class Draw:
             for name in np.flatnonzero((left > 0) & (left < ALL)):
                 mine = np.flatnonzero((codes == name) & other & ~self.near)
                 self.kept[random.permutation(mine)[: left[name]]] = True
+        if alone:
+            self.kept |= c.number_of_corunners == 0
 
     def questions(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """{what: (rows asked about, the name each stands for)}."""
@@ -99,15 +102,18 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--method", default="factorization")
+    parser.add_argument("--alone", action="store_true", help="names keep their runs alone")
     given = parser.parse_args()
     one_core()
     runs = jostle.read(given.dataset).runs_in_memory.ok()
     print(f"{'':<4} {'':<26} names  finite  coverage  margin  error  error of the rule")
     for seed in range(given.draws):
-        draw = Draw(runs, seed)
+        draw = Draw(runs, seed, given.alone)
         learned = runs.take(draw.kept)
         model = jostle.fit(learned, method_named(given.method)(), seed=seed, new_names=True)
         for what, (rows, name) in draw.questions().items():
+            if not len(rows):
+                continue  # no such name in this draw
             asked = runs.take(rows)
             bounds = model.bound(asked.colocations, given.confidence)
             finite = np.flatnonzero(bounds.is_valid)
