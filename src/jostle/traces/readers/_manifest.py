@@ -137,6 +137,8 @@ def _rows(path: Path, platform: str) -> list[_Row]:
         for name in ("file", "workload"):
             if not row[name]:
                 raise BadData(f"no {name} is named", where=place)
+        if not Path(row["file"]).name:
+            raise BadData(f"{row['file']!r} is no file", where=place)
         ending = f"-{row['cpu'] or row['workload']}" if times[row["file"]] > 1 else ""
         beside = tuple(sorted(name.strip() for name in re.split("[;+]", row["beside"])))
         found.append(
