@@ -61,6 +61,8 @@ class Factorization(FactorizationSettings):
     def _fit(
         self, prepared: Prepared, prior: Runs | None, seed: int, progress: Progress | None
     ) -> FittedFactorization:
+        from jostle.factorization.online._few import without_few
+        from jostle.methods import KeptRuns
         from jostle.runs import StoredRuns
 
         try:
@@ -70,7 +72,13 @@ class Factorization(FactorizationSettings):
             raise MissingExtra(str(error.name), "fit") from None
         if isinstance(prepared.runs, StoredRuns):
             return fit_stored(self, prepared.runs, prepared.validation, seed, progress)
-        return fit(self, prepared.runs, prepared.validation, seed, progress, prior)
+        apart = None if prior is not None else without_few(prepared.runs, prepared.validation)
+        if apart is None:
+            return fit(self, prepared.runs, prepared.validation, seed, progress, prior)
+        runs, validation, few = apart
+        fitted = fit(self, runs, validation, seed, progress)
+        kept = KeptRuns.of(runs, "window").sampled(seed)
+        return self.learned(fitted, KeptRuns.of(few, "window"), kept, seed=seed)
 
     @staticmethod
     def learned(

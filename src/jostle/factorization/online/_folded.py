@@ -18,7 +18,9 @@ from jostle.factorization.online._slopes import WORKLOAD
 from jostle.methods import KeptRuns
 from jostle.runs import Colocations
 
-FEW_RUNS = (0, 1, 3, 10, 30)
+# Of an evidence class those with the fewest runs, as others of it are nearer; names with 20 runs and more are
+# bounded by those with 6: a copy of theirs would be told too much by neighbours that its runs have taught.
+FEW_RUNS = (0, 1, 3, 6)
 ASKED = 20  # runs of a name that it is asked about
 FEWEST_ASKED = 5
 MOST_NAMES = 400
