@@ -1,6 +1,6 @@
 """Coverage over mixes of names other than the measured one, of plain bounds and of bounds for that mix.
 
-    python benchmarks/mixes.py [--observed 0.5] [--mixes 40] [--confidence 0.9] [--seed 0]
+    python benchmarks/mixes.py [--data PITOT] [--observed 0.5] [--mixes 40] [--confidence 0.9] [--seed 0]
 
 On the public Pitot data, through `jostle.fit` and `Model.for_mix`. Each mix is of 1, 5 or 25 platforms (or
 workloads), drawn among all or among the tenth with the widest errors, with shares drawn evenly from all that
@@ -23,6 +23,7 @@ WAYS = ("plain", "for the mix", "for the mix, known")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", help="the folder with the public Pitot files")
     parser.add_argument("--observed", type=float, default=0.5)
     parser.add_argument("--mixes", type=int, default=40, help="of each kind")
     parser.add_argument("--confidence", type=float, default=0.9)
@@ -32,7 +33,7 @@ def main() -> None:
     import jostle
     from jostle.runs import PitotImport, split_rows
 
-    runs = PitotImport(pitot_folder()).read().runs.ok()
+    runs = PitotImport(given.data or pitot_folder()).read().runs.ok()
     learn, asked = split_rows(runs, (given.observed, 1 - given.observed), given.seed)
     model = jostle.fit(runs.take(learn), jostle.Factorization(), seed=given.seed)
     asked = runs.take(asked)

@@ -105,6 +105,8 @@ ENTRIES = {
             "figure-12d-interference",
         ),
     ),
+    "mixes": Entry("python benchmarks/mixes.py --data PITOT", 2.0, keep=True),
+    "few-names": Entry("python benchmarks/few_names.py", 20.0, keep=True),
     "gavel-rules": Entry(
         "jostle evaluate pairs OUT/oracle --observed 0.75 --seeds 2 "
         "--methods solo,solo_constant,additive,own_worst,boosting,additive_low_rank,slowdown",
@@ -118,6 +120,12 @@ ENTRIES = {
         first=("jostle import magus MAGUS -o OUT/magus",),
         keep=True,
         pictures={f"bag-{name}": f"bag-{name}" for name in _BAG},
+    ),
+    "bag-new-names": Entry(
+        "python benchmarks/new_names.py OUT/magus --method bag --alone --draws 2",
+        10.0,
+        first=("jostle import magus MAGUS -o OUT/magus",),
+        keep=True,
     ),
     "bag-vision": Entry(
         "jostle evaluate bag --seeds 1 --no-bounds --figures OUT",

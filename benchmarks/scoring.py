@@ -47,12 +47,11 @@ def main() -> None:
         print(f"{given.rows} rows, {size:.0f} MiB", flush=True)
         scheduler = None
         if given.workers:
-            from distributed import Client, LocalCluster
+            from distributed import Client
 
-            cluster = stack.enter_context(
-                LocalCluster(n_workers=given.workers, threads_per_worker=1, dashboard_address=None)
+            scheduler = stack.enter_context(
+                Client(n_workers=given.workers, threads_per_worker=1, dashboard_address=None)
             )
-            scheduler = stack.enter_context(Client(cluster))
         began, cpu = time.monotonic(), time.process_time()
         before = used(scheduler)
         found = place(model, []).score(
