@@ -19,12 +19,20 @@ class AlignmentSettings:
 
     learner: Annotated[
         Literal[
-            "auto", "ridge", "lasso", "elastic_net", "linear_svr", "network", "trees", "mixture"
+            "auto",
+            "ridge",
+            "lasso",
+            "elastic_net",
+            "linear_svr",
+            "network",
+            "phases",
+            "trees",
+            "mixture",
         ],
-        "What learns; auto weighs ridge, the network, trees, the probes' mixture, one level and none.",
+        "What learns; auto weighs ridge, networks, trees, the probes' mixture, one level and none.",
     ] = "auto"
     form: Annotated[
-        Literal["auto", "linear", "interacting", "network", "trees", "mixture"],
+        Literal["auto", "linear", "interacting", "network", "phases", "trees", "mixture"],
         "The features: linear as in the paper, interacting (own rates times others' pressure), or its own.",
     ] = "auto"
     target: Annotated[

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jostle.alignment.learning._folds import folds_of
-from jostle.alignment.learning._kinds import MIXTURE, LearnerKind
+from jostle.alignment.learning._kinds import MIXTURE, PHASES, LearnerKind
 from jostle.alignment.learning._learn import (
     MOST_ROWS,
     MOST_ROWS_TO_CHOOSE,
@@ -105,13 +105,14 @@ def fit_blend(
 def _usual(offers: Sequence[Offer]) -> np.ndarray:
     """(offers + 2,) weights where nothing is closer by more than chance, nor a constant as close: the probes'
     mixture; without one, half the level, and half the learners alike, of each kind the first. Few programs
-    choose badly between learners, and what learners say beyond the level is half of it chance."""
+    choose badly between learners, and what learners say beyond the level is half of it chance. What learns
+    inside phases errs most where there is little to learn from: it is taken where that is plainly closer."""
     kinds = [kind for kind, _ in offers]
     found = np.zeros(len(offers) + 2)
     if MIXTURE in kinds:
         found[kinds.index(MIXTURE)] = 1.0
         return found
-    first = [kinds.index(kind) for kind in dict.fromkeys(kinds)]
+    first = [kinds.index(kind) for kind in dict.fromkeys(kinds) if kind != PHASES]
     found[first] = 0.5 / len(first)
     found[-2] = 0.5
     return found

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from jostle.errors import UsageError
 
-LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network", "trees", "mixture")
-FORMS = ("linear", "interacting", "network", "trees", "mixture")
-OWN_FORM = ("network", "trees", "mixture")  # learners that take the rates as they are
+LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr", "network", "phases", "trees", "mixture")
+FORMS = ("linear", "interacting", "network", "phases", "trees", "mixture")
+OWN_FORM = ("network", "phases", "trees", "mixture")  # learners that take the rates as they are
 CUT = 0.4  # of the tree of counters, where the paper cuts it
 TARGETS = ("instructions", "slowdown", "speed")
 
 
 @dataclass(frozen=True)
 class LearnerKind:
-    """A learner, the form of its features (see `_features`; network, trees and mixture take the rates as
+    """A learner, the form of its features (see `_features`; those of OWN_FORM take the rates as
     they are), and what it learns. Raises UsageError for an unknown name, or what these two cannot learn."""
 
     learner: str = "ridge"
@@ -49,10 +49,12 @@ class LearnerKind:
 
 
 MIXTURE = LearnerKind("mixture", "mixture")
+PHASES = LearnerKind("phases", "phases")
 # What `auto` weighs; the mixture where there are probes.
 CANDIDATES = (
     LearnerKind(),
     LearnerKind("network", "network"),
+    PHASES,
     LearnerKind("trees", "trees"),
     MIXTURE,
 )

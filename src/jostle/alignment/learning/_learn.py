@@ -7,15 +7,17 @@ Source: Saeed et al., MLCAD 2021, Sec. IV-B. A small network stands beside the p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from jostle.alignment.learning._features import scale_of
-from jostle.alignment.learning._folds import folds_of
+from jostle.alignment.learning._folds import FEWEST_SETS, folds_of
 from jostle.alignment.learning._forest import BoostedTrees, fit_trees
-from jostle.alignment.learning._kinds import MIXTURE, LearnerKind
+from jostle.alignment.learning._kinds import MIXTURE, PHASES, LearnerKind
 from jostle.alignment.learning._linear import (
+    BEYOND,
     FASTEST,
     SLOWEST,
     LinearModel,
@@ -24,11 +26,18 @@ from jostle.alignment.learning._linear import (
     run_errors,
 )
 from jostle.alignment.learning._mixture import ProbedMixture, fit_mixture
-from jostle.alignment.learning._network import Network, TrainingOptions, train
+from jostle.alignment.learning._network import (
+    INSIDE,
+    Network,
+    PhaseNetwork,
+    TrainingOptions,
+    train,
+    train_inside,
+)
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.errors import NotEnoughRuns
 
-Learner = LinearModel | Network | BoostedTrees | ProbedMixture
+Learner = LinearModel | Network | PhaseNetwork | BoostedTrees | ProbedMixture
 # Regularisation that is tried, times the number of rows where the learner's own scale does that.
 STRENGTHS = {
     "ridge": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0),
@@ -36,19 +45,22 @@ STRENGTHS = {
     "elastic_net": (1e-6, 1e-5, 1e-4, 1e-3),
     "linear_svr": (1e-3, 1e-2, 1e-1),
     "network": (1e-1,),
+    "phases": (3e-2,),
     "trees": (1.0,),
     "mixture": (1.0,),
 }
 MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly
 MOST_ROWS_OF_NETWORK = 40_000
 MOST_ROWS_TO_CHOOSE = 8_000
+FEWEST_INSIDE = 200  # periods inside phases that are worth learning from
 FURTHER = 3  # strengths that are tried beyond those, where the last one is best
 ROUNDS = 1  # of fits that weigh runs by the errors of the one before
 
 
 def learner_from_arrays(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Learner:
     """The inverse of each's to_arrays."""
-    known = {"network": Network, "trees": BoostedTrees, "mixture": ProbedMixture}
+    known = {"network": Network, "phases": PhaseNetwork, "trees": BoostedTrees}
+    known["mixture"] = ProbedMixture
     return known.get(metadata["form"], LinearModel).from_arrays(arrays, metadata)
 
 
@@ -73,6 +85,8 @@ def fit_learner(
     best = choices[len(choices) // 2]
     if kind.is_network:
         return _fit_network(rows.thinned(MOST_ROWS_OF_NETWORK), best, seed)
+    if kind == PHASES:
+        return _fit_inside(rows, best, seed)
     rows = rows.thinned(MOST_ROWS)
     scale = scale_of(rows.own)
     slow = np.clip(rows.slowdown, FASTEST, SLOWEST)
@@ -126,6 +140,34 @@ def _fit_network(rows: AlignedRows, decay: float, seed: int) -> Network:
         options=options,
         seed=seed,
     )
+
+
+def _fit_inside(rows: AlignedRows, decay: float, seed: int) -> PhaseNetwork:
+    """From periods inside phases; where there are next to none, from all."""
+    inside = rows.inside_phases()
+    rows = (inside if len(inside) >= FEWEST_INSIDE else rows).thinned(MOST_ROWS_OF_NETWORK)
+    slow, scale = np.clip(rows.slowdown, FASTEST, SLOWEST), scale_of(rows.own)
+    weight = rows.solo_seconds / rows.solo_seconds.mean()
+    return train_inside(
+        rows.own,
+        rows.others,
+        slow,
+        scale,
+        _limits_of_sets(rows, slow),
+        weight=weight,
+        options=replace(INSIDE, decay=decay),
+        seed=seed,
+    )
+
+
+def _limits_of_sets(rows: AlignedRows, slowdown: np.ndarray) -> tuple[float, float]:
+    """Inside phases the largest slowdowns are no noise: what the set with the largest but one reached for a
+    twentieth of its periods may be answered."""
+    low, high = limits_of(slowdown)
+    reached = [np.quantile(slowdown[rows.group == one], 0.95) for one in np.unique(rows.group)]
+    if len(reached) >= FEWEST_SETS:
+        high = float(np.clip(np.sort(reached)[-2] * BEYOND, high, SLOWEST))
+    return low, high
 
 
 def left_out_error(rows: AlignedRows, seed: int, fit: Callable[[AlignedRows], Learner]) -> float:

@@ -9,6 +9,10 @@ Without anyone beside it a workload is exactly as fast as alone. The first layer
 apart, so that what it makes of each sample of a run alone is computed once (`own_part`, `others_part`).
 
 Several networks that begin differently are averaged.
+
+`PhaseNetwork` is of logarithms alone, those of what workload and others do together (what is shared is
+pressed by the total) among them. It learns from periods inside phases: a law is seen there as it is, and
+where a period holds the end of one only on the mean of two.
 """
 
 from __future__ import annotations
@@ -100,6 +104,54 @@ def bent(rates: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return np.concatenate([rates, np.log(rates + SMALLEST)], axis=1)
 
 
+@dataclass(frozen=True, eq=False)
+class PhaseNetwork:
+    """E networks for d rates. mean, spread: (3 d,) of the logarithms of the own rates, of the others' and of
+    both together. The rest as of `Network`."""
+
+    scale: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    weights: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+    biases: tuple[np.ndarray, np.ndarray, np.ndarray]
+    limits: tuple[float, float]
+
+    def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """(n,) of (n, d) rates."""
+        z = (together(own, others, self.scale) - self.mean) / self.spread
+        inner = np.tanh(z @ self.weights[0] + self.biases[0][:, None])
+        inner = np.tanh(inner @ self.weights[1] + self.biases[1][:, None])
+        u = inner @ self.weights[3] + z @ self.weights[2] + self.biases[2][:, None]
+        extra = np.exp(np.clip(u, LOWEST, HIGHEST)).sum(axis=2)
+        found = np.clip(np.exp(np.log1p(extra).mean(axis=0)), *self.limits)
+        return np.where((others > 0).any(axis=1), found, 1.0)
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
+        arrays = {"scale": self.scale, "mean": self.mean, "spread": self.spread}
+        arrays |= {f"weight_{i}": np.ascontiguousarray(w) for i, w in enumerate(self.weights)}
+        arrays |= {f"bias_{i}": np.ascontiguousarray(b) for i, b in enumerate(self.biases)}
+        return arrays, {"form": "phases", "limits": list(self.limits)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> PhaseNetwork:
+        low, high = metadata["limits"]
+        return cls(
+            arrays["scale"],
+            arrays["mean"],
+            arrays["spread"],
+            tuple(arrays[f"weight_{i}"] for i in range(4)),  # type: ignore[arg-type]
+            tuple(arrays[f"bias_{i}"] for i in range(3)),  # type: ignore[arg-type]
+            (float(low), float(high)),
+        )
+
+
+def together(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """(n, 3 d) logarithms of the own rates, of the others' and of both together, in units of their scale."""
+    every = np.concatenate([own / scale, others / scale, (own + others) / scale], axis=1)
+    return np.log(np.maximum(every, 0.0) + SMALLEST)
+
+
 @dataclass(frozen=True)
 class TrainingOptions:
     """networks: that are averaged. hidden: widths of the two hidden layers. decay: of the weights, in each
@@ -109,6 +161,9 @@ class TrainingOptions:
     hidden: tuple[int, int] = (32, 32)
     epochs: int = 60
     decay: float = 1e-1
+
+
+INSIDE = TrainingOptions(networks=3, hidden=(16, 16), decay=3e-2)
 
 
 def train(
@@ -125,8 +180,36 @@ def train(
     """Fit to (n,) measured slowdowns of (n, d) rates, by the squared relative error. weight: (n,) of each,
     around 1."""
     options = options or TrainingOptions()
-    random = np.random.default_rng(seed)
     z = np.concatenate([bent(own, scale), bent(others, scale)], axis=1)
+    mean, spread, weights, biases = _trained(z, slowdown, weight, options, seed)
+    return Network(scale, mean, spread, weights, biases, limits, options.decay)
+
+
+def train_inside(
+    own: np.ndarray,
+    others: np.ndarray,
+    slowdown: np.ndarray,
+    scale: np.ndarray,
+    limits: tuple[float, float],
+    *,
+    weight: np.ndarray | None = None,
+    options: TrainingOptions | None = None,
+    seed: int = 0,
+) -> PhaseNetwork:
+    """The same of logarithms and totals."""
+    z = together(own, others, scale)
+    return PhaseNetwork(scale, *_trained(z, slowdown, weight, options or INSIDE, seed), limits)
+
+
+def _trained(
+    z: np.ndarray,
+    slowdown: np.ndarray,
+    weight: np.ndarray | None,
+    options: TrainingOptions,
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...], tuple[Any, ...]]:
+    """(mean, spread, weights, biases) for features (n, f)."""
+    random = np.random.default_rng(seed)
     mean, spread = z.mean(axis=0), z.std(axis=0)
     spread = np.where(spread > 1e-9, spread, 1.0)
     z = ((z - mean) / spread).astype(np.float32)
@@ -134,8 +217,8 @@ def train(
     counts = np.ones_like(y) if weight is None else weight.astype(np.float32)
     w, b = _beginning(random, z.shape[1], slowdown, options)
     _descend(random, (z, y, counts), w, b, options)
-    w0, w1, w2, w3, b0, b1, b2 = (p.astype(np.float64) for p in w + b)
-    return Network(scale, mean, spread, (w0, w1, w2, w3), (b0, b1, b2), limits, options.decay)
+    found = [p.astype(np.float64) for p in w + b]
+    return mean, spread, tuple(found[:4]), tuple(found[4:])
 
 
 def _beginning(

@@ -22,7 +22,8 @@ class AlignedRows:
     length. slot, other: (n,) where it ran and the first of the others. group: (n,) equal for all windows of
     the same workloads, whichever is predicted: its number in `sets`. run: (n,) number of the run.
     begin_seconds: (n,) where the period begins in the run alone. members: of each run by its number, the
-    platform, the workload and its co-runners; empty where nobody asks."""
+    platform, the workload and its co-runners; empty where nobody asks. inside: (n,) whether it lies inside
+    one phase of every member; None, all, where nobody asks."""
 
     counters: tuple[str, ...]
     sets: tuple[tuple[str, ...], ...]
@@ -36,6 +37,7 @@ class AlignedRows:
     run: np.ndarray
     begin_seconds: np.ndarray
     members: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    inside: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.count)
@@ -70,6 +72,17 @@ class AlignedRows:
         """The rows at these places, or where a mask is true."""
         return replace(self, **{name: getattr(self, name)[index] for name in _by_row(self)})
 
+    @property
+    def inside_share(self) -> float:
+        """Of the time alone, in periods inside one phase of every member."""
+        if self.inside is None:
+            return 1.0
+        return float(self.solo_seconds[self.inside].sum() / self.solo_seconds.sum())
+
+    def inside_phases(self) -> AlignedRows:
+        """Only the periods that lie inside one phase of every member."""
+        return self if self.inside is None else self.take(self.inside)
+
     def thinned(self, most: int) -> AlignedRows:
         """At most so many rows, evenly taken."""
         if len(self) <= most:
@@ -102,7 +115,8 @@ class AlignedRows:
 
 
 def _by_row(rows: AlignedRows) -> list[str]:
-    return [name for name in vars(rows) if name not in ("counters", "sets", "members")]
+    rest = ("counters", "sets", "members")
+    return [name for name, value in vars(rows).items() if name not in rest and value is not None]
 
 
 def slot_columns(slot: np.ndarray, slots: Sequence[int]) -> np.ndarray:

@@ -235,6 +235,7 @@ def _rows_of_one(
     mine = tracks[place]
     count = np.diff(np.interp(times, mine.edges_seconds, mine.executed))
     clear = count > 0
+    inside = np.ones(len(count), bool)
     rates, begins = [], []
     for track in tracks:
         solo = track.solo
@@ -248,6 +249,7 @@ def _rows_of_one(
             found[0] = solo.cumulative[1] / solo.period_seconds
         rates.append(found)
         begins.append(at[:-1])
+        inside &= solo.inside_phase(at[:-1], at[1:])
     own = rates[place]
     clear &= own[:, 0] > 0
     others = np.sum([rate for k, rate in enumerate(rates) if k != place], axis=0)
@@ -264,4 +266,5 @@ def _rows_of_one(
         group=np.full(n, group),
         run=np.full(n, number),
         begin_seconds=begins[place][clear],
+        inside=inside[clear],
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle.alignment.solo._phases import same_phase
 from jostle.alignment.solo._quiet import SEGMENT_PERIODS, quiet_track
 from jostle.alignment.solo._tracks import INSTRUCTIONS, place_of, track_of
 from jostle.errors import BadData, UsageError
@@ -54,6 +55,29 @@ class SoloCounters:
         steps = np.diff(self.cumulative[:, 0])
         steps[self.idle] = steps[~self.idle].mean()
         return np.concatenate([[0.0], np.cumsum(steps)])
+
+    @cached_property
+    def changes(self) -> np.ndarray:
+        """(T,) how often neighbouring samples differed by more than noise, up to each."""
+        rates = np.diff(self.cumulative, axis=0)
+        return np.concatenate([[0], np.cumsum(~same_phase(rates))])
+
+    def inside_phase(self, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """(s,) whether stretches, in seconds of the run alone, lie inside one phase: in samples all alike,
+        and where it is only one, in one that is like a neighbour."""
+        rounds = np.floor_divide(begin, self.duration_seconds)
+        low, high = (
+            (x - rounds * self.duration_seconds) / self.period_seconds for x in (begin, end)
+        )
+        first = np.clip(np.floor(low + 1e-6).astype(np.int64), 0, self.periods - 1)
+        last = np.clip(np.ceil(high - 1e-6).astype(np.int64) - 1, first, self.periods - 1)
+        alike = self.changes[last] == self.changes[first]
+        before = self.changes[first] == self.changes[np.maximum(first - 1, 0)]
+        after = self.changes[last] == self.changes[np.minimum(last + 1, self.periods - 1)]
+        alone = (before & (first > 0)) | (after & (last < self.periods - 1)) | (self.periods == 1)
+        return (
+            alike & ((last > first) | alone) & (high * self.period_seconds <= self.duration_seconds)
+        )
 
     @cached_property
     def edges(self) -> np.ndarray:

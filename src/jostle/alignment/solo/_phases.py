@@ -12,6 +12,8 @@ import numpy as np
 LEAST_STEP = 0.03  # of a logarithm: what is less is no other phase
 LEAST_RATE = 1e-3  # of a counter's largest: what is less is as good as none
 FEWEST_SAMPLES = 2  # of a phase
+LEAST_NOISE = 5e-3  # of a logarithm: neighbours that differ by less are alike
+LARGEST_STEP = 12.0  # variances that one counter counts at most
 
 
 def change_points(rates: np.ndarray, fewest: int = FEWEST_SAMPLES) -> np.ndarray:
@@ -45,3 +47,18 @@ def change_points(rates: np.ndarray, fewest: int = FEWEST_SAMPLES) -> np.ndarray
             edges.append(cut)
             left += [(begin, cut), (cut, end)]
     return np.array(sorted(edges))
+
+
+def same_phase(rates: np.ndarray) -> np.ndarray:
+    """(n - 1,) whether neighbouring samples differ by no more than noise, so that no phase begins between
+    them. rates: (n, d) per second. Where nearly all neighbours differ there are no phases, and all are
+    alike."""
+    largest = np.abs(rates).max(axis=0, initial=0.0)
+    told = rates[:, largest > 0] / largest[largest > 0]
+    if len(rates) < 2 or not told.shape[1]:
+        return np.ones(max(len(rates) - 1, 0), bool)
+    steps = np.abs(np.diff(np.log(np.maximum(told, LEAST_RATE)), axis=0))
+    noise = np.maximum(np.median(steps, axis=0) / 0.954, LEAST_NOISE)
+    # One counter alone that jumps (a page fault) is no phase.
+    size = np.minimum((steps / noise) ** 2 / 2, LARGEST_STEP).mean(axis=1)
+    return size <= 1 + 3 * np.sqrt(2 / told.shape[1])

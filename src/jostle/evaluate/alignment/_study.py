@@ -68,9 +68,17 @@ class AlignmentStudy:
     folds: Annotated[int | None, "Folds at most.", Limits(least=1)] = None
     learner: Annotated[
         Literal[
-            "auto", "ridge", "lasso", "elastic_net", "linear_svr", "network", "trees", "mixture"
+            "auto",
+            "ridge",
+            "lasso",
+            "elastic_net",
+            "linear_svr",
+            "network",
+            "phases",
+            "trees",
+            "mixture",
         ],
-        "What learns; auto weighs ridge, the network, trees, the probes' mixture, one level and none.",
+        "What learns; auto weighs ridge, networks, trees, the probes' mixture, one level and none.",
     ] = "auto"
     corunners: Annotated[
         Literal["once", "loop"], "Whether co-runners run once, or loop until the workload ends."
