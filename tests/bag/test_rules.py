@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.bag import Bag, FittedBag
-from jostle.bag._rules import KNOWN, NAMES, NEW
+from jostle.bag._rules import KNOWN, NAMES, NEW, OLD_NAMES
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs
 from tests.bag.conftest import make_bags
@@ -46,6 +46,17 @@ def made(law: str, seed: int = 0, noise: float = 0.03, repeats: int = 1) -> Runs
         corunners=[[NAMES_HERE[other] for other in row[1]] for row in rows],
         runtime_seconds=seconds,
         workload_features={"workload": list(NAMES_HERE), **features},
+    )
+
+
+def described(runs: Runs, kinds: list[str]) -> Runs:
+    """With a text for each of NAMES_HERE."""
+    columns = {"workload": list(NAMES_HERE), "kind": kinds}
+    named = runs.colocations.to_columns()
+    return Runs.from_columns(
+        **{name: named[name] for name in ("workload", "platform", "corunners")},
+        runtime_seconds=runs.runtime_seconds,
+        workload_features=columns,
     )
 
 
@@ -165,3 +176,47 @@ def test_families_are_left_out_together() -> None:
     assert len(np.unique(family)) == 6
     for one, two in combinations(range(len(names)), 2):
         assert (family[one] == family[two]) == (told[one] == told[two])
+
+
+def test_where_a_text_tells_hardly_any_apart_programs_are_left_out_one_by_one() -> None:
+    """Three kinds are too few to be left out in turn; new programs were then answered as known ones."""
+    runs = described(made("effects"), [("a", "b", "c")[at % 3] for at in range(len(NAMES_HERE))])
+    known, held = without(runs, set(NAMES_HERE[:3]))
+    fitted = learn(Bag(), known)
+    assert len(np.unique(fitted.described.families())) == 3
+    assert fitted.rules is not None
+    weight = dict(zip(NAMES, fitted.rules.weight.T.tolist(), strict=True))
+    by_names = [pair for name, pair in weight.items() if "effects" in name]
+    assert sum(new for _, new in by_names) < sum(old for old, _ in by_names)
+    assert error(fitted, held) < error(learn(Bag(rules=False), known), held)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_what_others_add_in_shares_of_the_time_alone_is_found(seed: int) -> None:
+    """Each co-runner costs its own share of the time alone; shares add up."""
+    runs = made("effects", seed, repeats=2)
+    unit = runs.units("together")
+    held = np.isin(unit, np.unique(unit)[::4]) & (runs.colocations.number_of_corunners > 0)
+    fitted = learn(Bag(), runs.take(~held))
+    assert fitted.rules is not None
+    assert fitted.rules.weight[KNOWN, NAMES.index("effects of the names on shares")] > 0.5
+    assert error(fitted, runs.take(held)) < 0.029  # noise alone is 0.024
+
+
+def test_models_of_fewer_rules_answer_as_they_did() -> None:
+    fitted = learn(Bag(), made("effects"))
+    arrays, document = fitted.to_arrays()
+    older = {
+        name: value
+        for name, value in arrays.items()
+        if not name.startswith(("second_", "rules_share_effects"))
+    }
+    weight = np.zeros((2, len(OLD_NAMES)))
+    weight[:, OLD_NAMES.index("trees")] = weight[:, OLD_NAMES.index("effects of the names")] = 0.5
+    full = np.concatenate([weight, np.zeros((2, len(NAMES) - len(OLD_NAMES)))], axis=1)
+    now = Bag.restore({**arrays, "rules_weight": full}, document)
+    then = Bag.restore({**older, "rules_weight": weight}, document)
+    asked = made("effects").colocations
+    assert then.predict(asked) == pytest.approx(now.predict(asked), rel=1e-12)
+    again = Bag.restore(*then.to_arrays())
+    assert again.predict(asked).tolist() == then.predict(asked).tolist()

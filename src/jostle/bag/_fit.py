@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from jostle.bag._features import NAME, describe
 from jostle.bag._fitted import FittedBag
 from jostle.bag._rules import Weighing, fit_rules
 from jostle.bag._settings import BagSettings
-from jostle.bag._target import log_runtime_of, target_of
+from jostle.bag._target import log_runtime_of, second_target, target_of
 from jostle.bag._trees import Trees
 from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName
 from jostle.methods import RunCounts
@@ -51,14 +51,13 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
     x = np.where(np.isnan(rows), unknown, rows).astype(np.float32)
     own = log_solo[platform[usable], workload[usable]]
     log_runtime = np.log(train.runtime_seconds)
-    y = target_of(log_runtime, own, method.target, float(described.time_scale))
-    # What is reported is relative to the runtime, so errors of seconds weigh by its inverse square; the
-    # paper's own target is learned as the paper does, unweighted.
-    weight = np.exp(-2 * log_runtime) if method.target == "extra" else np.ones(len(y))
-    learner = _Learner(method, x, y, weight, own, float(described.time_scale), seed)
-    trees = learner.learn(np.ones(len(y), bool))
-    rules = None
+    scale, every = float(described.time_scale), np.ones(len(x), bool)
+    learner = _Learner(method, x, log_runtime, own, scale, seed)
+    trees, second, rules = learner.learn(every), None, None
     if method.has_rules:
+        other = replace(method, target=second_target(method.target))
+        both = _Both(learner, replace(learner, method=other))
+        second = both.second.learn(every)
         counts = train.colocations.number_of_corunners
         measured = described.slowdown_rows(codes, counts, log_runtime - own)
         here = np.ones(len(runs), bool) if cpu is None else platform != cpu
@@ -66,7 +65,7 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
         beside = runs.colocations.number_of_corunners[here] > 0
         chance = chance_of_shift(cells, np.log(runs.runtime_seconds[here]), beside, seed)
         weighing = Weighing(measured, described.ground(), described.families(), chance, seed)
-        rules = fit_rules(weighing, trees, learner)
+        rules = fit_rules(weighing, (trees, second), both)
     if progress:
         progress(1, 1, float("nan"))
     notes = _notes(method, described.columns, described.groups, described.has_fairness)
@@ -77,6 +76,7 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
         notes=notes,
         most=int(train.colocations.number_of_corunners.max()),
         rules=rules,
+        second=second,
     )
 
 
@@ -99,12 +99,11 @@ def _unknown(rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Learner:
-    """x: (n, k), y, weight: (n,) what trees learn from; own: (n,) log seconds alone."""
+    """x: (n, k), log_runtime: (n,) what trees learn from; own: (n,) log seconds alone."""
 
     method: BagSettings
     x: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
+    log_runtime: np.ndarray
     own: np.ndarray
     time_scale: float
     seed: int
@@ -121,8 +120,12 @@ class _Learner:
             from sklearn.tree import DecisionTreeRegressor
         except ModuleNotFoundError:
             raise MissingExtra("scikit-learn", "evaluate") from None
-        method, x, y = self.method, self.x[kept], self.y[kept]
-        weight = self.weight[kept] / self.weight[kept].mean()
+        method, x, log_runtime = self.method, self.x[kept], self.log_runtime[kept]
+        y = target_of(log_runtime, self.own[kept], method.target, self.time_scale)
+        # What is reported is relative to the runtime, so errors of seconds weigh by its inverse square; the
+        # paper's own target is learned as the paper does, unweighted.
+        weight = np.exp(-2 * log_runtime) if method.target == "extra" else np.ones(len(y))
+        weight = weight / weight.mean()
         fewest = method.fewest or FEWEST_IN_LEAF[method.learner]
         shared: dict[str, Any] = {"min_samples_leaf": fewest, "random_state": self.seed}
         if method.learner == "tree":
@@ -144,6 +147,24 @@ class _Learner:
         base = float(np.average(y, weights=weight))
         every = [tree.tree_ for tree in boosted.estimators_[:, 0]]
         return Trees.of(every, method.learning_rate, base)
+
+
+@dataclass(frozen=True)
+class _Both:
+    """Trees of the target that is asked for, and second ones of another."""
+
+    first: _Learner
+    second: _Learner
+
+    def learn(self, kept: np.ndarray) -> tuple[Trees, Trees]:
+        return self.first.learn(kept), self.second.learn(kept)
+
+    def log_slowdown(self, trees: tuple[Trees, Trees], asked: np.ndarray) -> np.ndarray:
+        """(2, n)"""
+        first, second = trees
+        return np.stack(
+            [self.first.log_slowdown(first, asked), self.second.log_slowdown(second, asked)]
+        )
 
 
 def _notes(

@@ -13,7 +13,7 @@ from jostle.bag._explain import BagExplanation, path_of, report_of
 from jostle.bag._features import BagFeatures
 from jostle.bag._larger import larger_bags
 from jostle.bag._rules import NAMES, BagRules
-from jostle.bag._target import log_runtime_of
+from jostle.bag._target import log_runtime_of, second_target
 from jostle.bag._trees import Trees
 from jostle.bounds import Candidates
 from jostle.errors import UsageError
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from jostle._report import Report
     from jostle.runs import Colocations, Runs
 
-RULES = "rules_"  # before the names of the rules' arrays
+RULES, SECOND = "rules_", "second_"  # before the names of the arrays of rules and of second trees
 _KINDS: dict[str, type[Any]] = {
     **dict.fromkeys(("level", "added"), Level),
-    **dict.fromkeys(("effects", "added_effects"), RandomEffects),
+    **dict.fromkeys(("effects", "added_effects", "share_effects"), RandomEffects),
     "memory": Memory,
 }
 
@@ -47,7 +47,8 @@ class FittedBag(FromCounts):
     described: what features are made from. kept: (k,) the columns that the trees ask about. unknown: (k,)
     what stands there for an unknown number. counts: of the runs learned from. most: co-runners in any of
     them; 0 where that is not known, in models saved before it was kept. rules: beside the trees, None for
-    trees alone.
+    trees alone. second: trees of the log slowdown (where that is the target, of the extra time), which answer
+    with the rules; None without them.
     """
 
     learner: str
@@ -62,6 +63,7 @@ class FittedBag(FromCounts):
     notes: tuple[str, ...] = ()
     most: int = 0
     rules: BagRules | None = None
+    second: Trees | None = None
 
     @property
     def input_platforms(self) -> tuple[str, ...]:
@@ -117,13 +119,16 @@ class FittedBag(FromCounts):
             more = larger_bags(asked.take(larger), self.most, log_slowdown)
             out[larger] = log_solo[larger] + more
         if len(beside):
-            answer = self.trees.predict(self.features(asked.take(beside)))
-            found = log_runtime_of(
-                answer, log_solo[beside], self.target, float(self.described.time_scale)
-            )
+            x, alone = self.features(asked.take(beside)), log_solo[beside]
+            scale = float(self.described.time_scale)
+            found = log_runtime_of(self.trees.predict(x), alone, self.target, scale)
             if self.rules is not None:
                 rows = self._slowdown_rows(asked.take(beside))
-                by_trees = found - log_solo[beside]
+                second = found
+                if self.second is not None:
+                    target = second_target(self.target)
+                    second = log_runtime_of(self.second.predict(x), alone, target, scale)
+                by_trees = np.stack([found, second]) - alone
                 found = log_solo[beside] + self.rules.log_slowdown(
                     rows, self.described.ground(), by_trees
                 )
@@ -172,6 +177,8 @@ class FittedBag(FromCounts):
         arrays, document = self.counts.to_arrays()
         arrays |= {"kept": self.kept, "unknown": self.unknown}
         arrays |= {f"tree_{name}": value for name, value in vars(self.trees).items()}
+        if self.second is not None:
+            arrays |= {f"{SECOND}{name}": value for name, value in vars(self.second).items()}
         if self.rules is not None:
             arrays |= record_to_arrays(self.rules, RULES)
         described, rest = {}, {}
@@ -200,11 +207,19 @@ class FittedBag(FromCounts):
             BagFeatures(**described),
             arrays["kept"],
             arrays["unknown"],
-            Trees(**{field.name: arrays[f"tree_{field.name}"] for field in fields(Trees)}),
+            _trees_of(arrays, "tree_"),
             RunCounts.from_arrays(arrays, document),
             tuple(document["notes"]),
             int(document.get("most", 0)),
-            record_from_arrays(BagRules, arrays, RULES, _KINDS)
-            if f"{RULES}weight" in arrays
-            else None,
+            _rules_of(arrays) if f"{RULES}weight" in arrays else None,
+            _trees_of(arrays, SECOND) if f"{SECOND}root" in arrays else None,
         )
+
+
+def _trees_of(arrays: Mapping[str, np.ndarray], prefix: str) -> Trees:
+    return Trees(**{field.name: arrays[prefix + field.name] for field in fields(Trees)})
+
+
+def _rules_of(arrays: Mapping[str, np.ndarray]) -> BagRules:
+    arrays = {**arrays, **BagRules.older(arrays, RULES)}
+    return record_from_arrays(BagRules, arrays, RULES, _KINDS)

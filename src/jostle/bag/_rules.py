@@ -1,11 +1,13 @@
 """Simple rules beside the trees, each with the weight that it earned on bags and on names left out.
 
 The rules: no slowdown, the time alone once for every member, what is typical of a platform and a number of
-co-runners (as a factor, and as seconds that are added), and additive effects of the names (both ways).
+co-runners (as a factor, and as seconds that are added), and additive effects of the names (both ways, and as
+shares of the time alone). Trees are two: those that the settings ask for, and second ones of another target.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -23,24 +25,29 @@ from jostle.rules import (
     fit_memory,
     greedy_weights,
     is_noise,
+    no_effects,
+    record_to_arrays,
+    steadied_weights,
 )
 
 TREES, NONE, MEMBERS = "trees", "no slowdown", "time alone × members"
 LEVEL, ADDED = "typical slowdown", "typical time added"
 EFFECTS, ADDED_EFFECTS = "effects of the names", "added effects of the names"
-NAMES = (TREES, NONE, MEMBERS, LEVEL, ADDED, EFFECTS, ADDED_EFFECTS)
+SHARE_EFFECTS, SECOND_TREES = "effects of the names on shares", "second trees"
+OLD_NAMES = (TREES, NONE, MEMBERS, LEVEL, ADDED, EFFECTS, ADDED_EFFECTS)  # of older models
+NAMES = (*OLD_NAMES, SHARE_EFFECTS, SECOND_TREES)
 USUAL = (TREES, LEVEL)  # where there is too little to weigh by
 KNOWN, NEW = 0, 1  # rows of the weights: all members ran beside others on the platform, or not
 SET_FOLDS, NAME_FOLDS = 4, 6
 MANY_ROWS = 4_000  # past which one fold of bags is enough, and two of names
-FEWEST_TO_WEIGH, SETS_TO_TRUST, FAMILIES_TO_TRUST = 4, 12, 6
+FEWEST_TO_WEIGH = 4  # sets, or families
 FEWEST_TO_LEARN = 4  # rows that a fold leaves
 LEAST_WEIGHT = 0.02
 
 
 @dataclass(frozen=True)
 class BagRules:
-    """weight: (2, 7) of NAMES for co-locations whose members all ran beside others on the platform, and for
+    """weight: (2, 9) of NAMES for co-locations whose members all ran beside others on the platform, and for
     others. met: (cells,) which did, a cell being platform * workloads + workload. memory: of bags that were
     measured themselves."""
 
@@ -50,32 +57,55 @@ class BagRules:
     added: Level
     effects: RandomEffects
     added_effects: RandomEffects
+    share_effects: RandomEffects
     memory: Memory
 
     def log_slowdown(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
-        """(n,) from what the trees say of the same rows, (n,)."""
-        found = (self.weight_of(rows) * self.answers(rows, ground, by_trees)).sum(0)
-        return found + self.memory.of(rows)
+        """(n,) from what both trees say of the same rows, (2, n)."""
+        found = self.memory.of(rows)
+        # One by one: NumPy's sum of many rounds otherwise where a single row is asked.
+        for weight, answer in zip(
+            self.weight_of(rows), self.answers(rows, ground, by_trees), strict=True
+        ):
+            found = found + weight * answer
+        return found
 
     def weight_of(self, rows: SlowdownRows) -> np.ndarray:
-        """(7, n)."""
+        """(9, n)."""
         strange = np.bincount(rows.row, ~self.met[rows.corunner], len(rows)) > 0
         return self.weight.T[:, np.where(strange | ~self.met[rows.target], NEW, KNOWN)]
 
     def answers(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
-        """(7, n) log slowdowns by each of NAMES."""
-        plain, timed = replace(rows, timed=False), replace(rows, timed=True)
+        """(9, n) log slowdowns by each of NAMES."""
+        plain, timed, shared = _ways(rows)
         return np.stack(
             [
-                by_trees,
+                by_trees[0],
                 np.zeros(len(rows)),
                 np.log1p(rows.degree),
                 plain.as_log(self.level.value(plain, ground)),
                 timed.as_log(self.added.value(timed, ground)),
                 plain.as_log(self.effects.value(plain, ground)),
                 timed.as_log(self.added_effects.value(timed, ground)),
+                shared.as_log(self.share_effects.value(shared, ground)),
+                by_trees[1],
             ]
         )
+
+    @staticmethod
+    def older(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+        """What models saved before there were all of NAMES lack: no weight for the others."""
+        weight = arrays[f"{prefix}weight"]
+        more = len(NAMES) - weight.shape[1]
+        if not more:
+            return {}
+        cells = arrays[f"{prefix}met"].size
+        nothing = no_effects(arrays[f"{prefix}level.place"].shape[0], cells)
+        padded = np.concatenate([weight, np.zeros((2, more))], axis=1)
+        return {
+            f"{prefix}weight": padded,
+            **record_to_arrays(nothing, f"{prefix}share_effects."),
+        }
 
 
 @dataclass(frozen=True)
@@ -91,14 +121,14 @@ class Weighing:
 
 
 class TreeLearner(Protocol):
-    """Trees of the same rows."""
+    """Trees of the same rows, of two targets: learned from some, what both say (2, n) of others."""
 
-    def learn(self, kept: np.ndarray) -> Trees: ...
+    def learn(self, kept: np.ndarray) -> tuple[Trees, Trees]: ...
 
-    def log_slowdown(self, trees: Trees, asked: np.ndarray) -> np.ndarray: ...
+    def log_slowdown(self, trees: tuple[Trees, Trees], asked: np.ndarray) -> np.ndarray: ...
 
 
-def fit_rules(weighing: Weighing, trees: Trees, learner: TreeLearner) -> BagRules:
+def fit_rules(weighing: Weighing, trees: tuple[Trees, Trees], learner: TreeLearner) -> BagRules:
     """The rules of all rows, with weights by cross-validation. trees: of all rows."""
     rows, seed = weighing.rows, weighing.seed
     sets = rows.sets()
@@ -111,15 +141,12 @@ def fit_rules(weighing: Weighing, trees: Trees, learner: TreeLearner) -> BagRule
     fold = random.permutation(number)[sets] % SET_FOLDS
     folds = [(fold != part, fold == part) for part in range(1 if many else SET_FOLDS)]
     by_set = _tried(folds, weighing, learner)
-    trust = min(1.0, number / SETS_TO_TRUST)
-    known = trust * by_set.weight(weighing, sets) + (1 - trust) * _usual()
-    folds = _folds_of_names(weighing, random)
+    known = by_set.weight(weighing, sets, number)
+    folds, families = _folds_of_names(weighing, random)
     by_name = _tried(folds[: 2 if many else None], weighing, learner)
     new = known
     if len(by_name.row):
-        families = len(np.unique(weighing.family[rows.target % weighing.ground.workloads]))
-        trust = min(1.0, families / FAMILIES_TO_TRUST)
-        new = trust * by_name.weight(weighing, sets) + (1 - trust) * _usual()
+        new = by_name.weight(weighing, sets, families)
     weight = np.stack([known, new])
     weight[weight < LEAST_WEIGHT] = 0.0
     rules = replace(rules, weight=weight / weight.sum(1, keepdims=True))
@@ -132,20 +159,20 @@ def fit_rules(weighing: Weighing, trees: Trees, learner: TreeLearner) -> BagRule
 
 @dataclass(frozen=True)
 class _Tried:
-    """What each of NAMES answered about rows left out. row: (k,) which; answer: (7, k)."""
+    """What each of NAMES answered about rows left out. row: (k,) which; answer: (9, k)."""
 
     row: np.ndarray
     answer: np.ndarray
 
-    def weight(self, weighing: Weighing, sets: np.ndarray) -> np.ndarray:
-        """(7,)"""
+    def weight(self, weighing: Weighing, sets: np.ndarray, parts: int) -> np.ndarray:
+        """(9,). parts: how many were left out in turn, sets or families."""
         if not len(self.row):
             return _usual()
         y, mine = weighing.rows.log_slowdown[self.row], sets[self.row]
         weight, unseen = greedy_weights(self.answer, y, mine, weighing.seed)
         if is_noise(weighing.chance, np.abs(np.expm1(-y)) - unseen, mine):
             return np.array([float(name == NONE) for name in NAMES])
-        return weight
+        return steadied_weights(weight, self.answer, y, parts)
 
 
 def _tried(
@@ -166,7 +193,7 @@ def _tried(
 
 def _learned(rows: SlowdownRows, ground: Ground) -> BagRules:
     """The rules, with the usual weights."""
-    plain, timed = replace(rows, timed=False), replace(rows, timed=True)
+    plain, timed, shared = _ways(rows)
     met = np.zeros(ground.cells, bool)
     met[rows.target] = met[rows.corunner] = True
     return BagRules(
@@ -176,8 +203,15 @@ def _learned(rows: SlowdownRows, ground: Ground) -> BagRules:
         fit_level(timed, ground),
         fit_effects(plain, ground)[0],
         fit_effects(timed, ground)[0],
+        fit_effects(shared, ground)[0],
         Memory(np.zeros(0, np.uint64), np.zeros(0)),
     )
+
+
+def _ways(rows: SlowdownRows) -> tuple[SlowdownRows, SlowdownRows, SlowdownRows]:
+    """Rows that add up factors, seconds, and shares of the time alone."""
+    timed = replace(rows, timed=True)
+    return replace(rows, timed=False), timed, replace(timed, scale=np.ones(len(rows)))
 
 
 def _usual() -> np.ndarray:
@@ -186,12 +220,16 @@ def _usual() -> np.ndarray:
 
 def _folds_of_names(
     weighing: Weighing, random: np.random.Generator
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Families in turn: rows without any of their workloads, and rows with one."""
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], int]:
+    """Families in turn: rows without any of their workloads, and rows with one; and how many families there
+    are. Where a text tells too few apart, workloads are left out one by one."""
     rows, family, workloads = weighing.rows, weighing.family, weighing.ground.workloads
     here = np.unique(family[rows.target % workloads])
     if len(here) < FEWEST_TO_WEIGH:
-        return []
+        family = np.arange(workloads)
+        here = np.unique(rows.target % workloads)
+    if len(here) < FEWEST_TO_WEIGH:
+        return [], 0
     part = np.full(int(family.max()) + 1, -1)
     part[here] = random.permutation(len(here)) % NAME_FOLDS
     target, corunner = (part[family[each % workloads]] for each in (rows.target, rows.corunner))
@@ -199,4 +237,4 @@ def _folds_of_names(
     for fold in range(min(NAME_FOLDS, len(here))):
         held = (target == fold) | (np.bincount(rows.row, corunner == fold, len(rows)) > 0)
         found.append((~held, held))
-    return found
+    return found, len(here)

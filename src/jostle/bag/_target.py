@@ -7,6 +7,11 @@ import numpy as np
 LEAST = 0.05  # of the solo runtime: no answer is shorter
 
 
+def second_target(target: str) -> str:
+    """What the second trees learn, beside those of a target."""
+    return "extra" if target == "slowdown" else "slowdown"
+
+
 def target_of(
     log_runtime: np.ndarray, log_solo: np.ndarray, target: str, time_scale: float
 ) -> np.ndarray:

@@ -29,3 +29,4 @@ from ._trees import grow_forest as grow_forest
 from ._weights import greedy_weights as greedy_weights
 from ._weights import nothing_but_noise as nothing_but_noise
 from ._weights import plainly_another_time as plainly_another_time
+from ._weights import steadied_weights as steadied_weights

@@ -11,6 +11,9 @@ import numpy as np
 PICKS, BOOTSTRAPS = 20, 20
 EVIDENCE = 1.0  # standard errors by which answers must be closer than no slowdown
 PLAINLY = 0.995  # of Student's t: how sure it must be that runs beside others take another time than alone
+# Parts left out, at which greedy weights decide half; else members count by their error to minus this power:
+# few parts tell which member is far off, not how much of each is best.
+HALF_TRUSTED, SHARPNESS = 24, 8.0
 LEAST_SPREAD = 0.01  # of a mean log slowdown, as if no two cells were closer
 
 
@@ -46,6 +49,18 @@ def greedy_weights(
         left_out[out] += 1
     with np.errstate(invalid="ignore"):
         return total / BOOTSTRAPS, unseen / left_out
+
+
+def steadied_weights(
+    weight: np.ndarray, answers: np.ndarray, log_slowdown: np.ndarray, parts: int
+) -> np.ndarray:
+    """(k,) the weights that greedy_weights found for these answers (k, n), drawn towards those that members'
+    own mean relative errors give, the more the fewer parts were left out."""
+    away = np.expm1(np.minimum(answers - log_slowdown, 30.0))
+    error = np.maximum(np.abs(away).mean(1), 1e-9)
+    by_error = (error / error.min()) ** -SHARPNESS
+    trust = parts / (parts + HALF_TRUSTED)
+    return trust * weight + (1 - trust) * by_error / by_error.sum()
 
 
 def nothing_but_noise(gain: np.ndarray, sets: np.ndarray, evidence: float = EVIDENCE) -> bool:
