@@ -127,6 +127,9 @@ ENTRIES = {
         first=("jostle import magus MAGUS -o OUT/magus",),
         keep=True,
     ),
+    "bag-laws": Entry(
+        "python benchmarks/laws.py --method bag --seeds 1 --shares 0.1,0.3", 2.0, keep=True
+    ),
     "bag-vision": Entry(
         "jostle evaluate bag --seeds 1 --no-bounds --figures OUT",
         20.0,

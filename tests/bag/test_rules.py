@@ -20,7 +20,7 @@ def made(law: str, seed: int = 0, noise: float = 0.03, repeats: int = 1) -> Runs
     """Fourteen programs with six features that say nothing, alone thrice and in bags of two and three.
 
     turns: each member takes its turn; none: nobody disturbs anybody; effects: what moves memory slows
-    others.
+    others; product: what moves memory slows what does.
     """
     random = np.random.default_rng(seed)
     solo = np.exp(random.normal(size=len(NAMES_HERE)))
@@ -36,6 +36,7 @@ def made(law: str, seed: int = 0, noise: float = 0.03, repeats: int = 1) -> Runs
                 "turns": 1.0 + len(beside),
                 "none": 1.0,
                 "effects": 1.0 + heavy[list(beside)].sum(),
+                "product": np.exp(6 * heavy[own] * heavy[list(beside)].mean()),
             }[law]
             rows.append((own, beside, solo[own] * slow))
     seconds = np.array([row[2] for row in rows]) * np.exp(noise * random.normal(size=len(rows)))
@@ -209,7 +210,7 @@ def test_models_of_fewer_rules_answer_as_they_did() -> None:
     older = {
         name: value
         for name, value in arrays.items()
-        if not name.startswith(("second_", "rules_share_effects"))
+        if not name.startswith(("second_", "rules_share_effects", "rules_rest", "rules_encoded"))
     }
     weight = np.zeros((2, len(OLD_NAMES)))
     weight[:, OLD_NAMES.index("trees")] = weight[:, OLD_NAMES.index("effects of the names")] = 0.5
@@ -220,3 +221,17 @@ def test_models_of_fewer_rules_answer_as_they_did() -> None:
     assert then.predict(asked) == pytest.approx(now.predict(asked), rel=1e-12)
     again = Bag.restore(*then.to_arrays())
     assert again.predict(asked).tolist() == then.predict(asked).tolist()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_who_slows_whom_is_found_beyond_effects_of_the_names(seed: int) -> None:
+    runs = made("product", seed, repeats=2)
+    unit = runs.units("together")
+    held = np.isin(unit, np.unique(unit)[::4]) & (runs.colocations.number_of_corunners > 0)
+    fitted = learn(Bag(), runs.take(~held))
+    assert fitted.rules is not None
+    weight = np.zeros_like(fitted.rules.weight)
+    weight[:, NAMES.index("effects of the names")] = 1.0
+    arrays, document = fitted.to_arrays()
+    by_effects = Bag.restore({**arrays, "rules_weight": weight}, document)
+    assert error(fitted, runs.take(held)) < 0.6 * error(by_effects, runs.take(held))

@@ -19,6 +19,7 @@ tree can set it apart; a sum or maximum with an unknown part is unknown.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -108,10 +109,14 @@ class BagFeatures:
         return np.concatenate(parts, axis=1)
 
     def ground(self) -> Ground:
-        """What simple rules are told of the workloads: how many there are."""
+        """What simple rules are told of the workloads: how many there are, and how long each takes alone."""
         platforms, workloads = self.log_solo.shape
-        cells = platforms * workloads
-        return Ground(platforms, workloads, np.zeros((cells, 0)), np.zeros(cells))
+        with warnings.catch_warnings():  # a platform where nothing ran alone has no mean
+            warnings.simplefilter("ignore", RuntimeWarning)
+            away = self.log_solo - np.nanmean(self.log_solo, axis=1, keepdims=True)
+        level = np.nan_to_num(away).ravel()
+        level = level / max(float(level.std()), 1e-9)
+        return Ground(platforms, workloads, np.zeros((len(level), 0)), level)
 
     def slowdown_rows(
         self,

@@ -16,7 +16,7 @@ from jostle.bag._trees import Trees
 from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName
 from jostle.methods import RunCounts
 from jostle.progress import Progress
-from jostle.rules import chance_of_shift
+from jostle.rules import chance_of_shift, design_of_names
 from jostle.runs import Runs, all_names, solo_medians
 
 FEWEST_IN_LEAF = {"tree": 1, "forest": 2, "boosting": 3}  # of CART: the paper's
@@ -64,7 +64,10 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
         cells = (platform * len(names[0]) + workload)[here]
         beside = runs.colocations.number_of_corunners[here] > 0
         chance = chance_of_shift(cells, np.log(runs.runtime_seconds[here]), beside, seed)
-        weighing = Weighing(measured, described.ground(), described.families(), chance, seed)
+        ground = described.ground()
+        size = (ground.workloads, ground.platforms)
+        ground = replace(ground, design=design_of_names(*size, ground.level.reshape(size[::-1])))
+        weighing = Weighing(measured, ground, described.families(), chance, seed)
         rules = fit_rules(weighing, (trees, second), both)
     if progress:
         progress(1, 1, float("nan"))

@@ -19,6 +19,9 @@ from jostle.bounds import Candidates
 from jostle.errors import UsageError
 from jostle.methods import FromCounts, RunCounts
 from jostle.rules import (
+    Bilinear,
+    Encoded,
+    Forest,
     Level,
     Memory,
     RandomEffects,
@@ -35,6 +38,9 @@ RULES, SECOND = "rules_", "second_"  # before the names of the arrays of rules a
 _KINDS: dict[str, type[Any]] = {
     **dict.fromkeys(("level", "added"), Level),
     **dict.fromkeys(("effects", "added_effects", "share_effects"), RandomEffects),
+    "rest": Bilinear,
+    "encoded": Encoded,
+    "forest": Forest,
     "memory": Memory,
 }
 

@@ -2,7 +2,8 @@
 
 The rules: no slowdown, the time alone once for every member, what is typical of a platform and a number of
 co-runners (as a factor, and as seconds that are added), and additive effects of the names (both ways, and as
-shares of the time alone). Trees are two: those that the settings ask for, and second ones of another target.
+shares of the time alone), these with a low-rank rest, and boosting on what is usual of the names. Trees are
+two: those that the settings ask for, and second ones of another target.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ import numpy as np
 
 from jostle.bag._trees import Trees
 from jostle.rules import (
+    Bilinear,
+    Encoded,
     Ground,
     Level,
     Memory,
     RandomEffects,
     SlowdownRows,
+    Strength,
+    fit_bilinear,
     fit_effects,
+    fit_encoded,
     fit_level,
     fit_memory,
     greedy_weights,
@@ -34,20 +40,23 @@ TREES, NONE, MEMBERS = "trees", "no slowdown", "time alone × members"
 LEVEL, ADDED = "typical slowdown", "typical time added"
 EFFECTS, ADDED_EFFECTS = "effects of the names", "added effects of the names"
 SHARE_EFFECTS, SECOND_TREES = "effects of the names on shares", "second trees"
+REST, ENCODED = "effects and a low-rank rest", "boosting on the names"
 OLD_NAMES = (TREES, NONE, MEMBERS, LEVEL, ADDED, EFFECTS, ADDED_EFFECTS)  # of older models
-NAMES = (*OLD_NAMES, SHARE_EFFECTS, SECOND_TREES)
+NAMES = (*OLD_NAMES, SHARE_EFFECTS, SECOND_TREES, REST, ENCODED)
 USUAL = (TREES, LEVEL)  # where there is too little to weigh by
 KNOWN, NEW = 0, 1  # rows of the weights: all members ran beside others on the platform, or not
 SET_FOLDS, NAME_FOLDS = 4, 6
 MANY_ROWS = 4_000  # past which one fold of bags is enough, and two of names
 FEWEST_TO_WEIGH = 4  # sets, or families
 FEWEST_TO_LEARN = 4  # rows that a fold leaves
+STRENGTH = Strength(2, 0.15)  # of the rest
+MOST_CELLS_OF_REST = 10_000  # each has a row of factors
 LEAST_WEIGHT = 0.02
 
 
 @dataclass(frozen=True)
 class BagRules:
-    """weight: (2, 9) of NAMES for co-locations whose members all ran beside others on the platform, and for
+    """weight: (2, 11) of NAMES for co-locations whose members all ran beside others on the platform, and for
     others. met: (cells,) which did, a cell being platform * workloads + workload. memory: of bags that were
     measured themselves."""
 
@@ -58,6 +67,8 @@ class BagRules:
     effects: RandomEffects
     added_effects: RandomEffects
     share_effects: RandomEffects
+    rest: Bilinear
+    encoded: Encoded
     memory: Memory
 
     def log_slowdown(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
@@ -71,13 +82,14 @@ class BagRules:
         return found
 
     def weight_of(self, rows: SlowdownRows) -> np.ndarray:
-        """(9, n)."""
+        """(11, n)."""
         strange = np.bincount(rows.row, ~self.met[rows.corunner], len(rows)) > 0
         return self.weight.T[:, np.where(strange | ~self.met[rows.target], NEW, KNOWN)]
 
     def answers(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
-        """(9, n) log slowdowns by each of NAMES."""
+        """(11, n) log slowdowns by each of NAMES."""
         plain, timed, shared = _ways(rows)
+        effects = self.effects.value(plain, ground)
         return np.stack(
             [
                 by_trees[0],
@@ -85,10 +97,12 @@ class BagRules:
                 np.log1p(rows.degree),
                 plain.as_log(self.level.value(plain, ground)),
                 timed.as_log(self.added.value(timed, ground)),
-                plain.as_log(self.effects.value(plain, ground)),
+                plain.as_log(effects),
                 timed.as_log(self.added_effects.value(timed, ground)),
                 shared.as_log(self.share_effects.value(shared, ground)),
                 by_trees[1],
+                plain.as_log(effects + self.rest.value(plain, ground)),
+                plain.as_log(self.encoded.value(plain, ground)),
             ]
         )
 
@@ -101,10 +115,13 @@ class BagRules:
             return {}
         cells = arrays[f"{prefix}met"].size
         nothing = no_effects(arrays[f"{prefix}level.place"].shape[0], cells)
+        none = Encoded.nothing()
         padded = np.concatenate([weight, np.zeros((2, more))], axis=1)
         return {
             f"{prefix}weight": padded,
             **record_to_arrays(nothing, f"{prefix}share_effects."),
+            **record_to_arrays(_no_rest(cells), f"{prefix}rest."),
+            **record_to_arrays(none, f"{prefix}encoded."),
         }
 
 
@@ -133,7 +150,7 @@ def fit_rules(weighing: Weighing, trees: tuple[Trees, Trees], learner: TreeLearn
     rows, seed = weighing.rows, weighing.seed
     sets = rows.sets()
     number = int(sets.max()) + 1
-    rules = _learned(rows, weighing.ground)
+    rules = _learned(rows, weighing.ground, seed)
     if number < FEWEST_TO_WEIGH:
         return rules
     random = np.random.default_rng([seed, 31])
@@ -159,13 +176,13 @@ def fit_rules(weighing: Weighing, trees: tuple[Trees, Trees], learner: TreeLearn
 
 @dataclass(frozen=True)
 class _Tried:
-    """What each of NAMES answered about rows left out. row: (k,) which; answer: (9, k)."""
+    """What each of NAMES answered about rows left out. row: (k,) which; answer: (11, k)."""
 
     row: np.ndarray
     answer: np.ndarray
 
     def weight(self, weighing: Weighing, sets: np.ndarray, parts: int) -> np.ndarray:
-        """(9,). parts: how many were left out in turn, sets or families."""
+        """(11,). parts: how many were left out in turn, sets or families."""
         if not len(self.row):
             return _usual()
         y, mine = weighing.rows.log_slowdown[self.row], sets[self.row]
@@ -186,26 +203,38 @@ def _tried(
             continue
         asked = np.flatnonzero(held)
         by_trees = learner.log_slowdown(learner.learn(kept), asked)
-        found.append(_learned(rows.take(kept), ground).answers(rows.take(held), ground, by_trees))
+        rules = _learned(rows.take(kept), ground, weighing.seed)
+        found.append(rules.answers(rows.take(held), ground, by_trees))
         at.append(asked)
     return _Tried(np.concatenate(at), np.concatenate(found, axis=1))
 
 
-def _learned(rows: SlowdownRows, ground: Ground) -> BagRules:
+def _learned(rows: SlowdownRows, ground: Ground, seed: int) -> BagRules:
     """The rules, with the usual weights."""
     plain, timed, shared = _ways(rows)
     met = np.zeros(ground.cells, bool)
     met[rows.target] = met[rows.corunner] = True
+    effects, _ = fit_effects(plain, ground)
+    rest = _no_rest(ground.cells)
+    if ground.cells <= MOST_CELLS_OF_REST:
+        left = plain.value - effects.value(plain, ground)
+        rest = fit_bilinear(plain, left, ground, STRENGTH, seed)
     return BagRules(
         np.stack([_usual()] * 2),
         met,
         fit_level(plain, ground),
         fit_level(timed, ground),
-        fit_effects(plain, ground)[0],
+        effects,
         fit_effects(timed, ground)[0],
         fit_effects(shared, ground)[0],
+        rest,
+        fit_encoded(plain, plain.value, plain.sets(), ground, seed),
         Memory(np.zeros(0, np.uint64), np.zeros(0)),
     )
+
+
+def _no_rest(cells: int) -> Bilinear:
+    return Bilinear(np.zeros((cells, 1)), np.zeros((cells, 1)))
 
 
 def _ways(rows: SlowdownRows) -> tuple[SlowdownRows, SlowdownRows, SlowdownRows]:
