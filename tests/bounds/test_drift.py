@@ -13,7 +13,7 @@ from jostle.bounds._drift import ALLOWED, CLIP, THRESHOLD
 
 def first_alarm(errors: np.ndarray) -> int | None:
     """Page's two-sided sum, written out: the largest sum over any stretch that ends here."""
-    off = np.clip(errors, -CLIP, CLIP)
+    off = np.clip(errors, -CLIP - ALLOWED, CLIP + ALLOWED)
     for end in range(1, len(off) + 1):
         for sign in (1, -1):
             tails = np.cumsum((sign * off[:end] - ALLOWED)[::-1])
@@ -76,9 +76,42 @@ def test_coverage_is_kept_whatever_the_law(late_at: float) -> None:
     assert kept.level == pytest.approx(1 - 0.1 * 0.1 / late_at, abs=0.1)
 
 
-def test_usual_levels_are_shrunken_means_of_what_wider_ones_leave() -> None:
-    errors = np.array([1.0, 1.0, 2.0, np.inf])
-    wide, narrow = usual_levels(errors, [np.zeros(4, int), np.array([0, 0, 1, 1])], [1, 3])
-    assert wide == pytest.approx([4 / 14])
-    rest = np.array([1.0, 1.0, 2.0, 0.0]) - 4 / 14
-    assert narrow == pytest.approx([rest[:2].sum() / 12, rest[2:].sum() / 12, 0.0])
+def test_usual_levels_are_shrunken_by_how_much_names_differ() -> None:
+    random = np.random.default_rng(5)
+    code = np.repeat(np.arange(40), 6)
+    true = 1.2 * random.normal(size=41)
+    errors = np.clip(true[code] + 0.5 * random.normal(size=240), -3, 3)
+    errors[0] = np.inf
+    wide, narrow = usual_levels(errors, [np.zeros(240, int), code], [1, 41])
+    errors[0] = 0.0
+    # Names differ by far more than their runs: hardly shrunken, and known to what six runs let them.
+    means = np.bincount(code, errors - wide.level[0]) / 6
+    assert narrow.level[:40] == pytest.approx(means, abs=0.2)
+    assert narrow.unsure[:40] == pytest.approx(0.5 / 6**0.5, rel=0.2)
+    # Nothing is known of one without runs but how far names lie apart.
+    assert narrow.level[40] == 0.0
+    assert narrow.unsure[40] == pytest.approx(1.2, rel=0.3)
+    # Where names do not differ at all, levels are nearly 0.
+    (same,) = usual_levels(random.normal(size=240), [code], [40])
+    assert np.abs(same.level).max() < 0.5
+    assert same.noise.max() < 1.5
+    loud = np.where(code == 3, 4.0, 1.0) * random.normal(size=240) / 2
+    (of_each,) = usual_levels(loud, [code], [40])
+    assert of_each.noise.argmax() == 3
+    assert of_each.noise[3] > 1.5
+    assert (of_each.noise >= 1.0).all()
+
+
+def test_a_level_that_is_hardly_known_is_no_drift() -> None:
+    random = np.random.default_rng(4)
+    errors = 1.48 * random.normal(size=2000) + 1.6
+    known, hardly = DriftLevel(), DriftLevel(unsure=0.8)
+    assert any(known.add(error, 1.0) for error in errors)
+    assert not any(hardly.add(error, 1.0) for error in errors)
+    (found,) = [alarm for error in errors[:60] + 6 if (alarm := hardly.add(error, 1.0))]
+    assert found.shift == pytest.approx(7.6, rel=0.1)
+    # Nor are single errors of a name whose errors are wide.
+    wide, plain = DriftLevel(noise=3.0), DriftLevel()
+    far = 4 * random.normal(size=20_000)
+    assert any(plain.add(error, 1.0) for error in far)
+    assert not any(wide.add(error, 1.0) for error in far)

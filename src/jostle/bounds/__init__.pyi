@@ -14,6 +14,7 @@ from ._drift import AdaptiveLevel as AdaptiveLevel
 from ._drift import AdaptiveLevels as AdaptiveLevels
 from ._drift import Alarm as Alarm
 from ._drift import DriftLevel as DriftLevel
+from ._drift import UsualLevels as UsualLevels
 from ._drift import usual_levels as usual_levels
 from ._evidence import grades_of as grades_of
 from ._groups import Groups as Groups

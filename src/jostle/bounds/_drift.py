@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, hypot
 
 import numpy as np
 
@@ -21,12 +21,14 @@ THRESHOLD = 22.0  # one false alarm in some 450 000 runs of the public Pitot dat
 # Of a level with very many runs, whose usual level is well known: less that lasts longer is told as well.
 ALLOWED_SLOW = 0.25
 THRESHOLD_SLOW = 70.0
-CLIP = 3.0
+CLIP = 2.0  # what an error counts for at most, beyond what is allowed, in usual spreads
+SURELY = 3.0  # how many standard errors of a level's usual place it may be off
 SLOWEST = 0.02  # gain with which a level that drifted is learned in the long run
 REMEMBERED = 500
 SIDES = (1.0, -1.0)
 TESTS = ((ALLOWED, THRESHOLD), (ALLOWED_SLOW, THRESHOLD_SLOW))
-SHRINKAGE = 10.0  # runs that a name's usual level is shrunken by
+SHRINKAGE = 10.0  # runs that a name's usual level and spread are shrunken by, where names tell nothing of it
+NAMES_FOR_SHRINKAGE = 5  # names that weigh as much as that
 CONFIDENCES = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # whose levels are kept true
 STEP = 0.05  # of adaptive conformal inference, as a share of the miscoverage
 
@@ -42,11 +44,14 @@ class Alarm:
 
 @dataclass
 class DriftLevel:
-    """One level over time. usual: where it was when the model was fitted, in usual spreads; shift: how far it
-    has moved since, in log seconds. slowly: whether small steps that last are told, too. alarms: how many;
-    since: runs since the last one."""
+    """One level over time. usual: where it was when the model was fitted, in usual spreads, known up to a
+    standard error of `unsure`; noise: the spread of its own errors, in usual spreads. shift: how far it has
+    moved since, in log seconds. slowly: whether small steps that last are told, too. alarms: how many; since:
+    runs since the last one."""
 
     usual: float = 0.0
+    unsure: float = 0.0
+    noise: float = 1.0
     shift: float = 0.0
     slowly: bool = False
     alarms: int = 0
@@ -56,13 +61,20 @@ class DriftLevel:
 
     def add(self, error: float, spread: float) -> Alarm | None:
         """One run's error less what wider levels have moved by, and its usual spread, in log seconds."""
-        off = min(max((error - self.shift) / spread - self.usual, -CLIP), CLIP)
+        off = (error - self.shift) / spread - self.usual
         if self.alarms:
             self.since += 1
-            self.shift += max(1 / (self.since + 10), SLOWEST) * off * spread
+            most = CLIP + ALLOWED
+            gain = max(1 / (self.since + 10), SLOWEST) * spread
+            self.shift += min(max(off, -most), most) * gain
+        off /= self.noise
+        doubt = SURELY * self.unsure / self.noise
         for side in range(4 if self.slowly else 2):
             allowed, threshold = TESTS[side // 2]
-            self.sums[side] = max(0.0, self.sums[side] + SIDES[side % 2] * off - allowed)
+            allowed = hypot(allowed, doubt)
+            most = CLIP + max(allowed, ALLOWED)
+            counted = min(max(SIDES[side % 2] * off, -most), most)
+            self.sums[side] = max(0.0, self.sums[side] + counted - allowed)
             if self.sums[side] == 0.0:
                 self.seen[side].clear()
                 continue
@@ -145,18 +157,46 @@ class AdaptedLevels:
         return max(float(-np.expm1(allowed)), 0.5)
 
 
+@dataclass(frozen=True, eq=False)
+class UsualLevels:
+    """Of the names of one kind: level: (names,) in usual spreads; unsure: (names,) its standard error; noise:
+    (names,) at least 1, the spread of a name's own errors."""
+
+    level: np.ndarray
+    unsure: np.ndarray
+    noise: np.ndarray
+
+
 def usual_levels(
     errors: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int]
-) -> list[np.ndarray]:
-    """The usual level of every name of every kind, the wider kinds first, shrunken towards 0.
+) -> list[UsualLevels]:
+    """The usual levels of every name of every kind, the wider kinds first.
+
+    Means, shrunken towards 0 by how much more they differ than their runs let them (empirical Bayes, the
+    variance between names by moments); so are spreads, towards that of all.
 
     errors: (n,) in usual spreads; one that is not finite tells nothing. keys: of each kind (n,) codes.
-    sizes: names of each kind. Returns (names,) of each kind.
+    sizes: names of each kind.
     """
-    rest, found = np.clip(np.where(np.isfinite(errors), errors, 0.0), -CLIP, CLIP), []
+    most = CLIP + ALLOWED
+    rest, found = np.clip(np.where(np.isfinite(errors), errors, 0.0), -most, most), []
     for key, size in zip(keys, sizes, strict=True):
         n = np.bincount(key, minlength=size)
-        level = np.bincount(key, rest, size) / (n + SHRINKAGE)
-        found.append(level)
-        rest = rest - level[key]
+        total = np.bincount(key, rest, size)
+        mean = total / np.maximum(n, 1)
+        seen = int((n > 0).sum())
+        within = np.sum((rest - mean[key]) ** 2) / max(len(rest) - seen, 1)
+        between = max((np.sum(total * mean) - seen * within) / max(len(rest), 1), 0.0)
+        prior = NAMES_FOR_SHRINKAGE * within / SHRINKAGE
+        between = (seen * between + prior) / (seen + NAMES_FOR_SHRINKAGE)
+        by = within / between if between > 0 else SHRINKAGE
+        level = total / (n + by)
+        # Names may differ by a standard error more than it seems, which is much where each has few runs.
+        more = between + within * np.sqrt(2 * seen) / max(len(rest), 1)
+        unsure = np.sqrt(within / (n + (within / more if more > 0 else SHRINKAGE)))
+        left = rest - level[key]
+        noise = np.bincount(key, left**2, size) + SHRINKAGE * within
+        noise = np.sqrt(noise / ((n + SHRINKAGE) * within)) if within > 0 else np.ones(size)
+        found.append(UsualLevels(level, unsure, np.maximum(noise, 1.0)))
+        rest = left
     return found

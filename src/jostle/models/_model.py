@@ -344,7 +344,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     if levels:
         from jostle.models._usual import Usual
 
-        usual = Usual(levels)
+        usual = Usual.from_arrays(levels)
     metadata = {k: document[k] for k in kept if k in document}
     read = partial(_kept_of, document["kept"], tensors, path) if "kept" in document else None
     return Model(predictor, calibration, metadata, usual, read, whole)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.bounds import Selection, pool_of, usual_levels
+from jostle.bounds import Selection, UsualLevels, pool_of, usual_levels
 
 if TYPE_CHECKING:
     from jostle.methods import KeptRuns
@@ -21,10 +21,10 @@ LEAST_SPREAD = 1e-3
 
 @dataclass(frozen=True)
 class Usual:
-    """What errors were like on runs that the model did not learn from: for each kind the names' levels in
-    usual spreads, in the order of KindNames."""
+    """What errors were like on runs that the model did not learn from, for each kind of names, in the order
+    of KindNames."""
 
-    levels: dict[str, np.ndarray]
+    levels: dict[str, UsualLevels]
 
     @classmethod
     def of(cls, model: Any, calibration: Runs | KeptRuns) -> Usual:
@@ -43,7 +43,29 @@ class Usual:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """For safetensors."""
-        return {kind: np.ascontiguousarray(level) for kind, level in self.levels.items()}
+        return {
+            kind: np.stack([known.level, known.unsure, known.noise])
+            for kind, known in self.levels.items()
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Usual:
+        """What to_arrays gave; models of earlier versions kept levels alone."""
+        return cls(
+            {
+                kind: UsualLevels(*rows)
+                if rows.ndim == 2
+                else UsualLevels(rows, np.zeros(len(rows)), np.ones(len(rows)))
+                for kind, rows in arrays.items()
+            }
+        )
+
+    def at(self, kind: str, code: int) -> tuple[float, float, float]:
+        """(level, its standard error, noise) of a name, in usual spreads."""
+        known = self.levels.get(kind)
+        if known is None:
+            return 0.0, 0.0, 1.0
+        return float(known.level[code]), float(known.unsure[code]), float(known.noise[code])
 
 
 @dataclass(frozen=True)

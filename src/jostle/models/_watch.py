@@ -68,10 +68,8 @@ class DriftWatch(Told):
         self._usual = lru_cache(maxsize=None)(partial(usual_of, model))
         checked_by = int((~model.calibration.runs.held_out).sum())
         self._fleet = DriftLevel(slowly=checked_by >= FEWEST_FOR_SMALL_STEPS)
-        usual = (model.usual or Usual({})).levels
-        self._levels = {
-            kind: _Levels(usual.get(kind, np.zeros(len(self._kinds.names[kind])))) for kind in KINDS
-        }
+        usual = model.usual or Usual({})
+        self._levels = {kind: _Levels(usual, kind) for kind in KINDS}
         self._lately: dict[tuple[str, int], list[_Seen]] = {}
         self._coverage: dict[int, AdaptiveLevels] = {}
         self._following: Any = None
@@ -217,14 +215,14 @@ class _Seen:
 
 
 class _Levels(dict[int, DriftLevel]):
-    """By code, made when first asked about. usual: (names,) in usual spreads."""
+    """Of one kind by code, made when first asked about."""
 
-    def __init__(self, usual: np.ndarray) -> None:
+    def __init__(self, usual: Usual, kind: str) -> None:
         super().__init__()
-        self._usual = usual
+        self._usual, self._kind = usual, kind
 
     def __missing__(self, code: int) -> DriftLevel:
-        found = self[code] = DriftLevel(usual=float(self._usual[code]))
+        found = self[code] = DriftLevel(*self._usual.at(self._kind, code))
         return found
 
 
