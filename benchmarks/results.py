@@ -106,6 +106,7 @@ ENTRIES = {
         ),
     ),
     "mixes": Entry("python benchmarks/mixes.py --data PITOT", 2.0, keep=True),
+    "drift-made": Entry("python benchmarks/drift_made.py", 25.0, keep=True),
     "few-names": Entry("python benchmarks/few_names.py", 20.0, keep=True),
     "gavel-rules": Entry(
         "jostle evaluate pairs OUT/oracle --observed 0.75 --seeds 2 "
