@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from jostle.alignment import Alignment, SoloIndex, aligned_rows, traced_windows
-from jostle.alignment.learning._blend import learned_from_arrays
-from jostle.alignment.learning._kinds import PHASES
+from jostle.alignment.learning._blend import learned_from_arrays, worth_weighing
+from jostle.alignment.learning._kinds import CANDIDATES, PHASES
 from jostle.alignment.learning._learn import fit_learner, learner_from_arrays
 from jostle.alignment.learning._linear import run_errors
 from jostle.alignment.learning._network import PhaseNetwork
@@ -121,6 +121,16 @@ def test_saved_and_loaded_it_answers_the_same() -> None:
     assert found.max() <= network.limits[1]
     assert found.min() >= network.limits[0]
     np.testing.assert_array_equal(network.slowdown(asked.own, 0 * asked.others), 1.0)
+
+
+def test_it_is_weighed_only_where_samples_tell_phases() -> None:
+    rows, _ = rows_of("queue")
+    offers = [(kind, ("instructions",)) for kind in CANDIDATES]
+    assert worth_weighing(offers, rows) == offers
+    few = replace(rows, inside=np.arange(len(rows)) % 4 == 0)
+    assert [kind for kind, _ in worth_weighing(offers, few)] == [
+        kind for kind in CANDIDATES if kind != PHASES
+    ]
 
 
 def test_by_name_it_stands_alone() -> None:

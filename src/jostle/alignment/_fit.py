@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.alignment._fitted import FittedAlignment, SlotPair
 from jostle.alignment._settings import AUTO, AlignmentSettings
-from jostle.alignment.learning._blend import Learned, Offer, fit_blend
+from jostle.alignment.learning._blend import Learned, Offer, fit_blend, worth_weighing
 from jostle.alignment.learning._kinds import CANDIDATES, MIXTURE, LearnerKind
 from jostle.alignment.learning._known import KnownPrograms, learn_known
 from jostle.alignment.learning._learn import (
@@ -147,6 +147,7 @@ def _learned(
         notes = _edges([(kind, learned) for learned in models.values()])
         return _LearnedModels(counters, models, slots, KnownPrograms(), notes)
     slots = _slots(rows)
+    offers = worth_weighing(offers, rows)
     blend, counters, weights, again = fit_blend(
         rows, offers, seed, settings.strength, lambda some: some.with_slots(slots)
     )

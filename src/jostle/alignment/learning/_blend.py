@@ -28,6 +28,7 @@ from jostle.alignment.learning._rows import AlignedRows
 from jostle.rules import greedy_weights, nothing_but_noise
 
 LEAST_WEIGHT = 0.1  # of a learner, under which it is not worth its time and others take its place
+LEAST_INSIDE = 0.5  # of the time alone
 Offer = tuple[LearnerKind, tuple[str, ...]]
 Fit = Callable[[AlignedRows], "Blend"]
 
@@ -100,6 +101,12 @@ def fit_blend(
     for weight, kind, _ in chosen:
         by_name[kind.learner] = by_name.get(kind.learner, 0.0) + float(weight)
     return fitted(rows), counters, by_name, fitted
+
+
+def worth_weighing(offers: Sequence[Offer], rows: AlignedRows) -> list[Offer]:
+    """Without what learns inside phases, where less than half of the time is in phases that samples tell."""
+    told = rows.inside_share >= LEAST_INSIDE
+    return [offer for offer in offers if told or offer[0] != PHASES]
 
 
 def _usual(offers: Sequence[Offer]) -> np.ndarray:
