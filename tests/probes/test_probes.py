@@ -13,7 +13,7 @@ import jostle
 from jostle.cli import _app
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import Data, check, learn
-from jostle.probes import FittedProbes, Probes, mixture_weights
+from jostle.probes import FittedProbes, Probes, _weights, mixture_weights
 from jostle.rules import SlowdownRows
 from jostle.runs import Runs, add_runs
 
@@ -388,3 +388,25 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["runtime_seconds"] > 0
     assert _app.run(["fit", "probes", data, "-o", output, "--stressors", "none-*"]) == 3
     assert "beside probes (jostle measure)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("few", "most_left_out"), [(True, 0.15), (False, 0.3)])
+def test_of_few_pairs_few_are_left_out_at_once(
+    monkeypatch: pytest.MonkeyPatch, few: bool, most_left_out: float
+) -> None:
+    """A rule with a number for each name learns little from three quarters of a dozen pairs."""
+    every, _ = law(12, 4, noise=0.01)
+    pair = pairs_of(every)
+    runs = every.take(~pair | (pair & (every.units("together") % 6 == 0))) if few else every
+    shares: list[float] = []
+    usual = _weights._tried
+
+    def tried(*arguments: Any) -> Any:
+        shares.extend(float(1 - kept.mean()) for kept, _ in arguments[2])
+        return usual(*arguments)
+
+    monkeypatch.setattr(_weights, "_tried", tried)
+    learn(Probes(), Data(runs), seed=0)
+    assert len(shares) >= (24 if few else 8)
+    # Leaving programs out leaves out all their pairs; whole sets are the last that are left out.
+    assert max(shares[-(len(shares) // 2) :]) <= most_left_out

@@ -14,6 +14,8 @@ PRIOR_SETS = 6  # sets of programs that the plain mixture weighs beside those me
 FEWEST_SETS = 3
 FEWEST_NAMED = 8  # sets from which names are learned from
 FOLDS = 4
+FEW_SETS = 30  # under which few are left out at once, so that rules learn from most of them
+FOLDS_OF_FEW = 12
 MANY_ROWS = 4_000  # past which one of the folds is enough
 Tried = tuple[np.ndarray, np.ndarray]  # which rows, (rules, n) answers about them
 
@@ -94,18 +96,19 @@ def _evidence(gain: np.ndarray, sets: np.ndarray) -> float:
 
 def _without_sets(found: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int) -> Tried:
     """(which rows, (rules, n) answers about them), learned from other sets of workloads."""
-    fold = _folds(int(sets.max(initial=-1)) + 1, seed)[sets]
-    return _tried(found, rows, [(fold != part, fold == part) for part in range(FOLDS)])
+    number = _number_of_folds(sets)
+    fold = _folds(int(sets.max(initial=-1)) + 1, number, seed)[sets]
+    return _tried(found, rows, [(fold != part, fold == part) for part in range(number)])
 
 
 def _without_names(found: FittedProbes, rows: SlowdownRows, seed: int) -> tuple[Tried, Tried]:
     """The same, learned from sets without some names: of all sets with one of these, and of those that have
     other members, too."""
-    workloads = len(found.workload_names)
-    fold = _folds(workloads, seed)
+    workloads, number = len(found.workload_names), _number_of_folds(rows.sets())
+    fold = _folds(workloads, number, seed)
     masks = []
-    unmet = np.zeros((FOLDS, len(rows)), bool)
-    for part in range(FOLDS):
+    unmet = np.zeros((number, len(rows)), bool)
+    for part in range(number):
         out = fold[np.arange(len(found.met[0])) % workloads] == part
         mine, share = out[rows.target], rows.mean(out[rows.corunner])
         kept = ~mine & (share == 0)
@@ -116,8 +119,12 @@ def _without_names(found: FittedProbes, rows: SlowdownRows, seed: int) -> tuple[
     return every, (every[0][~both], every[1][:, ~both])
 
 
-def _folds(number: int, seed: int) -> np.ndarray:
-    return np.random.default_rng([seed, 11]).permutation(number) % FOLDS
+def _number_of_folds(sets: np.ndarray) -> int:
+    return FOLDS if len(np.unique(sets)) >= FEW_SETS else FOLDS_OF_FEW
+
+
+def _folds(number: int, folds: int, seed: int) -> np.ndarray:
+    return np.random.default_rng([seed, 11]).permutation(number) % folds
 
 
 def _tried(
