@@ -69,6 +69,8 @@ def _same(*names: str, prefix: str = "") -> dict[str, str]:
 _BAG = ("figure-4-benchmarks", "figure-5-9-ablation", "figure-10-11-radar", "figure-12-heat-map")
 _BRIDGE = "jostle evaluate bridge"
 _RECORDED = "python benchmarks/bridge_recordings.py OUT --seed 41"
+_LARGE = "--windows 500 --seconds 0.15 --folds 1 --no-compare --no-factorization"
+_SMALL = "--windows 200 --seconds 0.12 --folds 1 --held 6"
 ENTRIES = {
     "picture": Entry(
         "python benchmarks/picture.py GAVEL --output OUT/figures",
@@ -207,11 +209,38 @@ ENTRIES = {
     "probe-laws-new": Entry(
         "python benchmarks/probe_laws.py --seeds 6 --new 4 --shares 0.3", 6.0, keep=True
     ),
+    **{
+        f"alignment-{name}": Entry(
+            f"jostle evaluate alignment --on {law} --programs {programs} {more}", 15.0, keep=True
+        )
+        for name, law, programs, more in (
+            ("simulator", "simulator", 104, f"{_LARGE} --seed 0"),
+            ("simulator-seed-1", "simulator", 104, f"{_LARGE} --seed 1"),
+            ("simulator-seed-2", "simulator", 104, f"{_LARGE} --seed 2"),
+            ("simulator-probes", "simulator", 104, f"{_LARGE} --probes"),
+            (
+                "simulator-probes-40",
+                "simulator",
+                40,
+                "--probes --windows 200 --seconds 0.15 --folds 2 --no-compare --no-factorization",
+            ),
+            ("queue", "queue", 24, _SMALL),
+            ("smt", "smt", 24, _SMALL),
+            ("lru", "lru", 24, _SMALL),
+            ("lru-probes", "lru", 24, f"--probes {_SMALL}"),
+        )
+    },
     "alignment-campaign": Entry(
         "jostle evaluate alignment --on campaign --no-compare --no-factorization --output OUT",
         2.0,
         keep=True,
         pictures={"figure-3-samples": "alignment-campaign-figure-3"},
+    ),
+    "alignment-campaign-alignments": Entry(
+        "jostle evaluate alignment --on campaign --no-factorization --output OUT",
+        10.0,
+        keep=True,
+        pictures={"figure-2-learners": "alignment-campaign-figure-2"},
     ),
     "alignment-campaign-pairs": Entry(
         "jostle evaluate alignment --on campaign --hold-out pairs --folds 2 --no-compare "

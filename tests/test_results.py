@@ -59,15 +59,18 @@ def test_figures_beside_a_raw_table_stand_in_it() -> None:
             blocks = [block for block in re.split(r"\n\s*\n", part) if block.strip()]
             for number, block in enumerate(blocks):
                 found = RAW.findall(block)
+                if not found:
+                    continue
+                files = {name: (RESULTS / name).read_text("utf-8") for name, _ in found}
                 for name, lines in found:
-                    printed = (RESULTS / name).read_text("utf-8")
                     if lines:
-                        assert printed.count("\n") == int(lines), f"{page}: lines of {name}"
-                    above = blocks[number - 1] if number else ""
-                    text = block + ("\n" + above if re.search(r"^\|", above, re.M) else "")
-                    text = without_links(text)
-                    seen += len(FIGURE.findall(text))
-                    wrong += [f"{page}: {one} is not in {name}" for one in missing(text, printed)]
+                        assert files[name].count("\n") == int(lines), f"{page}: lines of {name}"
+                above = blocks[number - 1] if number else ""
+                text = block + ("\n" + above if re.search(r"^\|", above, re.M) else "")
+                text = without_links(text)
+                seen += len(FIGURE.findall(text))
+                printed = "\n".join(files.values())
+                wrong += [f"{page}: {one} is not in {[*files]}" for one in missing(text, printed)]
     assert seen > 20
     assert not wrong
 
