@@ -333,18 +333,17 @@ def load(path: str | os.PathLike[str]) -> Model:
         of_all = document.get("whole")
         whole = None if of_all is None else method.restore(_under("whole.", tensors), of_all)
         calibration = Calibration.from_arrays(_under("bounds.", tensors), document["bounds"])
+        levels, usual = _under("usual.", tensors), None
+        if levels:
+            from jostle.models._usual import Usual
+
+            usual = Usual.from_arrays(levels)
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableFile(f"not a readable model: {error}", where=str(path), fix=AGAIN) from None
     kept = (
         *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
         *("calibrated_by", "by", "new_names", "runs", "updates"),
     )
-    levels = _under("usual.", tensors)
-    usual = None
-    if levels:
-        from jostle.models._usual import Usual
-
-        usual = Usual.from_arrays(levels)
     metadata = {k: document[k] for k in kept if k in document}
     read = partial(_kept_of, document["kept"], tensors, path) if "kept" in document else None
     return Model(predictor, calibration, metadata, usual, read, whole)

@@ -50,15 +50,16 @@ class Usual:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Usual:
-        """What to_arrays gave; models of earlier versions kept levels alone."""
-        return cls(
-            {
-                kind: UsualLevels(*rows)
-                if rows.ndim == 2
-                else UsualLevels(rows, np.zeros(len(rows)), np.ones(len(rows)))
-                for kind, rows in arrays.items()
-            }
-        )
+        """What to_arrays gave; models of earlier versions kept levels alone. Raises ValueError for arrays of
+        another shape."""
+        found = {}
+        for kind, rows in arrays.items():
+            if rows.ndim == 1:
+                rows = np.stack([rows, np.zeros(len(rows)), np.ones(len(rows))])
+            if rows.ndim != 2 or len(rows) != 3:
+                raise ValueError(f"usual levels of shape {rows.shape}")
+            found[kind] = UsualLevels(*rows)
+        return cls(found)
 
     def at(self, kind: str, code: int) -> tuple[float, float, float]:
         """(level, its standard error, noise) of a name, in usual spreads."""
