@@ -79,23 +79,15 @@ class Network:
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
-        arrays = {"scale": self.scale, "mean": self.mean, "spread": self.spread}
-        arrays |= {f"weight_{i}": np.ascontiguousarray(w) for i, w in enumerate(self.weights)}
-        arrays |= {f"bias_{i}": np.ascontiguousarray(b) for i, b in enumerate(self.biases)}
-        return arrays, {"form": "network", "strength": self.decay, "limits": list(self.limits)}
+        return _arrays_of(self), {
+            "form": "network",
+            "strength": self.decay,
+            "limits": list(self.limits),
+        }
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Network:
-        low, high = metadata["limits"]
-        return cls(
-            arrays["scale"],
-            arrays["mean"],
-            arrays["spread"],
-            tuple(arrays[f"weight_{i}"] for i in range(4)),  # type: ignore[arg-type]
-            tuple(arrays[f"bias_{i}"] for i in range(3)),  # type: ignore[arg-type]
-            (float(low), float(high)),
-            float(metadata["strength"]),
-        )
+        return cls(*_fields_of(arrays, metadata), decay=float(metadata["strength"]))
 
 
 def bent(rates: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -128,22 +120,28 @@ class PhaseNetwork:
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
-        arrays = {"scale": self.scale, "mean": self.mean, "spread": self.spread}
-        arrays |= {f"weight_{i}": np.ascontiguousarray(w) for i, w in enumerate(self.weights)}
-        arrays |= {f"bias_{i}": np.ascontiguousarray(b) for i, b in enumerate(self.biases)}
-        return arrays, {"form": "phases", "limits": list(self.limits)}
+        return _arrays_of(self), {"form": "phases", "limits": list(self.limits)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> PhaseNetwork:
-        low, high = metadata["limits"]
-        return cls(
-            arrays["scale"],
-            arrays["mean"],
-            arrays["spread"],
-            tuple(arrays[f"weight_{i}"] for i in range(4)),  # type: ignore[arg-type]
-            tuple(arrays[f"bias_{i}"] for i in range(3)),  # type: ignore[arg-type]
-            (float(low), float(high)),
-        )
+        return cls(*_fields_of(arrays, metadata))
+
+
+def _arrays_of(network: Network | PhaseNetwork) -> dict[str, np.ndarray]:
+    """What _fields_of reads."""
+    arrays = {"scale": network.scale, "mean": network.mean, "spread": network.spread}
+    arrays |= {f"weight_{i}": np.ascontiguousarray(w) for i, w in enumerate(network.weights)}
+    arrays |= {f"bias_{i}": np.ascontiguousarray(b) for i, b in enumerate(network.biases)}
+    return arrays
+
+
+def _fields_of(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> tuple[Any, ...]:
+    """Scale, mean, spread, weights, biases and limits, as both networks begin."""
+    low, high = metadata["limits"]
+    weights = tuple(arrays[f"weight_{i}"] for i in range(4))
+    biases = tuple(arrays[f"bias_{i}"] for i in range(3))
+    limits = float(low), float(high)
+    return arrays["scale"], arrays["mean"], arrays["spread"], weights, biases, limits
 
 
 def together(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
