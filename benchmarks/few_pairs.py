@@ -1,11 +1,12 @@
 """What bounds calibrated on few pairs of several runs cover: by arithmetic, and of made campaigns.
 
-    python benchmarks/few_pairs.py [--pairs 16,19,24] [--runs 8] [--alike 0,0.5,1] [--campaigns 16]
+    python benchmarks/few_pairs.py [--pairs 16,19,29] [--runs 8] [--alike 0,0.5,1] [--campaigns 16]
 
 A pair's runs are one unit. The arithmetic draws scores of so many pairs and one new one, whose runs correlate
-by --alike, and takes the threshold as `jostle.bounds` does. Each made campaign has 13 workloads alone and in
-all 78 pairs, both sides of a pair four times, with errors of pairs as large as those of runs; eight pairs are
-left out, `jostle.fit` does the rest, and every pair weighs the same.
+by --alike, and takes the threshold as `jostle.bounds` does, of all runs and of one of each pair. Each made
+campaign has 13 workloads alone and in all 78 pairs, both sides of a pair four times, with errors of pairs as
+large as those of runs; eight pairs are left out, `jostle.fit` with `slowdown` does the rest, calibrated as is
+usual and as the accelerator is, and every pair weighs the same.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CONFIDENCE = 0.9
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--pairs", default="16,19,24", help="to calibrate on, by commas")
+    parser.add_argument("--pairs", default="16,19,29", help="to calibrate on, by commas")
     parser.add_argument("--runs", type=int, default=8, help="of a pair")
     parser.add_argument("--alike", default="0,0.5,1", help="correlations, by commas")
     parser.add_argument("--draws", type=int, default=20_000)
@@ -31,19 +32,29 @@ def main() -> None:
     alike = [float(one) for one in given.alike.split(",")]
     print("pairs", *(f"runs correlate by {one:g}" for one in alike), sep=" | ")
     for pairs in map(int, given.pairs.split(",")):
-        cells = [f"{covered(pairs, given.runs, one, given.draws):.1%}" for one in alike]
-        print(pairs, *cells, sep=" | ", flush=True)
-    shares = []
-    for seed in range(given.campaigns):
-        shares.append(of_campaign(seed))
-        print(f"campaign {seed}: {shares[-1]:.3f}", file=sys.stderr, flush=True)
-    if len(shares) > 1:
-        error = float(np.std(shares, ddof=1)) / np.sqrt(len(shares))
-        print(f"{len(shares)} made campaigns: {np.mean(shares):.1%}, standard error {error:.1%}")
+        for one_of_each in (False, True):
+            cells = [
+                f"{covered(pairs, given.runs, one, given.draws, one_of_each):.1%}" for one in alike
+            ]
+            what = "one run of each" if one_of_each else "all runs"
+            print(f"{pairs}, {what}", *cells, sep=" | ", flush=True)
+    for is_close in (False, True):
+        shares = []
+        for seed in range(given.campaigns):
+            shares.append(of_campaign(seed, is_close))
+            print(f"campaign {seed}: {shares[-1]:.3f}", file=sys.stderr, flush=True)
+        if len(shares) > 1:
+            error = float(np.std(shares, ddof=1)) / np.sqrt(len(shares))
+            what = "as the accelerator" if is_close else "as usual"
+            print(
+                f"{len(shares)} made campaigns, calibrated {what}: {np.mean(shares):.1%}, standard error "
+                f"{error:.1%}"
+            )
 
 
-def covered(pairs: int, runs: int, alike: float, draws: int) -> float:
+def covered(pairs: int, runs: int, alike: float, draws: int, one_of_each: bool) -> float:
     """Of the runs of a new pair, by the threshold at CONFIDENCE."""
+    from jostle.bounds import conformal_rank
     from jostle.bounds._rank import rank_by_weight, window_weights
 
     random = np.random.default_rng(0)
@@ -51,15 +62,23 @@ def covered(pairs: int, runs: int, alike: float, draws: int) -> float:
     scores = scores + np.sqrt(1 - alike) * random.normal(size=(draws, pairs + 1, runs))
     weight, total = window_weights(np.repeat(np.arange(pairs), runs))
     rank = rank_by_weight(np.cumsum(weight), total, CONFIDENCE)
-    if rank > pairs * runs:
+    known = scores[:, :pairs].reshape(draws, -1)
+    if one_of_each:
+        known, rank = scores[:, :pairs, 0], conformal_rank(pairs, CONFIDENCE)
+    if rank > known.shape[1]:
         return 1.0
-    known = np.sort(scores[:, :pairs].reshape(draws, -1), axis=1)
+    known = np.sort(known, axis=1)
     return float((scores[:, pairs] <= known[:, rank - 1, None]).mean())
 
 
-def of_campaign(seed: int, workloads: int = 13, repeats: int = 4, spread: float = 0.05) -> float:
+def of_campaign(
+    seed: int, is_close: bool, workloads: int = 13, repeats: int = 4, spread: float = 0.05
+) -> float:
     """The share of runs of pairs left out that are under their bounds."""
+    from dataclasses import replace
+
     import jostle
+    from jostle.methods import Data, Prepared
     from jostle.runs import Runs
 
     random = np.random.default_rng(seed)
@@ -86,7 +105,12 @@ def of_campaign(seed: int, workloads: int = 13, repeats: int = 4, spread: float 
     unit, beside = runs.units("together"), runs.colocations.number_of_corunners > 0
     left = np.random.default_rng([seed, 1]).permutation(np.unique(unit[beside]))[:8]
     tested = np.isin(unit, left) & beside
-    method = jostle.Slowdown(stack=False, process=False)
+
+    class Calibrated(jostle.Slowdown):
+        def prepare(self, data: Data) -> Prepared:
+            return replace(super().prepare(data), is_close=is_close)
+
+    method = Calibrated(stack=False, process=False)
     model = jostle.fit(runs.take(~tested), method, seed=seed)
     asked = runs.take(tested)
     kept = asked.runtime_seconds <= model.bound(asked.colocations, CONFIDENCE).seconds

@@ -215,6 +215,46 @@ def test_coverage_of_the_whole_layer_by_repetition() -> None:
     assert np.mean(covered) >= 0.9 - 2 * np.std(covered) / np.sqrt(len(covered))
 
 
+def in_windows(seed: int, windows: int, size: int = 6) -> Runs:
+    """Runs of workload a beside b around 1 s, whose windows explain nothing."""
+    n = windows * size
+    return Runs.from_columns(
+        workload=["a"] * n,
+        platform=["p"] * n,
+        corunners=[["b"]] * n,
+        runtime_seconds=np.exp(0.1 * np.random.default_rng(seed).normal(size=n)),
+        window_id=[f"w{k // size}" for k in range(n)],
+    )
+
+
+@pytest.mark.parametrize(("windows", "counted"), [(19, 19), (24, 24), (25, 150)])
+def test_close_bounds_count_one_run_of_each_of_few_windows(windows: int, counted: int) -> None:
+    selection, calibration = in_windows(1, 4), in_windows(2, windows)
+    close, plain = (
+        Calibration.fit(Noisy(), selection, calibration, is_close=is_close)
+        for is_close in (True, False)
+    )
+    again = Calibration.from_arrays(*close.to_arrays())
+    found, other = (one.bound(Noisy(), asked(1), 0.9) for one in (close, plain))
+    assert (found.n[0], other.n[0]) == (counted, 6 * windows)
+    assert again.bound(Noisy(), asked(1), 0.9).seconds[0] == found.seconds[0]
+    assert (close.pools["1 co-runner"].n, close.with_runs(close.runs).is_close) == (counted, True)
+
+
+def test_close_bounds_hold_and_keep_less_of_few_windows() -> None:
+    """19 windows: 18 of 20 runs of a new window are kept, 93 to 94% by all runs of each."""
+    shares: dict[bool, list[float]] = {True: [], False: []}
+    for seed in range(400):
+        calibration, new = in_windows(2 * seed, 19), in_windows(2 * seed + 1, 40)
+        for is_close, found in shares.items():
+            fitted = Calibration.fit(Noisy(), new.take([]), calibration, is_close=is_close)
+            bound = fitted.bound(Noisy(), asked(1), 0.9).seconds[0]
+            found.append(float((new.runtime_seconds <= bound).mean()))
+    error = np.std(shares[True]) / 20
+    assert abs(np.mean(shares[True]) - 0.9) <= 3 * error
+    assert np.mean(shares[False]) >= 0.925
+
+
 def test_margin_by_hand() -> None:
     assert margin(np.array([2.0, 1.0]), np.array([1.0, 2.0])) == pytest.approx(0.5)
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jostle._confidence import exact_confidence
 from jostle.bounds import conformal_rank
-from jostle.bounds._rank import rank_by_weight, window_weights
+from jostle.bounds._rank import one_run_of_each, rank_by_weight, window_weights
 from jostle.errors import UsageError
 
 SIZES = (5, 9, 10, 19, 20, 50, 99, 100)
@@ -101,6 +101,38 @@ def test_coverage_of_runs_measured_together() -> None:
     error = np.std(by_window) / math.sqrt(len(by_window))
     assert np.mean(by_window) >= confidence - 2 * error
     assert np.mean(by_row) < confidence - 2 * error
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=40))
+def test_one_run_of_each_window_stands_for_it(windows: list[int]) -> None:
+    window = np.array(windows)
+    rows = one_run_of_each(window)
+    assert (np.diff(rows) > 0).all()
+    assert sorted(window[rows].tolist()) == sorted(set(windows))
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
+def test_one_run_of_each_window_covers_what_is_asked_however_alike_runs_are(alike: float) -> None:
+    """19 windows of six runs: the 18th of 19 scores covers 18 / 20; by all runs it is up to 2 / 20 more."""
+    random = np.random.default_rng(0)
+    windows, size, confidence, draws = 19, 6, 0.9, 6000
+    scores = math.sqrt(alike) * random.normal(size=(draws, windows + 1, 1))
+    scores = scores + math.sqrt(1 - alike) * random.normal(size=(draws, windows + 1, size))
+    window = np.repeat(np.arange(windows), size)
+    weight, total = window_weights(window)
+    rank = rank_by_weight(np.cumsum(weight), total, confidence)
+    known = scores[:, :-1].reshape(draws, -1)
+    by_all = np.sort(known, axis=1)[:, rank - 1]
+    one = np.sort(known[:, one_run_of_each(window)], axis=1)
+    by_one = one[:, conformal_rank(windows, confidence) - 1]
+    share_of_all, share_of_one = (
+        (scores[:, -1] <= bound[:, None]).mean(axis=1) for bound in (by_all, by_one)
+    )
+    error = share_of_one.std() / math.sqrt(draws)
+    assert abs(share_of_one.mean() - 0.9) <= 4 * error
+    assert 0.9 - 4 * error <= share_of_all.mean() <= 1.0
+    if alike < 1:
+        assert share_of_all.mean() > share_of_one.mean() + 0.02
 
 
 def test_many_different_window_sizes_never_overflow() -> None:

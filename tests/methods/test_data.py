@@ -73,6 +73,26 @@ def test_runs_that_failed_are_never_learned_from(runs: Runs) -> None:
     assert len(Prepared.of(Data(some)).in_memory) == len(runs) - 1
 
 
+@pytest.mark.parametrize(
+    ("pairs", "close", "plain"), [(25, 10, 10), (50, 19, 16), (78, 19, 16), (300, 36, 36)]
+)
+def test_close_bounds_are_calibrated_on_nineteen_pairs(pairs: int, close: int, plain: int) -> None:
+    names = [f"w{k:02d}" for k in range(25)]
+    both = [(a, b) for a in range(25) for b in range(a)][:pairs]
+    rows = [pair for a, b in both for pair in ((a, b), (b, a))]
+    runs = Runs.from_columns(
+        workload=[names[a] for a, _ in rows],
+        platform=["p"] * len(rows),
+        corunners=[[names[b]] for _, b in rows],
+        runtime_seconds=[1.0] * len(rows),
+    )
+    for is_close, most in ((True, close), (False, plain)):
+        prepared = Prepared.of(Data(runs), calibrate_by="together", is_close=is_close)
+        held = hold_out(prepared, 0, "together")
+        found = len(np.unique(held.calibration.units("together")))
+        assert most - 1 <= found <= most
+
+
 def test_calibration_runs_past_the_most_are_drawn_from_all() -> None:
     """Old quiet runs must not be all that bounds of a noisier mix are calibrated on."""
     n = 2000

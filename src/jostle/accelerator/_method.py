@@ -51,7 +51,8 @@ class Accelerator:
         """The runs of the data; its profiles are read when it learns. Answers are relative to the runtime
         alone, so one of each is required."""
         runs = data.runs_in_memory
-        return Prepared.of(data, runs, required=first_solo_runs(runs), calibrate_by="together")
+        required = first_solo_runs(runs)
+        return Prepared.of(data, runs, required=required, calibrate_by="together", is_close=True)
 
     def fit(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None

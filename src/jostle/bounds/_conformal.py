@@ -37,9 +37,13 @@ from jostle.bounds._groups import Groups
 from jostle.bounds._mix import KINDS, NameMix, codes_of
 from jostle.bounds._pool import ROUNDING, Pool, Way, bound_of_chain, tail_of_chain
 from jostle.bounds._predictor import candidates_of
+from jostle.bounds._rank import one_run_of_each
 from jostle.bounds._selection import Selection
 from jostle.errors import UsageError
 
+# Units of several runs, from which on all runs keep hardly more than 93% where 90 are asked for, and a
+# threshold among more runs is less a matter of luck.
+FEW_UNITS = 25
 POOLED = "with co-runners"
 HELD_OUT = "names left out"
 NO_LATE_NAMES: Mapping[str, frozenset[str]] = {"workloads": frozenset(), "platforms": frozenset()}
@@ -139,16 +143,20 @@ class Calibration:
         groups: Groups | None = None,
         late_names: Mapping[str, frozenset[str]] = NO_LATE_NAMES,
         mix: NameMix | None = None,
+        *,
+        is_close: bool = False,
     ) -> None:
         """late_names: `workloads` and `platforms` that joined after the calibration runs were drawn, and of
         which none was drawn since. They are bounded by runs of names left out alone. mix: over which bounds
-        hold, where it is another than was drawn."""
+        hold, where it is another than was drawn. is_close: whether bounds are to keep hardly more than is
+        asked for: then in a pool of fewer than FEW_UNITS one run stands for each unit."""
         self.names = names
         self.late_names = late_names
         self.runs = runs
         self.ways = ways
         self.groups = groups
         self.mix = mix
+        self.is_close = is_close
         self._chains: dict[tuple[int, ...], list[Pool]] = {}
 
     @classmethod
@@ -160,27 +168,45 @@ class Calibration:
         *,
         by: str = "window",
         groups: Groups | None = None,
+        is_close: bool = False,
     ) -> Calibration:
         """selection, calibration: disjoint runs that the predictor was not fitted on.
 
         by: `window` where whole windows were drawn (rows measured together), `row` where rows were,
             `together` where all runs of the same workloads on the same platform were drawn as one.
         groups: names in groups, for a guarantee within each of them.
+        is_close: see Calibration.
         The guarantee is for runs drawn like the calibration runs.
         """
         calibration = calibration.ok()
         runs = CalibrationRuns.of(predictor, calibration, calibration.units(by), groups=groups)
         part = Selection.of(predictor, selection)
         chosen = {name: part.way(np.isin(part.degree, d)) for name, d in _pools(runs.degree)}
-        return cls(part.candidates.names, runs, chosen, groups)
+        return cls(part.candidates.names, runs, chosen, groups, is_close=is_close)
 
     def with_held_out(self, runs: CalibrationRuns, part: Selection) -> Calibration:
         """With n runs that further fits have scored, which had left out their names; part: the same runs,
         to choose the way that bounds each kind of them."""
         kind = np.array([held_out_kind(grades) for grades in runs.grades], dtype="<U40")
         ways = {str(name): part.way(kind == name) for name in np.unique(kind)}
-        joined = self.runs.joined(runs)
-        return Calibration(self.names, joined, self.ways | ways, self.groups, self.late_names)
+        return self.with_runs(self.runs.joined(runs), self.ways | ways)
+
+    def with_runs(
+        self,
+        runs: CalibrationRuns,
+        ways: dict[str, Way] | None = None,
+        late_names: Mapping[str, frozenset[str]] | None = None,
+    ) -> Calibration:
+        """The same over the measured mix, but for its runs, and the ways to bound them and the late names
+        where these are given."""
+        return Calibration(
+            self.names,
+            runs,
+            self.ways if ways is None else ways,
+            self.groups,
+            self.late_names if late_names is None else late_names,
+            is_close=self.is_close,
+        )
 
     def over(self, mix: NameMix) -> Calibration:
         """The same runs, but bounds that hold over another mix than they were drawn from. Raises UsageError
@@ -190,7 +216,9 @@ class Calibration:
                 "the model was saved without the names of its calibration runs",
                 fix="Fit it again for bounds over another mix.",
             )
-        return Calibration(self.names, self.runs, self.ways, self.groups, self.late_names, mix)
+        found = self.with_runs(self.runs)
+        found.mix = mix
+        return found
 
     @property
     def pools(self) -> dict[str, Pool]:
@@ -334,6 +362,9 @@ class Calibration:
         self, name: str, outcome: str, way: str, inside: np.ndarray, mix: NameMix | None
     ) -> Pool:
         r, at, weights = self.runs, np.flatnonzero(inside), None
+        if self.is_close and outcome in GUARANTEED and len(at):
+            drawn = one_run_of_each(r.unit[at])
+            at = at[drawn] if len(drawn) < FEW_UNITS else at
         if mix is not None:
             # Of names left out a unit is a name: there is no theorem that one run of it would keep.
             rows, weights = mix.weights(
@@ -359,6 +390,8 @@ class Calibration:
         }
         groups = None if self.groups is None else self.groups.to_document()
         document = {"candidates": list(self.names), "ways": ways, "groups": groups}
+        if self.is_close:
+            document["is_close"] = True
         if any(self.late_names.values()):
             document["late_names"] = {
                 kind: sorted(names) for kind, names in self.late_names.items()
@@ -386,6 +419,7 @@ class Calibration:
             {kind: frozenset(names) for kind, names in document["late_names"].items()}
             if "late_names" in document
             else NO_LATE_NAMES,
+            is_close=bool(document.get("is_close", False)),
         )
 
 

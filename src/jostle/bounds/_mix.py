@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.bounds._rank import one_run_of_each
 from jostle.errors import UnknownName, UsageError
 
 KINDS = ("platform", "workload")
@@ -123,8 +124,7 @@ class NameMix:
         """
         rows = np.arange(len(code))
         if one_of_each and _spans(code, unit):
-            drawn = np.random.default_rng(0).permutation(rows)
-            rows = np.sort(drawn[np.unique(unit[drawn], return_index=True)[1]])
+            rows = one_run_of_each(unit)
         rows = rows[np.isin(code[rows], self._codes)]
         part = np.stack([code[rows], unit[rows]], axis=1)
         parts, of_part, size = np.unique(part, axis=0, return_inverse=True, return_counts=True)

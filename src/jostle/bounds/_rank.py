@@ -9,6 +9,13 @@ Runs measured together are not exchangeable one by one, but their windows are. T
 window stays under a threshold with probability at least `confidence` if the threshold leaves out at
 most the share (1 - confidence) of the total weight, where each of the N windows weighs the same, and
 so does the new one, all of whose runs count as misses. With one run a window this is the rank above.
+
+With few windows of several runs that keeps up to 2 / (N + 1) more than asked for (Lee, Barber and
+Willett 2023, *Distribution-free inference with hierarchical data*), the more the less the runs of a
+window are alike. Where one run of each window, drawn without looking at the scores, stands for it (Dunn,
+Wasserman and Ramdas 2022, *Distribution-free prediction sets for two-layer hierarchical models*), the
+first rank above holds for a run drawn from a new window, however alike its runs are:
+ceil((N + 1) * confidence) / (N + 1) are kept.
 """
 
 from __future__ import annotations
@@ -37,6 +44,12 @@ def window_weights(window: np.ndarray) -> tuple[np.ndarray, int]:
     # Past what whole numbers of 64 bits hold, shares are rounded down: that can only raise the rank.
     whole = min(whole, 2**36)
     return (whole // counts)[inverse.reshape(-1)].astype(np.int64), whole * (len(counts) + 1)
+
+
+def one_run_of_each(window: np.ndarray) -> np.ndarray:
+    """(windows,) rows, ascending: one run of each window, drawn without looking at anything else."""
+    drawn = np.random.default_rng(0).permutation(len(window))
+    return np.sort(drawn[np.unique(window[drawn], return_index=True)[1]])
 
 
 def rank_by_weight(cumulative: np.ndarray, total: int, confidence: float) -> int:

@@ -217,8 +217,10 @@ def _ways_to_bound_keep_their_names(trial: _Trial) -> None:
 
 
 def _bounds_grow_with_confidence(trial: _Trial) -> None:
-    parts = (trial.held.validation, trial.held.calibration)
-    calibration = Calibration.fit(trial.fitted, *parts, by=trial.prepared.calibrate_by)
+    parts, prepared = (trial.held.validation, trial.held.calibration), trial.prepared
+    calibration = Calibration.fit(
+        trial.fitted, *parts, by=prepared.calibrate_by, is_close=prepared.is_close
+    )
     before = np.zeros(len(trial.asked))
     for confidence in CONFIDENCES:
         seconds = calibration.bound(trial.fitted, trial.asked, confidence).seconds

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SHARES = (0.78, 0.1, 0.12)
 # Units (windows as a rule), alone and beside others: enough for a valid bound at 90%.
 FEWEST_CALIBRATION = 16
+# The same where bounds are to keep hardly more than is asked for: of 16 scores the largest has to be
+# taken, which keeps 94%; the 18th of 19 keeps 90.
+CLOSE_CALIBRATION = 19
 # Units of one evidence class, and the most of all units that may be calibrated on for its sake.
 FEWEST_OF_CLASS = 12
 MOST_FOR_CLASS = 0.25
@@ -41,7 +44,8 @@ class Prepared:
     could be answered about others, such as the only solo run of a workload. validation: runs held out for
     the method's own choices; it may learn from them in the end. data: where traces and profiles are.
     calibrate_by: the unit that is held out unless the caller says another: `window`, or `together` for
-    all runs of the same workloads on the same platform.
+    all runs of the same workloads on the same platform. is_close: whether bounds are to keep hardly
+    more than is asked for (see Calibration).
     """
 
     runs: Runs | StoredRuns
@@ -50,6 +54,7 @@ class Prepared:
     required: np.ndarray
     validation: Runs
     calibrate_by: str = "window"
+    is_close: bool = False
 
     @classmethod
     def of(
@@ -60,6 +65,7 @@ class Prepared:
         inputs: np.ndarray | None = None,
         required: np.ndarray | None = None,
         calibrate_by: str = "window",
+        is_close: bool = False,
     ) -> Prepared:
         """runs: by default those of the data. What is left out of inputs and required is nothing.
 
@@ -70,14 +76,14 @@ class Prepared:
         runs = data.runs if runs is None else runs
         if isinstance(runs, StoredRuns):
             none = np.zeros(0, bool)
-            return cls(runs, data, none, none, runs.validation, calibrate_by)
+            return cls(runs, data, none, none, runs.validation, calibrate_by, is_close)
         ok = runs.is_ok
         marked, kept = (
             np.zeros(int(ok.sum()), bool) if mark is None else np.asarray(mark, bool)[ok]
             for mark in (inputs, required)
         )
         runs = runs.ok()
-        return cls(runs, data, marked, kept, runs.take([]), calibrate_by)
+        return cls(runs, data, marked, kept, runs.take([]), calibrate_by, is_close)
 
     @property
     def in_memory(self) -> Runs:
@@ -164,7 +170,7 @@ def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRA
     free = runs.take(~needed)
     if len(free) == 0:
         return HeldOut(prepared, free, free)
-    kept, validation, calibration = _split(free, RunCounts.of(runs), seed, by)
+    kept, validation, calibration = _split(free, RunCounts.of(runs), seed, by, prepared.is_close)
     surplus = _surplus(free, calibration, seed, by, most)
     back = np.union1d(kept, surplus)
     fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
@@ -230,13 +236,13 @@ def halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:
     return runs.take(first), runs.take(second)
 
 
-def _split(runs: Runs, counts: RunCounts, seed: int, by: str) -> list[np.ndarray]:
+def _split(runs: Runs, counts: RunCounts, seed: int, by: str, is_close: bool) -> list[np.ndarray]:
     """(to fit, to validate, to calibrate), indices, apart for every number of co-runners."""
     from jostle.runs import split_rows
 
     unit = runs.units(by)
     degree = _degree_of_units(runs, unit)
-    shares = {int(d): share for d, share in _calibration_shares(runs, counts, unit, degree).items()}
+    shares = _calibration_shares(runs, counts, unit, degree, is_close)
     validated = SHARES[1]
     if len(set(shares.values())) == 1:
         share = next(iter(shares.values()))
@@ -257,7 +263,7 @@ def _degree_of_units(runs: Runs, unit: np.ndarray) -> np.ndarray:
 
 
 def _calibration_shares(
-    runs: Runs, counts: RunCounts, unit: np.ndarray, degree: np.ndarray
+    runs: Runs, counts: RunCounts, unit: np.ndarray, degree: np.ndarray, is_close: bool
 ) -> dict[int, float]:
     """The share of the units to calibrate on, by number of co-runners: more where otherwise no bound at the
     usual confidence, or with some 500 units none at 99%, would be valid. The model is then a little worse,
@@ -265,8 +271,9 @@ def _calibration_shares(
     those calibrated on are like the others."""
     usual = SHARES[2]
     numbers = [len(np.unique(unit[group])) for group in (degree == 0, degree > 0)]
-    fewest = min((n for n in numbers if n), default=0)
-    least = float(np.clip(FEWEST_CALIBRATION / max(fewest, 1), usual, 0.4))
+    available = min((n for n in numbers if n), default=0)
+    fewest = CLOSE_CALIBRATION if is_close else FEWEST_CALIBRATION
+    least = float(np.clip(fewest / max(available, 1), usual, 0.4))
     grades = grades_of(counts, runs.colocations)
     shares = {}
     for d in np.unique(degree):

@@ -87,7 +87,10 @@ def fit(
     fitted, selection = learned(
         method, held, by=drawn, seed=seed, prior=prior, progress=next(parts)
     )
-    calibrated = Calibration.fit(fitted, selection, held.calibration, by=drawn, groups=groups)
+    is_close = prepared.is_close
+    calibrated = Calibration.fit(
+        fitted, selection, held.calibration, by=drawn, groups=groups, is_close=is_close
+    )
     if new_names:
         left_out = runs_of_names_left_out(
             method, prepared, by=drawn, seed=seed, prior=prior, groups=groups, progress=next(parts)

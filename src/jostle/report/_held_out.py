@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bounds import Calibration
-
 if TYPE_CHECKING:
     from jostle.models import Model
     from jostle.runs import Runs
@@ -65,7 +63,7 @@ def held_out(model: Model, runs: Runs, confidence: float, seed: int) -> HeldOutR
         if not len(mine) or not known:
             continue
         rest = every.take(np.flatnonzero(fold[unit] != k))
-        calibrated = Calibration(own.names, rest, own.ways, own.groups)
+        calibrated = own.with_runs(rest)
         bound[mine] = calibrated.bound(model.predictor, c.take(mine), confidence).seconds
     bounded = np.isfinite(bound)
     covered = runs.runtime_seconds <= bound

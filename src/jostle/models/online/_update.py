@@ -172,7 +172,7 @@ def _calibrated(
         for kind, names in drawn.items()
     }
     every = runs.joined(left) if len(left) else runs
-    return Calibration(before.names, every, before.ways, before.groups, late_names)
+    return before.with_runs(every, late_names=late_names)
 
 
 def _with_names_taken_as_new(
