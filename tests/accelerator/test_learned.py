@@ -154,6 +154,35 @@ def test_of_few_pairs_what_counts_at_all_is_asked_in_two_ways() -> None:
     np.testing.assert_array_equal(old.predict(asked), found.predict(asked))
 
 
+def test_of_workloads_that_were_seen_members_count_by_their_evidence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the device is shared as one simulation says, that has more weight; for others nothing changes."""
+    runs = world(Sharing("time-sliced", "shared", "since start"), noise=0.05)
+    units, beside = runs.units("together"), runs.colocations.number_of_corunners > 0
+    kept = np.random.default_rng(0).permutation(np.unique(units[beside]))[:10]
+    known = Data(runs.take(np.flatnonzero(~beside | np.isin(units, kept))), profiles=profiles())
+    found = learn(Accelerator(), known).stacks[""]
+    monkeypatch.setattr("jostle.accelerator.learned._stack.TEMPER", np.inf)
+    plain = learn(Accelerator(), known).stacks[""]
+    simulated = [
+        sum(
+            w for m, w in zip(stack.members, stack.weights[0].tolist(), strict=True) if m.recipe.way
+        )
+        for stack in (found, plain)
+    ]
+    assert simulated[0] > simulated[1] + 0.05
+    of_new = [
+        {
+            m.recipe: w
+            for m, w in zip(stack.members, stack.weights[1].tolist(), strict=True)
+            if w > 0
+        }
+        for stack in (found, plain)
+    ]
+    assert of_new[0] == of_new[1]
+
+
 def test_what_simulates_has_less_weight_the_fewer_sets_were_left_out() -> None:
     found, usual = np.array([0.1, 0.3, 0.6]), np.array([0.4, 0.4, 0.2])
     simulates = np.array([False, False, True])

@@ -33,17 +33,19 @@ from jostle.accelerator.learned._process import CoRunProcess
 from jostle.rules import greedy_weights
 
 KEPT_WAYS = {SECONDS: 2, LOG: 1}  # to share, that processes are fitted on
-KEPT_OF_FEW = 3  # in seconds, with fewer sets than can tell
+KEPT_OF_FEW = 5  # in seconds, with fewer sets than can tell
 CAN_TELL = 48  # sets, from which on it is known which way to share is right
 # Root mean square differences of delays over themselves, under which two ways are one, or nearly so.
 EQUAL, ALIKE = 1e-5, 0.15
-HALF_TRUSTED = 12  # sets or workloads left out, at which they decide half of the weights
+HALF_TRUSTED = 18  # sets or workloads left out, at which they decide half of the weights
 # Else members count by their error on what is left out to minus this power: a few sets left out tell which
 # member is far off, not which is best.
 SHARPNESS = 3.0
 # What simulates counts so much less there, since its way to share was chosen for its errors; and whatever it
 # has is halved with so many sets, which agree with one of eighteen ways by chance.
 CHOSEN_OF_MANY, BY_CHANCE = 0.5, 3
+# Evidence counts as that of so many times fewer rows: those of one set are alike.
+TEMPER = 12.0
 LEAST_WEIGHT = 0.03
 
 
@@ -191,7 +193,11 @@ def _weighed(
     error = _error_of(answers, true[order])
     weight, _ = greedy_weights(answers, true[order], codes[order], seed)
     believed = _believed(members, rows)
-    usual = for_new = _by_error(error, believed)
+    for_new = _by_error(error, believed)
+    # A process's own evidence is of workloads that were seen: of others it says nothing.
+    evidence = _evidence(members, rows)
+    own = np.where(np.isnan(evidence), 1.0, np.exp((evidence - np.nanmax(evidence)) / TEMPER))
+    usual = _by_error(error, believed * own)
     simulates = np.array([m.recipe.way is not None for m in members])
     weight = _mixed(weight, usual, simulates, len(sets))
     workloads = np.flatnonzero((rows.members > 0).any(axis=0))
@@ -231,15 +237,25 @@ def _believed(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
     """(members,) how likely it is that what is added follows the member's scale, by the evidence of the
     processes without simulation: few sets left out cannot tell. Less of what simulates."""
     known = {
-        m.recipe.scale: m.process.evidence
-        for m in members
-        if m.recipe.rest == PROCESS and m.recipe.way is None and m.process is not None
+        m.recipe.scale: told
+        for m, told in zip(members, _evidence(members, rows).tolist(), strict=True)
+        if m.recipe.rest == PROCESS and m.recipe.way is None
     }
-    known[LOG] -= float(np.log(rows.seconds).sum())  # of seconds, too
     away = np.clip(known[LOG] - known[SECONDS], -50, 50)
     share = {LOG: 1 / (1 + np.exp(-away)), SECONDS: 1 / (1 + np.exp(away))}
     of_scale = [1.0 if m.recipe.rest == NOTHING else share[m.recipe.scale] for m in members]
     return np.array(of_scale) * [CHOSEN_OF_MANY if m.recipe.way else 1.0 for m in members]
+
+
+def _evidence(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
+    """(members,) log densities of the seconds learned from, by each member's process; NaN without one."""
+    moved = {SECONDS: 0.0, LOG: float(np.log(rows.seconds).sum())}
+    return np.array(
+        [
+            np.nan if m.process is None else m.process.evidence - moved[m.recipe.scale]
+            for m in members
+        ]
+    )
 
 
 def _by_error(error: np.ndarray, believed: np.ndarray) -> np.ndarray:
