@@ -14,6 +14,9 @@ from jostle.runs import Colocations, Runs
 from tests.bag.conftest import make_bags
 
 NAMES_HERE = tuple(f"p{i:02}" for i in range(14))
+# Arrays that models of the first rules lack.
+NEWER = ("second_", "rules_share_effects", "rules_rest", "rules_encoded", "rules_turns")
+NEWER += ("rules_core_share", "described_core_share")
 
 
 def made(law: str, seed: int = 0, noise: float = 0.03, repeats: int = 1) -> Runs:
@@ -207,11 +210,7 @@ def test_what_others_add_in_shares_of_the_time_alone_is_found(seed: int) -> None
 def test_models_of_fewer_rules_answer_as_they_did() -> None:
     fitted = learn(Bag(), made("effects"))
     arrays, document = fitted.to_arrays()
-    older = {
-        name: value
-        for name, value in arrays.items()
-        if not name.startswith(("second_", "rules_share_effects", "rules_rest", "rules_encoded"))
-    }
+    older = {name: value for name, value in arrays.items() if not name.startswith(NEWER)}
     weight = np.zeros((2, len(OLD_NAMES)))
     weight[:, OLD_NAMES.index("trees")] = weight[:, OLD_NAMES.index("effects of the names")] = 0.5
     full = np.concatenate([weight, np.zeros((2, len(NAMES) - len(OLD_NAMES)))], axis=1)
@@ -235,3 +234,80 @@ def test_who_slows_whom_is_found_beyond_effects_of_the_names(seed: int) -> None:
     arrays, document = fitted.to_arrays()
     by_effects = Bag.restore({**arrays, "rules_weight": weight}, document)
     assert error(fitted, runs.take(held)) < 0.6 * error(by_effects, runs.take(held))
+
+
+def on_one_core(seed: int, share: float = 1.0, told: bool = True) -> Runs:
+    """Sixteen programs that are on a core for different parts of their time alone, in pairs, threes and
+    copies on one core, and on a platform where each has a core and nobody waits. share: how much of what is
+    wanted at once is waited. told: whether runs alone tell their CPU time."""
+    random = np.random.default_rng(seed)
+    names = [f"p{i:02}" for i in range(16)]
+    on = dict(zip(names, random.uniform(0.1, 1.0, 16).tolist(), strict=True))
+    solo = dict(zip(names, np.exp(random.normal(size=16)).tolist(), strict=True))
+    bags = list(combinations_with_replacement(names, 2))
+    bags += [tuple(random.choice(names, 3).tolist()) for _ in range(40)]
+    rows = [(p, own, (), 1.0) for p in ("one", "own") for own in names for _ in range(2)]
+    for bag in bags:
+        for at, own in enumerate(bag):
+            beside = tuple(other for place, other in enumerate(bag) if place != at)
+            wanted = on[own] * sum(on[other] for other in beside)
+            rows += [("one", own, beside, 1 + share * wanted), ("own", own, beside, 1.0)]
+    noise = np.exp(0.02 * random.normal(size=len(rows)))
+    seconds = [solo[own] * slow * n for (_, own, _, slow), n in zip(rows, noise, strict=True)]
+    cpu = [on[own] * s for (_, own, _, _), s in zip(rows, seconds, strict=True)]
+    return Runs.from_columns(
+        workload=[row[1] for row in rows],
+        platform=[row[0] for row in rows],
+        corunners=[row[2] for row in rows],
+        runtime_seconds=seconds,
+        **({"cpu_seconds": cpu, "window_seconds": seconds} if told else {}),
+    )
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_a_program_that_never_ran_beside_others_is_known_by_its_share_of_the_core(
+    share: float,
+) -> None:
+    """The error of its noise alone where runs tell their CPU time, and more than twice it without."""
+    found = {}
+    for told in (True, False):
+        runs = on_one_core(1, share, told)
+        c = runs.colocations
+        strange = {"p03", "p08", "p12"}
+        rows = [c.row(row) for row in range(len(runs))]
+        held = np.array([bool(r[2]) and bool(strange & {r[0], *r[2]}) for r in rows])
+        fitted = learn(Bag(), runs.take(~held))
+        found[told] = error(fitted, runs.take(held))
+        assert ("core_share" in fitted.feature_names) is told
+        again = Bag.restore(*fitted.to_arrays())
+        assert again.predict(c).tolist() == fitted.predict(c).tolist()
+    assert found[True] < 0.03
+    assert found[True] < 0.5 * found[False]
+
+
+def test_what_is_waited_of_the_time_wanted_at_once_is_learned_for_each_platform() -> None:
+    fitted = learn(Bag(), on_one_core(2, 0.7))
+    assert fitted.rules is not None
+    one, own = (fitted.platform_names.index(name) for name in ("one", "own"))
+    assert fitted.rules.turns.place[one, 1:] == pytest.approx(0.7, rel=0.1)
+    assert fitted.rules.turns.place[own, 1:] == pytest.approx(0.0, abs=0.05)
+
+
+def test_half_known_shares_are_no_obstacle() -> None:
+    """A program of which no run tells its CPU time, and rows of odd numbers, are answered all the same."""
+    runs = on_one_core(3)
+    cpu = runs.table.column("cpu_seconds").to_pylist()
+    workload = runs.table.column("workload").to_pylist()
+    odd = {"p01": None, "p02": float("nan"), "p04": -1.0, "p05": float("inf")}
+    cpu = [odd.get(name, value) for name, value in zip(workload, cpu, strict=True)]
+    at = runs.table.column_names.index("cpu_seconds")
+    table = runs.table.set_column(at, "cpu_seconds", [cpu])
+    runs = Runs(table, runs.workload_features, runs.platform_features)
+    fitted = learn(Bag(), runs)
+    known = np.isfinite(fitted.described.core_share).sum(0)
+    names = fitted.workload_names
+    assert [
+        name for name, is_known in zip(names, known.tolist(), strict=True) if not is_known
+    ] == sorted(odd)
+    assert np.isfinite(fitted.predict(runs.colocations)).all()
+    assert error(fitted, runs.take(runs.colocations.number_of_corunners > 0)) < 0.05

@@ -236,8 +236,8 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["evaluate", "bag", "--data", str(tmp_path / "nowhere")]) == 4
 
 
-def test_without_data_the_vision_bags_are_taken(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["evaluate", "bag", "--seeds", "1", "--no-bounds", "--folds", "2"]
+def test_bags_that_come_with_jostle_are_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["evaluate", "bag", "--seeds", "1", "--no-bounds", "--folds", "2", "--on", "vision"]
     assert run([*arguments, "--methods", "solo,twice_solo", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["data"]["dataset"] == "vision"

@@ -4,7 +4,8 @@ their number matters (Moolchandani et al. replicate the vector for two applicati
 Of every number a workload has, a row holds its own value, and the sum and the largest of the
 co-runners' values. Of a bag it holds the number of co-runners and the fairness (Eq. 2). Groups:
 
-- ``solo``: seconds alone on the platform of the row (the paper's GPU_time);
+- ``solo``: seconds alone on the platform of the row (the paper's GPU_time), and how many cores it is on
+  meanwhile, where runs alone tell their CPU time;
 - ``cpu``: seconds alone on the CPU platform (CPU_time);
 - ``fairness``: least over greatest slowdown in the bag on the CPU platform, where the bag ran there;
 - ``mix``: workload features whose name begins with `mix_`: the instruction mix; where there is none, it is
@@ -28,6 +29,7 @@ import numpy as np
 
 from jostle.bag._mix import NATIVE, OPCODE, instruction_mix
 from jostle.rules import Ground, SlowdownRows
+from jostle.runs import solo_core_shares
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
@@ -44,8 +46,9 @@ class BagFeatures:
     columns: k names, groups: their groups. numbers: (w, k), NaN where unknown. log_solo: (p, w). time_scale:
     () seconds that count as 1. fairness: (b,) of the bags in fairness_offsets (b + 1,), fairness_codes (m,),
     sorted codes of all members. has_fairness: whether rows have it.
-    pooled_twice: whether sums and maxima can differ, and both are taken. cpu: number of the CPU platform, on
-    which nothing beside others is learned or answered; -1 for none.
+    pooled_twice: whether sums and maxima can differ, and both are taken. core_share: (p, w) cores that a
+    workload is on while it runs alone, NaN where unknown. cpu: number of the CPU platform, on which nothing
+    beside others is learned or answered; -1 for none.
     """
 
     columns: tuple[str, ...]
@@ -56,13 +59,20 @@ class BagFeatures:
     fairness: np.ndarray
     fairness_offsets: np.ndarray
     fairness_codes: np.ndarray
+    core_share: np.ndarray
     has_fairness: bool
     pooled_twice: bool
     cpu: int = -1
 
+    @property
+    def has_core_share(self) -> bool:
+        """Whether it is known of any workload where questions are answered."""
+        place = np.arange(len(self.core_share)) != self.cpu
+        return bool(np.isfinite(self.core_share[place]).any())
+
     def feature_names(self, platform_names: tuple[str, ...]) -> tuple[str, ...]:
         """Names of the columns of `rows`."""
-        own = ("solo_time", *self.columns)
+        own = ("solo_time", *(["core_share"] if self.has_core_share else []), *self.columns)
         pools = ("sum", "max") if self.pooled_twice else ("sum",)
         names = [*own, *(f"corunners_{pool}_{name}" for pool in pools for name in own)]
         names.append("number_of_corunners")
@@ -74,7 +84,7 @@ class BagFeatures:
 
     def feature_groups(self) -> tuple[str, ...]:
         """The group of each; `always` for what no choice of groups leaves out."""
-        own = ("solo", *self.groups)
+        own = ("solo", *(["solo"] if self.has_core_share else []), *self.groups)
         times = 3 if self.pooled_twice else 2
         rest = len(self.log_solo) if len(self.log_solo) > 1 else 0
         fairness = ("fairness",) if self.has_fairness else ()
@@ -89,8 +99,10 @@ class BagFeatures:
         scale = float(self.time_scale)
 
         def of(which: np.ndarray, place: np.ndarray) -> np.ndarray:
-            solo = np.exp(self.log_solo[place, which]) / scale
-            return np.concatenate([solo[:, None], self.numbers[which]], axis=1)
+            alone = [np.exp(self.log_solo[place, which]) / scale]
+            if self.has_core_share:
+                alone.append(self.core_share[place, which])
+            return np.concatenate([np.stack(alone, axis=1), self.numbers[which]], axis=1)
 
         mine, theirs = of(workload, platform), of(corunner, platform[row])
         total = np.zeros_like(mine)
@@ -183,6 +195,9 @@ def describe(
         columns, kinds = ("cpu_time", *columns), ("cpu", *kinds)
         numbers = np.concatenate([np.exp(log_solo[cpu])[:, None] / time_scale, numbers], axis=1)
     keep = [at for at, kind in enumerate(kinds) if kind in groups]
+    share = solo_core_shares(runs, *names)
+    if "solo" not in groups:
+        share[:] = np.nan
     fairness = {} if cpu is None else _fairness(runs, names, cpu, log_solo[cpu])
     bags = sorted(fairness)
     degree = runs.colocations.number_of_corunners
@@ -195,6 +210,7 @@ def describe(
         fairness=np.array([fairness[bag] for bag in bags], np.float64),
         fairness_offsets=np.concatenate([[0], np.cumsum([len(b) for b in bags])]).astype(np.int64),
         fairness_codes=np.array([code for bag in bags for code in bag], np.int64),
+        core_share=share,
         has_fairness=bool(bags) and "fairness" in groups,
         pooled_twice=bool(degree.max(initial=0) > 1),
         cpu=-1 if cpu is None else cpu,

@@ -53,11 +53,12 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
     log_runtime = np.log(train.runtime_seconds)
     scale, every = float(described.time_scale), np.ones(len(x), bool)
     learner = _Learner(method, x, log_runtime, own, scale, seed)
-    trees, second, rules = learner.learn(every), None, None
-    if method.has_rules:
+    second, rules = None, None
+    if not method.has_rules:
+        trees = learner.learn(every)
+    else:
         other = replace(method, target=second_target(method.target))
         both = _Both(learner, replace(learner, method=other))
-        second = both.second.learn(every)
         counts = train.colocations.number_of_corunners
         measured = described.slowdown_rows(codes, counts, log_runtime - own)
         here = np.ones(len(runs), bool) if cpu is None else platform != cpu
@@ -67,8 +68,9 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
         ground = described.ground()
         size = (ground.workloads, ground.platforms)
         ground = replace(ground, design=design_of_names(*size, ground.level.reshape(size[::-1])))
-        weighing = Weighing(measured, ground, described.families(), chance, seed)
-        rules = fit_rules(weighing, (trees, second), both)
+        share = np.nan_to_num(described.core_share).ravel()
+        weighing = Weighing(measured, ground, share, described.families(), chance, seed)
+        rules, (trees, second) = fit_rules(weighing, both)
     if progress:
         progress(1, 1, float("nan"))
     notes = _notes(method, described.columns, described.groups, described.has_fairness)
@@ -159,15 +161,20 @@ class _Both:
     first: _Learner
     second: _Learner
 
-    def learn(self, kept: np.ndarray) -> tuple[Trees, Trees]:
-        return self.first.learn(kept), self.second.learn(kept)
+    def learn(self, kept: np.ndarray, turns: np.ndarray) -> tuple[Trees, Trees]:
+        return self.first.learn(kept), self._over(turns).learn(kept)
 
-    def log_slowdown(self, trees: tuple[Trees, Trees], asked: np.ndarray) -> np.ndarray:
+    def log_slowdown(
+        self, trees: tuple[Trees, Trees], asked: np.ndarray, turns: np.ndarray
+    ) -> np.ndarray:
         """(2, n)"""
         first, second = trees
-        return np.stack(
-            [self.first.log_slowdown(first, asked), self.second.log_slowdown(second, asked)]
-        )
+        over = turns[asked] + self._over(turns).log_slowdown(second, asked)
+        return np.stack([self.first.log_slowdown(first, asked), over])
+
+    def _over(self, turns: np.ndarray) -> _Learner:
+        """The second learner, to which a run takes as long alone as turns explain."""
+        return replace(self.second, own=self.second.own + turns)
 
 
 def _notes(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 RULES, SECOND = "rules_", "second_"  # before the names of the arrays of rules and of second trees
 _KINDS: dict[str, type[Any]] = {
-    **dict.fromkeys(("level", "added"), Level),
+    **dict.fromkeys(("level", "added", "turns"), Level),
     **dict.fromkeys(("effects", "added_effects", "share_effects"), RandomEffects),
     "rest": Bilinear,
     "encoded": Encoded,
@@ -53,8 +53,8 @@ class FittedBag(FromCounts):
     described: what features are made from. kept: (k,) the columns that the trees ask about. unknown: (k,)
     what stands there for an unknown number. counts: of the runs learned from. most: co-runners in any of
     them; 0 where that is not known, in models saved before it was kept. rules: beside the trees, None for
-    trees alone. second: trees of the log slowdown (where that is the target, of the extra time), which answer
-    with the rules; None without them.
+    trees alone. second: trees of the log slowdown (where that is the target, of the extra time) over what
+    turns on shared cores explain, which answer with the rules; None without them.
     """
 
     learner: str
@@ -130,14 +130,13 @@ class FittedBag(FromCounts):
             found = log_runtime_of(self.trees.predict(x), alone, self.target, scale)
             if self.rules is not None:
                 rows = self._slowdown_rows(asked.take(beside))
-                second = found
+                second, ground = found, self.described.ground()
                 if self.second is not None:
                     target = second_target(self.target)
-                    second = log_runtime_of(self.second.predict(x), alone, target, scale)
+                    turns = alone + self.rules.by_turns(rows, ground)
+                    second = log_runtime_of(self.second.predict(x), turns, target, scale)
                 by_trees = np.stack([found, second]) - alone
-                found = log_solo[beside] + self.rules.log_slowdown(
-                    rows, self.described.ground(), by_trees
-                )
+                found = alone + self.rules.log_slowdown(rows, ground, by_trees)
             out[beside] = np.where(platform[beside] == self.described.cpu, np.nan, found)
         return log_solo, out
 
@@ -202,6 +201,11 @@ class FittedBag(FromCounts):
     ) -> FittedBag:
         described = dict(document["described"])
         described |= {name: tuple(described[name]) for name in ("columns", "groups")}
+        # Models of before they knew of cores.
+        arrays = {
+            "described_core_share": np.full_like(arrays["described_log_solo"], np.nan),
+            **arrays,
+        }
         for field in fields(BagFeatures):
             if field.name not in described:
                 described[field.name] = arrays[f"described_{field.name}"]

@@ -1,9 +1,12 @@
 """Simple rules beside the trees, each with the weight that it earned on bags and on names left out.
 
 The rules: no slowdown, the time alone once for every member, what is typical of a platform and a number of
-co-runners (as a factor, and as seconds that are added), and additive effects of the names (both ways, and as
-shares of the time alone), these with a low-rank rest, and boosting on what is usual of the names. Trees are
-two: those that the settings ask for, and second ones of another target.
+co-runners (as a factor, and as seconds that are added), additive effects of the names (both ways, and as
+shares of the time alone), these with a low-rank rest, boosting on what is usual of the names, and turns on
+shared cores: who is on a core for a share u of its time alone, beside others who are for v together, wants it
+at the same time as they do for a share u v, and waits for so much of its time, times what is usual of the
+platform and the number of co-runners (1 where all share one core fairly). Trees are two: those that the
+settings ask for, and second ones of another target, which learn what the turns leave.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from jostle.rules import (
     greedy_weights,
     is_noise,
     no_effects,
+    no_level,
     record_to_arrays,
     steadied_weights,
 )
@@ -41,8 +45,9 @@ LEVEL, ADDED = "typical slowdown", "typical time added"
 EFFECTS, ADDED_EFFECTS = "effects of the names", "added effects of the names"
 SHARE_EFFECTS, SECOND_TREES = "effects of the names on shares", "second trees"
 REST, ENCODED = "effects and a low-rank rest", "boosting on the names"
+TURNS = "turns on shared cores"
 OLD_NAMES = (TREES, NONE, MEMBERS, LEVEL, ADDED, EFFECTS, ADDED_EFFECTS)  # of older models
-NAMES = (*OLD_NAMES, SHARE_EFFECTS, SECOND_TREES, REST, ENCODED)
+NAMES = (*OLD_NAMES, SHARE_EFFECTS, SECOND_TREES, REST, ENCODED, TURNS)
 USUAL = (TREES, LEVEL)  # where there is too little to weigh by
 KNOWN, NEW = 0, 1  # rows of the weights: all members ran beside others on the platform, or not
 SET_FOLDS, NAME_FOLDS = 4, 6
@@ -52,13 +57,15 @@ FEWEST_TO_LEARN = 4  # rows that a fold leaves
 STRENGTH = Strength(2, 0.15)  # of the rest
 MOST_CELLS_OF_REST = 10_000  # each has a row of factors
 LEAST_WEIGHT = 0.02
+LEAST_WANTED = 0.01  # of the time alone, under which what a run waits tells nothing of turns
 
 
 @dataclass(frozen=True)
 class BagRules:
-    """weight: (2, 11) of NAMES for co-locations whose members all ran beside others on the platform, and for
+    """weight: (2, 12) of NAMES for co-locations whose members all ran beside others on the platform, and for
     others. met: (cells,) which did, a cell being platform * workloads + workload. memory: of bags that were
-    measured themselves."""
+    measured themselves. turns: how much of the time for which cores are wanted at once is waited. core_share:
+    (cells,) cores that each is on alone, 0 where that is not known."""
 
     weight: np.ndarray
     met: np.ndarray
@@ -70,9 +77,11 @@ class BagRules:
     rest: Bilinear
     encoded: Encoded
     memory: Memory
+    turns: Level
+    core_share: np.ndarray
 
     def log_slowdown(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
-        """(n,) from what both trees say of the same rows, (2, n)."""
+        """(n,) from what both trees say of the same rows, (2, n), the second ones over the turns."""
         found = self.memory.of(rows)
         # One by one: NumPy's sum of many rounds otherwise where a single row is asked.
         for weight, answer in zip(
@@ -82,12 +91,12 @@ class BagRules:
         return found
 
     def weight_of(self, rows: SlowdownRows) -> np.ndarray:
-        """(11, n)."""
+        """(12, n)."""
         strange = np.bincount(rows.row, ~self.met[rows.corunner], len(rows)) > 0
         return self.weight.T[:, np.where(strange | ~self.met[rows.target], NEW, KNOWN)]
 
     def answers(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
-        """(11, n) log slowdowns by each of NAMES."""
+        """(12, n) log slowdowns by each of NAMES."""
         plain, timed, shared = _ways(rows)
         effects = self.effects.value(plain, ground)
         return np.stack(
@@ -103,8 +112,14 @@ class BagRules:
                 by_trees[1],
                 plain.as_log(effects + self.rest.value(plain, ground)),
                 plain.as_log(self.encoded.value(plain, ground)),
+                self.by_turns(rows, ground),
             ]
         )
+
+    def by_turns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        """(n,) log slowdowns by turns on shared cores; 0 where it is not known who is on one for how long."""
+        wanted = _wanted_at_once(rows, self.core_share)
+        return wanted.as_log(self.turns.value(wanted, ground))
 
     @staticmethod
     def older(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
@@ -117,42 +132,50 @@ class BagRules:
         nothing = no_effects(arrays[f"{prefix}level.place"].shape[0], cells)
         none = Encoded.nothing()
         padded = np.concatenate([weight, np.zeros((2, more))], axis=1)
-        return {
-            f"{prefix}weight": padded,
+        more = {
             **record_to_arrays(nothing, f"{prefix}share_effects."),
             **record_to_arrays(_no_rest(cells), f"{prefix}rest."),
             **record_to_arrays(none, f"{prefix}encoded."),
+            f"{prefix}turns.place": np.zeros((arrays[f"{prefix}level.place"].shape[0], 1)),
+            f"{prefix}core_share": np.zeros(cells),
         }
+        return {f"{prefix}weight": padded, **{k: v for k, v in more.items() if k not in arrays}}
 
 
 @dataclass(frozen=True)
 class Weighing:
-    """rows: to learn from. family: (workloads,) codes; workloads of one are left out together. chance: of
-    chance_of_shift."""
+    """rows: to learn from. core_share: (cells,) as in BagRules. family: (workloads,) codes; workloads of one
+    are left out together. chance: of chance_of_shift."""
 
     rows: SlowdownRows
     ground: Ground
+    core_share: np.ndarray
     family: np.ndarray
     chance: float
     seed: int
 
 
 class TreeLearner(Protocol):
-    """Trees of the same rows, of two targets: learned from some, what both say (2, n) of others."""
+    """Trees of the same rows, of two targets: learned from some, what both say (2, n) of others. turns: (n,)
+    log slowdowns over which the second ones learn and answer."""
 
-    def learn(self, kept: np.ndarray) -> tuple[Trees, Trees]: ...
+    def learn(self, kept: np.ndarray, turns: np.ndarray) -> tuple[Trees, Trees]: ...
 
-    def log_slowdown(self, trees: tuple[Trees, Trees], asked: np.ndarray) -> np.ndarray: ...
+    def log_slowdown(
+        self, trees: tuple[Trees, Trees], asked: np.ndarray, turns: np.ndarray
+    ) -> np.ndarray: ...
 
 
-def fit_rules(weighing: Weighing, trees: tuple[Trees, Trees], learner: TreeLearner) -> BagRules:
-    """The rules of all rows, with weights by cross-validation. trees: of all rows."""
+def fit_rules(weighing: Weighing, learner: TreeLearner) -> tuple[BagRules, tuple[Trees, Trees]]:
+    """The rules and trees of all rows, with weights by cross-validation."""
     rows, seed = weighing.rows, weighing.seed
     sets = rows.sets()
     number = int(sets.max()) + 1
-    rules = _learned(rows, weighing.ground, seed)
+    rules = _learned(weighing, np.ones(len(rows), bool))
+    turns = rules.by_turns(rows, weighing.ground)
+    trees = learner.learn(np.ones(len(rows), bool), turns)
     if number < FEWEST_TO_WEIGH:
-        return rules
+        return rules, trees
     random = np.random.default_rng([seed, 31])
     many = len(rows) > MANY_ROWS
     fold = random.permutation(number)[sets] % SET_FOLDS
@@ -167,22 +190,22 @@ def fit_rules(weighing: Weighing, trees: tuple[Trees, Trees], learner: TreeLearn
     weight = np.stack([known, new])
     weight[weight < LEAST_WEIGHT] = 0.0
     rules = replace(rules, weight=weight / weight.sum(1, keepdims=True))
-    by_trees = learner.log_slowdown(trees, np.arange(len(rows)))
+    by_trees = learner.log_slowdown(trees, np.arange(len(rows)), turns)
     residual = rows.log_slowdown - rules.log_slowdown(rows, weighing.ground, by_trees)
     unseen = np.full(len(rows), np.nan)
     unseen[by_set.row] = rows.log_slowdown[by_set.row] - rules.weight[KNOWN] @ by_set.answer
-    return replace(rules, memory=fit_memory(rows, residual, unseen))
+    return replace(rules, memory=fit_memory(rows, residual, unseen)), trees
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """What each of NAMES answered about rows left out. row: (k,) which; answer: (11, k)."""
+    """What each of NAMES answered about rows left out. row: (k,) which; answer: (12, k)."""
 
     row: np.ndarray
     answer: np.ndarray
 
     def weight(self, weighing: Weighing, sets: np.ndarray, parts: int) -> np.ndarray:
-        """(11,). parts: how many were left out in turn, sets or families."""
+        """(12,). parts: how many were left out in turn, sets or families."""
         if not len(self.row):
             return _usual()
         y, mine = weighing.rows.log_slowdown[self.row], sets[self.row]
@@ -202,15 +225,17 @@ def _tried(
         if kept.sum() < FEWEST_TO_LEARN or not held.any():
             continue
         asked = np.flatnonzero(held)
-        by_trees = learner.log_slowdown(learner.learn(kept), asked)
-        rules = _learned(rows.take(kept), ground, weighing.seed)
+        rules = _learned(weighing, kept)
+        turns = rules.by_turns(rows, ground)
+        by_trees = learner.log_slowdown(learner.learn(kept, turns), asked, turns)
         found.append(rules.answers(rows.take(held), ground, by_trees))
         at.append(asked)
     return _Tried(np.concatenate(at), np.concatenate(found, axis=1))
 
 
-def _learned(rows: SlowdownRows, ground: Ground, seed: int) -> BagRules:
-    """The rules, with the usual weights."""
+def _learned(weighing: Weighing, kept: np.ndarray) -> BagRules:
+    """The rules of some rows (n,), with the usual weights."""
+    rows, ground, seed = weighing.rows.take(kept), weighing.ground, weighing.seed
     plain, timed, shared = _ways(rows)
     met = np.zeros(ground.cells, bool)
     met[rows.target] = met[rows.corunner] = True
@@ -230,7 +255,22 @@ def _learned(rows: SlowdownRows, ground: Ground, seed: int) -> BagRules:
         rest,
         fit_encoded(plain, plain.value, plain.sets(), ground, seed),
         Memory(np.zeros(0, np.uint64), np.zeros(0)),
+        _fit_turns(rows, ground, weighing.core_share),
+        weighing.core_share,
     )
+
+
+def _wanted_at_once(rows: SlowdownRows, core_share: np.ndarray) -> SlowdownRows:
+    """Rows that add up waiting, in units of the time for which a workload and its co-runners want cores at
+    once, were they independent: its share of a core times theirs in all."""
+    beside = np.bincount(rows.row, core_share[rows.corunner], len(rows))
+    return replace(rows, timed=True, scale=core_share[rows.target] * beside)
+
+
+def _fit_turns(rows: SlowdownRows, ground: Ground, core_share: np.ndarray) -> Level:
+    wanted = _wanted_at_once(rows, core_share)
+    known = wanted.scale > LEAST_WANTED
+    return fit_level(wanted.take(known), ground) if known.any() else no_level(ground)
 
 
 def _no_rest(cells: int) -> Bilinear:

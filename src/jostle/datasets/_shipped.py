@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 VISION_CPU = "wasmtime-speed:amd-epyc-2c"
+SHARED_CORE_CPU = "wasmtime-speed@cpus=2:intel-xeon-2c"
 
 
 def sample() -> Runs:
@@ -31,6 +32,13 @@ def vision_bags() -> Runs:
     """Runs of nine vision kernels in three sizes, alone and in random bags of two and three, on a platform
     with two cores, VISION_CPU, and on one where all members take turns on one core."""
     return _runs("vision")
+
+
+def shared_core_bags() -> Runs:
+    """Runs of twenty programs that wait for parts of their time, alone, in every pair, copies too, and in
+    random bags of three and four, on a platform with two cores, SHARED_CORE_CPU, and on one where all members
+    share one core."""
+    return _runs("shared_core")
 
 
 def _runs(name: str) -> Runs:

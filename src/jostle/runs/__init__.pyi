@@ -7,6 +7,7 @@ from ._origins import Origin as Origin
 from ._plots import RunsPlots as RunsPlots
 from ._runs import Runs as Runs
 from ._solo import all_names as all_names
+from ._solo import solo_core_shares as solo_core_shares
 from ._solo import solo_medians as solo_medians
 from ._splits import leave_out_platform as leave_out_platform
 from ._splits import leave_out_workload as leave_out_workload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from jostle._options import Limits
 from jostle._report import Report, Table, percent
@@ -32,10 +32,15 @@ class BagStudy:
 
     name: ClassVar[str] = "bag"
 
+    on: Annotated[
+        Literal["shared-core", "vision"],
+        "Which of the bags that come with Jostle, if no data are given: programs that wait and share a core, "
+        "or vision kernels.",
+    ] = "shared-core"
     data: Annotated[
         Path | None,
-        "The dataset: a folder of runs, as jostle import magus makes it.  "
-        "[default: the vision bags that come with Jostle]",
+        "The dataset: a folder of runs, as jostle import magus makes it.  [default: bags that come with "
+        "Jostle]",
     ] = None
     cpu_platform: Annotated[str | None, "The platform whose runs give CPU time and fairness."] = (
         None
@@ -47,7 +52,8 @@ class BagStudy:
     ] = None
     target: Annotated[
         str | None,
-        "extra for finite jobs, slowdown for steady work.  [default: extra; slowdown without --data]",
+        "extra for finite jobs, slowdown for steady work.  [default: extra; slowdown for bags that come with "
+        "Jostle]",
     ] = None
     methods: Methods = None
     combinations: Annotated[
@@ -67,7 +73,7 @@ class BagStudy:
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UnknownName, NotEnoughRuns, MissingExtra and what reading raises."""
-        from jostle.datasets import VISION_CPU, vision_bags
+        from jostle.datasets import SHARED_CORE_CPU, VISION_CPU, shared_core_bags, vision_bags
         from jostle.evaluate.bag._evaluation import BagTests, evaluate_bags
         from jostle.evaluate.bag._figures import draw_bags
         from jostle.evaluate.study._contract import document
@@ -75,9 +81,14 @@ class BagStudy:
         from jostle.runs import Dataset, read_runs
 
         shipped = self.data is None
-        runs = vision_bags() if self.data is None else read_runs(self.data)
+        ours = {
+            "vision": (vision_bags, VISION_CPU),
+            "shared-core": (shared_core_bags, SHARED_CORE_CPU),
+        }
+        bags, cpu = ours[self.on]
+        runs = bags() if self.data is None else read_runs(self.data)
         version = None if self.data is None else Dataset(self.data).version()
-        cpu_platform = self.cpu_platform or (VISION_CPU if shipped else None)
+        cpu_platform = self.cpu_platform or (cpu if shipped else None)
         target = self.target or ("slowdown" if shipped else "extra")
         seeds = range(self.seed, self.seed + self.seeds)
         found = evaluate_bags(
@@ -86,12 +97,12 @@ class BagStudy:
             bounds=self.bounds,
             methods=listed(self.methods),
             combinations=self.combinations,
-            runner=Runner(self.workers, self.scheduler, self.kept, version or "vision"),
+            runner=Runner(self.workers, self.scheduler, self.kept, version or self.on),
             progress=progress,
         )
         drawn = [] if self.figures is None else draw_bags(found, self.figures)
         data = {
-            "dataset": "vision" if shipped else str(self.data),
+            "dataset": self.on if shipped else str(self.data),
             "version": version,
             "cpu_platform": cpu_platform,
             "origins": [vars(origin) for origin in runs.origins],
