@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -87,6 +88,27 @@ def test_a_disturbed_window_is_recorded_again(monkeypatch: pytest.MonkeyPatch) -
     # Where every attempt is disturbed the least disturbed one is kept.
     found = trace(words[:1], TraceOptions(device="here", attempts=2, tolerance=Tolerance()))
     assert [one.core_slowdown_ratio for one in found] == [1.9]
+
+
+class Waiting(Disturbed):
+    """Keeps what each window said of its members' CPU time."""
+
+    told: ClassVar[list[bool]] = []
+
+    def assessed(self, members, attempt, probes, *, cpu_seconds=None, **_) -> Assessment:
+        self.told.append(cpu_seconds is not None)
+        return Assessment(members, attempt, None, 1.0, None)
+
+
+def test_members_that_take_turns_on_one_core_do_not_disturb_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of two on a core each waits for the other, which is no load of others."""
+    monkeypatch.setattr(trace_module, "Watch", Waiting)
+    Waiting.told.clear()
+    options = TraceOptions(engine="speed@cpus=1", alone=True, device="here", tolerance=Tolerance())
+    trace(["edit-s*10", "sort-s*10"], options)
+    assert Waiting.told == [True, True, False]
 
 
 def test_unwatched_traces_say_nothing_of_it(tmp_path: Path) -> None:

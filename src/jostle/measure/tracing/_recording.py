@@ -76,8 +76,9 @@ class TracedWindow:
         self._require(answers, "the run")
         assessment = None
         if watch is not None:
-            # One core each, and nothing that the slot started: else its CPU time does not tell.
-            known = len(self.placement) == 1 and not tree
+            # A core each, and nothing that the slot started: else its CPU time does not tell.
+            apart = len(self.placement) == 1 and len({*self.placement[0]}) == len(slots)
+            known = apart and not tree
             cpu = (np.array([slot.cpu_ns() for slot in slots]) - used) * 1e-9 if known else None
             first = [int(beat_times(answer["pieces"][0])[0]) for answer in answers]
             assessment = watch.assessed(
