@@ -133,8 +133,16 @@ ENTRIES = {
     "bag-laws": Entry(
         "python benchmarks/laws.py --method bag --seeds 1 --shares 0.1,0.3", 2.0, keep=True
     ),
-    "bag-vision": Entry(
+    "bag-shared-core": Entry(
         "jostle evaluate bag --seeds 1 --no-bounds --figures OUT",
+        20.0,
+        keep=True,
+        pictures={
+            f"bag-{name}": f"bag-shared-core-{name}" for name in (*_BAG[:2], "figure-2-copies")
+        },
+    ),
+    "bag-vision": Entry(
+        "jostle evaluate bag --on vision --seeds 1 --no-bounds --figures OUT",
         20.0,
         keep=True,
         pictures={f"bag-{name}": f"bag-vision-{name}" for name in _BAG[:3]},

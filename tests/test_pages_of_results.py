@@ -152,22 +152,26 @@ def test_bags_on_a_gpu() -> None:
     assert compared > 60
 
 
-def test_bags_of_vision_kernels() -> None:
-    own = bags("bag-vision")
-    shown = table("results/bag.md", "method | kernel held out")
+@pytest.mark.parametrize(
+    ("name", "part", "unit"),
+    [("bag-vision", "## Vision", "kernel"), ("bag-shared-core", "## Bags of programs", "program")],
+)
+def test_bags_that_come_with_jostle(name: str, part: str, unit: str) -> None:
+    own = bags(name)
+    shown = table("results/bag.md", f"method | {unit} held out", part)
     assert set(shown) == set(own["application held out"])
     for method, row in shown.items():
         for mark, test in (("", "application held out"), (" 2", "pair held out")):
-            first = "bags held out: each" if mark else "kernel held out: each"
-            for column, name in (
+            first = "bags held out: each" if mark else f"{unit} held out: each"
+            for column, title in (
                 (first, "each"),
                 (f"bag{mark}", "bag"),
                 (f"R²{mark}", "R² of log slowdown"),
             ):
-                assert row[column] == own[test][method][name].rstrip("%"), (method, test, name)
-    asked = [cells_of(line) for line in printed("bag-vision").splitlines()]
+                assert row[column] == own[test][method][title].rstrip("%"), (method, test, title)
+    asked = [cells_of(line) for line in printed(name).splitlines()]
     told = {row[0]: row[1:] for row in asked if len(row) == 3}
-    for feature, row in table("results/bag.md", "feature | share of answers", "## Vision").items():
+    for feature, row in table("results/bag.md", "feature | share of answers", part).items():
         assert [row["share of answers"], row["times on the path"]] == told[feature]
 
 
@@ -207,6 +211,11 @@ def test_what_the_page_of_bags_says_is_in_its_tables() -> None:
             table("bag.md", "campaign | 10%")[f"gavel {c}"][share] for c in ("oracle", "simulation")
         ]
         assert figures(shown[name]["best method here"]) == [figures(cell)[1] for cell in laws]
+    core = table("results/bag.md", "method | program held out", "## Bags of programs")
+    row = shown["programs that share a core, program held out: each run"]
+    told = [core[method]["program held out: each"] for method in ("bag", "slowdown")]
+    assert figures(row["best method here"]) == told
+    assert figures(row["solo + constant"]) == [core["solo_constant"]["program held out: each"]]
     row = shown["vision bags, kernel held out: each run"]
     told = [vision[method]["kernel held out: each"] for method in ("slowdown", "twice_solo", "bag")]
     assert figures(row["best method here"]) == told
@@ -305,6 +314,13 @@ def test_bounds_on_a_gpu_and_results_in_short() -> None:
     )
     bag = table("results/bag.md", "method | program held out")
     assert short["bag"]["found"] == f"mean error {bag['bag']['program held out: each']}%"
+    core = table("results/bag.md", "method | program held out", "## Bags of programs")
+    own, constant, trees = (
+        core[method]["program held out: each"] for method in ("bag", "solo_constant", "boosting")
+    )
+    assert short["bag, one core"]["found"] == f"mean error {own}%"
+    beside = f"time alone and a constant {constant}%, trees alone {trees}%"
+    assert short["bag, one core"]["simple rules beside it"] == beside
     constant = bag["solo_constant"]["program held out: each"]
     assert short["bag"]["simple rules beside it"] == f"time alone and a constant {constant}%"
     gavel = table_of_two("results/bag.md", "campaign, observed |")

@@ -311,3 +311,33 @@ def test_half_known_shares_are_no_obstacle() -> None:
     ] == sorted(odd)
     assert np.isfinite(fitted.predict(runs.colocations)).all()
     assert error(fitted, runs.take(runs.colocations.number_of_corunners > 0)) < 0.05
+
+
+@pytest.mark.parametrize(("target", "most"), [("slowdown", 1.25), ("extra", 6.0)])
+def test_added_seconds_are_no_slowdown_of_hundreds_to_a_job_of_milliseconds(
+    target: str, most: float
+) -> None:
+    """Everyone loses .1 s; of a job a hundred times shorter than any known nobody can tell. most: times the
+    largest slowdown of the others, to which it may be answered."""
+    random = np.random.default_rng(0)
+    names = [f"p{i}" for i in range(10)]
+    solo = {name: 0.05 * 1.3**i for i, name in enumerate(names)} | {"short": 0.0005}
+    rows = [(name, ()) for name in solo for _ in range(2)]
+    rows += [(a, (b,)) for a in names for b in names]
+    seconds = [solo[a] + 0.1 * len(b) for a, b in rows]
+    runs = Runs.from_columns(
+        workload=[a for a, _ in rows],
+        platform=["host"] * len(rows),
+        corunners=[b for _, b in rows],
+        runtime_seconds=np.array(seconds) * np.exp(0.02 * random.normal(size=len(rows))),
+    )
+    fitted = learn(Bag(target=target), runs)
+    asked = [["short", *names], ["host"] * 11, [("p3",)] * 11]
+    asked = Colocations.from_columns(workload=asked[0], platform=asked[1], corunners=asked[2])
+    found = fitted.predict(asked) / np.array(
+        [solo[name] for name in asked.to_columns()["workload"]]
+    )
+    assert (
+        found[0] < (1 + most) * found.max(where=np.arange(11) > 0, initial=1.0) * (1, 4)[most > 1]
+    )
+    assert found[0] > 1

@@ -57,7 +57,8 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
     if not method.has_rules:
         trees = learner.learn(every)
     else:
-        other = replace(method, target=second_target(method.target))
+        target = second_target(method.target, described.has_core_share)
+        other = replace(method, target=target)
         both = _Both(learner, replace(learner, method=other))
         counts = train.colocations.number_of_corunners
         measured = described.slowdown_rows(codes, counts, log_runtime - own)
@@ -69,7 +70,9 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
         size = (ground.workloads, ground.platforms)
         ground = replace(ground, design=design_of_names(*size, ground.level.reshape(size[::-1])))
         share = np.nan_to_num(described.core_share).ravel()
-        weighing = Weighing(measured, ground, share, described.families(), chance, seed)
+        is_steady = method.target == "slowdown"
+        families = described.families()
+        weighing = Weighing(measured, ground, share, families, chance, is_steady, seed)
         rules, (trees, second) = fit_rules(weighing, both)
     if progress:
         progress(1, 1, float("nan"))
@@ -162,19 +165,31 @@ class _Both:
     second: _Learner
 
     def learn(self, kept: np.ndarray, turns: np.ndarray) -> tuple[Trees, Trees]:
-        return self.first.learn(kept), self._over(turns).learn(kept)
+        return self.first.learn(kept), _over(self.second, turns).learn(kept)
 
     def log_slowdown(
-        self, trees: tuple[Trees, Trees], asked: np.ndarray, turns: np.ndarray
+        self,
+        trees: tuple[Trees, Trees],
+        asked: np.ndarray,
+        turns: np.ndarray,
+        beyond: np.ndarray,
     ) -> np.ndarray:
         """(2, n)"""
         first, second = trees
-        over = turns[asked] + self._over(turns).log_slowdown(second, asked)
-        return np.stack([self.first.log_slowdown(first, asked), over])
+        near = self.first
+        if near.method.target == "extra":
+            near = _over(near, beyond)
+        return np.stack(
+            [
+                near.log_slowdown(first, asked),
+                _over(self.second, turns + beyond).log_slowdown(second, asked),
+            ]
+        )
 
-    def _over(self, turns: np.ndarray) -> _Learner:
-        """The second learner, to which a run takes as long alone as turns explain."""
-        return replace(self.second, own=self.second.own + turns)
+
+def _over(learner: _Learner, more: np.ndarray) -> _Learner:
+    """One to which runs take so much longer alone, (n,) log seconds."""
+    return replace(learner, own=learner.own + more)
 
 
 def _notes(

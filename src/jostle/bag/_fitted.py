@@ -126,19 +126,27 @@ class FittedBag(FromCounts):
             out[larger] = log_solo[larger] + more
         if len(beside):
             x, alone = self.features(asked.take(beside)), log_solo[beside]
-            scale = float(self.described.time_scale)
-            found = log_runtime_of(self.trees.predict(x), alone, self.target, scale)
-            if self.rules is not None:
-                rows = self._slowdown_rows(asked.take(beside))
-                second, ground = found, self.described.ground()
+            if self.rules is None:
+                found = self._by_trees(self.trees, self.target, x, alone) + alone
+            else:
+                rows, ground = self._slowdown_rows(asked.take(beside)), self.described.ground()
+                beyond = self.rules.beyond(rows)
+                near = alone + beyond if self.target == "extra" else alone
+                by_trees = np.stack([self._by_trees(self.trees, self.target, x, near)] * 2)
                 if self.second is not None:
-                    target = second_target(self.target)
-                    turns = alone + self.rules.by_turns(rows, ground)
-                    second = log_runtime_of(self.second.predict(x), turns, target, scale)
-                by_trees = np.stack([found, second]) - alone
+                    target = second_target(self.target, self.described.has_core_share)
+                    over = alone + beyond + self.rules.by_turns(rows, ground)
+                    by_trees[1] = self._by_trees(self.second, target, x, over)
                 found = alone + self.rules.log_slowdown(rows, ground, by_trees)
             out[beside] = np.where(platform[beside] == self.described.cpu, np.nan, found)
         return log_solo, out
+
+    def _by_trees(
+        self, trees: Trees, target: str, x: np.ndarray, log_solo: np.ndarray
+    ) -> np.ndarray:
+        """(n,) log slowdowns over log seconds alone."""
+        scale = float(self.described.time_scale)
+        return log_runtime_of(trees.predict(x), log_solo, target, scale) - log_solo
 
     def _slowdown_rows(self, asked: Colocations) -> SlowdownRows:
         codes = asked.codes_in(self.workload_names, self.platform_names)

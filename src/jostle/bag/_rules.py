@@ -57,6 +57,9 @@ FEWEST_TO_LEARN = 4  # rows that a fold leaves
 STRENGTH = Strength(2, 0.15)  # of the rest
 MOST_CELLS_OF_REST = 10_000  # each has a row of factors
 LEAST_WEIGHT = 0.02
+SHORTER = (
+    4.0  # than the shortest time alone that was learned from: down to there seconds are believed
+)
 LEAST_WANTED = 0.01  # of the time alone, under which what a run waits tells nothing of turns
 
 
@@ -65,7 +68,8 @@ class BagRules:
     """weight: (2, 12) of NAMES for co-locations whose members all ran beside others on the platform, and for
     others. met: (cells,) which did, a cell being platform * workloads + workload. memory: of bags that were
     measured themselves. turns: how much of the time for which cores are wanted at once is waited. core_share:
-    (cells,) cores that each is on alone, 0 where that is not known."""
+    (cells,) cores that each is on alone, 0 where that is not known. limits: (2,) of rows' scales, past which
+    what adds seconds answers as at the limit."""
 
     weight: np.ndarray
     met: np.ndarray
@@ -79,9 +83,10 @@ class BagRules:
     memory: Memory
     turns: Level
     core_share: np.ndarray
+    limits: np.ndarray
 
     def log_slowdown(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
-        """(n,) from what both trees say of the same rows, (2, n), the second ones over the turns."""
+        """(n,) from what both trees say of the same rows, (2, n), the second ones over turns."""
         found = self.memory.of(rows)
         # One by one: NumPy's sum of many rounds otherwise where a single row is asked.
         for weight, answer in zip(
@@ -97,7 +102,7 @@ class BagRules:
 
     def answers(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
         """(12, n) log slowdowns by each of NAMES."""
-        plain, timed, shared = _ways(rows)
+        plain, timed, shared = _ways(rows, self.limits)
         effects = self.effects.value(plain, ground)
         return np.stack(
             [
@@ -109,7 +114,7 @@ class BagRules:
                 plain.as_log(effects),
                 timed.as_log(self.added_effects.value(timed, ground)),
                 shared.as_log(self.share_effects.value(shared, ground)),
-                by_trees[1],
+                by_trees[1] + self.by_turns(rows, ground),
                 plain.as_log(effects + self.rest.value(plain, ground)),
                 plain.as_log(self.encoded.value(plain, ground)),
                 self.by_turns(rows, ground),
@@ -120,6 +125,10 @@ class BagRules:
         """(n,) log slowdowns by turns on shared cores; 0 where it is not known who is on one for how long."""
         wanted = _wanted_at_once(rows, self.core_share)
         return wanted.as_log(self.turns.value(wanted, ground))
+
+    def beyond(self, rows: SlowdownRows) -> np.ndarray:
+        """(n,) how far the log seconds alone are from where what adds seconds is believed."""
+        return np.log(rows.scale / np.clip(rows.scale, *self.limits))
 
     @staticmethod
     def older(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
@@ -138,6 +147,7 @@ class BagRules:
             **record_to_arrays(none, f"{prefix}encoded."),
             f"{prefix}turns.place": np.zeros((arrays[f"{prefix}level.place"].shape[0], 1)),
             f"{prefix}core_share": np.zeros(cells),
+            f"{prefix}limits": np.array([0.0, np.inf]),
         }
         return {f"{prefix}weight": padded, **{k: v for k, v in more.items() if k not in arrays}}
 
@@ -145,24 +155,31 @@ class BagRules:
 @dataclass(frozen=True)
 class Weighing:
     """rows: to learn from. core_share: (cells,) as in BagRules. family: (workloads,) codes; workloads of one
-    are left out together. chance: of chance_of_shift."""
+    are left out together. chance: of chance_of_shift. is_steady: whether slowdowns are what is asked about:
+    then seconds are believed for such times alone as were learned from, and else down to a quarter of these;
+    to a job of a thousandth they would be a slowdown of thousands."""
 
     rows: SlowdownRows
     ground: Ground
     core_share: np.ndarray
     family: np.ndarray
     chance: float
+    is_steady: bool
     seed: int
 
 
 class TreeLearner(Protocol):
     """Trees of the same rows, of two targets: learned from some, what both say (2, n) of others. turns: (n,)
-    log slowdowns over which the second ones learn and answer."""
+    log slowdowns, over which the second ones learn and answer. beyond: (n,) as BagRules has it."""
 
     def learn(self, kept: np.ndarray, turns: np.ndarray) -> tuple[Trees, Trees]: ...
 
     def log_slowdown(
-        self, trees: tuple[Trees, Trees], asked: np.ndarray, turns: np.ndarray
+        self,
+        trees: tuple[Trees, Trees],
+        asked: np.ndarray,
+        turns: np.ndarray,
+        beyond: np.ndarray,
     ) -> np.ndarray: ...
 
 
@@ -190,7 +207,7 @@ def fit_rules(weighing: Weighing, learner: TreeLearner) -> tuple[BagRules, tuple
     weight = np.stack([known, new])
     weight[weight < LEAST_WEIGHT] = 0.0
     rules = replace(rules, weight=weight / weight.sum(1, keepdims=True))
-    by_trees = learner.log_slowdown(trees, np.arange(len(rows)), turns)
+    by_trees = learner.log_slowdown(trees, np.arange(len(rows)), turns, rules.beyond(rows))
     residual = rows.log_slowdown - rules.log_slowdown(rows, weighing.ground, by_trees)
     unseen = np.full(len(rows), np.nan)
     unseen[by_set.row] = rows.log_slowdown[by_set.row] - rules.weight[KNOWN] @ by_set.answer
@@ -226,8 +243,8 @@ def _tried(
             continue
         asked = np.flatnonzero(held)
         rules = _learned(weighing, kept)
-        turns = rules.by_turns(rows, ground)
-        by_trees = learner.log_slowdown(learner.learn(kept, turns), asked, turns)
+        turns, beyond = rules.by_turns(rows, ground), rules.beyond(rows)
+        by_trees = learner.log_slowdown(learner.learn(kept, turns), asked, turns, beyond)
         found.append(rules.answers(rows.take(held), ground, by_trees))
         at.append(asked)
     return _Tried(np.concatenate(at), np.concatenate(found, axis=1))
@@ -236,7 +253,10 @@ def _tried(
 def _learned(weighing: Weighing, kept: np.ndarray) -> BagRules:
     """The rules of some rows (n,), with the usual weights."""
     rows, ground, seed = weighing.rows.take(kept), weighing.ground, weighing.seed
-    plain, timed, shared = _ways(rows)
+    limits = np.array([0.0, SHORTER * rows.scale.max(initial=0.0)])
+    if weighing.is_steady:
+        limits = np.array([rows.scale.min(), rows.scale.max()])
+    plain, timed, shared = _ways(rows, limits)
     met = np.zeros(ground.cells, bool)
     met[rows.target] = met[rows.corunner] = True
     effects, _ = fit_effects(plain, ground)
@@ -257,6 +277,7 @@ def _learned(weighing: Weighing, kept: np.ndarray) -> BagRules:
         Memory(np.zeros(0, np.uint64), np.zeros(0)),
         _fit_turns(rows, ground, weighing.core_share),
         weighing.core_share,
+        limits,
     )
 
 
@@ -277,9 +298,11 @@ def _no_rest(cells: int) -> Bilinear:
     return Bilinear(np.zeros((cells, 1)), np.zeros((cells, 1)))
 
 
-def _ways(rows: SlowdownRows) -> tuple[SlowdownRows, SlowdownRows, SlowdownRows]:
+def _ways(
+    rows: SlowdownRows, limits: np.ndarray
+) -> tuple[SlowdownRows, SlowdownRows, SlowdownRows]:
     """Rows that add up factors, seconds, and shares of the time alone."""
-    timed = replace(rows, timed=True)
+    timed = replace(rows, timed=True, scale=np.clip(rows.scale, *limits))
     return replace(rows, timed=False), timed, replace(timed, scale=np.ones(len(rows)))
 
 

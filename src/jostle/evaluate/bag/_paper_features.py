@@ -37,6 +37,8 @@ def paper_features(fitted: FittedBag) -> list[dict[str, Any]]:
     values["solo_time"] = np.exp(described.log_solo[asked]).ravel()
     if described.cpu >= 0:
         values["cpu_time"] = np.exp(described.log_solo[described.cpu])
+    if described.has_core_share:
+        values["core_share"] = described.core_share[asked].ravel()
     if described.has_fairness:
         values["fairness"] = described.fairness
     rows, taken = [], set()
