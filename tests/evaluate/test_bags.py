@@ -236,6 +236,24 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["evaluate", "bag", "--data", str(tmp_path / "nowhere")]) == 4
 
 
+def test_command_lines_are_left_out_one_by_one() -> None:
+    """Two scripts have one interpreter, which makes them no one benchmark; sizes of a kernel are one."""
+    names = ["a", "b", "fft-s", "fft-m", "web"]
+    runs = Runs.from_columns(
+        workload=names,
+        platform=["host"] * 5,
+        runtime_seconds=[1.0] * 5,
+        workload_features={
+            "workload": names,
+            "kernel": ["python", "python", "fft", "fft", "python"],
+            "kind": ["command", "command", "kernel", "kernel", "service"],
+        },
+    )
+    alone = {"a": "a", "b": "b", "web": "web"}
+    assert benchmarks_of(runs, None) == alone | {"fft-s": "fft", "fft-m": "fft"}
+    assert benchmarks_of(runs, "kernel")["a"] == "python"
+
+
 def test_bags_that_come_with_jostle_are_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["evaluate", "bag", "--seeds", "1", "--no-bounds", "--folds", "2", "--on", "vision"]
     assert run([*arguments, "--methods", "solo,twice_solo", "--json"]) == 0

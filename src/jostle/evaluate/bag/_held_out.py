@@ -82,15 +82,19 @@ def held_out(runs: Runs, tests: BagTests) -> list[LeftOut]:
 
 
 def benchmarks_of(runs: Runs, column: str | None) -> dict[str, str]:
-    """{workload: its benchmark}."""
+    """{workload: its benchmark}. column: what says so; by default the first of BENCHMARK_COLUMNS that there
+    is, and a command line is one by itself: its `kernel` is the interpreter."""
     names, table = runs.features_of("workload")
     present = [] if table is None else table.column_names
     if column is not None and column not in present:
         raise UnknownName("workload feature", column, present)
-    column = column or next((name for name in BENCHMARK_COLUMNS if name in present), None)
-    if column is None or table is None:
+    chosen = column or next((name for name in BENCHMARK_COLUMNS if name in present), None)
+    if chosen is None or table is None:
         return {name: name for name in runs.colocations.workload_names}
-    given = dict(zip(names, table.column(column).to_pylist(), strict=True))
+    given = dict(zip(names, table.column(chosen).to_pylist(), strict=True))
+    if column is None and "kind" in present:
+        kinds = zip(names, table.column("kind").to_pylist(), strict=True)
+        given |= {name: name for name, kind in kinds if kind in ("command", "service")}
     return {name: str(given.get(name) or name) for name in runs.colocations.workload_names}
 
 
