@@ -312,6 +312,13 @@ def test_bounds_on_a_gpu_and_results_in_short() -> None:
         beside
         == f"solo time and a constant {pairs['constant']}, additive effects {pairs['additive']}"
     )
+    told = map(cells_of, printed("alignment-simulator").splitlines())
+    errors = {row[0]: row[1] for row in told if len(row) > 2}
+    assert short["alignment"]["found"] == f"mean error of run times {errors['alignment']}"
+    beside = (
+        f"no interference {errors['no interference']}, median slowdown {errors['median slowdown']}"
+    )
+    assert short["alignment"]["simple rules beside it"] == beside
     bag = table("results/bag.md", "method | program held out")
     assert short["bag"]["found"] == f"mean error {bag['bag']['program held out: each']}%"
     core = table("results/bag.md", "method | program held out", "## Bags of programs")
