@@ -57,9 +57,7 @@ FEWEST_TO_LEARN = 4  # rows that a fold leaves
 STRENGTH = Strength(2, 0.15)  # of the rest
 MOST_CELLS_OF_REST = 10_000  # each has a row of factors
 LEAST_WEIGHT = 0.02
-SHORTER = (
-    4.0  # than the shortest time alone that was learned from: down to there seconds are believed
-)
+SHORTER = 4.0  # times than any time alone learned from: down to there seconds are believed
 LEAST_WANTED = 0.01  # of the time alone, under which what a run waits tells nothing of turns
 
 
