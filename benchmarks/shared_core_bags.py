@@ -43,6 +43,7 @@ from contention_bags import WANTED, differences, whole_bags
 from jostle.runs import Dataset, Runs, summarise
 
 if TYPE_CHECKING:
+    from jostle.measure.tracing._watch import Assessment
     from jostle.measure.workloads._program import TracedProgram
     from jostle.traces import Trace
 
@@ -181,28 +182,24 @@ class Machine:
             slot.kill()
 
     def window(self, bag: Bag, identity: str) -> list[dict[str, Any]]:
-        """Rows of the bag's members: of the first attempt that no slow core disturbed, or the last one."""
+        """Rows of the bag's members: of an attempt that no slow core disturbed, or the least so."""
         from jostle.measure.tracing._recording import TracedWindow
+        from jostle.measure.tracing._trace import least_disturbed
 
         order = random.Random(identity).sample(bag, len(bag))
-        found: list[Trace] = []
-        reason = None
-        for attempt in range(ATTEMPTS):
-            recording = TracedWindow(
-                tuple(self.programs[name] for name in order),
-                self.slots[: len(bag)],
-                self.engine,
-                self.cores,
-                self.options,
-                attempt,
-                self.platform,
-                f"{'-'.join(order)}-{identity}-{time.time_ns()}",
-            )
-            found, assessment = recording.record(self.watch, attempt)
-            reason = assessment.reason if assessment else None
-            if reason is None:
-                break
-        return [row_of(one, reason) for one in found]
+        recording = TracedWindow(
+            tuple(self.programs[name] for name in order),
+            self.slots[: len(bag)],
+            self.engine,
+            self.cores,
+            self.options,
+            0,
+            self.platform,
+            f"{'-'.join(order)}-{identity}-{time.time_ns()}",
+        )
+        seen: list[Assessment] = []
+        found = least_disturbed(recording, self.watch, ATTEMPTS, seen.append)
+        return [row_of(one, seen[-1].reason) for one in found]
 
 
 def row_of(one: Trace, reason: str | None) -> dict[str, Any]:

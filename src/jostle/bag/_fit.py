@@ -11,7 +11,7 @@ from jostle.bag._features import NAME, describe
 from jostle.bag._fitted import FittedBag
 from jostle.bag._rules import Weighing, fit_rules
 from jostle.bag._settings import BagSettings
-from jostle.bag._target import log_runtime_of, second_target, target_of
+from jostle.bag._target import log_slowdown_of, second_target, target_of
 from jostle.bag._trees import Trees
 from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName
 from jostle.methods import RunCounts
@@ -118,8 +118,8 @@ class _Learner:
 
     def log_slowdown(self, trees: Trees, asked: np.ndarray) -> np.ndarray:
         """What they say of those rows, by number."""
-        found, own = trees.predict(self.x[asked]), self.own[asked]
-        return log_runtime_of(found, own, self.method.target, self.time_scale) - own
+        found = trees.predict(self.x[asked])
+        return log_slowdown_of(found, self.own[asked], self.method.target, self.time_scale)
 
     def learn(self, kept: np.ndarray) -> Trees:
         """From the rows (n,) bool. Raises MissingExtra."""

@@ -13,7 +13,7 @@ from jostle.bag._explain import BagExplanation, path_of, report_of
 from jostle.bag._features import BagFeatures
 from jostle.bag._larger import larger_bags
 from jostle.bag._rules import NAMES, BagRules
-from jostle.bag._target import log_runtime_of, second_target
+from jostle.bag._target import log_slowdown_of, second_target
 from jostle.bag._trees import Trees
 from jostle.bounds import Candidates
 from jostle.errors import UsageError
@@ -146,7 +146,7 @@ class FittedBag(FromCounts):
     ) -> np.ndarray:
         """(n,) log slowdowns over log seconds alone."""
         scale = float(self.described.time_scale)
-        return log_runtime_of(trees.predict(x), log_solo, target, scale) - log_solo
+        return log_slowdown_of(trees.predict(x), log_solo, target, scale)
 
     def _slowdown_rows(self, asked: Colocations) -> SlowdownRows:
         codes = asked.codes_in(self.workload_names, self.platform_names)

@@ -101,7 +101,7 @@ class BagRules:
     def answers(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
         """(12, n) log slowdowns by each of NAMES."""
         plain, timed, shared = _ways(rows, self.limits)
-        effects = self.effects.value(plain, ground)
+        effects, turns = self.effects.value(plain, ground), self.by_turns(rows, ground)
         return np.stack(
             [
                 by_trees[0],
@@ -112,10 +112,10 @@ class BagRules:
                 plain.as_log(effects),
                 timed.as_log(self.added_effects.value(timed, ground)),
                 shared.as_log(self.share_effects.value(shared, ground)),
-                by_trees[1] + self.by_turns(rows, ground),
+                by_trees[1] + turns,
                 plain.as_log(effects + self.rest.value(plain, ground)),
                 plain.as_log(self.encoded.value(plain, ground)),
-                self.by_turns(rows, ground),
+                turns,
             ]
         )
 

@@ -22,7 +22,7 @@ def target_of(
     return (seconds if target == "runtime" else seconds - np.exp(log_solo)) / time_scale
 
 
-def log_runtime_of(
+def _log_runtime_of(
     answer: np.ndarray, log_solo: np.ndarray, target: str, time_scale: float
 ) -> np.ndarray:
     """(n,) log seconds from what the trees answer; the inverse of target_of."""
@@ -33,3 +33,10 @@ def log_runtime_of(
         seconds = np.exp(log_solo) + seconds
     with np.errstate(invalid="ignore"):
         return np.log(np.maximum(seconds, LEAST * np.exp(log_solo)))
+
+
+def log_slowdown_of(
+    answer: np.ndarray, log_solo: np.ndarray, target: str, time_scale: float
+) -> np.ndarray:
+    """(n,) log slowdowns over the log seconds alone from what the trees answer."""
+    return _log_runtime_of(answer, log_solo, target, time_scale) - log_solo

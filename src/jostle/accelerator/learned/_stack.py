@@ -192,10 +192,10 @@ def _weighed(
     answers = np.stack([answers_left_out(m, rows, simulated, sets) for m in members])
     error = _error_of(answers, true[order])
     weight, _ = greedy_weights(answers, true[order], codes[order], seed)
-    believed = _believed(members, rows)
+    evidence = _evidence(members, rows)
+    believed = _believed(members, evidence)
     for_new = _by_error(error, believed)
     # A process's own evidence is of workloads that were seen: of others it says nothing.
-    evidence = _evidence(members, rows)
     own = np.where(np.isnan(evidence), 1.0, np.exp((evidence - np.nanmax(evidence)) / TEMPER))
     usual = _by_error(error, believed * own)
     simulates = np.array([m.recipe.way is not None for m in members])
@@ -233,12 +233,12 @@ def _usual(members: Sequence[CoRunMember]) -> np.ndarray:
     return found / found.sum()
 
 
-def _believed(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
+def _believed(members: Sequence[CoRunMember], evidence: np.ndarray) -> np.ndarray:
     """(members,) how likely it is that what is added follows the member's scale, by the evidence of the
     processes without simulation: few sets left out cannot tell. Less of what simulates."""
     known = {
         m.recipe.scale: told
-        for m, told in zip(members, _evidence(members, rows).tolist(), strict=True)
+        for m, told in zip(members, evidence.tolist(), strict=True)
         if m.recipe.rest == PROCESS and m.recipe.way is None
     }
     away = np.clip(known[LOG] - known[SECONDS], -50, 50)

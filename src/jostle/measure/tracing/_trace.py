@@ -92,7 +92,7 @@ def trace(
                 platform,
                 hashlib.sha256(named.encode()).hexdigest()[:16],
             )
-            found += _least_disturbed(recording, watch, options.attempts, on_attempt)
+            found += least_disturbed(recording, watch, options.attempts, on_attempt)
     finally:
         for slot in slots:
             slot.kill()
@@ -119,7 +119,7 @@ def _beside_probes(
     return [*pairs, *((stressor,) for stressor in stressors)]
 
 
-def _least_disturbed(
+def least_disturbed(
     recording: TracedWindow,
     watch: Watch | None,
     attempts: int,
