@@ -1,7 +1,7 @@
 """Jostle: how long a workload takes, and at most how long, when it shares hardware with others.
 
     data = jostle.read("fleet/")            # or jostle.read_runs("fleet/") for the runs alone
-    model = jostle.fit(data, jostle.Factorization(), seed=0)
+    model = jostle.fit(data, seed=0)        # or with a method: jostle.Slowdown(), or "slowdown"
     asked = jostle.Colocations.from_columns(workload=[...], platform=[...], corunners=[[...], ...])
     model.predict(asked)                    # (n,) seconds
     model.bound(asked, confidence=0.99)     # Bounds: .seconds (n,), .outcome (n,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from jostle.errors import UsageError
 from tests.factorization.conftest import make_world
 
 SOURCES = Path(jostle.__file__).parent
+ROOT = Path(__file__).parents[2]
+OTHERS = {"ticks", "spread"}  # of packages that pages show how to write
 
 
 def commands() -> Iterator[str]:
@@ -41,6 +44,18 @@ def test_all_that_a_person_does_has_a_command() -> None:
         assert name in COMMANDS
     for name in ("predict", "explain", "evaluate factorization", "forecast", "safe", "place safe"):
         assert name in COMMANDS
+
+
+def test_commands_that_pages_name_are_there() -> None:
+    top = {command.split()[0] for command in COMMANDS}
+    groups = {command.split()[0] for command in COMMANDS if " " in command} - {"fit"}
+    for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
+        for first, second in re.findall(
+            r"[`\n] *jostle ([a-z]+)(?: ([a-z][a-z-]+))?", path.read_text("utf-8")
+        ):
+            assert first in top, f"{path}: jostle {first}"
+            if first in groups and second and second not in OTHERS:
+                assert f"{first} {second}" in COMMANDS, f"{path}: jostle {first} {second}"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

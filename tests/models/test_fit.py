@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import jostle
 from jostle._tensors import write_document
 from jostle._version import VERSION
 from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
-from jostle.methods import Data, Prepared, hold_out, learn
+from jostle.methods import Data, Prepared, hold_out, learn, method_of
 from jostle.models import _model, _new_names
 from jostle.models._groups import groups_of
 from jostle.models._model import SCHEMA
@@ -441,3 +442,32 @@ def test_what_is_no_model_says_so(tmp_path: Path) -> None:
     kept = jostle.load(tmp_path / "m").metadata
     assert kept == json.loads(json.dumps(model.metadata))
     assert jostle.load(tmp_path / "m").notes == model.notes
+
+
+def test_a_method_is_a_value_a_class_a_name_or_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"levels": Levels, "factorization": Levels}
+    monkeypatch.setattr("jostle.methods._registry.method_named", names.__getitem__)
+    runs = campaign(5, 3)
+    expected = jostle.fit(runs, Levels(), seed=2).predict(runs.colocations)
+    for method in (None, "levels", Levels):
+        model = jostle.fit(runs, method, seed=2)
+        assert np.array_equal(model.predict(runs.colocations), expected)
+    assert method_of().name == Levels.name
+    for odd in (3, dict):
+        with pytest.raises(UsageError, match="a method cannot be a"):
+            method_of(odd)
+
+
+def test_data_is_a_folder_a_dataset_runs_or_a_table(tmp_path: Path) -> None:
+    runs = campaign(5, 3)
+    dataset = Dataset(tmp_path / "fleet")
+    dataset.write(runs)
+    columns = runs.colocations.to_columns() | {"runtime_seconds": runs.runtime_seconds}
+    table = pa.table(columns)
+    for data in (tmp_path / "fleet", str(tmp_path / "fleet"), dataset, runs, table, columns):
+        model = jostle.fit(data, Levels())
+        assert len(model.predict(runs.colocations)) == len(runs)
+    with pytest.raises(UsageError, match="data cannot be a int"):
+        jostle.fit(3)

@@ -33,8 +33,10 @@ from ._prepared import halves as halves
 from ._prepared import held_out_again as held_out_again
 from ._prepared import hold_out as hold_out
 from ._prepared import without_inputs as without_inputs
+from ._registry import DEFAULT_METHOD as DEFAULT_METHOD
 from ._registry import method_named as method_named
 from ._registry import method_names as method_names
+from ._registry import method_of as method_of
 from .names._baseline import Baseline as Baseline
 from .names._baseline import connected_components as connected_components
 from .names._baseline import fit_baseline as fit_baseline

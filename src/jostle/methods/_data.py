@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,8 @@ class Data:
 
     @classmethod
     def of(cls, source: Any) -> Data:
-        """Data from what a caller has: Data, Runs, StoredRuns, Traces, or the path of a folder.
+        """Data from what a caller has: Data, the path of a folder, a Dataset, Runs, StoredRuns, Traces, or a
+        table that runs.from_table takes.
 
         Raises UsageError for anything else.
         """
@@ -45,17 +47,21 @@ class Data:
             return source
         if isinstance(source, (str, os.PathLike)):
             return cls(path=source)
-        from jostle.runs import Runs, StoredRuns
+        from jostle.runs import Dataset, Runs, StoredRuns, from_table
 
+        if isinstance(source, Dataset):
+            return cls(path=source.path)
         if isinstance(source, (Runs, StoredRuns)):
             return cls(source)
         from jostle.traces import Traces
 
         if isinstance(source, Traces):
             return cls(traces=source)
+        if isinstance(source, (Mapping, list)) or hasattr(source, "columns"):
+            return cls(from_table(source))
         raise UsageError(
             f"data cannot be a {type(source).__name__}",
-            fix="Give jostle.read(folder), runs, traces, or the path of a folder.",
+            fix="Give jostle.read(folder), runs, traces, a table, or the path of a folder.",
         )
 
     def with_runs(self, runs: Runs | StoredRuns) -> Data:

@@ -6,10 +6,11 @@ from typing import Any
 
 from jostle._registry import load, names_of
 from jostle.errors import UnknownName, UsageError
-from jostle.methods._contract import Method
+from jostle.methods._contract import Learner, Method
 
 GROUP = "jostle.methods"
 PARTS = ("name", "needs", "prepare", "fit", "restore")
+DEFAULT_METHOD = "factorization"  # what is fitted where no method is named, in every door
 
 
 def method_names() -> tuple[str, ...]:
@@ -35,3 +36,20 @@ def method_named(name: str) -> type[Method[Any]]:
             f"the method {name!r} has no {missing[0]!r}: it does not obey the contract"
         )
     return found
+
+
+def method_of(method: Any = None) -> Learner[Any]:
+    """A method as a value object: given as such, as a class, or by name; the usual one for None.
+
+    Raises UsageError for a name that no installed package brings, and for what is no method.
+    """
+    if method is None or isinstance(method, str):
+        method = method_named(DEFAULT_METHOD if method is None else method)
+    if isinstance(method, type):
+        method = method()
+    if not all(hasattr(method, part) for part in ("prepare", "fit")):
+        raise UsageError(
+            f"a method cannot be a {type(method).__name__}",
+            fix=f"Give a name ({', '.join(method_names())}), or a value such as Factorization().",
+        )
+    return method

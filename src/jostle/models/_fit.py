@@ -16,6 +16,7 @@ from jostle.methods import (
     LearnsOnline,
     Prepared,
     held_out_again,
+    method_of,
     without_inputs,
 )
 from jostle.models._groups import groups_of
@@ -39,7 +40,7 @@ MUCH_HELD_OUT = 0.15
 
 def fit(
     data: Any,
-    method: Learner[Any],
+    method: Learner[Any] | type[Learner[Any]] | str | None = None,
     *,
     seed: int = 0,
     validation: Runs | None = None,
@@ -53,24 +54,25 @@ def fit(
 ) -> Model:
     """Fit a method and calibrate it on runs that it holds out itself.
 
-    data: what jostle.read gives, the path of a folder, runs, or traces. method: a value object such as
-    Factorization(). validation, calibration: runs held out already, of which inputs of the method are not
-    used; by default both are drawn from the runs, with the seed. calibrate_by: `window`, `row` where the
-    calibration runs were drawn row by row, or `together` for a guarantee over sets of workloads that were
-    never measured together (both sides of a pair and its repeats are then drawn as one); by default what
-    the method says. prior: runs measured elsewhere, which are learned from but never calibrated on, so
-    that bounds speak about the data's own runs alone. new_names: fit some ten to twenty times more, each
-    time without some of the names, so that names that were never or hardly measured have finite bounds
-    (outcome `held_out_names`). by: `platform`, `workload` or a feature of either, for a guarantee within
-    each of its groups, which takes runs enough in each. fitted_at: the time, kept with the model as it is
-    given. progress: called with (done, total, loss).
+    data: what jostle.read gives, the path of a folder, a Dataset, runs, traces, or a table that
+    runs.from_table takes. method: a value object such as Factorization(rank=64), its class or its name; by
+    default that of `jostle fit DATA`. validation, calibration: runs held out already, of which inputs of the
+    method are not used; by default both are drawn from the runs, with the seed. calibrate_by: `window`,
+    `row` where the calibration runs were drawn row by row, or `together` for a guarantee over sets of
+    workloads that were never measured together (both sides of a pair and its repeats are then drawn as
+    one); by default what the method says. prior: runs measured elsewhere, which are learned from but never
+    calibrated on, so that bounds speak about the data's own runs alone. new_names: fit some ten to twenty
+    times more, each time without some of the names, so that names that were never or hardly measured have
+    finite bounds (outcome `held_out_names`). by: `platform`, `workload` or a feature of either, for a
+    guarantee within each of its groups, which takes runs enough in each. fitted_at: the time, kept with the
+    model as it is given. progress: called with (done, total, loss).
     Runs on disk (StoredRuns) bring what they hold out, by window, and are learned from where they lie; not
     every method can.
     Of a small campaign much is calibrated on; then the method learns once more from all runs, to say how
     long, while the bounds keep to what it learned without those.
     The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
     """
-    source = Data.of(data)
+    method, source = method_of(method), Data.of(data)
     prepared = method.prepare(source)
     drawn = calibrate_by or prepared.calibrate_by
     if drawn not in UNITS:

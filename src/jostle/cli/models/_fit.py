@@ -16,7 +16,7 @@ from jostle._options import Flag, Positional, Short
 from jostle.cli.console import fit_progress, note, print_json, print_table, registered_commands, say
 from jostle.cli.console._fields import Json
 from jostle.errors import UsageError
-from jostle.methods import method_named, method_names
+from jostle.methods import DEFAULT_METHOD, method_named, method_names
 
 if TYPE_CHECKING:
     from jostle.methods import Data, Method
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 FROM_DISK = 3_000_000
 MOST_CLASSES = 12
 USEFUL = 0.99
-USUAL = "factorization"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +165,7 @@ class _Methods(registered_commands(method_names, method_named, _fit, FitCommand)
         known = self.list_commands(ctx)
         if args and args[0] not in (*known, *ctx.help_option_names):
             _refuse_unknown_method(args, known)
-            args = [USUAL, *args]
+            args = [DEFAULT_METHOD, *args]
         return super().parse_args(ctx, args)
 
 
@@ -174,7 +173,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     text = (
         "Learn from a dataset: jostle fit METHOD DATASET -o MODEL. A part is held out to calibrate bounds "
-        f"on. Without METHOD it is {USUAL}; jostle fit METHOD --help lists a method's options."
+        f"on. Without METHOD it is {DEFAULT_METHOD}; jostle fit METHOD --help lists a method's options."
     )
     group = typer.Typer(
         cls=_Methods, no_args_is_help=True, help=text, subcommand_metavar="[METHOD] DATASET ..."
