@@ -101,20 +101,19 @@ def made_traces(programs: int = 7, repeats: int = 3) -> Traces:
     steps, interval = 24, 0.01
     every = []
 
-    def add(i: int, j: int | None, number: int) -> None:
+    def add(i: int, j: int | None, number: int, window: str, core: int) -> None:
         half = np.repeat([0, 1], steps // 2)
         slow = 1.0 if j is None else 1 + misses[i, half] * misses[j].mean() / 6e14
         noise = np.exp(0.02 * random.normal(size=steps))
         spent = interval * slow * noise
-        run = f"w{i}-{'' if j is None else f'w{j}'}-{number}"
         every.append(
             Trace(
-                run_id=run,
-                core=0,
+                run_id=f"{window}-{core}",
+                core=core,
                 workload=f"w{i}",
                 platform="p",
                 corunners=() if j is None else (f"w{j}",),
-                window_id=run,
+                window_id=window,
                 runtime_seconds=float(spent.sum()),
                 time_seconds=np.cumsum(spent),
                 interval_seconds=spent,
@@ -125,12 +124,13 @@ def made_traces(programs: int = 7, repeats: int = 3) -> Traces:
             )
         )
 
-    for i in range(programs):
-        for number in range(repeats):
-            add(i, None, number)
-            for j in range(programs):
-                if j != i and (i + j + number) % 3:
-                    add(i, j, number)
+    for number in range(repeats):
+        for i in range(programs):
+            add(i, None, number, f"w{i}-{number}", 0)
+            for j in range(i + 1, programs):
+                if (i + j + number) % 3:
+                    add(i, j, number, f"w{i}-w{j}-{number}", 0)
+                    add(j, i, number, f"w{i}-w{j}-{number}", 1)
     return Traces.from_traces(every)
 
 
@@ -198,6 +198,17 @@ def library(folder: Path) -> Iterator[tuple[str, Any]]:
             record["saved"] = "a loaded model answers differently"
         return record
 
+    def traced_case(seed: int) -> Any:
+        traces = made_traces()
+        model = jostle.fit(traces, jostle.Alignment(), seed=seed)
+        pairs = [(f"w{i}", f"w{j}") for i in range(7) for j in range(7)]
+        query = jostle.Colocations.from_columns(
+            workload=[one for one, _ in pairs],
+            platform=["p"] * len(pairs),
+            corunners=[[other] for _, other in pairs],
+        )
+        return answers_of(model, query)
+
     shipped = {"vision": datasets.vision_bags, "shared_core": datasets.shared_core_bags}
     methods = {
         "factorization": jostle.Factorization,
@@ -226,11 +237,11 @@ def library(folder: Path) -> Iterator[tuple[str, Any]]:
         )
         yield (
             f"fit alignment made seed {seed}",
-            lambda seed=seed: runs_case(folder / "traces", jostle.Alignment(), seed),
+            lambda seed=seed: traced_case(seed),
         )
 
 
-# NAME: (arguments). Folders: fleet (made times), model (its fit), devices, traces.
+# NAME: (arguments). Folders: fleet (made times), model (its fit), devices, series.
 COMMANDS = {
     "runs": "runs fleet",
     "predict": "predict model -w job03 -p host2 -b job07 -b job11",
@@ -283,7 +294,6 @@ def write(output: Path, only: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         made_devices(folder / "devices")
-        write_traces(folder / "traces", made_traces())
         write_traces(folder / "series", made_traces(1, 9))
         cases = [case for case in library(folder) if only in case[0]]
         for name, case in cases:
