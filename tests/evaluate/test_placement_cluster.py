@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from jostle.errors import BadData, UnreadableFile, UsageError
-from jostle.evaluate.placement._arrivals import Arrivals, drawn_arrivals, read_cluster_trace
+from jostle.errors import BadData, UnreadableFile
+from jostle.evaluate.placement._arrivals import Arrivals, drawn_arrivals, read_arrivals
 from jostle.evaluate.placement._cluster import (
     Cluster,
     ClusterJob,
@@ -84,93 +81,22 @@ def test_drawn_arrivals_keep_so_many_nodes_busy() -> None:
     assert (np.diff(found.seconds) >= 0).all()
 
 
-ALIBABA = "t1,1,j1,1,Terminated,{},{},100,0.5\n"
-HELIOS = "job_id,user,submit_time,start_time,end_time,duration\n"
-EVENTS = "time,collection_id,instance_index,type\n"
-
-
-@pytest.mark.parametrize(
-    ("layout", "content"),
-    [
-        ("plain", "arrival_seconds,stay_seconds\n100,50\n90,20\nsoon,3\n"),
-        (
-            "alibaba-2018",
-            ALIBABA.format(100, 150) + ALIBABA.format(90, 110) + ALIBABA.format(95, 0),
-        ),
-        (
-            "alibaba-gpu-2020",
-            "j,t,1,Terminated,100,150,,\nj,t,1,Terminated,90,110,,\nj,t,1,Running,95,,,\n",
-        ),
-        (
-            "alibaba-gpu-2023",
-            "name,creation_time,deletion_time,scheduled_time\na,100,152,102\nb,90,110,\nc,91,,\n",
-        ),
-        ("azure-vm", "v,s,d,100,150,1\nv,s,d,90,110,1\nv,s,d,90,,1\n"),
-        (
-            "helios",
-            HELIOS
-            + "1,u,2020-04-01 00:00:10,2020-04-01 00:01:00,2020-04-01 00:01:50,50\n"
-            + "2,u,2020-04-01 00:00:00,2020-04-01 00:00:05,2020-04-01 00:00:25,20\n3,u,,,,\n",
-        ),
-        (
-            "google-2011",
-            "100000000,,1,0,m,0,u\n90000000,,2,0,m,0,u\n91000000,,2,0,m,1,u\n111000000,,2,0,m,4,u\n"
-            "120000000,,1,0,m,1,u\n170000000,,1,0,m,5,u\n",
-        ),
-        (
-            "google-2019",
-            EVENTS + "100000000,1,0,SUBMIT\n90000000,2,0,0\n91000000,2,0,SCHEDULE\n"
-            "111000000,2,0,FINISH\n120000000,1,0,3\n170000000,1,0,KILL\n",
-        ),
-        (
-            "philly",
-            json.dumps(
-                [
-                    {
-                        "submitted_time": f"2017-10-09 07:00:{second}",
-                        "attempts": [
-                            {
-                                "start_time": "2017-10-09 07:01:00",
-                                "end_time": f"2017-10-09 07:01:{stay}",
-                            }
-                        ],
-                    }
-                    for second, stay in (("10", "50"), ("00", "20"))
-                ]
-                + [{"attempts": []}]
-            ),
-        ),
-    ],
-)
-def test_public_layouts_say_the_same(layout: str, content: str, tmp_path: Path) -> None:
-    (tmp_path / "trace").write_bytes(gzip.compress(content.encode()))
-    found = read_cluster_trace(tmp_path / "trace", layout)
+def test_a_trace_gives_times(tmp_path: Path) -> None:
+    (tmp_path / "trace.csv").write_text("arrival_seconds,stay_seconds\n100,50\n90,20\nsoon,3\n")
+    found = read_arrivals(tmp_path / "trace.csv")
     assert found.seconds.tolist() == [0.0, 10.0]
     assert found.stay_seconds.tolist() == [20.0, 50.0]
-
-
-def test_the_packing_trace_is_sqlite(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "a.sqlite") as connection:
-        connection.execute("CREATE TABLE vm (vmId, starttime REAL, endtime REAL)")
-        rows = [(1, 1.0, 1.5), (2, -3.0, 9.0), (3, 2.0, None)]
-        connection.executemany("INSERT INTO vm VALUES (?, ?, ?)", rows)
-    connection.close()
-    found = read_cluster_trace(tmp_path / "a.sqlite", "azure-packing-2020")
-    assert found.stay_seconds.tolist() == [43_200.0]
-    assert found.dropped == 2
+    assert found.dropped == 1
 
 
 def test_files_that_are_no_traces(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(BadData, match="arrival_seconds"):
-        read_cluster_trace(path, "plain")
+        read_arrivals(path)
+    path.write_text("arrival_seconds,stay_seconds\nsoon,3\n")
     with pytest.raises(BadData, match="no row"):
-        read_cluster_trace(path, "azure-vm")
-    with pytest.raises(UsageError, match="layout"):
-        read_cluster_trace(path, "borg")
+        read_arrivals(path)
     with pytest.raises(UnreadableFile):
-        read_cluster_trace(path, "philly")
-    with pytest.raises(UnreadableFile):
-        read_cluster_trace(tmp_path / "nowhere", "plain")
+        read_arrivals(tmp_path / "nowhere")
     assert len(Arrivals.of([(0.0, 1.0), None, (-1.0, 1.0), (1.0, float("nan"))], "here")) == 1

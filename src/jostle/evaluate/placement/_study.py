@@ -27,7 +27,7 @@ class PlacementStudy:
 
     Sets of co-runners are held out whole. Every workload of them is a request with a limit drawn from the
     ratios; a policy accepts sets, and those that save most platforms are placed, each request once. Then jobs
-    of these workloads come to a cluster, drawn or by the times of a public trace, share nodes as far as the
+    of these workloads come to a cluster, drawn or by the times of a trace, share nodes as far as the
     policy lets them, wait where it does not, and slow each other down as was measured.
     """
 
@@ -50,13 +50,9 @@ class PlacementStudy:
     nodes: Annotated[int, "Nodes of the cluster.", Limits(1)] = 40
     load: Annotated[float, "Of the nodes, what the jobs would keep busy alone.", Limits(0.01)] = 1.1
     trace: Annotated[
-        Path | None, "A cluster trace for the times of the jobs.  [default: drawn]"
+        Path | None,
+        "A table with arrival_seconds and stay_seconds for the times of the jobs.  [default: drawn]",
     ] = None
-    layout: Annotated[
-        str,
-        "Of the trace: plain (arrival_seconds, stay_seconds), alibaba-2018, alibaba-gpu-2020, "
-        "alibaba-gpu-2023, azure-vm, azure-packing-2020, google-2011, google-2019, helios or philly.",
-    ] = "plain"
     seeds: Seeds = 5
     seed: FirstSeed = 0
     output: Annotated[Path | None, "Folder for the picture.", Short("-o")] = None
@@ -128,13 +124,13 @@ class PlacementStudy:
 
     def _arrivals(self) -> Callable[[int], Arrivals] | None:
         """By seed: the jobs that come to the cluster."""
-        from jostle.evaluate.placement._arrivals import drawn_arrivals, read_cluster_trace
+        from jostle.evaluate.placement._arrivals import drawn_arrivals, read_arrivals
 
         if not self.jobs:
             return None
         busy = self.load * self.nodes
         if self.trace is not None:
-            found = read_cluster_trace(self.trace, self.layout).take(self.jobs).at_load(busy)
+            found = read_arrivals(self.trace).take(self.jobs).at_load(busy)
             return lambda seed: found
         return lambda seed: drawn_arrivals(self.jobs, seed).at_load(busy)
 
