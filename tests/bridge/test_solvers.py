@@ -149,7 +149,7 @@ def test_a_large_coupling_is_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
     x, y = cloud(70, 3), cloud(50, 4, at=0.5)
     laws = []
     for kept, block in ((10**6, 10**6), (10, 170)):
-        monkeypatch.setattr(_coupling, "KEPT", kept)
+        monkeypatch.setattr(_coupling, "SMALL", kept)
         monkeypatch.setattr(_coupling, "BLOCK", block)
         found = solve_edge(x, y, 0.3)
         drawn = bridge(found, 0.4, noise=np.zeros(3), draws=3, seed=1)

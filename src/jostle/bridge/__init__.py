@@ -1,8 +1,8 @@
 """Distributions of resource use at any time, by graph-structured Schrödinger bridges and what beats them.
 
-    found = jostle.forecast(data, jostle.Bridge()).at(1.5, core=0)
-    found.quantile(0.95)                                     # (d,) per component
-    found.exceedance_ratio({"instructions": 2e9})            # P(state > budget)
+    distribution = jostle.forecast(data, jostle.Bridge()).at(1.5, core=0)
+    distribution.quantile(0.95)                                     # (d,) per component
+    distribution.exceedance_ratio({"instructions": 2e9})            # P(state > budget)
 
 The public names are listed in `__init__.pyi` and load on first use.
 """

@@ -126,12 +126,12 @@ def _on_grid(start: Law, parts: Sequence[Law]) -> tuple[Law, Law]:
     base = sum(float(values[0]) for values, _ in laws)
     extent = sum(float(values[-1] - values[0]) for values, _ in laws)
     step = extent / (BINS - 1 - len(laws)) or 1.0
-    found = []
+    grids = []
     for rounded in (np.floor, np.ceil):
         product = np.ones(BINS // 2 + 1, complex)
         for values, weights in laws:
             place = rounded((values - values[0]) / step).astype(int)
             product = product * np.fft.rfft(np.bincount(place, weights, BINS))
         mass = np.maximum(np.fft.irfft(product, BINS), 0)
-        found.append((base + step * np.arange(BINS), mass / mass.sum()))
-    return found[0], found[1]
+        grids.append((base + step * np.arange(BINS), mass / mass.sum()))
+    return grids[0], grids[1]

@@ -54,8 +54,10 @@ class Distribution:
         components = tuple(components)
         if len(components) != cloud.atoms.shape[1]:
             raise UsageError(f"{len(components)} names for {cloud.atoms.shape[1]} components")
-        found = cls(components, cloud.atoms, cloud.weights, cloud.mean, cloud.covariance, method)
-        return found.with_idle(idle_ratio)
+        distribution = cls(
+            components, cloud.atoms, cloud.weights, cloud.mean, cloud.covariance, method
+        )
+        return distribution.with_idle(idle_ratio)
 
     def __len__(self) -> int:
         return len(self.atoms)
@@ -95,11 +97,11 @@ class Distribution:
         busy, zero = 1 - idle_ratio, np.zeros((1, self.atoms.shape[1]))
         second = self.covariance + np.outer(self.mean, self.mean)
         mean = busy * self.mean
-        kept = busy > 0
+        has_mass = busy > 0
         return replace(
             self,
-            atoms=np.concatenate([self.atoms, zero]) if kept else zero,
-            weights=np.append(busy * self.weights, idle_ratio) if kept else np.ones(1),
+            atoms=np.concatenate([self.atoms, zero]) if has_mass else zero,
+            weights=np.append(busy * self.weights, idle_ratio) if has_mass else np.ones(1),
             mean=mean,
             covariance=busy * second - np.outer(mean, mean),
             idle_ratio=idle_ratio + busy * self.idle_ratio,
@@ -116,14 +118,14 @@ class Distribution:
         wanted = np.atleast_1d(np.asarray(ratios, np.float64))
         if not ((wanted >= 0) & (wanted <= 1)).all():
             raise UsageError(f"quantiles {ratios} are not all between 0 and 1")
-        found = np.empty((len(wanted), len(self.components)))
+        quantiles = np.empty((len(wanted), len(self.components)))
         for column in range(len(self.components)):
             order = np.argsort(self.atoms[:, column], kind="stable")
             below = np.cumsum(self.weights[order])
             # 1e-12: a sum of weights that should be the ratio may miss it by rounding.
             place = np.searchsorted(below, wanted * below[-1] - 1e-12)
-            found[:, column] = self.atoms[order[np.minimum(place, len(order) - 1)], column]
-        return found[0] if np.ndim(ratios) == 0 else found
+            quantiles[:, column] = self.atoms[order[np.minimum(place, len(order) - 1)], column]
+        return quantiles[0] if np.ndim(ratios) == 0 else quantiles
 
     def exceedance_ratio(self, limits: Limits) -> float:
         """P(any of these components is above its limit); limits: {component: events per second}.

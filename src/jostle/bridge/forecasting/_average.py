@@ -69,14 +69,14 @@ class LawShares:
         well there, what is in between is like neither side's motion: at half the gap the two snapshots
         beside are the better pool, and most of that share goes to their mixture; at the ends all of it.
         """
-        found = dict(self.weights)
-        share = found.pop("climatology", 0.0)
+        shares = dict(self.weights)
+        share = shares.pop("climatology", 0.0)
         if share > 0:
             pooled = POOLING * 4 * lam * (1 - lam)
-            found["climatology"] = pooled * share
-            found["mixture"] = found.get("mixture", 0.0) + (1 - pooled) * share
-        total = sum(found.values())
-        return {name: share / total for name, share in found.items() if share > 1e-3 * total}
+            shares["climatology"] = pooled * share
+            shares["mixture"] = shares.get("mixture", 0.0) + (1 - pooled) * share
+        total = sum(shares.values())
+        return {name: share / total for name, share in shares.items() if share > 1e-3 * total}
 
 
 def stacked(
@@ -130,9 +130,9 @@ def stacked(
     faith = FAITH * min(scores.values()) * (len(chosen) / 5) ** -0.5
     weights = _least(to_truth, between, start, faith)
     trust = min(near / TRUSTED, 1.0)
-    found = {name: trust * float(share) for name, share in zip(candidates, weights, strict=True)}
-    found["mixture"] += 1 - trust
-    return LawShares(found, scores)
+    shares = {name: trust * float(share) for name, share in zip(candidates, weights, strict=True)}
+    shares["mixture"] += 1 - trust
+    return LawShares(shares, scores)
 
 
 def _alone(scores: Mapping[str, float]) -> str | None:
@@ -213,14 +213,14 @@ def _displaced(
 ) -> np.ndarray:
     """(n, d) part of the way from starts to ends, with the quantiles between those of the clouds."""
     atoms = (1 - place) * starts + place * ends
-    found = np.empty_like(atoms)
+    displaced = np.empty_like(atoms)
     total = mass.sum()
     for column in range(atoms.shape[1]):
         order = np.lexsort((ends[:, column], atoms[:, column]))
         level = (np.cumsum(mass[order]) - 0.5 * mass[order]) / total
         low, high = (_quantile(cloud, column, level) for cloud in clouds)
-        found[order, column] = (1 - place) * low + place * high
-    return found
+        displaced[order, column] = (1 - place) * low + place * high
+    return displaced
 
 
 def _quantile(cloud: Cloud, column: int, levels: np.ndarray) -> np.ndarray:

@@ -63,9 +63,9 @@ class Contexts:
             return self.forecasts[context].at(time_seconds, core)
         shots, warnings = [], []
         for value in self.values:
-            found = self.forecasts[value].at(time_seconds, core)
-            warnings += [f"context {value:g}: {text}" for text in found.warnings]
-            shots.append(_as_snapshot(found, self.method.atoms))
+            distribution = self.forecasts[value].at(time_seconds, core)
+            warnings += [f"context {value:g}: {text}" for text in distribution.warnings]
+            shots.append(_as_snapshot(distribution, self.method.atoms))
         across = Forecast(
             Snapshots(np.array(self.values), {core: shots}, self.forecasts[low].components),
             self.method,
@@ -74,6 +74,6 @@ class Contexts:
         return replace(answer, time_seconds=time_seconds, warnings=(*answer.warnings, *warnings))
 
 
-def _as_snapshot(found: Distribution, atoms: int) -> Snapshot:
-    cloud = few(found.running, atoms, 0)
-    return Snapshot(cloud, np.full(len(cloud), -1), found.idle_ratio)
+def _as_snapshot(distribution: Distribution, atoms: int) -> Snapshot:
+    cloud = few(distribution.running, atoms, 0)
+    return Snapshot(cloud, np.full(len(cloud), -1), distribution.idle_ratio)

@@ -73,9 +73,9 @@ class Forecast(LawsBetween, Told):
     def load(cls, path: str | os.PathLike[str]) -> Forecast:
         """A saved forecast: gives the same answers. Raises UnreadableFile."""
         saved = _saved.load(path)
-        made = cls(saved.snapshots, saved.method, scale=saved.scale)
-        made._selections |= saved.selections
-        return made
+        forecast = cls(saved.snapshots, saved.method, scale=saved.scale)
+        forecast._selections |= saved.selections
+        return forecast
 
     def save(self, path: str | os.PathLike[str], *, atoms: int | None = None) -> None:
         """Write it to a folder (forecast/v1). atoms: keep so many of each snapshot at most, centroids of
@@ -117,10 +117,12 @@ class Forecast(LawsBetween, Told):
 
         method: another than the Bridge's. seed: of the draw. Raises UsageError outside the data.
         """
-        found = self._at(time_seconds, core, method, seed)
+        distribution = self._at(time_seconds, core, method, seed)
         k = int(np.searchsorted(self.snapshots.times_seconds, time_seconds))
         near = self.snapshots.of(core)[max(k - 1, 0) : k + 1]
-        return replace(found, runs=min(shot.counted for shot in near), prior=self._prior(core))
+        return replace(
+            distribution, runs=min(shot.counted for shot in near), prior=self._prior(core)
+        )
 
     def _prior(self, core: int) -> float:
         with self._lock:
@@ -134,5 +136,5 @@ class Forecast(LawsBetween, Told):
         with self._lock:
             if core not in self._live:
                 self._live[core] = LiveForecast(self.snapshots, core, seed=self.method.seed)
-            found = self._live[core].anew()
-        return found if trace is None else found.follow(trace)
+            live = self._live[core].anew()
+        return live if trace is None else live.follow(trace)

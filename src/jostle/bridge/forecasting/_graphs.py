@@ -49,7 +49,7 @@ def couple_cores(
         terminal_atoms=method.terminal_atoms,
         seed=method.seed,
     )
-    found: Solved = {}
+    couplings: Solved = {}
     for j, core in enumerate(numbers):
         nodes = [solved.source, *inner[j], solved.sink]
         for k, log_coupling in enumerate(solved.couplings[j]):
@@ -57,8 +57,10 @@ def couple_cores(
             chosen = solved.eps[j][k]
             # What an edge has beyond the wanted eps is for the solver to converge, not the program's noise.
             own = eps if unit == "absolute" else min(edge_eps(x, y, eps, unit), chosen)
-            found[core, k] = Coupling(x, y, log_coupling, chosen, solved.convergence, noise_eps=own)
-    return found
+            couplings[core, k] = Coupling(
+                x, y, log_coupling, chosen, solved.convergence, noise_eps=own
+            )
+    return couplings
 
 
 def _barycentric(
@@ -70,11 +72,11 @@ def _barycentric(
         for k in range(s)
     ]
     solved = solve_barycentric(cores, support, eps, eps_unit=unit, stopping=method.stopping)
-    found: Solved = {}
+    couplings: Solved = {}
     for j, core in enumerate(numbers):
         for k in range(s - 1):
             x, y = cores[j][k], cores[j][k + 1]
             joint = solved.core_coupling(j, k)
             # eps 0: the law between two snapshots of a core is no Brownian bridge, so it has no noise.
-            found[core, k] = Coupling(x, y, joint, 0.0, solved.convergence)
-    return found
+            couplings[core, k] = Coupling(x, y, joint, 0.0, solved.convergence)
+    return couplings

@@ -36,10 +36,10 @@ def nearest(x: Cloud, y: Cloud, lam: float) -> Cloud:
 def mixture(x: Cloud, y: Cloud, lam: float) -> Cloud:
     """Either snapshot, with the probability of its nearness."""
     parts = ((x, 1 - lam), (y, lam))
-    kept = [(cloud, share) for cloud, share in parts if share > 0]
+    present = [(cloud, share) for cloud, share in parts if share > 0]
     return Cloud(
-        np.concatenate([cloud.atoms for cloud, _ in kept]),
-        np.concatenate([share * cloud.weights for cloud, share in kept]),
+        np.concatenate([cloud.atoms for cloud, _ in present]),
+        np.concatenate([share * cloud.weights for cloud, share in present]),
     )
 
 
@@ -73,8 +73,8 @@ def bridge(
     chosen = np.empty((n, draws), int)
     for part, order, below in coupling.ranked():
         both = zip(below, levels[part], strict=True)
-        found = [np.searchsorted(row, level * row[-1]) for row, level in both]
-        chosen[part] = order[np.minimum(np.array(found), len(y) - 1)]
+        places = [np.searchsorted(row, level * row[-1]) for row, level in both]
+        chosen[part] = order[np.minimum(np.array(places), len(y) - 1)]
     atoms = (1 - lam) * x.atoms[:, None] + lam * y.atoms[chosen]
     atoms = atoms.reshape(n * draws, -1)
     eps = coupling.eps if coupling.noise_eps is None else coupling.noise_eps

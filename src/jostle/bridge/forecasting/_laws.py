@@ -98,22 +98,22 @@ class LawsBetween:
         rounding = 2 * float(np.spacing(max(abs(first), abs(last))))
         if abs(times[near] - time_seconds) <= max(OFF_GRID * (last - first), rounding):
             shot = shots[near]
-            found = Distribution.of(shot.cloud, self.components, "snapshot")
-            found = replace(found, warnings=(*self._warnings, *self._filled(shot)))
-            return replace(found.with_idle(shot.idle_ratio), time_seconds=time_seconds)
+            distribution = Distribution.of(shot.cloud, self.components, "snapshot")
+            distribution = replace(distribution, warnings=(*self._warnings, *self._filled(shot)))
+            return replace(distribution.with_idle(shot.idle_ratio), time_seconds=time_seconds)
         k = int(np.searchsorted(times, time_seconds)) - 1
         lam = float((time_seconds - times[k]) / (times[k + 1] - times[k]))
         if method == "select":
             method = self.selection(core).at(k, lam)
         idle = self.snapshots.idle_at(core, time_seconds, k, lam)
         if shots[k].idle_ratio == 1 and shots[k + 1].idle_ratio == 1:
-            found = Distribution.of(shots[k].cloud, self.components, method)
+            distribution = Distribution.of(shots[k].cloud, self.components, method)
         else:
             seed = self.method.seed if seed is None else seed
-            found = self._running(k, lam, time_seconds, core, method, seed)
-        told = (*self._warnings, *self._filled(*shots[k : k + 2]))
-        found = replace(found, warnings=(*found.warnings, *told))
-        return replace(found.with_idle(idle), time_seconds=time_seconds)
+            distribution = self._running(k, lam, time_seconds, core, method, seed)
+        warnings = (*self._warnings, *self._filled(*shots[k : k + 2]))
+        distribution = replace(distribution, warnings=(*distribution.warnings, *warnings))
+        return replace(distribution.with_idle(idle), time_seconds=time_seconds)
 
     def _filled(self, *shots: Snapshot) -> tuple[str, ...]:
         """What to say of counters that were not measured all the time."""
@@ -142,11 +142,11 @@ class LawsBetween:
 
     def coupling(self, k: int, core: int = 0, kind: str = "bridge") -> Coupling:
         """The coupling of snapshots k and k + 1, in scaled units. kind: `bridge` or `ot`."""
-        found = self._couplings.get((core, k, kind))
-        if found is None and (kind != "bridge" or self.method.graph == "path"):
-            found = self._couplings.setdefault((core, k, kind), self._couple(k, core, kind))
-        if found is not None:
-            return found
+        coupling = self._couplings.get((core, k, kind))
+        if coupling is None and (kind != "bridge" or self.method.graph == "path"):
+            coupling = self._couplings.setdefault((core, k, kind), self._couple(k, core, kind))
+        if coupling is not None:
+            return coupling
         with self._lock:
             if (core, k, kind) not in self._couplings:
                 solved = couple_cores(self.method, self.eps, self.snapshots, self._clouds)
@@ -213,8 +213,8 @@ class LawsBetween:
             cloud = self._units.cloud_out(self._spline(k, time, core))
         else:
             return self._bridged(k, lam, core, seed)
-        found = Distribution.of(cloud, self.components, method)
-        return replace(found, warnings=warnings, details=details)
+        distribution = Distribution.of(cloud, self.components, method)
+        return replace(distribution, warnings=warnings, details=details)
 
     def _averaged(self, k: int, lam: float, time: float, core: int, seed: int) -> Distribution:
         """Several forecasts together, by the weights of `stack`."""
@@ -235,9 +235,9 @@ class LawsBetween:
         whole = average.averaged(known, shares)
         size = max(len(shot.cloud) for shot in self.snapshots.of(core)[k : k + 2])
         cloud = evenly_few(whole, max(self.method.atoms, 2 * size), seed)
-        found = Distribution.of(cloud, self.components, "average")
+        distribution = Distribution.of(cloud, self.components, "average")
         details = {"lam": lam} | {f"share_{name}": shares[name] for name in known}
-        return replace(found, mean=whole.mean, covariance=whole.covariance, details=details)
+        return replace(distribution, mean=whole.mean, covariance=whole.covariance, details=details)
 
     def _candidate(self, name: str, k: int, lam: float, time: float, core: int) -> Cloud | None:
         """One of the laws that are averaged, None where it has none."""
@@ -307,11 +307,11 @@ class LawsBetween:
         place = [seed, core % 2**32, k, round(lam * 2**40)]
         law = between.bridge(coupling, lam, noise=noise, draws=draws, seed=place)
         cloud = self._units.cloud_out(law.cloud)
-        found = Distribution.of(cloud, self.components, "bridge")
+        distribution = Distribution.of(cloud, self.components, "bridge")
         if self._units.linear and np.allclose(cloud.atoms * self.scale, law.cloud.atoms):
             unit = 1 / self.scale
-            found = replace(
-                found, mean=law.mean * unit, covariance=law.covariance * np.outer(unit, unit)
+            distribution = replace(
+                distribution, mean=law.mean * unit, covariance=law.covariance * np.outer(unit, unit)
             )
         details = {
             "lam": lam,
@@ -321,7 +321,7 @@ class LawsBetween:
             "sweeps": float(coupling.convergence.sweeps),
         }
         warnings = (coupling.warning,) if coupling.warning else ()
-        return replace(found, warnings=warnings, details=details)
+        return replace(distribution, warnings=warnings, details=details)
 
     def _spline(self, k: int, time: float, core: int) -> Cloud:
         shots, times = self.snapshots.of(core), self.snapshots.times_seconds

@@ -100,7 +100,7 @@ class _Donors:
                 rows = self._pool(source)
                 weights[rows] += part * runs / len(rows)
         both = np.flatnonzero(first != last)
-        made: list[np.ndarray] = []
+        drawn: list[np.ndarray] = []
         for run in both:
             ends = []
             for phase in (float(first[run]), float(last[run])):
@@ -112,9 +112,9 @@ class _Donors:
             u = np.full((DRAWS, 1), share[run])
             if np.isnan(share[run]):  # a mark may fall anywhere in a sample
                 u = ((np.arange(DRAWS) + random.random(DRAWS)) / DRAWS)[:, None]
-            made.append(u * ends[0] + (1 - u) * ends[1])
-        atoms = np.concatenate([self.atoms, *made])
-        weights = np.concatenate([weights, np.full(DRAWS * len(made), 1 / DRAWS)])
+            drawn.append(u * ends[0] + (1 - u) * ends[1])
+        atoms = np.concatenate([self.atoms, *drawn])
+        weights = np.concatenate([weights, np.full(DRAWS * len(drawn), 1 / DRAWS)])
         return Cloud.of(atoms, weights), missed / len(first)
 
     def _sources(self, phase: float) -> list[tuple[float, float]]:

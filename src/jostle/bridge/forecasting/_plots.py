@@ -77,8 +77,8 @@ class ForecastPlots:
         """(times, levels, components), asked for once however many components are drawn."""
         key = (times.tobytes(), tuple(levels), core)
         if key not in self._known:
-            found = [self._forecast.at(float(t), core).quantile(levels) for t in times]
-            self._known[key] = np.array(found)
+            quantiles = [self._forecast.at(float(t), core).quantile(levels) for t in times]
+            self._known[key] = np.array(quantiles)
         return self._known[key]
 
     def _column(self, component: str | None) -> int:

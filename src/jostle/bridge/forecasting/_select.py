@@ -172,9 +172,9 @@ def _score(
 ) -> float:
     """The held-out error of a method at a snapshot; NaN where it could not be tried."""
     try:
-        found = answer(method)
+        distribution = answer(method)
     except NotEnoughRuns:  # no run's progress is known there: not a candidate
         return np.nan
-    if found.details.get("missed_ratio", 0.0) > MISSED:
+    if distribution.details.get("missed_ratio", 0.0) > MISSED:
         return np.nan
-    return held_out_error(found, shot, scale, left_out)
+    return held_out_error(distribution, shot, scale, left_out)

@@ -59,7 +59,7 @@ class LiveForecast:
         self._ranks = self._ranked(self._states)
         self._features = _features(self._ranks)
         self._shown = np.isfinite(self._features).any(axis=2) & ~self._ended
-        self._told = np.isfinite(self._states).all(axis=2) | self._ended
+        self._has_state = np.isfinite(self._states).all(axis=2) | self._ended
         self._slack = 1e-6 * float(np.median(np.diff(self._times)))
         self._slack += 2 * float(np.spacing(np.abs(self._times).max()))
         random = np.random.default_rng(seed)
@@ -134,9 +134,11 @@ class LiveForecast:
             cloud = Cloud.of(states[going], weights[going]).merged
         else:
             cloud, idle = Cloud.of(np.zeros((1, states.shape[1]))), 1.0
-        found = Distribution.of(cloud, self.components, "given", idle_ratio=min(idle, 1.0))
+        distribution = Distribution.of(cloud, self.components, "given", idle_ratio=min(idle, 1.0))
         details = {"effective_donors": 1 / float((weights**2).sum())}
-        return replace(found, time_seconds=time_seconds, details=details, runs=len(self._states))
+        return replace(
+            distribution, time_seconds=time_seconds, details=details, runs=len(self._states)
+        )
 
     def exceedance_ratio(self, limits: Limits, within_seconds: float) -> float:
         """P(any of these components is above its limit in any sample of the next seconds).
@@ -180,9 +182,9 @@ class LiveForecast:
         width, away = self._settings[nearest]
         if away == EXPECTED:
             past = Past(self._ranked(self._seen[None, : here + 1]))
-            found = self._expected(nearest, ahead, past, here)
-            if len(found[0]):
-                runs, moments, distance = found
+            expected = self._expected(nearest, ahead, past, here)
+            if len(expected[0]):
+                runs, moments, distance = expected
                 return runs, moments, _kernels(distance, moments == here, (width,))[0]
         start = max(0, here - max(SPANS) + 1)
         own = _features(self._ranked(self._seen[None, start : here + 1]))[0, -1]
@@ -217,8 +219,8 @@ class LiveForecast:
             runs, moments, distance = runs[nearest], moments[nearest], distance[nearest]
         able = np.isfinite(distance)
         runs, moments, distance = runs[able], moments[able], distance[able]
-        told = np.isfinite(self._outcome[runs, moments + ahead]).all(axis=1)
-        return runs[told], moments[told], distance[told]
+        has_outcome = np.isfinite(self._outcome[runs, moments + ahead]).all(axis=1)
+        return runs[has_outcome], moments[has_outcome], distance[has_outcome]
 
     def _distances(
         self, own: np.ndarray, here: int, ahead: int, away: float, but: int = -1
@@ -229,7 +231,7 @@ class LiveForecast:
         reach = int(away * s)
         first, last = max(here - reach, 0), min(here + reach, s - 1 - ahead)
         span, later = slice(first, last + 1), slice(first + ahead, last + 1 + ahead)
-        able = self._shown[:, span] & self._told[:, later]
+        able = self._shown[:, span] & self._has_state[:, later]
         if but >= 0:
             able[but] = False
         places = np.flatnonzero(able)
@@ -252,8 +254,8 @@ class LiveForecast:
         """Width and time with the least error on moments of recorded runs, each without its own run."""
         known = np.asarray(np.isfinite(self._ranks).all(axis=2))
         outcome = self._outcome
-        told = np.asarray(np.isfinite(outcome).all(axis=2))
-        able = np.argwhere(known[:, :-ahead] & told[:, ahead:])
+        has_outcome = np.asarray(np.isfinite(outcome).all(axis=2))
+        able = np.argwhere(known[:, :-ahead] & has_outcome[:, ahead:])
         scores = dict.fromkeys(product(WIDTHS, (*AWAY, EXPECTED)), 0.0)
         if not len(able):
             return 0.1, AWAY[0]
@@ -262,22 +264,22 @@ class LiveForecast:
             for away in (*AWAY, EXPECTED):
                 try:
                     if away == EXPECTED:
-                        found = self._expected(ahead, ahead, self._past, here, run)
+                        expected = self._expected(ahead, ahead, self._past, here, run)
                     else:
-                        found = self._distances(own, here, ahead, away, run)
-                    runs, moments, distance = found
+                        expected = self._distances(own, here, ahead, away, run)
+                    runs, moments, distance = expected
                 except NotEnoughRuns:
                     runs = moments = np.zeros(0, int)
                     distance = np.zeros(0)
                 ranks = outcome[runs, moments + ahead]
-                kept = np.isfinite(ranks).all(axis=1)
-                if not kept.any():
+                complete = np.isfinite(ranks).all(axis=1)
+                if not complete.any():
                     for width in WIDTHS:
                         scores[width, away] += 1.0  # as wrong as can be
                     continue
-                weights = _kernels(distance, moments == here, WIDTHS)[:, kept]
-                found = _crps(ranks[kept], truth, weights)
-                for width, each in zip(WIDTHS, found.tolist(), strict=True):
+                weights = _kernels(distance, moments == here, WIDTHS)[:, complete]
+                expected = _crps(ranks[complete], truth, weights)
+                for width, each in zip(WIDTHS, expected.tolist(), strict=True):
                     scores[width, away] += each
         # Few moments were tried: of settings that are as good, the widest, with donors from near this time.
         by_regression = {one: scores.pop(one) for one in list(scores) if one[1] == EXPECTED}
@@ -288,13 +290,13 @@ class LiveForecast:
 
     def _ranked(self, states: np.ndarray) -> np.ndarray:
         """The same as ranks among all recorded values, from 0 to 1; ties have their middle, NaN stays."""
-        found = np.full(states.shape, np.nan)
+        ranks = np.full(states.shape, np.nan)
         for column, values in enumerate(self._sorted):
             known = np.isfinite(states[..., column])
-            asked = states[..., column][known]
-            low, high = (np.searchsorted(values, asked, side=s) for s in ("left", "right"))
-            found[..., column][known] = (low + high) / (2 * max(len(values), 1))
-        return found
+            values_here = states[..., column][known]
+            low, high = (np.searchsorted(values, values_here, side=s) for s in ("left", "right"))
+            ranks[..., column][known] = (low + high) / (2 * max(len(values), 1))
+        return ranks
 
 
 def _kernels(distance: np.ndarray, same: np.ndarray, widths: Sequence[float]) -> np.ndarray:
@@ -325,9 +327,9 @@ def histories(snapshots: Snapshots, core: int) -> tuple[np.ndarray, np.ndarray]:
     total = max(total, 0 if ends is None else len(ends))
     states = np.full((total, len(shots), len(snapshots.components)), np.nan)
     for k, shot in enumerate(shots):
-        kept = shot.runs >= 0
+        has_run = shot.runs >= 0
         if shot.idle_ratio < 1:
-            states[shot.runs[kept], k] = shot.cloud.atoms[kept]
+            states[shot.runs[has_run], k] = shot.cloud.atoms[has_run]
     ended = np.zeros(states.shape[:2], bool)
     if ends is not None:
         ended = ends[:, None] < snapshots.times_seconds

@@ -15,7 +15,7 @@ import numpy as np
 LAGS = (0, 1, 2, 3, 4, 5, 6, 9, 13, 18, 25, 35, 50, 80, 150)  # samples ago, ends of blocks
 SPANS = (3, 9, 27)
 WAVES, WIDTH, RIDGE = 300, 2.0, 3.0
-KEPT = 12_000  # moments that are learned from, and that may be donors
+MOST_MOMENTS = 12_000  # moments that are learned from, and that may be donors
 FOLDS = 4
 
 
@@ -62,9 +62,9 @@ class Prognosis:
         random: np.random.Generator,
     ) -> None:
         runs, moments = np.nonzero(able)
-        if len(runs) > KEPT:
-            kept = np.sort(random.choice(len(runs), KEPT, replace=False))
-            runs, moments = runs[kept], moments[kept]
+        if len(runs) > MOST_MOMENTS:
+            sample = np.sort(random.choice(len(runs), MOST_MOMENTS, replace=False))
+            runs, moments = runs[sample], moments[sample]
         self.runs, self.moments = runs, moments
         self._length = length
         shown = past.shown(runs, moments, self._times(moments))

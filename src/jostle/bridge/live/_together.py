@@ -97,9 +97,9 @@ class Together:
             atoms = [_ordered(one, scores[:, i]) for i, one in enumerate(atoms)]
         total = np.sum(atoms, axis=0)
         mean = np.sum([law.mean for law in laws], axis=0)
-        found = Distribution.of(Cloud.of(total), self.components, "together")
+        distribution = Distribution.of(Cloud.of(total), self.components, "together")
         return replace(
-            found,
+            distribution,
             mean=mean,
             time_seconds=float(time_seconds),
             warnings=tuple(dict.fromkeys(text for law in laws for text in law.warnings)),
@@ -135,13 +135,13 @@ class Together:
         return own.tolist(), ratio.tolist()
 
     def _ratios(self, going: list[int]) -> np.ndarray:
-        found = np.asarray(self._slowdowns(going), np.float64)
-        if found.shape != (len(going),) or not (np.isfinite(found) & (found > 0)).all():
+        ratios = np.asarray(self._slowdowns(going), np.float64)
+        if ratios.shape != (len(going),) or not (np.isfinite(ratios) & (ratios > 0)).all():
             raise UsageError(
-                f"slowdowns {found.tolist()} are not {len(going)} numbers above 0",
+                f"slowdowns {ratios.tolist()} are not {len(going)} numbers above 0",
                 fix="Give how many times slower each member that runs is than alone.",
             )
-        return found
+        return ratios
 
     def _law(self, member: Joining, own: float, ratio: float) -> Distribution:
         """A member's law where it is now: rates divided by its slowdown."""
@@ -159,13 +159,13 @@ class Together:
                 f"a member would be at {own:g} s of its own time, and its data reaches to {last:g} s",
                 fix="Trace it for longer.",
             )
-        found = forecast.at(max(own, first), member.core)
+        distribution = forecast.at(max(own, first), member.core)
         unit = np.array([1.0 if is_level(name) else 1 / ratio for name in self.components])
         return replace(
-            found,
-            atoms=found.atoms * unit,
-            mean=found.mean * unit,
-            covariance=found.covariance * np.outer(unit, unit),
+            distribution,
+            atoms=distribution.atoms * unit,
+            mean=distribution.mean * unit,
+            covariance=distribution.covariance * np.outer(unit, unit),
         )
 
     def _as_measured(
@@ -185,15 +185,15 @@ class Together:
             )
         picked = np.flatnonzero(known)[np.arange(self._size) % int(known.sum())]
         picked = picked[random.permutation(self._size)]
-        found = []
+        ordered = []
         for own, states in zip(atoms, template, strict=True):
-            made = np.empty_like(own)
+            placed = np.empty_like(own)
             for column in range(own.shape[1]):
                 # Ties, and repeats of a window, in random order.
                 order = np.lexsort((random.random(self._size), states[picked, column]))
-                made[order, column] = np.sort(own[:, column])
-            found.append(made)
-        return found
+                placed[order, column] = np.sort(own[:, column])
+            ordered.append(placed)
+        return ordered
 
 
 def _checked(slowdowns: Sequence[float] | Slowdowns | None, count: int) -> Slowdowns:
@@ -216,8 +216,10 @@ def _factor(dependence: Any, count: int) -> np.ndarray | None:
             f"the dependence {dependence!r} is not known",
             fix="Give independent, measured, or a correlation between -1 and 1.",
         )
-    given = np.asarray(dependence, np.float64)
-    matrix = given if given.ndim else np.where(np.eye(count) > 0, 1.0, float(given))
+    correlation = np.asarray(dependence, np.float64)
+    matrix = (
+        correlation if correlation.ndim else np.where(np.eye(count) > 0, 1.0, float(correlation))
+    )
     values, vectors = np.full(1, -np.inf), np.eye(1)
     if matrix.shape == (count, count) and np.isfinite(matrix).all():
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
@@ -226,7 +228,7 @@ def _factor(dependence: Any, count: int) -> np.ndarray | None:
     ):
         raise UsageError(
             f"it is not a correlation of {count} members",
-            where=f"dependence {given.tolist()}",
+            where=f"dependence {correlation.tolist()}",
             fix=f"Of {count} members one number is at least {-1 / max(count - 1, 1):g} and at most 1.",
         )
     return vectors * np.sqrt(np.maximum(values, 0))
@@ -297,6 +299,6 @@ def _ordered(atoms: np.ndarray, scores: np.ndarray) -> np.ndarray:
     for column in atoms.T:
         values = np.sort(column)
         use += np.searchsorted(values, column, "left") + np.searchsorted(values, column, "right")
-    found = np.empty_like(atoms)
-    found[np.argsort(scores, kind="stable")] = atoms[np.argsort(use, kind="stable")]
-    return found
+    ordered = np.empty_like(atoms)
+    ordered[np.argsort(scores, kind="stable")] = atoms[np.argsort(use, kind="stable")]
+    return ordered

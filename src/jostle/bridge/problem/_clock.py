@@ -154,5 +154,5 @@ def _in_phases(counts: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """Counts of work as phases passed, with parts of one in proportion to the work between its marks."""
     last = marks[-1] + (marks[-1] - marks[-2] if len(marks) > 1 else marks[-1])
     known = np.concatenate([[0.0], marks, [last]])
-    found = np.interp(counts, known, np.arange(len(known)))
-    return np.minimum(found, len(marks) + 1 - 2 * SLACK)
+    phases = np.interp(counts, known, np.arange(len(known)))
+    return np.minimum(phases, len(marks) + 1 - 2 * SLACK)

@@ -46,8 +46,8 @@ class Cloud:
             raise BadData(f"{weights.size} weights for {n} atoms", where=where)
         if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.sum() > 0):
             raise BadData("weights must be finite, not negative, and not all 0", where=where)
-        kept = weights > 0
-        return cls(atoms[kept], weights[kept] / weights[kept].sum())
+        has_mass = weights > 0
+        return cls(atoms[has_mass], weights[has_mass] / weights[has_mass].sum())
 
     def __len__(self) -> int:
         return len(self.atoms)
@@ -72,8 +72,8 @@ class Cloud:
     def typical_deviation(self) -> np.ndarray:
         """(d,) standard deviation of each component without what a few wild samples add: values further than
         REACH times the range of the middle 80% outside it count as if they were there."""
-        found = self.deviation
-        for column in np.flatnonzero(found > 0):
+        deviation = self.deviation
+        for column in np.flatnonzero(deviation > 0):
             values = self.atoms[:, column]
             order = np.argsort(values, kind="stable")
             below = np.cumsum(self.weights[order])
@@ -83,9 +83,9 @@ class Cloud:
                 if high > low:
                     room = REACH * (high - low)
                     near = np.clip(values, low - room, high + room)
-                    found[column] = (self.weights @ (near - self.weights @ near) ** 2) ** 0.5
+                    deviation[column] = (self.weights @ (near - self.weights @ near) ** 2) ** 0.5
                     break
-        return found
+        return deviation
 
     @property
     def spread(self) -> float:
@@ -148,7 +148,7 @@ def median_cost(x: Cloud, y: Cloud) -> float:
 
 def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(n, m) squared Euclidean distances, by differences: exact for near points far out."""
-    found = np.zeros((len(x), len(y)))
+    squared = np.zeros((len(x), len(y)))
     for component in range(x.shape[1]):
-        found += (x[:, component, None] - y[None, :, component]) ** 2
-    return found
+        squared += (x[:, component, None] - y[None, :, component]) ** 2
+    return squared

@@ -23,7 +23,7 @@ def filled(states: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     shares = np.zeros(states.shape[1:])
     if not partial.any():
         return states, shares
-    found = states.copy()
+    whole = states.copy()
     known = np.isfinite(states)
     unit = _units(states)
     for k in np.flatnonzero(partial.any(axis=0)).tolist():
@@ -34,11 +34,11 @@ def filled(states: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
             if len(donors) >= FEWEST:
                 random = np.random.default_rng([seed, k, column])
                 chosen = _alike(states[:, k] * unit, needing, donors, random)
-                found[needing, k, column] = states[chosen, k, column]
+                whole[needing, k, column] = states[chosen, k, column]
             else:
-                found[needing, k, column] = _own(states[needing, :, column], k)
+                whole[needing, k, column] = _own(states[needing, :, column], k)
             shares[k, column] = len(needing) / going.sum()
-    return found, shares
+    return whole, shares
 
 
 def _units(states: np.ndarray) -> np.ndarray:
@@ -76,10 +76,10 @@ def _alike(
 def _own(values: np.ndarray, k: int) -> np.ndarray:
     """values: (m, s) of one counter. The runs' own at time k by the nearest known before and after it, NaN
     where none is within REACH."""
-    found = np.full(len(values), np.nan)
+    estimate = np.full(len(values), np.nan)
     for row, series in enumerate(values):
         where = np.flatnonzero(np.isfinite(series))
         where = where[np.abs(where - k) <= REACH]
         if len(where):
-            found[row] = np.interp(k, where, series[where])
-    return found
+            estimate[row] = np.interp(k, where, series[where])
+    return estimate

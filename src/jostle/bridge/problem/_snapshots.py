@@ -82,11 +82,11 @@ class Snapshots:
         """
         cores = clouds if isinstance(clouds, Mapping) else {0: clouds}
         times = _checked_times(times_seconds)
-        made: dict[int, list[Snapshot]] = {}
+        by_core: dict[int, list[Snapshot]] = {}
         for core, arrays in cores.items():
             if len(arrays) != len(times):
                 raise BadData(f"{len(arrays)} clouds for {len(times)} times", where=f"core {core}")
-            made[core] = []
+            by_core[core] = []
             for k, atoms in enumerate(arrays):
                 cloud = Cloud.of(atoms, where=f"core {core}, snapshot {k}")
                 if cloud.atoms.shape[1] != len(components):
@@ -94,12 +94,12 @@ class Snapshots:
                         f"{cloud.atoms.shape[1]} components, not {len(components)}",
                         where=f"core {core}, snapshot {k}",
                     )
-                same = paired and len(cloud) == len(made[core][0].cloud if k else cloud)
+                same = paired and len(cloud) == len(by_core[core][0].cloud if k else cloud)
                 runs = np.arange(len(cloud)) if same else np.full(len(cloud), -1)
-                made[core].append(Snapshot(cloud, runs))
-        if not made:
+                by_core[core].append(Snapshot(cloud, runs))
+        if not by_core:
             raise BadData("no core has any snapshot")
-        return cls(times, made, tuple(components))
+        return cls(times, by_core, tuple(components))
 
     @classmethod
     def from_traces(
@@ -144,8 +144,8 @@ class Snapshots:
                 trace, components, times
             )
         if times_seconds is None and count is None:
-            told = _told(states, times, [ends[core] for core in numbers])
-            times, states = times[told], states[:, :, told]
+            known = _known_runs(states, times, [ends[core] for core in numbers])
+            times, states = times[known], states[:, :, known]
         cores = {
             core: _snapshots_of(states[i], times, ends[core], f"core {core}", components)
             for i, core in enumerate(numbers)
@@ -206,12 +206,12 @@ def evenly(total: int, count: int) -> np.ndarray:
 
 
 def _checked_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
-    found = np.asarray(times, np.float64)
-    if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
+    seconds = np.asarray(times, np.float64)
+    if seconds.ndim != 1 or not len(seconds) or not np.isfinite(seconds).all():
         raise UsageError("the times of snapshots must be finite numbers, at least one")
-    if (np.diff(found) <= 0).any():
+    if (np.diff(seconds) <= 0).any():
         raise UsageError("the times of snapshots must rise", fix="Sort them, each once.")
-    return found
+    return seconds
 
 
 def _one_workload(traces: Traces | Windows) -> None:
@@ -275,7 +275,7 @@ def _times(
 
 def rates_at(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.ndarray:
     """(T, d) the rates of the samples that cover the times, NaN where none does."""
-    found = np.full((len(times), len(components)), np.nan)
+    rates = np.full((len(times), len(components)), np.nan)
     # A hair of slack: the end of a sample and a multiple of its length differ by rounding.
     slack = 1e-6 * np.median(trace.interval_seconds) + 2 * np.spacing(np.abs(times).max())
     sample = np.searchsorted(trace.time_seconds, times - slack)
@@ -287,11 +287,13 @@ def rates_at(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.n
         if name in trace.counters:
             length = 1.0 if is_level(name) else trace.interval_seconds
             rate = trace.counters[name] / length
-            found[inside, column] = rate[sample[inside]]
-    return found
+            rates[inside, column] = rate[sample[inside]]
+    return rates
 
 
-def _told(states: np.ndarray, times: np.ndarray, ends: Sequence[np.ndarray]) -> np.ndarray | slice:
+def _known_runs(
+    states: np.ndarray, times: np.ndarray, ends: Sequence[np.ndarray]
+) -> np.ndarray | slice:
     """(s,) which times enough runs are known at, on every core; all of them where there is none such."""
     known = np.isfinite(states).any(axis=3).sum(axis=1)
     ended = np.array([(end[:, None] < times).sum(axis=0) for end in ends])
@@ -307,7 +309,7 @@ def _snapshots_of(
     components: Sequence[str],
 ) -> list[Snapshot]:
     """states: (R, s, d), NaN where a run is not known at a time."""
-    made = []
+    shots = []
     running = np.where((ends[:, None] < times)[:, :, None], np.nan, states)
     states, shares = filled(running)
     for k, time in enumerate(times):
@@ -328,5 +330,5 @@ def _snapshots_of(
         else:
             cloud, runs = Cloud.of(np.zeros((1, states.shape[2]))), np.array([-1])
         share = shares[k] if shares[k].any() else None
-        made.append(Snapshot(cloud, runs, float(ended.sum() / counted), share))
-    return made
+        shots.append(Snapshot(cloud, runs, float(ended.sum() / counted), share))
+    return shots

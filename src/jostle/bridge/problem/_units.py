@@ -38,8 +38,8 @@ class Units:
 
         Raises UnknownName, UsageError for a scale below 0 or not finite, or log1p of what is below 0.
         """
-        given = scale if isinstance(scale, Mapping) else {}
-        for name in (*log1p, *given, *(at_most or {}), *(at_most or {}).values()):
+        factors = scale if isinstance(scale, Mapping) else {}
+        for name in (*log1p, *factors, *(at_most or {}), *(at_most or {}).values()):
             if name not in components:
                 raise UnknownName("component", name, list(components))
         bounded = paired_counters(components) if at_most is None else at_most
@@ -56,15 +56,15 @@ class Units:
             )
         if isinstance(scale, np.ndarray):
             return cls(scale, logs, limits, floors)
-        made = cls(np.ones(len(components)), logs, limits, floors)
+        units = cls(np.ones(len(components)), logs, limits, floors)
         if clouds:
-            seen = [Cloud(made.logged(cloud.atoms), cloud.weights) for cloud in clouds]
-            made = cls(scale_of(seen), logs, limits, floors)
-        for name, factor in given.items():
+            logged = [Cloud(units.logged(cloud.atoms), cloud.weights) for cloud in clouds]
+            units = cls(scale_of(logged), logs, limits, floors)
+        for name, factor in factors.items():
             if not (factor >= 0 and np.isfinite(factor)):
                 raise UsageError(f"the scale of {name!r} is {factor}")
-            made.scale[components.index(name)] = factor
-        return made
+            units.scale[components.index(name)] = factor
+        return units
 
     @property
     def linear(self) -> bool:
@@ -94,12 +94,12 @@ class Units:
 
 def paired_counters(components: Sequence[str]) -> dict[str, str]:
     """{misses: requests} by how counters are named: `x_misses` with `x_requests`, `x_references`, `xs`."""
-    found = {}
+    pairs = {}
     for name in components:
         if "misses" not in name:
             continue
         for word in ("requests", "references", "loads", "accesses"):
             for other in (name.replace("misses", word), name.replace("load-misses", "loads")):
                 if other != name and other in components:
-                    found[name] = other
-    return found
+                    pairs[name] = other
+    return pairs

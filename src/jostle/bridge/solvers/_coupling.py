@@ -11,7 +11,7 @@ import numpy as np
 from jostle.bridge.problem._clouds import Cloud, median_cost
 from jostle.errors import UsageError
 
-KEPT = 300_000  # entries: a matrix of more is made anew when it is asked for, in parts
+SMALL = 300_000  # entries: a matrix of more is made anew when it is asked for, in parts
 BLOCK = 2_000_000  # entries of such a part
 INDEPENDENT = 10.0  # eps over the median cost from which a coupling is the product in all digits
 
@@ -84,12 +84,12 @@ class Potentials:
 
     def log_rows(self, x: Cloud, y: Cloud, eps: float, part: slice) -> np.ndarray:
         """(b, m) log P of some rows."""
-        found = inner_products(x, y, eps, part)
-        found -= self.row[part, None]
-        found -= self.column
-        found += self.f[part, None]
-        found += self.g
-        return found
+        logs = inner_products(x, y, eps, part)
+        logs -= self.row[part, None]
+        logs -= self.column
+        logs += self.f[part, None]
+        logs += self.g
+        return logs
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ class Coupling:
     @property
     def matrix(self) -> np.ndarray:
         """(n, m) with exactly the marginals of the clouds (`rows` says how), kept where it is small."""
-        return self._kept if self._is_small else self.rows(slice(0, len(self.x)))
+        return self._small_matrix if self._is_small else self.rows(slice(0, len(self.x)))
 
     def rows(self, part: slice) -> np.ndarray:
         """(b, m) some rows of the matrix.
@@ -134,12 +134,12 @@ class Coupling:
         much and adding the product of what is missing (Altschuler, Weed, Rigollet, NeurIPS 2017, Alg. 2).
         """
         down, across, missing, where = self._rounding
-        found = np.exp(self._log_rows(part))
-        found *= down[part, None]
-        found *= across
+        mass = np.exp(self._log_rows(part))
+        mass *= down[part, None]
+        mass *= across
         if missing.any():
-            found += missing[part, None] * where
-        return found
+            mass += missing[part, None] * where
+        return mass
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """(rows, those rows of the matrix), in parts of little memory."""
@@ -175,7 +175,7 @@ class Coupling:
         return np.sum([x[part].T @ (rows @ y) for part, rows in self.blocks()], axis=0)
 
     @cached_property
-    def _kept(self) -> np.ndarray:
+    def _small_matrix(self) -> np.ndarray:
         return self.rows(slice(0, len(self.x)))
 
     @cached_property
@@ -188,7 +188,7 @@ class Coupling:
 
     @property
     def _is_small(self) -> bool:
-        return len(self.x) * len(self.y) <= KEPT
+        return len(self.x) * len(self.y) <= SMALL
 
     def _parts(self) -> Iterator[slice]:
         step = max(1, BLOCK // len(self.y))
@@ -199,10 +199,10 @@ class Coupling:
         if isinstance(self.law, Potentials):
             return self.law.log_rows(self.x, self.y, self.eps, part)
         if isinstance(self.law, SparseLaw):
-            found = np.full((part.stop - part.start, len(self.y)), -np.inf)
+            logs = np.full((part.stop - part.start, len(self.y)), -np.inf)
             mine = (self.law.i >= part.start) & (self.law.i < part.stop)
-            found[self.law.i[mine] - part.start, self.law.j[mine]] = np.log(self.law.mass[mine])
-            return found
+            logs[self.law.i[mine] - part.start, self.law.j[mine]] = np.log(self.law.mass[mine])
+            return logs
         return self.law[part]
 
     @cached_property
@@ -213,11 +213,11 @@ class Coupling:
         down = np.empty(len(mu))
         columns = np.zeros(len(nu))
         for part in self._parts():
-            found = np.exp(self._log_rows(part))
-            sums = found.sum(axis=1)
+            mass = np.exp(self._log_rows(part))
+            sums = mass.sum(axis=1)
             share = np.divide(mu[part], sums, out=np.ones_like(sums), where=sums > mu[part])
             down[part] = share
-            columns += share @ found
+            columns += share @ mass
         across = np.divide(nu, columns, out=np.ones_like(nu), where=columns > nu)
         rows = np.empty(len(mu))
         for part in self._parts():

@@ -31,12 +31,12 @@ def edge_eps(x: Cloud, y: Cloud, eps: float, unit: str = "spread") -> float:
     if unit == "absolute":
         return eps
     if unit == "spread":
-        found = eps * (x.spread + y.spread) / 2
+        scaled = eps * (x.spread + y.spread) / 2
     elif unit == "median":
-        found = eps * median_cost(x, y)
+        scaled = eps * median_cost(x, y)
     else:
         raise UsageError(f"eps_unit {unit!r} is not known", fix="One of spread, median, absolute.")
-    return found if found > 0 else 1.0
+    return scaled if scaled > 0 else 1.0
 
 
 def solve_path(

@@ -118,16 +118,16 @@ class _Chains:
         every = []
         for j, (f, L) in enumerate(zip(self.f, self.L, strict=True)):
             outside, ways = self._outside(j), self.ways[j]
-            found = [L[0] + log_matmul(outside, (f[1][:, None] + ways[1]).T)]
+            edges = [L[0] + log_matmul(outside, (f[1][:, None] + ways[1]).T)]
             from_sink = log_matmul(outside.T, L[0])
             for k in self.inner:
                 here = f[k][:, None] + L[k]
                 if k == self.inner[-1]:
-                    found.append(from_sink.T + here)
+                    edges.append(from_sink.T + here)
                 else:
-                    found.append(here + f[k + 1] + log_matmul(from_sink.T, ways[k + 1].T))
+                    edges.append(here + f[k + 1] + log_matmul(from_sink.T, ways[k + 1].T))
                     from_sink = log_matmul(from_sink + f[k], L[k])
-            every.append(found)
+            every.append(edges)
         return every
 
     def _to_sink(self, j: int) -> list[np.ndarray]:
