@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, combinations_with_replacement
 
 import numpy as np
@@ -13,6 +14,8 @@ from jostle.methods import learn
 from jostle.runs import Colocations, Runs
 from tests.bag.conftest import make_bags
 
+# Rules are asked here, not trees: few of these, each of which counts for more.
+QUICK = Bag(trees=20, learning_rate=0.2)
 NAMES_HERE = tuple(f"p{i:02}" for i in range(14))
 # Arrays that models of the first rules lack.
 NEWER = ("second_", "rules_share_effects", "rules_rest", "rules_encoded", "rules_turns")
@@ -75,10 +78,9 @@ def error(fitted: FittedBag, runs: Runs) -> float:
     return float(np.abs(fitted.predict(runs.colocations) / runs.runtime_seconds - 1).mean())
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_where_members_take_turns_new_programs_are_answered_by_that_rule(seed: int) -> None:
-    known, held = without(made("turns", seed), set(NAMES_HERE[:3]))
-    fitted, trees = learn(Bag(), known), learn(Bag(rules=False), known)
+def test_where_members_take_turns_new_programs_are_answered_by_that_rule() -> None:
+    known, held = without(made("turns"), set(NAMES_HERE[:3]))
+    fitted, trees = learn(QUICK, known), learn(replace(QUICK, rules=False), known)
     single = known.take(known.colocations.number_of_corunners == 0)
     names = single.colocations.to_columns()["workload"]
     alone = dict(zip(names, single.runtime_seconds.tolist(), strict=True))
@@ -92,7 +94,7 @@ def test_where_members_take_turns_new_programs_are_answered_by_that_rule(seed: i
 
 def test_where_nothing_disturbs_the_time_alone_stands() -> None:
     known, held = without(made("none"), set(NAMES_HERE[:3]))
-    fitted = learn(Bag(), known)
+    fitted = learn(QUICK, known)
     assert fitted.rules is not None
     assert fitted.rules.weight[:, NAMES.index("no slowdown")].tolist() == [1.0, 1.0]
     c = held.colocations
@@ -105,7 +107,7 @@ def test_where_nothing_disturbs_the_time_alone_stands() -> None:
 def test_weights_know_programs_that_ran_beside_others_from_new_ones() -> None:
     runs = made("effects")
     known, held = without(runs, {NAMES_HERE[0]})
-    fitted = learn(Bag(), known)
+    fitted = learn(QUICK, known)
     assert fitted.rules is not None
     assert np.allclose(fitted.rules.weight.sum(1), 1.0)
     by_names = [NAMES.index(name) for name in NAMES if "effects" in name]
@@ -139,7 +141,7 @@ def test_a_bag_that_was_measured_is_answered_by_its_own_runs() -> None:
     noisy = seconds * np.exp(0.01 * random.normal(size=len(seconds)))
     columns = c.to_columns()
     names = {name: columns[name] for name in ("workload", "platform", "corunners")}
-    learned = learn(Bag(), Runs.from_columns(**names, runtime_seconds=noisy))
+    learned = learn(QUICK, Runs.from_columns(**names, runtime_seconds=noisy))
     asked = c.take(np.flatnonzero(odd)[:1])
     assert learned.predict(asked)[0] == pytest.approx(seconds[odd].mean(), rel=0.08)
 
@@ -156,7 +158,7 @@ def test_few_bags_are_enough_to_answer(bags: int) -> None:
     runs = make_bags(most=1)
     beside = np.flatnonzero(runs.colocations.number_of_corunners > 0)
     kept = np.setdiff1d(np.arange(len(runs)), beside[bags:])
-    fitted = learn(Bag(), runs.take(kept))
+    fitted = learn(QUICK, runs.take(kept))
     asked = runs.colocations
     assert np.isfinite(fitted.predict(asked)).all()
     assert (fitted.predict(asked) > 0).all()
@@ -174,7 +176,7 @@ def test_families_are_left_out_together() -> None:
         runtime_seconds=[*[1.0] * len(names), *[1.5] * len(pairs)],
         workload_features={"workload": names, "kernel": kinds, "size": [int(n[-1]) for n in names]},
     )
-    fitted = learn(Bag(), runs)
+    fitted = learn(QUICK, runs)
     family = fitted.described.families()
     told = [kinds[fitted.workload_names.index(name)] for name in fitted.workload_names]
     assert len(np.unique(family)) == 6
@@ -186,29 +188,28 @@ def test_where_a_text_tells_hardly_any_apart_programs_are_left_out_one_by_one() 
     """Three kinds are too few to be left out in turn; new programs were then answered as known ones."""
     runs = described(made("effects"), [("a", "b", "c")[at % 3] for at in range(len(NAMES_HERE))])
     known, held = without(runs, set(NAMES_HERE[:3]))
-    fitted = learn(Bag(), known)
+    fitted = learn(QUICK, known)
     assert len(np.unique(fitted.described.families())) == 3
     assert fitted.rules is not None
     weight = dict(zip(NAMES, fitted.rules.weight.T.tolist(), strict=True))
     by_names = [pair for name, pair in weight.items() if "effects" in name]
     assert sum(new for _, new in by_names) < sum(old for old, _ in by_names)
-    assert error(fitted, held) < error(learn(Bag(rules=False), known), held)
+    assert error(fitted, held) < error(learn(replace(QUICK, rules=False), known), held)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_what_others_add_in_shares_of_the_time_alone_is_found(seed: int) -> None:
+def test_what_others_add_in_shares_of_the_time_alone_is_found() -> None:
     """Each co-runner costs its own share of the time alone; shares add up."""
-    runs = made("effects", seed, repeats=2)
+    runs = made("effects", repeats=2)
     unit = runs.units("together")
     held = np.isin(unit, np.unique(unit)[::4]) & (runs.colocations.number_of_corunners > 0)
-    fitted = learn(Bag(), runs.take(~held))
+    fitted = learn(QUICK, runs.take(~held))
     assert fitted.rules is not None
     assert fitted.rules.weight[KNOWN, NAMES.index("effects of the names on shares")] > 0.5
     assert error(fitted, runs.take(held)) < 0.029  # noise alone is 0.024
 
 
 def test_models_of_fewer_rules_answer_as_they_did() -> None:
-    fitted = learn(Bag(), made("effects"))
+    fitted = learn(QUICK, made("effects"))
     arrays, document = fitted.to_arrays()
     older = {name: value for name, value in arrays.items() if not name.startswith(NEWER)}
     weight = np.zeros((2, len(OLD_NAMES)))
@@ -222,12 +223,11 @@ def test_models_of_fewer_rules_answer_as_they_did() -> None:
     assert again.predict(asked).tolist() == then.predict(asked).tolist()
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_who_slows_whom_is_found_beyond_effects_of_the_names(seed: int) -> None:
-    runs = made("product", seed, repeats=2)
+def test_who_slows_whom_is_found_beyond_effects_of_the_names() -> None:
+    runs = made("product", repeats=2)
     unit = runs.units("together")
     held = np.isin(unit, np.unique(unit)[::4]) & (runs.colocations.number_of_corunners > 0)
-    fitted = learn(Bag(), runs.take(~held))
+    fitted = learn(QUICK, runs.take(~held))
     assert fitted.rules is not None
     weight = np.zeros_like(fitted.rules.weight)
     weight[:, NAMES.index("effects of the names")] = 1.0
@@ -276,7 +276,7 @@ def test_a_program_that_never_ran_beside_others_is_known_by_its_share_of_the_cor
         strange = {"p03", "p08", "p12"}
         rows = [c.row(row) for row in range(len(runs))]
         held = np.array([bool(r[2]) and bool(strange & {r[0], *r[2]}) for r in rows])
-        fitted = learn(Bag(), runs.take(~held))
+        fitted = learn(QUICK, runs.take(~held))
         found[told] = error(fitted, runs.take(held))
         assert ("core_share" in fitted.feature_names) is told
         again = Bag.restore(*fitted.to_arrays())
@@ -286,7 +286,7 @@ def test_a_program_that_never_ran_beside_others_is_known_by_its_share_of_the_cor
 
 
 def test_what_is_waited_of_the_time_wanted_at_once_is_learned_for_each_platform() -> None:
-    fitted = learn(Bag(), on_one_core(2, 0.7))
+    fitted = learn(QUICK, on_one_core(2, 0.7))
     assert fitted.rules is not None
     one, own = (fitted.platform_names.index(name) for name in ("one", "own"))
     assert fitted.rules.turns.place[one, 1:] == pytest.approx(0.7, rel=0.1)
@@ -303,7 +303,7 @@ def test_half_known_shares_are_no_obstacle() -> None:
     at = runs.table.column_names.index("cpu_seconds")
     table = runs.table.set_column(at, "cpu_seconds", [cpu])
     runs = Runs(table, runs.workload_features, runs.platform_features)
-    fitted = learn(Bag(), runs)
+    fitted = learn(QUICK, runs)
     known = np.isfinite(fitted.described.core_share).sum(0)
     names = fitted.workload_names
     assert [
@@ -331,7 +331,7 @@ def test_added_seconds_are_no_slowdown_of_hundreds_to_a_job_of_milliseconds(
         corunners=[b for _, b in rows],
         runtime_seconds=np.array(seconds) * np.exp(0.02 * random.normal(size=len(rows))),
     )
-    fitted = learn(Bag(target=target), runs)
+    fitted = learn(replace(QUICK, target=target), runs)
     asked = [["short", *names], ["host"] * 11, [("p3",)] * 11]
     asked = Colocations.from_columns(workload=asked[0], platform=asked[1], corunners=asked[2])
     found = fitted.predict(asked) / np.array(

@@ -21,14 +21,6 @@ QUICK: dict[str, Any] = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Real programs on a real machine: a test that other load on the machine made fail is tried again."""
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.flaky(reruns=2))
-
-
 @pytest.fixture
 def anything() -> Tolerance:
     return Tolerance.anything()

@@ -166,7 +166,9 @@ def test_the_share_of_late_runs_is_kept_under_a_ramp() -> None:
     steps = STEP * miscoverage * (np.array(late) - miscoverage)
     assert np.diff(levels)[:, 0] == pytest.approx(steps, abs=1e-9)
     static = model.bound(runs.colocations, 1 - miscoverage).seconds
-    assert (runs.runtime_seconds > static)[n // 2 :].all()  # by a quarter, where noise is a twentieth
+    assert (runs.runtime_seconds > static)[
+        n // 2 :
+    ].all()  # by a quarter, where noise is a twentieth
 
 
 def test_batches_do_not_matter_and_nothing_drifts_in_what_is_the_same(model: Model) -> None:
