@@ -28,12 +28,14 @@ class Table:
 @dataclass(frozen=True)
 class Report:
     """document: the JSON document. tables: what people read, in this order; a text is a line of its own.
-    figures: pictures that were written. notes: remarks beside the result, such as what was left out."""
+    figures: pictures that were written. notes: remarks beside the result, such as what was left out.
+    exit_code: of a command that prints it."""
 
     document: dict[str, Any]
     tables: Sequence[Table | str] = ()
     figures: Sequence[Path] = ()
     notes: Sequence[str] = ()
+    exit_code: int = 0
 
 
 class Told(ABC):

@@ -127,7 +127,7 @@ def test_unknown_names_are_a_no_with_a_reason(model: Model) -> None:
     )
     asked = Request("w00", slowdown=9.0, memory_bytes=2e9)
     found = place(model, fleet).rank(asked)[0]
-    reasons = {row["node"]: row["reason"] for row in found.details()}
+    reasons = {row.node: row.reason for row in found.details}
     assert [row.node for row in found.rows()] == ["good"]
     assert reasons == {
         "mars": "unknown_platform",
@@ -257,10 +257,10 @@ def test_own_confidences_and_a_union_bound_are_stricter(model: Model) -> None:
 
     def bound(**standard: Any) -> float:
         found = place(model, node, **standard).rank(standard.pop("request", request))[0]
-        return float(found.assessed.bound_seconds[0])
+        return float(found.best.bound_seconds)
 
     own = place(model, node).rank(replace(request, confidence=0.95))[0]
-    assert bound() <= bound(joint=True) == float(own.assessed.bound_seconds[0])
+    assert bound() <= bound(joint=True) == own.best.bound_seconds
     with pytest.raises(UsageError):
         place(model, node, confidence=1.0)
     with pytest.raises(UsageError):

@@ -100,7 +100,7 @@ def test_brute_force_agrees_on_tiny_fleets(model: Model, seed: int) -> None:
         least = min(cost_of(goal, there, fleet) for number, there in ways if number == most)
         assert found.cost == pytest.approx(least, rel=1e-6, abs=1e-12)
         assert found.is_optimal
-        assert found.gap == 0
+        assert found.gap_ratio == 0
 
 
 @settings(max_examples=12, deadline=None)

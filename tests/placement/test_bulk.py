@@ -116,5 +116,5 @@ def test_the_command(model: Model, tmp_path: Path, capsys: pytest.CaptureFixture
     words = ["place", "score", str(tmp_path / "model"), str(tmp_path / "a.parquet")]
     assert _app.run([*words, "-o", str(tmp_path / "out.parquet"), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == "place_score/v1"
+    assert document["schema"] == "place_score/v2"
     assert document["rows"] == 20

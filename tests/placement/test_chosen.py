@@ -135,7 +135,7 @@ def test_answers_among_the_chosen(model: Model, world: Runs) -> None:
     assert {one.reason for one in found.answers} <= {"ok", "not_chosen"}
     assert "20%" in found.promise
     ranked = placed.rank(asked)
-    assert {(r.request.name, row.node) for r in ranked for row in r.rows()} == yes
+    assert {(r.request, row.node) for r in ranked for row in r.rows()} == yes
     assert all("20%" in ranking.promise for ranking in ranked)
     crowd = Node("crowd", "p0", tenants=tuple(Request(f"w0{i}") for i in range(3)))
     ground = place(model, crowd, among_chosen=0.2, data=world).safe(asked[3])

@@ -69,7 +69,7 @@ def test_a_device_bought_and_everything_assigned_anew(model: Model) -> None:
     assert fewer.reassigned.lost
     assert not fewer.is_better_for_all
     document = found.to_document()
-    assert document["reassigned"]["placed"] == (1, 3)
+    assert document["reassigned"]["placed"] == [1, 3]
     assert place(model, []).whatif(asked, add=Node("b", "p1")).requests[0][2].nodes == 1
 
 

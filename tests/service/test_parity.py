@@ -34,6 +34,12 @@ TOLD = {
     "answering",
     "following",
     "without_calibration_runs",
+    "ask",
+    "bounds_on",
+    "bounds_at",
+    "ratios",
+    "label",
+    "only_without_choice",
 }  # of themselves
 
 

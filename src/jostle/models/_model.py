@@ -66,6 +66,11 @@ class Model(Told):
         self.usual = usual
         self._kept = kept
         self.moved: Moved | None = None
+        # What every answer says of it; its version is the checksum of its files, so only a saved one has it.
+        self.label: dict[str, Any] = {
+            "version": None,
+            "data_version": str(metadata.get("data_version") or "unknown"),
+        }
 
     @property
     def kept(self) -> Kept | None:
@@ -85,6 +90,7 @@ class Model(Told):
         if self.whole is None:
             return self
         apart = Model(self.predictor, self.calibration, self.metadata, self.usual, self._kept)
+        apart.label = self.label
         return apart.following(self.moved)
 
     def following(self, moved: Moved | None) -> Model:
@@ -346,7 +352,9 @@ def load(path: str | os.PathLike[str]) -> Model:
     )
     metadata = {k: document[k] for k in kept if k in document}
     read = partial(_kept_of, document["kept"], tensors, path) if "kept" in document else None
-    return Model(predictor, calibration, metadata, usual, read, whole)
+    model = Model(predictor, calibration, metadata, usual, read, whole)
+    model.label["version"] = document["sha256"][:16]
+    return model
 
 
 def _kept_of(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,8 @@ import numpy as np
 
 from jostle._cluster import connected
 from jostle.errors import BadData, NotPermitted, UnknownName, UnreadableFile, UsageError
-from jostle.placement._promise import Standard
+from jostle.placement._reasons import CODES, REASONS
 from jostle.placement.sets._bounds import SetBounds
-from jostle.placement.sets._fleet_bounds import CODES, REASONS
 from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -41,39 +39,6 @@ IN_FLIGHT = 2  # batches for each worker
 UNKNOWN = -1
 
 
-@dataclass(frozen=True)
-class BulkScore:
-    """rows: of the table. reasons: {key of REASONS: rows}; `ok` are safe. output: the file."""
-
-    rows: int
-    reasons: dict[str, int]
-    output: Path
-    standard: Standard
-    used_predictions: int = 0
-
-    @property
-    def safe(self) -> int:
-        return self.reasons.get("ok", 0)
-
-    @property
-    def promise(self) -> str:
-        return self.standard.promise(used_predictions=self.used_predictions > 0)
-
-    def to_document(self) -> dict[str, Any]:
-        return {
-            "schema": "place_score/v1",
-            "rows": self.rows,
-            "safe": self.safe,
-            "reasons": self.reasons,
-            "used_predictions": self.used_predictions,
-            "confidence": self.standard.confidence,
-            "joint": self.standard.joint,
-            "accept": self.standard.accept,
-            "promise": self.promise,
-            "output": str(self.output),
-        }
-
-
 def score_parquet(
     sets: SetBounds,
     source: str | os.PathLike[str],
@@ -83,8 +48,9 @@ def score_parquet(
     scheduler: Any = None,
     rows_at_once: int = ROWS_AT_ONCE,
     progress: Progress = no_progress,
-) -> BulkScore:
-    """Score a Parquet table into another with the columns ADDED, in the same order.
+) -> tuple[dict[str, int], int]:
+    """Score a Parquet table into another with the columns ADDED, in the same order; gives ({reason: rows},
+    how many of the safe ones rest on a prediction).
 
     source: a row with `workload`, `platform`, `corunners` (a list, or names parted by semicolons), its
     limit as `deadline_seconds`, `slowdown` or both, and perhaps `corunner_limits_seconds`, a list as long
@@ -128,8 +94,7 @@ def score_parquet(
         raise NotPermitted(f"cannot be written: {error.strerror}", where=str(target)) from None
     finally:
         partial.unlink(missing_ok=True)
-    reasons = {WORDS[code]: int(n) for code, n in enumerate(counts) if n}
-    return BulkScore(done, reasons, target, sets.standard, guessed)
+    return {WORDS[code]: int(n) for code, n in enumerate(counts) if n}, guessed
 
 
 def _looked_at(path: Path, names: Mapping[str, str]) -> tuple[int, int]:

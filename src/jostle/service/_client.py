@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle._documents import Unanswered, from_document
+from jostle._verbs import answers_verbs
+from jostle.answers import Verb, served_verbs
 from jostle.bounds import Bounds
 from jostle.errors import BadRows, JostleError, MissingExtra, NotPermitted, UsageError
-from jostle.placement import Fleet, Node, Request, Requests, Standard
-from jostle.service._documents import (
-    assignment_of,
-    error_of,
-    fleet_rows,
-    rankings_of,
-    report_of,
-    request_of,
-    request_row,
-    safe_answers_of,
-    walltimes_of,
-)
+from jostle.placement import Fleet, Request, Requests, Standard
+from jostle.service._documents import error_of, fleet_rows, report_of, request_row
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jostle._report import Report
     from jostle.models import Drift
-    from jostle.placement import Assignment, Ranking, SafeAnswers, Walltimes
+    from jostle.progress import Progress
     from jostle.runs import Colocations, Runs
 
+_SERVED = tuple(verb.name for verb in served_verbs("placement"))
 _AT_ONCE = 2000  # items in one request
 
 
+@answers_verbs("placement", _SERVED, extra=("fleet", "standard"))
 class Client:
     """Answers of the service at `url`, such as http://127.0.0.1:8000.
 
@@ -40,7 +37,14 @@ class Client:
     tests. Questions about a fleet are about the service's own unless one is given. Every call raises what the
     library raises, with its sentence, and NotPermitted where the service does not answer. model: version and
     data version behind the last answer.
+
+    Verbs about where requests can go are those of jostle.answers.placement, such as `rank(requests,
+    by="cost", fleet=..., standard=...)`.
     """
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, verb: str) -> Callable[..., Any]: ...
 
     def __init__(
         self,
@@ -109,67 +113,32 @@ class Client:
             for one in self._about(colocations, "explain", {"confidence": confidence})
         ]
 
-    # Where requests can go
-
-    def safe(
+    def ask(
         self,
+        verb: Verb,
         requests: Any,
-        on: str | Sequence[str] | None = None,
+        question: Any,
+        progress: Progress | None = None,
         *,
-        together: bool = False,
-        explain: bool | None = None,
         fleet: Any = None,
         standard: Standard | None = None,
-    ) -> SafeAnswers:
-        """May these go there? explain: by default where they are few."""
-        options = {"on": on if on is None or isinstance(on, str) else list(on), "explain": explain}
-        options["together"] = together or None
-        asked = Requests.of(requests)
-        return safe_answers_of(self._place("safe", asked, fleet, standard, options), asked)
-
-    def rank(
-        self,
-        requests: Any,
-        *,
-        by: str = "bound",
-        fleet: Any = None,
-        standard: Standard | None = None,
-    ) -> list[Ranking]:
-        """The nodes where each request may go, the best first."""
-        there = self.fleet() if fleet is None else Fleet.of(fleet)
-        asked = Requests.of(requests)
-        document = self._place("rank", asked, fleet, standard, {"by": by})
-        return rankings_of(document, asked, there, by)
-
-    def assign(
-        self,
-        requests: Any,
-        goal: str = "most_accepted",
-        *,
-        limit_seconds: float = 2.0,
-        seed: int = 0,
-        fleet: Any = None,
-        standard: Standard | None = None,
-    ) -> Assignment:
-        """Many at once: as much worth as finds a place, at the least of what the goal names."""
-        options = {"goal": goal, "limit_seconds": limit_seconds, "seed": seed}
-        asked = Requests.of(requests)
-        return assignment_of(self._place("assign", asked, fleet, standard, options), asked)
-
-    def walltime(
-        self,
-        requests: Any,
-        on: str | Sequence[str] | None = None,
-        *,
-        step_seconds: float = 1.0,
-        fleet: Any = None,
-        standard: Standard | None = None,
-    ) -> Walltimes:
-        """The time to ask a batch system for."""
-        options = {"on": on if on is None or isinstance(on, str) else list(on)}
-        asked = Requests.of(requests)
-        whole = {**options, "step_seconds": step_seconds}
-        return walltimes_of(self._place("walltime", asked, fleet, standard, whole), asked)
+    ) -> Any:
+        """What a verb about a placement answers. fleet, standard: instead of the service's own."""
+        rows = Requests.of(requests)
+        body: dict[str, Any] = {"items": [request_row(row) for row in rows.good]}
+        body |= {} if standard is None else vars(standard)
+        body |= {} if fleet is None else {"fleet": fleet_rows(Fleet.of(fleet))}
+        values = question.sent() if hasattr(question, "sent") else vars(question)
+        body |= {name: value for name, value in values.items() if value is not None}
+        answer = from_document(verb.answer, self._call("POST", f"/v1/{verb.name}", body))
+        if len(rows.good) == len(rows):
+            return answer
+        # Rows that could not be read were not sent: they stand where they stood.
+        left, items = iter(answer.items), []
+        for row, status, number in zip(rows.rows, rows.status, rows.numbers, strict=True):
+            one = Unanswered(status, number) if row is None else next(left)
+            items.append(replace(one, row=number) if isinstance(one, Unanswered) else one)
+        return replace(answer, items=tuple(items))
 
     # What changes
 
@@ -242,14 +211,8 @@ class Client:
 
     def fleet(self) -> Fleet:
         """The service's fleet as it is now, with its tenants."""
-        found = self._call("GET", "/v1/fleet", None)
-        nodes = []
-        for row in found["nodes"]:
-            tenants = tuple(request_of(one) for one in row["tenants"])
-            kept = ("name", "platform", "slots", "memory_bytes", "price_per_hour", "status")
-            labels = tuple(row["labels"])
-            nodes.append(Node(**{k: row[k] for k in kept}, labels=labels, tenants=tenants))
-        return Fleet(tuple(nodes))
+        nodes = self._call("GET", "/v1/fleet", None)["nodes"]
+        return from_document(Fleet, {"nodes": nodes})
 
     def models(self) -> list[dict[str, Any]]:
         """What is served: versions, names, and what bounds rest on."""
@@ -282,22 +245,6 @@ class Client:
             text = f"{len(bad)} of {len(found)} rows have no answer, first row {bad[0][0]}: {bad[0][1]}"
             raise BadRows(text, rows=bad[:20], where=self.url)
         return found
-
-    def _place(
-        self,
-        verb: str,
-        asked: Requests,
-        fleet: Any,
-        standard: Standard | None,
-        options: dict[str, Any],
-    ) -> dict[str, Any]:
-        body: dict[str, Any] = {"items": [request_row(row) for row in asked.good]}
-        if standard is not None:
-            body |= vars(standard)
-        if fleet is not None:
-            body["fleet"] = fleet_rows(Fleet.of(fleet))
-        body |= {key: value for key, value in options.items() if value is not None}
-        return self._call("POST", f"/v1/{verb}", body)
 
     def _call(self, method: str, path: str, body: Any) -> dict[str, Any]:
         try:

@@ -2,6 +2,7 @@
 
 from jostle._report import duration as duration
 from jostle._report import percent as percent
+from jostle.cli.console._answers import answering as answering
 from jostle.cli.console._fields import named_values as named_values
 from jostle.cli.console._options import command_of as command_of
 from jostle.cli.console._output import as_typed as as_typed

@@ -10,14 +10,17 @@ from typing import Annotated, Any, Optional
 import typer
 
 from jostle._options import REQUIRED, Flag, Limits, Option, Positional, Short, options_of
+from jostle.cli.console._fields import named_values
 from jostle.errors import JostleError
 
 
-def command_of(settings: type | tuple[type, ...], act: Callable[..., Any]) -> Callable[..., Any]:
+def command_of(
+    settings: type | tuple[type, ...], act: Callable[..., Any], text: str | None = None
+) -> Callable[..., Any]:
     """A function for typer: `act(settings(...))`.
 
     settings: a frozen dataclass whose fields become options, or several, of which `act` takes one each; a
-    field that two of them have is one option. The docstring of the first is the help.
+    field that two of them have is one option. text: the help, by default the docstring of the first.
     """
     records = settings if isinstance(settings, tuple) else (settings,)
     fields = {record: options_of(record) for record in records}
@@ -37,7 +40,7 @@ def command_of(settings: type | tuple[type, ...], act: Callable[..., Any]) -> Ca
             raise
 
     # A line of the help is as wide as the terminal, not as the source: only paragraphs are kept.
-    text = inspect.getdoc(records[0]) or ""
+    text = inspect.cleandoc(text or inspect.getdoc(records[0]) or "")
     command.__doc__ = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
     # Required ones first: Python wants it so, and the order of options means nothing to the command line.
     parameters = sorted(own.values(), key=lambda p: p.default is not inspect.Parameter.empty)
@@ -47,12 +50,14 @@ def command_of(settings: type | tuple[type, ...], act: Callable[..., Any]) -> Ca
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    kind: Any = list[option.kind] if option.is_many else option.kind
+    is_mapping = option.kind is dict  # NAME=VALUE, repeated
+    is_many = option.is_many or is_mapping
+    kind: Any = list[str if is_mapping else option.kind] if is_many else option.kind
     required = option.default is REQUIRED
-    if option.is_optional or (option.is_many and not required and not option.default):
+    if option.is_optional or (is_many and not required and not option.default):
         kind = Optional[kind]  # noqa: UP045 (made at run time)
     default: Any = option.default
-    if option.is_many and not required:
+    if is_many and not required:
         default = list(option.default) if option.default else None
     given: dict[str, Any] = {"help": option.help}
     if limits := _mark(option, Limits):
@@ -112,6 +117,8 @@ def _mark(option: Option, kind: type) -> Any:
 
 
 def _value(option: Option, value: Any) -> Any:
+    if option.kind is dict:
+        return named_values(tuple(value)) if value else option.default
     if option.is_many:
         return tuple(value) if value else (option.default if option.default is not REQUIRED else ())
     return value

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from jostle.placement._promise import CHOSEN
-from jostle.placement.answers._rank import Ranking
-from jostle.placement.answers._safe import SafeAnswer
+from jostle.placement.answers._sharers import SafeAnswer
 from jostle.placement.asked._fleet import Fleet
 from jostle.placement.asked._requests import Request
 from jostle.placement.chosen._chosen import ChosenPromise, ratios_of
-from jostle.placement.sets._fleet_bounds import CODES, FleetBounds
+from jostle.placement.sets._fleet_bounds import FleetBounds
 
 # What bounds answer, and selection answers anew; ground without a valid bound stays a no.
 _OPEN = ("ok", "newcomer_late", "tenant_late")
@@ -40,26 +38,3 @@ def safe_among(
         if take[0]:
             found[number] = replace(answers[number], is_safe=True, reason="ok", helps=())
     return found
-
-
-def rank_among(
-    rankings: Sequence[Ranking], fleet: FleetBounds, chosen: ChosenPromise
-) -> list[Ranking]:
-    """Each with the nodes that are selected among all nodes of all requests. Raises NotEnoughRuns."""
-    groups, owner = [], []
-    for number, ranking in enumerate(rankings):
-        found = ranking.assessed
-        codes = [CODES[name] for name in _OPEN]
-        open_ = np.flatnonzero(np.isin(found.reason, codes) & ~found.predicted)
-        if not len(open_):
-            continue
-        for here, *group in fleet.sets_with(ranking.request, open_):
-            groups.append(tuple(group))
-            owner.append((number, here))
-    requests = [ranking.request for ranking in rankings]
-    taken = chosen.select(groups, ratios_of(requests, fleet.fleet, chosen.sets)) if groups else []
-    selected = [np.zeros(len(fleet.fleet), bool) for _ in rankings]
-    for (number, here), take in zip(owner, taken, strict=True):
-        selected[number][here[take]] = True
-    promise = CHOSEN.format(among=f"{100 * chosen.share:g}%")
-    return [ranking.among(some, promise) for ranking, some in zip(rankings, selected, strict=True)]

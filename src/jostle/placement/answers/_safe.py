@@ -3,123 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from jostle._report import duration, finite
-from jostle.placement._promise import PREDICTED, Standard
+from jostle.placement._promise import PREDICTED
+from jostle.placement._reasons import CODES, REASONS
+from jostle.placement.answers._sharers import SafeAnswer, Sharer
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Request
 from jostle.placement.sets._bounds import SetBounds
-from jostle.placement.sets._fleet_bounds import CODES, REASONS, FleetBounds
+from jostle.placement.sets._fleet_bounds import FleetBounds
 
 WORDS = tuple(REASONS)
 LEVELS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)  # that might be offered instead
 MOST_OTHERS = 3  # nodes that are named as other places
-
-
-@dataclass(frozen=True)
-class Sharer:
-    """One workload of a set. limit_seconds: None without an objective. bound_seconds: None where no bound is
-    valid. keeps: whether it is expected to keep its limit; None without one."""
-
-    name: str
-    workload: str
-    is_newcomer: bool
-    limit_seconds: float | None
-    predicted_seconds: float | None
-    bound_seconds: float | None
-    outcome: str
-    confidence: float
-
-    @property
-    def keeps(self) -> bool | None:
-        if self.limit_seconds is None:
-            return None
-        return self.bound_seconds is not None and self.bound_seconds <= self.limit_seconds
-
-    @property
-    def over_seconds(self) -> float | None:
-        """By how much the bound is over the limit; None where it is not."""
-        if self.keeps is not False or self.bound_seconds is None or self.limit_seconds is None:
-            return None
-        return self.bound_seconds - self.limit_seconds
-
-    def to_document(self) -> dict[str, Any]:
-        return {**vars(self), "keeps": self.keeps, "over_seconds": self.over_seconds}
-
-
-@dataclass(frozen=True)
-class SafeAnswer:
-    """Whether a request may go to a node. reason: a key of REASONS. helps: sentences, what would help.
-    arrangement: how they would share an accelerator, empty elsewhere."""
-
-    request: str
-    workload: str
-    node: str
-    platform: str
-    is_safe: bool
-    reason: str
-    used_predictions: bool = False
-    members: tuple[Sharer, ...] = ()
-    helps: tuple[str, ...] = ()
-    arrangement: str = ""
-
-    @property
-    def hurt(self) -> tuple[Sharer, ...]:
-        """Who would not keep its limit."""
-        return tuple(member for member in self.members if member.keeps is False)
-
-    def to_document(self) -> dict[str, Any]:
-        return {
-            "request": self.request,
-            "workload": self.workload,
-            "node": self.node,
-            "platform": self.platform,
-            "safe": self.is_safe,
-            "reason": self.reason,
-            "used_predictions": self.used_predictions,
-            "members": [member.to_document() for member in self.members],
-            "hurt": [member.name for member in self.hurt],
-            "helps": list(self.helps),
-            "arrangement": self.arrangement or None,
-        }
-
-
-@dataclass(frozen=True)
-class SafeAnswers:
-    """answers: one per request and node. unread: (row number, why) of requests that could not be read."""
-
-    answers: tuple[SafeAnswer, ...]
-    standard: Standard
-    unread: tuple[tuple[int, str], ...] = ()
-    promise_given: str | None = None
-
-    @property
-    def is_safe(self) -> bool:
-        """Whether the answer is yes for everything that was asked, and something was."""
-        return bool(self.answers) and not self.unread and all(a.is_safe for a in self.answers)
-
-    @property
-    def promise(self) -> str:
-        if self.promise_given is not None:
-            return self.promise_given
-        used = any(answer.used_predictions for answer in self.answers)
-        return self.standard.promise(used_predictions=used)
-
-    def to_document(self) -> dict[str, Any]:
-        return {
-            "schema": "place_safe/v1",
-            "safe": self.is_safe,
-            "confidence": self.standard.confidence,
-            "joint": self.standard.joint,
-            "accept": self.standard.accept,
-            "promise": self.promise,
-            "answers": [answer.to_document() for answer in self.answers],
-            "unread": [{"row": row, "status": why} for row, why in self.unread],
-        }
 
 
 def safe_together(

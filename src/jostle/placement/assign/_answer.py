@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar, Literal
 
+from jostle._documents import Answer, Record, Unanswered, notes_on
+from jostle._report import Report, Table, duration, percent
 from jostle.placement._promise import Standard
+from jostle.placement._reasons import REASONS
 from jostle.placement.asked._fleet import Fleet
 from jostle.placement.asked._requests import Request, Requests
 
+MOST_NAMED = 20
+
 
 @dataclass(frozen=True)
-class Placed:
+class Placed(Record):
     """One request at its place. limit_seconds: None without an objective."""
 
     request: str
@@ -20,19 +26,29 @@ class Placed:
     platform: str
     bound_seconds: float
     limit_seconds: float | None
+    status: Literal["ok"] = "ok"
+    is_placed: Literal[True] = True
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        limit = "" if self.limit_seconds is None else f" of {duration(self.limit_seconds)}"
+        return f"{self.request} ({duration(self.bound_seconds)}{limit})"
 
 
 @dataclass(frozen=True)
-class Unplaced:
+class Unplaced(Record):
     """One request without a place. reason: a key of REASONS."""
 
     request: str
     workload: str
     reason: str
+    status: Literal["ok"] = "ok"
+    is_placed: Literal[False] = False
 
 
 @dataclass(frozen=True)
-class Binding:
+class Binding(Record):
     """What binds: up to how much more worth one more node such as this would place, by prices."""
 
     node: str
@@ -41,16 +57,15 @@ class Binding:
 
 
 @dataclass(frozen=True)
-class Assignment:
-    """worth: of all that are placed; worth_at_most: of any assignment. cost: what the goal has least of
-    (nodes that were empty, seconds, or price); cost_at_least: of any assignment of that worth, 0 where it is
-    not known. is_optimal: proven. binding: what one more node would bring, the most first. arrangements:
-    {node: how it is shared}, of accelerators."""
+class Assignment(Answer):
+    """items: one for each request. worth: of all that are placed; worth_at_most: of any assignment. cost:
+    what the goal has least of (nodes that were empty, seconds, or price); cost_at_least: of any assignment
+    of that worth, 0 where it is not known. is_optimal: proven. binding: what one more node would bring, the
+    most first. arrangements: {node: how it is shared}, of accelerators."""
 
     goal: str
     standard: Standard
-    placed: tuple[Placed, ...]
-    unplaced: tuple[Unplaced, ...]
+    items: tuple[Placed | Unplaced | Unanswered, ...]
     worth: float
     worth_at_most: float
     cost: float
@@ -58,17 +73,34 @@ class Assignment:
     is_optimal: bool
     nodes_used: int
     binding: tuple[Binding, ...] = ()
-    unread: tuple[tuple[int, str], ...] = ()
     promise: str = ""
-    arrangements: dict[str, str] = field(default_factory=dict)
+    arrangements: Mapping[str, str] = field(default_factory=dict)
+    model: dict[str, Any] | None = None
+
+    schema: ClassVar[str] = "place_assign/v2"
+    also: ClassVar[tuple[str, ...]] = ("is_complete", "gap_ratio")
+
+    @property
+    def placed(self) -> tuple[Placed, ...]:
+        """Node by node, whatever the order of the requests."""
+        found = [item for item in self.items if isinstance(item, Placed)]
+        return tuple(sorted(found, key=lambda one: (one.platform, one.node, one.request)))
+
+    @property
+    def unplaced(self) -> tuple[Unplaced, ...]:
+        return tuple(item for item in self.items if isinstance(item, Unplaced))
 
     @property
     def is_complete(self) -> bool:
         """Whether everything that was asked has a place, and something was asked."""
-        return bool(self.placed) and not self.unplaced and not self.unread
+        return bool(self.items) and len(self.placed) == len(self.items)
 
     @property
-    def gap(self) -> float:
+    def exit_code(self) -> int:
+        return 0 if self.is_complete else 1
+
+    @property
+    def gap_ratio(self) -> float:
         """By what share the worth placed may be below the best there is; 0 where it is the best."""
         if self.worth_at_most <= 0:
             return 0.0
@@ -90,25 +122,30 @@ class Assignment:
             [replace(asked[one.request], node=one.node) for one in self.placed]
         )
 
-    def to_document(self) -> dict[str, Any]:
-        return {
-            "schema": "place_assign/v1",
-            "complete": self.is_complete,
-            "goal": self.goal,
-            "confidence": self.standard.confidence,
-            "joint": self.standard.joint,
-            "accept": self.standard.accept,
-            "promise": self.promise,
-            "worth": self.worth,
-            "worth_at_most": self.worth_at_most,
-            "gap_ratio": self.gap,
-            "cost": self.cost,
-            "cost_at_least": self.cost_at_least,
-            "optimal": self.is_optimal,
-            "nodes_used": self.nodes_used,
-            "arrangements": self.arrangements,
-            "placed": [vars(one) for one in self.placed],
-            "unplaced": [vars(one) for one in self.unplaced],
-            "binding": [vars(one) for one in self.binding],
-            "unread": [{"row": row, "status": why} for row, why in self.unread],
-        }
+    def report(self) -> Report:
+        """Who goes where, who does not and why, and how far it is from the best."""
+        rows = [
+            [node, there[0].platform, ", ".join(one.text for one in there)]
+            for node, there in self.by_node.items()
+        ]
+        parts: list[Table | str] = [Table(["node", "platform", "requests (bound of limit)"], rows)]
+        parts += [f"{node} is shared: {text}." for node, text in self.arrangements.items()]
+        n = len(self.placed) + len(self.unplaced)
+        text = f"{len(self.placed)} of {n} requests placed on {self.nodes_used} nodes"
+        if self.is_optimal:
+            parts.append(f"{text}: the best there is for {self.goal}.")
+        else:
+            most = f"{self.worth:g} of a worth of at most {self.worth_at_most:.6g}"
+            gap = f"a gap of {percent(self.gap_ratio)}, for {self.goal}"
+            parts.append(f"{text}: {most} by the linear program, {gap}.")
+        for reason in dict.fromkeys(one.reason for one in self.unplaced):
+            names = [one.request for one in self.unplaced if one.reason == reason]
+            shown = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+            parts.append(f"{len(names)} not placed: {REASONS[reason]}: {shown}.")
+        if self.unplaced and self.binding:
+            best = self.binding[0]
+            parts.append(
+                f"What binds: one more node such as {best.node} ({best.platform}) would place "
+                f"up to {best.worth:.3g} more."
+            )
+        return Report(self.to_document(), [*parts, self.promise], notes=notes_on(self.items))

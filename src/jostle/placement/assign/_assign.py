@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jostle.placement._reasons import REASONS
 from jostle.placement.asked._requests import Request
 from jostle.placement.assign._answer import Assignment, Binding, Placed, Unplaced
 from jostle.placement.assign._columns import MOST_COLUMNS, Columns, list_columns
@@ -22,7 +23,7 @@ from jostle.placement.assign._packing import (
 )
 from jostle.placement.assign._problem import Problem
 from jostle.placement.assign._search import Filling, generate, prices_of
-from jostle.placement.sets._fleet_bounds import REASONS, FleetBounds
+from jostle.placement.sets._fleet_bounds import FleetBounds
 from jostle.progress import Progress, no_progress
 
 TURNS = 10  # of column generation, each with an assignment made of it
@@ -271,8 +272,10 @@ def _answer(
     return Assignment(
         goal,
         fleet.sets.standard,
-        tuple(placed),
-        _unplaced(problem, columns, [r for r in requests if r.name not in there], fleet),
+        (
+            *placed,
+            *_unplaced(problem, columns, [r for r in requests if r.name not in there], fleet),
+        ),
         worth=float(columns.worth @ found.x),
         worth_at_most=found.most,
         cost=reached,

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from jostle.placement._reasons import CODES
 from jostle.placement.asked._fleet import Node
 from jostle.placement.asked._requests import Request
-from jostle.placement.sets._fleet_bounds import CODES, FleetBounds
+from jostle.placement.sets._fleet_bounds import FleetBounds
 
 # Why a kind of request may not go to a kind of node that has room for nobody: room is looked at here.
 _ROOM = (CODES["no_slot"], CODES["no_memory"])

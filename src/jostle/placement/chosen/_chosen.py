@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import NotEnoughRuns
+from jostle.placement._promise import CHOSEN
 from jostle.placement.asked._fleet import Fleet
 from jostle.placement.asked._requests import Request
 from jostle.placement.assign._packing import packed_once
@@ -56,6 +57,11 @@ class ChosenPromise:
         known = Data.of(data)
         runs = calibration_runs(sets.model, known)
         return cls(sets, share, runs, known.runs_in_memory, seed)
+
+    @property
+    def promise(self) -> str:
+        """In a sentence."""
+        return CHOSEN.format(among=f"{100 * self.share:g}%")
 
     def like(self, sets: SetBounds) -> ChosenPromise:
         """The same calibration sets, by another standard."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle._verbs import answers_verbs
 from jostle.errors import UsageError
 from jostle.placement._place import Placement
 from jostle.placement._promise import NO_BOUND, Standard
-from jostle.placement.answers._rank import Ranking
-from jostle.placement.answers._safe import SafeAnswers
-from jostle.placement.answers._walltime import Walltimes
-from jostle.placement.answers._whatif import WhatIf
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Request, Requests
-from jostle.placement.assign._answer import Assignment
 from jostle.placement.devices._sets import DEFAULT_MODES, Config, Hardware, SimulatedSets
+from jostle.progress import Progress, no_progress
 
 
 def place_devices(
@@ -61,39 +58,26 @@ def place_devices(
     return DevicePlacement(Fleet.of(fleet), hardware, Standard(confidence, joint, accept))
 
 
+@answers_verbs("placement")
 class DevicePlacement:
     """What `place_devices` gives: the verbs of Placement, with the workloads and platforms of every answer
     spelled out, and how each device is shared."""
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, verb: str) -> Callable[..., Any]: ...
+
     def __init__(self, fleet: Fleet, hardware: Hardware, standard: Standard) -> None:
         self.fleet, self.hardware, self.standard = fleet, hardware, standard
 
-    def safe(self, requests: Any, on: Any = None, **options: Any) -> SafeAnswers:
-        """See Placement.safe."""
-        placement, asked = self._spelled(requests)
-        return placement.safe(asked, on, **options)
-
-    def rank(self, requests: Any, **options: Any) -> list[Ranking]:
-        """See Placement.rank."""
-        placement, asked = self._spelled(requests)
-        return placement.rank(asked, **options)
-
-    def assign(self, requests: Any, goal: str = "most_accepted", **options: Any) -> Assignment:
-        """See Placement.assign."""
-        placement, asked = self._spelled(requests)
-        return placement.assign(asked, goal, **options)
-
-    def walltime(self, requests: Any, on: Any = None, **options: Any) -> Walltimes:
-        """See Placement.walltime."""
-        placement, asked = self._spelled(requests)
-        return placement.walltime(asked, on, **options)
-
-    def whatif(self, requests: Any = (), *, add: Any = (), **options: Any) -> WhatIf:
-        """See Placement.whatif."""
-        added = Fleet.of(add) if isinstance(add, (Node, str)) or len(add) else Fleet(())
-        placement, asked = self._spelled(requests, added.nodes)
-        spelled = _Spelling(self.fleet, Requests.of(requests), added.nodes)
-        return placement.whatif(asked, add=[spelled.node(n) for n in added.nodes], **options)
+    def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
+        """What a verb says, with names spelled out. Nodes that a question brings are spelled, too."""
+        added = getattr(question, "nodes", ())
+        placement, asked = self._spelled(requests, added)
+        if added:
+            spelled = _Spelling(self.fleet, Requests.of(requests), added)
+            question = replace(question, add=tuple(spelled.node(node) for node in added))
+        return placement.ask(verb, asked, question, progress)
 
     def _spelled(self, requests: Any, added: Sequence[Node] = ()) -> tuple[Placement, Requests]:
         asked = Requests.of(requests)

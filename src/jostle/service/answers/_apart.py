@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+from jostle._verbs import load_verb
 from jostle.errors import JostleError, NotPermitted
-from jostle.placement import Placement, SetBounds
+from jostle.placement import Fleet, Placement, Requests, SetBounds, Standard
 from jostle.service.state._served import Served
 
 TOO_LONG = "no answer within {seconds:g} s"
 _START_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class ApartQuery:
+    """verb: its name."""
+
+    verb: str
+    question: Any
+    requests: Requests
+    fleet: Fleet
+    standard: Standard
+
+    def answer(self, model: Any) -> dict[str, Any]:
+        """As a document."""
+        placement = Placement(self.fleet, SetBounds(model, self.standard))
+        verb = load_verb("placement", self.verb)
+        return placement.ask(verb, self.requests, self.question).to_document()
 
 
 class Apart:
@@ -25,12 +43,10 @@ class Apart:
         self._pipe: Connection | None = None
         self._knows: tuple[str, int] | None = None
 
-    async def ask(
-        self, act: Callable[..., Any], given: tuple[Any, Any], served: Served, seconds: float
-    ) -> Any:
-        """act(question, placement, seconds) over there. given: (question, fleet).
+    async def ask(self, query: ApartQuery, served: Served, seconds: float) -> dict[str, Any]:
+        """The answer's document.
 
-        Raises what `act` raises, NotPermitted where it takes longer than `seconds`.
+        Raises what the verb raises, NotPermitted where it takes longer than `seconds`.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -38,19 +54,17 @@ class Apart:
         except TimeoutError:
             raise NotPermitted(TOO_LONG.format(seconds=seconds), fix="Others are asking.") from None
         try:
-            return await asyncio.to_thread(self._ask, act, given, served, seconds)
+            return await asyncio.to_thread(self._ask, query, served, seconds)
         finally:
             self._lock.release()
 
-    def _ask(
-        self, act: Callable[..., Any], given: tuple[Any, Any], served: Served, seconds: float
-    ) -> Any:
+    def _ask(self, query: ApartQuery, served: Served, seconds: float) -> dict[str, Any]:
         pipe = self._ready()
         try:
             if self._knows != served.key:
                 pipe.send(("model", served.model))
                 self._knows = served.key
-            pipe.send(("ask", (act, *given, seconds)))
+            pipe.send(("ask", query))
             if not pipe.poll(seconds):
                 self.close()
                 raise NotPermitted(
@@ -103,9 +117,8 @@ def _work(pipe: Connection) -> None:
         if kind == "model":
             model = given
             continue
-        act, asked, fleet, seconds = given
         try:
-            found = ("ok", act(asked, Placement(fleet, SetBounds(model, asked.standard)), seconds))
+            found = ("ok", given.answer(model))
         except JostleError as error:
             found = ("raise", error)
         except Exception as error:  # the parent says what it may of it

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from jostle.placement import BY, GOALS
+from jostle._documents import schema_of
+from jostle.answers import question_schema, served_verbs
 from jostle.service.answers._about_fleet import TWICE
 
 PROBLEMS = {
@@ -139,12 +140,10 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/predict": _object(["items"], items=_list(_any_or(_COLOCATION))),
     "/v1/bound": _object(["items"], items=_list(_any_or(_COLOCATION)), confidence=_maybe(_CONFIDENCE)),
     "/v1/explain": _object(["items"], items=_list(_any_or(_COLOCATION)), confidence=_maybe(_CONFIDENCE)),
-    "/v1/safe": _of_fleet(on=_maybe(_NAMES), together=_maybe(_BOOL), explain=_maybe(_BOOL)),
-    "/v1/rank": _of_fleet(by=_maybe({"enum": list(BY)}), top=_maybe(_WHOLE)),
-    "/v1/assign": _of_fleet(
-        goal=_maybe({"enum": list(GOALS)}), limit_seconds=_maybe(_SECONDS), seed=_maybe(_WHOLE)
-    ),
-    "/v1/walltime": _of_fleet(on=_maybe(_NAMES), step_seconds=_maybe(_STEP)),
+    **{
+        f"/v1/{verb.name}": _of_fleet(**question_schema(verb.question))
+        for verb in served_verbs("placement")
+    },
     "/v1/runs": _object(["items"], items=_list(_any_or(_RUN))),
     "/v1/placements/{id}": {
         **_REQUEST,
@@ -186,8 +185,8 @@ _FILTERED = _object(
 )
 _SCORE = {"type": "integer", "minimum": 0, "maximum": 10}
 ANSWERS: dict[str, dict[str, Any]] = {
-    **{f"/v1/{verb}": _ITEMS for verb in ("predict", "bound", "explain", "safe", "rank")},
-    **{f"/v1/{verb}": _ITEMS for verb in ("assign", "walltime")},
+    **{f"/v1/{verb}": _ITEMS for verb in ("predict", "bound", "explain")},
+    **{f"/v1/{verb.name}": schema_of(verb.answer) for verb in served_verbs("placement")},
     "/v1/kubernetes/filter": _FILTERED,
     "/v1/kubernetes/prioritize": _list(_object(["Host", "Score"], Host=_TEXT, Score=_SCORE)),
     "/v1/kubernetes/bind": _object(["Error"], Error=_TEXT),

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jostle.errors import UsageError
-from jostle.service.answers._about_fleet import (
-    FleetQuestion,
-    assign_answer,
-    rank_answer,
-    safe_answer,
-    walltime_answer,
-)
+from jostle.answers import Verb, question_of, served_options, served_verbs
+from jostle.errors import NotPermitted, UsageError
+from jostle.progress import Progress
+from jostle.service.answers._about_fleet import FleetQuestion
 from jostle.service.answers._about_model import bound_items, explain_items, predict_items
-from jostle.service.answers._apart import Apart
+from jostle.service.answers._apart import Apart, ApartQuery
 from jostle.service.http._gather import Gatherer
 from jostle.service.http._problems import answered
 from jostle.service.http._reading import (
     confidence_of,
     items_of,
     json_of,
-    names_of,
-    number_of,
     only,
     rows_of,
     standard_of,
@@ -37,12 +32,7 @@ from jostle.service.state._served import Served
 MOST_EXPLAINED = 64
 MOST_GATHERED = 32  # items of one request
 FLEET_KEYS = ("items", "fleet", "tenants", "confidence", "joint", "accept")
-OPTIONS = {
-    "safe": ("on", "together", "explain"),
-    "rank": ("by", "top"),
-    "walltime": ("on", "step_seconds"),
-    "assign": ("goal", "limit_seconds", "seed"),
-}
+LATE = "the time limit passed before this item was reached. Ask for fewer at once."
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -101,81 +91,59 @@ def model_verbs(service: Serving) -> dict[str, Handler]:
 
 
 def fleet_verbs(service: Serving, apart: Apart) -> dict[str, Handler]:
-    """{verb: its handler}: where requests can go."""
-    settings = service.settings
-    acts = {"safe": safe_answer, "rank": rank_answer, "walltime": walltime_answer}
+    """{path: its handler}: verbs about where requests can go."""
+    verbs = served_verbs("placement")
+    return {verb.name: _fleet_handler(verb, service, apart) for verb in verbs}
 
-    async def question(request: Request, verb: str) -> FleetQuestion:
+
+def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
+    settings, names = service.settings, served_options(verb.question)
+
+    async def handle(request: Request) -> Response:
         body = await json_of(request, settings)
-        only(body, *FLEET_KEYS, *OPTIONS[verb])
-        return FleetQuestion(
+        only(body, *FLEET_KEYS, *names)
+        asked = FleetQuestion(
             items_of(body, settings),
             standard_of(body, settings),
             rows_of(body, "fleet", settings),
             rows_of(body, "tenants", settings),
-            _options(body, verb),
         )
-
-    def finish(verb: str, asked: FleetQuestion, document: dict[str, Any], served: Any) -> Response:
-        kinds = (one["status"] for one in document["items"])
-        service.metrics.count(verb, kinds)
-        standard = asked.standard
-        head = {
-            "schema": f"place_{verb}/v1",
-            "model": served.label,
-            "confidence": standard.confidence,
-            "joint": standard.joint,
-            "accept": standard.accept,
-        }
-        return answered({**document, **head}, service.headers(served))
-
-    def handler(verb: str) -> Handler:
-        async def handle(request: Request) -> Response:
-            asked, served = await question(request, verb), service.served
-            deadline = time.monotonic() + 0.9 * settings.most_seconds
-            document = await service.placing.ask(
-                lambda: acts[verb](asked, asked.placement(service.places, served), deadline),
-                settings.most_seconds,
-            )
-            return finish(verb, asked, document, served)
-
-        return handle
-
-    async def assign(request: Request) -> Response:
-        asked, served = await question(request, "assign"), service.served
-        read, fleet = await service.placing.ask(
-            lambda: (asked.read(), asked.placement(service.places, served).fleet),
-            settings.most_seconds,
-        )
-        document = await apart.ask(assign_answer, (read, fleet), served, settings.most_seconds)
-        return finish("assign", asked, document, served)
-
-    return {**{verb: handler(verb) for verb in acts}, "assign": assign}
-
-
-def _options(body: dict[str, Any], verb: str) -> dict[str, Any]:
-    """Raises UsageError."""
-    found: dict[str, Any] = {}
-    for key in OPTIONS[verb]:
-        value = body.get(key)
-        if value is None:
-            continue
-        if key == "on":
-            value = names_of(body, key)
-        elif key in ("together", "explain"):
-            if not isinstance(value, bool):
-                raise UsageError(f"`{key}` is neither true nor false")
-        elif key in ("by", "goal"):
-            if not isinstance(value, str):
-                raise UsageError(f"`{key}` is not a text")
-        elif key in ("top", "seed"):
-            if isinstance(value, float) and value.is_integer():
-                value = int(value)
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-                raise UsageError(f"`{key}` is not a whole number from 0 on")
+        question = question_of(verb.question, {name: body.get(name) for name in names})
+        served = service.served
+        if verb.is_long:
+            document = await _apart(asked, question, served)
         else:
-            value = number_of(body, key, 0.0)
-            if not 0 < value < 1e9:
-                raise UsageError(f"`{key}` is {value:g}, not a number above 0")
-        found[key] = value
-    return found
+            document = await service.placing.ask(
+                lambda: _here(asked, question, served), settings.most_seconds
+            )
+        service.metrics.count(verb.name, (one["status"] for one in document["items"]))
+        return answered(document, service.headers(served))
+
+    def _here(asked: FleetQuestion, question: Any, served: Served) -> dict[str, Any]:
+        placement, requests = asked.placement(service.places, served), asked.requests()
+        if hasattr(question, "served"):
+            question.served(len(requests), len(placement.bounds_on(question.on).fleet))
+        until = _until(time.monotonic() + 0.9 * settings.most_seconds)
+        return placement.ask(verb, requests, question, until).to_document()
+
+    async def _apart(asked: FleetQuestion, question: Any, served: Served) -> dict[str, Any]:
+        seconds = settings.most_seconds
+        requests, fleet = await service.placing.ask(
+            lambda: (asked.requests(), asked.placement(service.places, served).fleet), seconds
+        )
+        if hasattr(question, "limit_seconds"):
+            question = replace(question, limit_seconds=min(question.limit_seconds, seconds))
+        query = ApartQuery(verb.name, question, requests, fleet, asked.standard)
+        return await apart.ask(query, served, seconds)
+
+    return handle
+
+
+def _until(deadline: float) -> Progress:
+    """Ends the items that are reached too late."""
+
+    def progress(done: int, total: int, _: float) -> None:
+        if done < total and time.monotonic() > deadline:
+            raise NotPermitted(LATE)
+
+    return progress

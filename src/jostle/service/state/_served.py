@@ -82,6 +82,8 @@ class Served:
         # What is asked of names that do not drift stays as it was until another one does.
         lately = self.bounds_lately if drifts == self.drifts else Lately(MOST_LATELY)
         now = {"bounds_lately": lately, "drifts": drifts, "changed": self.changed + 1}
+        if drifts:
+            model.label = {**self.model.label, "drifts": drifts}
         return replace(self, model=model, **now)
 
     @property
@@ -96,8 +98,7 @@ class Served:
     @property
     def label(self) -> dict[str, Any]:
         """What every answer says of it."""
-        found: dict[str, Any] = {"version": self.version, "data_version": self.data_version}
-        return found | {"drifts": self.drifts} if self.drifts else found
+        return self.model.label
 
     def unknown(self, kind: str, name: str) -> str:
         """The sentence for a name that the model has never met."""

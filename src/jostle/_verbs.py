@@ -1,0 +1,60 @@
+"""Verbs by their files: what may be asked of a model or of a placement, found without importing any.
+
+A verb is a file in `jostle/answers/model` or `jostle/answers/placement` that holds an object of its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, TypeVar
+
+from jostle.progress import Progress, no_progress
+
+ABOUT = ("model", "placement")
+_FOLDER = Path(__file__).parent / "answers"
+_T = TypeVar("_T", bound=type)
+
+
+@cache
+def verb_names(about: str) -> tuple[str, ...]:
+    """The verbs about a `model` or a `placement`, sorted. Nothing is imported for it."""
+    names = (module.name for module in iter_modules([str(_FOLDER / about)]))
+    return tuple(sorted(name for name in names if not name.startswith("_")))
+
+
+def load_verb(about: str, name: str) -> Any:
+    """The Verb of this name, imported."""
+    return getattr(import_module(f"jostle.answers.{about}.{name}"), name)
+
+
+def answers_verbs(
+    about: str, names: Iterable[str] | None = None, extra: tuple[str, ...] = ()
+) -> Callable[[_T], _T]:
+    """Gives a class each of these verbs as a method: `method(*arguments, progress=..., **options)` makes the
+    verb's question and hands it to the object's own `ask(verb, items, question, progress)`.
+
+    names: some of the verbs. extra: options that are no part of the question, which `ask` takes by name.
+    """
+
+    def give(kind: _T) -> _T:
+        for name in verb_names(about) if names is None else names:
+            setattr(kind, name, _method(about, name, extra))
+        return kind
+
+    return give
+
+
+def _method(about: str, name: str, extra: tuple[str, ...]) -> Callable[..., Any]:
+    def method(self: Any, *arguments: Any, progress: Progress = no_progress, **options: Any) -> Any:
+        verb = load_verb(about, name)
+        more = {key: options.pop(key) for key in extra if key in options}
+        items, question = verb.asked(*arguments, **options)
+        return self.ask(verb, items, question, progress, **more)
+
+    method.__name__ = name
+    method.__doc__ = f"See jostle.answers.{about}.{name}."
+    return method

@@ -1,0 +1,14 @@
+from ._questions import question_of as question_of
+from ._questions import question_schema as question_schema
+from ._questions import served_options as served_options
+from ._questions import served_verbs as served_verbs
+from ._verb import Verb as Verb
+from ._verb import all_verbs as all_verbs
+from ._verb import verb as verb
+from .placement.rank import RankedNode as RankedNode
+from .placement.rank import Ranking as Ranking
+from .placement.rank import Rankings as Rankings
+from .placement.safe import SafeAnswers as SafeAnswers
+from .placement.walltime import Walltime as Walltime
+from .placement.walltime import Walltimes as Walltimes
+from .placement.whatif import WhatIf as WhatIf
