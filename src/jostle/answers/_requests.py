@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jostle._documents import Unanswered
 from jostle._report import duration
+from jostle._verbs.documents import Unanswered
 from jostle.errors import JostleError
 from jostle.progress import Progress
 

@@ -8,8 +8,8 @@ from inspect import signature
 from sys import modules
 from typing import Any
 
-from jostle._documents import Answer
 from jostle._verbs import ABOUT, load_verb, verb_names
+from jostle._verbs.documents import Answer
 
 
 @dataclass(frozen=True)

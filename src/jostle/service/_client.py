@@ -9,8 +9,8 @@ from urllib.parse import quote
 import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle._documents import Unanswered, from_document
 from jostle._verbs import answers_verbs
+from jostle._verbs.documents import Unanswered, from_document
 from jostle.answers import Verb, served_verbs
 from jostle.bounds import Bounds
 from jostle.errors import BadRows, JostleError, MissingExtra, NotPermitted, UsageError

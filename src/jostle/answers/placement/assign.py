@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from jostle._documents import Unanswered
 from jostle._options import Flag, Limits
+from jostle._verbs.documents import Unanswered
 from jostle.answers._requests import unread
 from jostle.answers._verb import verb
 from jostle.errors import UsageError

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
-from jostle._documents import Answer, Record, Unanswered, answered, notes_on
 from jostle._options import Limits
 from jostle._report import Report, Table, duration, finite, percent
+from jostle._verbs.documents import Answer, Record, Unanswered, answered, notes_on
 from jostle.answers._requests import because, each, or_dash
 from jostle.answers._verb import verb
 from jostle.errors import UsageError

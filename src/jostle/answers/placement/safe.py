@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from jostle._documents import Answer, Record, Unanswered, answered, notes_on
 from jostle._report import Report, Table, duration
+from jostle._verbs.documents import Answer, Record, Unanswered, answered, notes_on
 from jostle.answers._requests import because, bound_text, each, or_dash, unread
 from jostle.answers._verb import verb
 from jostle.errors import UsageError

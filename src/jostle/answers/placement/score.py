@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from jostle._documents import Answer
 from jostle._options import Flag, Positional, Short
 from jostle._report import Report, Table
+from jostle._verbs.documents import Answer
 from jostle.answers._requests import because
 from jostle.answers._verb import verb
 from jostle.placement import Standard

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from jostle._documents import Answer, Record, Unanswered, answered, notes_on
 from jostle._options import Flag, Limits
 from jostle._report import Report, Table
+from jostle._verbs.documents import Answer, Record, Unanswered, answered, notes_on
 from jostle.answers._requests import because, bound_text, each
 from jostle.answers._verb import verb
 from jostle.errors import UsageError

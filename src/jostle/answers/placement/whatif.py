@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
-from jostle._documents import Answer, Record, Unanswered, answered, notes_on
 from jostle._report import Report, Table, finite
+from jostle._verbs.documents import Answer, Record, Unanswered, answered, notes_on
 from jostle.answers._requests import because, bound_text, each
 from jostle.answers._verb import verb
 from jostle.answers.placement.assign import Goal, check_goal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jostle._documents import Record
+from jostle._verbs.documents import Record
 
 
 @dataclass(frozen=True)

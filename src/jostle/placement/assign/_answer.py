@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from jostle._documents import Answer, Record, Unanswered, notes_on
 from jostle._report import Report, Table, duration, percent
+from jostle._verbs.documents import Answer, Record, Unanswered, notes_on
 from jostle.placement._promise import Standard
 from jostle.placement._reasons import REASONS
 from jostle.placement.asked._fleet import Fleet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from jostle._documents import schema_of
+from jostle._verbs.documents import schema_of
 from jostle.answers import question_schema, served_verbs
 from jostle.service.answers._about_fleet import TWICE
 

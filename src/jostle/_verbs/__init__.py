@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from jostle.progress import Progress, no_progress
 
 ABOUT = ("model", "placement")
-_FOLDER = Path(__file__).parent / "answers"
+_FOLDER = Path(__file__).parents[1] / "answers"
 _T = TypeVar("_T", bound=type)
 
 
