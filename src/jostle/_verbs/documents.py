@@ -32,7 +32,7 @@ class Record:
         return {key: _plain(getattr(self, name)) for name, key in names}
 
 
-class Answer(Record):
+class VerbAnswer(Record):
     """What a verb answers. schema: of its document. model: version and data version of what answered."""
 
     schema: ClassVar[str]
@@ -121,7 +121,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     if _is_record(kind):
         hints, keys = _hints(kind), _keys(kind)
         properties = {key: schema_of(hints.get(name, Any)) for name, key in keys}
-        if issubclass(kind, Answer):  # pyright: ignore[reportArgumentType]
+        if issubclass(kind, VerbAnswer):  # pyright: ignore[reportArgumentType]
             properties = {"schema": {"const": kind.schema}, **properties, "model": {}}
         return {"type": "object", "properties": properties, "required": list(properties)}
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
@@ -179,7 +179,7 @@ def _keys(kind: type) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, name.removeprefix("is_"))
         for name in names
-        if name != "model" or not issubclass(kind, Answer)
+        if name != "model" or not issubclass(kind, VerbAnswer)
     )
 
 

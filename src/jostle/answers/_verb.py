@@ -9,7 +9,7 @@ from sys import modules
 from typing import Any
 
 from jostle._verbs import ABOUT, load_verb, verb_names
-from jostle._verbs.documents import Answer
+from jostle._verbs.documents import VerbAnswer
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Verb:
     name: str
     about: str
     question: type
-    answer: type[Answer]
+    answer: type[VerbAnswer]
     act: Callable[..., Any]
     is_long: bool = False
     needs_items: bool = True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from jostle._options import Limits
 from jostle._report import Report, Table, duration, finite, percent
-from jostle._verbs.documents import Answer, Record, Unanswered, answered, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered, notes_on
 from jostle.answers._requests import because, each, or_dash
 from jostle.answers._verb import verb
 from jostle.errors import UsageError
@@ -106,7 +106,7 @@ class Ranking(Record):
 
 
 @dataclass(frozen=True)
-class Rankings(Answer):
+class Rankings(VerbAnswer):
     """items: one for each request, in their order; those that could be read are also the rankings'
     elements."""
 

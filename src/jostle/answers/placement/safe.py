@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._report import Report, Table, duration
-from jostle._verbs.documents import Answer, Record, Unanswered, answered, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered, notes_on
 from jostle.answers._requests import because, bound_text, each, or_dash, unread
 from jostle.answers._verb import verb
 from jostle.errors import UsageError
@@ -68,7 +68,7 @@ class SafeRequest(Record):
 
 
 @dataclass(frozen=True)
-class SafeAnswers(Answer):
+class SafeAnswers(VerbAnswer):
     """items: one for each request, in their order. choice: what is promised where requests are chosen among
     many."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from jostle._options import Flag, Positional, Short
 from jostle._report import Report, Table
-from jostle._verbs.documents import Answer
+from jostle._verbs.documents import VerbAnswer
 from jostle.answers._requests import because
 from jostle.answers._verb import verb
 from jostle.placement import Standard
@@ -36,7 +36,7 @@ class ScoreQuestion:
 
 
 @dataclass(frozen=True)
-class BulkScore(Answer):
+class BulkScore(VerbAnswer):
     """rows: of the table. reasons: {key of REASONS: rows}; `ok` are safe. output: the file."""
 
     rows: int

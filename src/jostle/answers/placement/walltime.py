@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._options import Flag, Limits
 from jostle._report import Report, Table
-from jostle._verbs.documents import Answer, Record, Unanswered, answered, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered, notes_on
 from jostle.answers._requests import because, bound_text, each
 from jostle.answers._verb import verb
 from jostle.errors import UsageError
@@ -73,7 +73,7 @@ class Walltime(Record):
 
 
 @dataclass(frozen=True)
-class Walltimes(Answer):
+class Walltimes(VerbAnswer):
     """One for each request, in their order."""
 
     items: tuple[Walltime | Unanswered, ...]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from jostle._report import Report, Table, finite
-from jostle._verbs.documents import Answer, Record, Unanswered, answered, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered, notes_on
 from jostle.answers._requests import because, bound_text, each
 from jostle.answers._verb import verb
 from jostle.answers.placement.assign import Goal, check_goal
@@ -178,7 +178,7 @@ class Reassigned(Record):
 
 
 @dataclass(frozen=True)
-class WhatIf(Answer):
+class WhatIf(VerbAnswer):
     """items: of requests, in their order. tenants: those for whom something changes. tenants_late: how many
     would not be sure to keep their limit, before and after. homeless: whose node went. misplaced: tenants
     that do not fit where they are after, and did before. unusable: nodes that came and take nobody.

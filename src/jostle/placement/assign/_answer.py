@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from jostle._report import Report, Table, duration, percent
-from jostle._verbs.documents import Answer, Record, Unanswered, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer, notes_on
 from jostle.placement._promise import Standard
 from jostle.placement._reasons import REASONS
 from jostle.placement.asked._fleet import Fleet
@@ -57,7 +57,7 @@ class Binding(Record):
 
 
 @dataclass(frozen=True)
-class Assignment(Answer):
+class Assignment(VerbAnswer):
     """items: one for each request. worth: of all that are placed; worth_at_most: of any assignment. cost:
     what the goal has least of (nodes that were empty, seconds, or price); cost_at_least: of any assignment
     of that worth, 0 where it is not known. is_optimal: proven. binding: what one more node would bring, the
