@@ -189,7 +189,7 @@ def test_odd_answers_are_named(tmp_path: Path, document: object, told: str) -> N
         ("a,b\n1,2\n", "no column is called"),
         ("time,x\n1,2\n1,3\n", "stands twice"),
         ("time,x\n1,2\nsoon,3\n", "is not a valid time"),
-        ("time,x\n1,2\n2,3,4\n", "line 3 has 3 fields"),
+        ("time,x\n1,2\n2,3,4\n", "line 3 has 3 cells"),
         ("time,x\n1,2\n2,b\n", "is not a number"),
         ("time,x,x\n1,2,2\n", "same name"),
         ("time,x\n1,b\n2,c\n", "no column of numbers"),

@@ -1,6 +1,10 @@
 from . import cells as cells
 from ._read import RAGGED as RAGGED
 from ._read import TableRows as TableRows
+from ._read import csv_rows as csv_rows
+from ._read import file_bytes as file_bytes
 from ._read import json_or_lines as json_or_lines
 from ._read import read_rows as read_rows
+from ._read import read_text as read_text
+from ._read import text_of as text_of
 from ._write import write_table as write_table

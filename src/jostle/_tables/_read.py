@@ -6,11 +6,12 @@ import csv
 import difflib
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 
@@ -76,7 +77,7 @@ def read_rows(
 
 def _read(source: Any) -> TableRows:
     if isinstance(source, (str, Path)):
-        content, where = _content(source)
+        content, where = file_bytes("-" if str(source) == "-" else source)
         return _parsed(content, where)
     if isinstance(source, Mapping):
         columns = {name: list(values) for name, values in source.items()}
@@ -99,13 +100,40 @@ def _numbered(rows: list[dict[str, Any]], where: str = "the table", first: int =
     return TableRows(rows, list(range(first, first + len(rows))), where)
 
 
-def _content(source: str | Path) -> tuple[bytes, str]:
-    if str(source) == "-":
-        return sys.stdin.buffer.read(), "standard input"
+def file_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
+    """(content, name for errors) of a file, of `-` for standard input, or of an open binary file.
+
+    Raises UnreadableFile.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return source.read(), str(getattr(source, "name", "<stream>"))
+    if source == "-":
+        return sys.stdin.buffer.read(), "<stdin>"
     try:
         return Path(source).read_bytes(), str(source)
-    except OSError as error:
-        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(source)) from None
+    except (OSError, ValueError) as error:  # a path may hold a null
+        reason = getattr(error, "strerror", None) or error
+        text = f"cannot be read: {reason}"
+        raise UnreadableFile(text, where=str(source), fix="Check the name.") from None
+
+
+def text_of(content: bytes, where: str) -> str:
+    """The text of a file in UTF-8, without its mark of byte order. Raises UnreadableFile naming the line."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        reason = f"line {line}: not text in UTF-8: {error.reason}"
+        raise UnreadableFile(reason, where=where, fix="Save it as UTF-8.") from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise UnreadableFile(f"line {line}: a zero byte, which no text holds", where=where)
+    return text
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file. Raises UnreadableFile."""
+    return text_of(*file_bytes(path))
 
 
 def _parsed(content: bytes, where: str) -> TableRows:
@@ -113,13 +141,10 @@ def _parsed(content: bytes, where: str) -> TableRows:
         return _numbered(_parquet(content, where), where)
     if content[:4] == _STREAM or content[:6] == b"ARROW1" or where.endswith(_ARROW):
         return _numbered(_arrow(content, where), where)
-    try:
-        decoded = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"neither a table nor UTF-8 text: {error}", where=where) from None
+    decoded = text_of(content, where)
     if where.endswith((".json", ".jsonl", ".ndjson")) or decoded.lstrip()[:1] in ("[", "{"):
         return _json(decoded, where)
-    return _csv(decoded, where)
+    return csv_rows(decoded, where)
 
 
 def _parquet(content: bytes, where: str) -> list[dict[str, Any]]:
@@ -173,27 +198,31 @@ def json_or_lines(text: str, where: str) -> Any:
     raise UnreadableFile(f"not readable JSON: {reason}", where=where)
 
 
-def _delimiter(decoded: str) -> str:
-    """Commas, unless the headings have none: some spreadsheets write semicolons or tabs instead."""
-    head = next(line for line in decoded.splitlines() if line.strip())
-    return next((mark for mark in (",", ";", "\t") if mark in head), ",")
+def csv_rows(text: str, where: str, delimiter: str | None = None) -> TableRows:
+    """Lines by their number; one with more or fewer cells than the header says so in the column RAGGED.
 
-
-def _csv(decoded: str, where: str) -> TableRows:
-    """Lines by their number; one with more or fewer cells than the header says so in the column RAGGED."""
-    if not decoded.strip():
-        raise UnreadableFile("the file is empty", where=where, fix="Its first line names columns.")
-    delimiter = "\t" if where.endswith(".tsv") else _delimiter(decoded)
+    delimiter: None for commas, unless the headings have none: some spreadsheets write semicolons or tabs
+    instead. Raises UnreadableFile, BadData.
+    """
+    if not text.strip():
+        raise UnreadableFile(
+            "the file is empty: it has no lines", where=where, fix="Its first line names columns."
+        )
+    if delimiter is None:
+        head = next(line for line in text.splitlines() if line.strip())
+        delimiter = next((mark for mark in (",", ";", "\t") if mark in head), ",")
+        delimiter = "\t" if where.endswith(".tsv") else delimiter
     try:
-        reader = csv.reader(io.StringIO(decoded, newline=""), delimiter=delimiter, strict=True)
-        head = [name.strip() for name in next(reader)]
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
         raise UnreadableFile(f"not a readable CSV file: {error}", where=where) from None
-    if len(set(head)) < len(head):
-        raise BadData("two columns have the same name", where=where)
-    rows = [dict(zip(head, row, strict=False)) for _, row in lines]
-    for (_, row), cells in zip(lines, rows, strict=True):
-        if len(row) != len(head):
-            cells[RAGGED] = f"{len(row)} cells under {len(head)} headings"
-    return TableRows(rows, [line for line, _ in lines], where)
+    names = [name.strip() for name in lines[0][1]]
+    if len(set(names)) < len(names):
+        raise BadData("two columns have the same name, which stands there twice", where=where)
+    rows: list[dict[str, Any]] = []
+    for _, row in lines[1:]:
+        rows.append(dict(zip(names, row, strict=False)))
+        if len(row) != len(names):
+            rows[-1][RAGGED] = f"{len(row)} cells under {len(names)} headings"
+    return TableRows(rows, [line for line, _ in lines[1:]], where)

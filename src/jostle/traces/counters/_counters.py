@@ -10,7 +10,7 @@ History: v1, the first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -105,6 +105,15 @@ class Trace:
     def solo(self) -> bool:
         """Whether it ran alone."""
         return not self.corunners
+
+    def take(self, samples: np.ndarray) -> Trace:
+        """Of its samples only those of a mask or of these indices."""
+        return replace(
+            self,
+            time_seconds=self.time_seconds[samples],
+            interval_seconds=self.interval_seconds[samples],
+            counters={name: values[samples] for name, values in self.counters.items()},
+        )
 
 
 class Traces:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from jostle.errors import BadData, UnknownName
 
@@ -166,48 +167,57 @@ def amd_gpu(name: str, pes: int, gigabytes_per_second: float, l2_mib: float) -> 
     )
 
 
+# Name, PEs, compute capability, GB/s, MiB of L2, GB of memory: the V100 is sold with 16 and with 32, the A100
+# with 40 and with 80, which its name then says. Of the MI250 each of its two dies is a device of its own.
+_DEVICES = (
+    ("K40", 15, "3.5", 288, 1.5, 12),
+    ("K80", 13, "3.7", 240, 1.5, 12),
+    ("P100", 56, "6.0", 732, 4, 16),
+    ("GTX 1080 Ti", 28, "6.1", 484, 2.75, 11),
+    ("V100", 80, "7.0", 900, 6, None),
+    ("T4", 40, "7.5", 320, 4, 16),
+    ("A100", 108, "8.0", 1555, 40, 40),
+    ("A100 80GB", 108, "8.0", 2039, 40, 80),
+    ("A10", 72, "8.6", 600, 6, 24),
+    ("RTX 3090", 82, "8.6", 936, 6, 24),
+    ("L4", 58, "8.9", 300, 48, 24),
+    ("RTX 4090", 128, "8.9", 1008, 72, 24),
+    ("H100", 132, "9.0", 3350, 50, 80),
+    ("H100 PCIe", 114, "9.0", 2000, 50, 80),
+    ("H200", 132, "9.0", 4800, 50, 141),
+    ("MI250", 104, "CDNA", 1638.4, 8, 64),
+    ("MI300X", 304, "CDNA", 5324.8, 4, 192),
+)
 GPUS: dict[str, Gpu] = {
-    gpu.name: gpu
-    for gpu in (
-        _nvidia("K40", 15, "3.5", 288, 1.5),
-        _nvidia("K80", 13, "3.7", 240, 1.5),
-        _nvidia("P100", 56, "6.0", 732, 4),
-        _nvidia("GTX 1080 Ti", 28, "6.1", 484, 2.75),
-        _nvidia("V100", 80, "7.0", 900, 6),
-        _nvidia("T4", 40, "7.5", 320, 4),
-        _nvidia("A100", 108, "8.0", 1555, 40),
-        _nvidia("A100 80GB", 108, "8.0", 2039, 40),
-        _nvidia("A10", 72, "8.6", 600, 6),
-        _nvidia("RTX 3090", 82, "8.6", 936, 6),
-        _nvidia("L4", 58, "8.9", 300, 48),
-        _nvidia("RTX 4090", 128, "8.9", 1008, 72),
-        _nvidia("H100", 132, "9.0", 3350, 50),
-        _nvidia("H100 PCIe", 114, "9.0", 2000, 50),
-        _nvidia("H200", 132, "9.0", 4800, 50),
-        amd_gpu("MI250", 104, 1638.4, 8),  # one of its two dies: each is a device of its own
-        amd_gpu("MI300X", 304, 5324.8, 4),
-    )
+    name: amd_gpu(name, pes, rate, l2) if kind == "CDNA" else _nvidia(name, pes, kind, rate, l2)
+    for name, pes, kind, rate, l2, _ in _DEVICES
 }
+_GIGABYTES = {name: size for name, *_, size in _DEVICES}
 
-# Of memory; the V100 is sold with 16 and with 32, the A100 with 40 and with 80, which its name then says.
-_GIGABYTES = {
-    "K40": 12,
-    "K80": 12,
-    "P100": 16,
-    "GTX 1080 Ti": 11,
-    "T4": 16,
-    "A100": 40,
-    "A100 80GB": 80,
-    "A10": 24,
-    "RTX 3090": 24,
-    "L4": 24,
-    "RTX 4090": 24,
-    "H100": 80,
-    "H100 PCIe": 80,
-    "H200": 141,
-    "MI250": 64,
-    "MI300X": 192,
-}
+
+def reported_gpu(
+    name: str, pes: int | None, warps_per_pe: int | None, where: str, **facts: Any
+) -> Gpu | None:
+    """The device that a recording describes; without PEs and warps, that of its name in the table, if there.
+
+    facts: fields of Gpu; one that is None or 0 is as the table or most devices have it. Raises BadData for
+    numbers that no device has. where: they stand.
+    """
+    named = known_gpu(name)
+    if not (pes and warps_per_pe):
+        return named
+    usual = {
+        "blocks_per_pe": named.blocks_per_pe if named else 32,
+        "registers_per_pe": 65536,
+        "shared_bytes_per_pe": named.shared_bytes_per_pe if named else 49152,
+        "memory_bandwidth_bytes_per_second": None,
+    }
+    told = {fact: value for fact, value in facts.items() if value}
+    try:
+        return Gpu(name=name or "unnamed", pes=pes, warps_per_pe=warps_per_pe, **(usual | told))
+    except BadData as error:
+        raise BadData(error.what, where=where) from None
+
 
 _FAMILY = re.compile(r"[a-z]+ ?\d+ ?(?:ti|x)?", re.IGNORECASE)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from jostle._untrusted import Unpacked
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces.profiles._gpus import GPUS, Gpu, known_gpu, register_rules
+from jostle.traces.profiles._gpus import GPUS, Gpu, known_gpu, register_rules, reported_gpu
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
 from jostle.traces.readers._recorded import RecordedRun, text_of
 from jostle.traces.readers._tensor_sizes import TensorSizes
@@ -169,37 +169,31 @@ def _volume(sides: Any) -> int | None:
 def _hardware(entry: dict[str, Any], where: str) -> Gpu | None:
     """The device; None where neither the entry nor the table of devices says. Raises BadData for numbers
     that no device has."""
+    label = str(entry.get("name") or "")
     named = known_gpu(str(entry.get("name", "")))
 
     def number(*names: str) -> int:
         """The first of these that is there; 0 where none is a number."""
         return next((n for name in names if (n := _whole(entry.get(name)))), 0)
 
-    threads, pes = number("maxThreadsPerMultiprocessor"), number("numSms")
-    warp = number("warpSize") or 32
+    pes, warp = number("numSms"), number("warpSize") or 32
     if warp == 64:  # AMD: its register and LDS rules are in the table, under the chip's name
         return named or next((g for g in GPUS.values() if g.simds and g.pes == pes), None)
-    if not (threads and pes):
-        return named
     major, minor = number("computeMajor"), number("computeMinor")
-    shared = number("sharedMemPerMultiprocessor", "maxSharedMemoryPerMultiProcessor")
-    try:
-        return Gpu(
-            name=str(entry.get("name") or "unnamed"),
-            pes=pes,
-            warps_per_pe=threads // warp,
-            blocks_per_pe=named.blocks_per_pe if named else 32,
-            registers_per_pe=number("regsPerMultiprocessor") or 65536,
-            shared_bytes_per_pe=shared or (named.shared_bytes_per_pe if named else 49152),
-            memory_bandwidth_bytes_per_second=(
-                named.memory_bandwidth_bytes_per_second if named else None
-            ),
-            l2_bytes=named.l2_bytes if named else None,
-            compute_capability=f"{major}.{minor}",
-            **register_rules(major, minor),
-        )
-    except BadData as error:
-        raise BadData(f"deviceProperties: {error.what}", where=where) from None
+    return reported_gpu(
+        label,
+        pes,
+        number("maxThreadsPerMultiprocessor") // warp,
+        f"{where}, deviceProperties",
+        registers_per_pe=number("regsPerMultiprocessor"),
+        shared_bytes_per_pe=number(
+            "sharedMemPerMultiprocessor", "maxSharedMemoryPerMultiProcessor"
+        ),
+        memory_bandwidth_bytes_per_second=named and named.memory_bandwidth_bytes_per_second,
+        l2_bytes=named and named.l2_bytes,
+        compute_capability=f"{major}.{minor}",
+        **register_rules(major, minor),
+    )
 
 
 class _Json:

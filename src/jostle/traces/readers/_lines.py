@@ -1,12 +1,22 @@
-"""Lines of profilers' CSV files with their numbers, so that errors can name them."""
+"""Lines of profilers' CSV files: cells by plain names of columns, numbers in SI units, located errors."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jostle.errors import BadRows, UnreadableFile
+
+SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "μs": 1e-6, "µs": 1e-6, "ns": 1e-9}
+MOST_DIGITS = 18  # of a number: no stream, queue or count has more, and Python refuses thousands
+
+
+def plain(name: str) -> str:
+    """`Grid_Size X` and `gridsizex` are the same column."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def encoding_of(head: bytes) -> str:
@@ -40,14 +50,69 @@ def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         )
 
 
-def require_width(row: list[str], columns: list[str], number: int, where: str) -> None:
-    if len(row) != len(columns):
-        raise BadRows(
-            f"line {number} has {len(row)} columns, the header {len(columns)}: cut off?",
-            rows=[(number, "wrong number of columns")],
-            where=where,
-            fix="Record or copy the file again.",
-        )
+def csv_table(path: Path) -> tuple[list[str], Iterator[Line]]:
+    """(plain columns, lines) of a table whose first line is its header."""
+    rows = csv_lines(path)
+    _, columns = next(rows, (0, []))
+    return list(map(plain, columns)), table_lines(rows, columns, str(path))
+
+
+def table_lines(
+    rows: Iterator[tuple[int, list[str]]],
+    columns: Sequence[str],
+    where: str,
+    units: Mapping[str, str] | None = None,
+) -> Iterator[Line]:
+    """The rows below a header. units: of plain columns. Raises BadRows for one of another width."""
+    names = [plain(column) for column in columns]
+    for number, cells in rows:
+        if len(cells) != len(names):
+            raise bad_line(
+                number,
+                f" has {len(cells)} columns, the header {len(names)}: cut off?",
+                where,
+                "Record or copy the file again.",
+            )
+        yield Line(dict(zip(names, cells, strict=True)), number, where, units or {})
+
+
+@dataclass(frozen=True)
+class Line:
+    """cells: by plain names of columns, of which formats have several spellings. units: of columns."""
+
+    cells: Mapping[str, str]
+    number: int
+    where: str
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def text(self, *columns: str) -> str | None:
+        """Of these columns the first cell that holds something; None where none does."""
+        cells = (self.cells.get(column, "") for column in columns)
+        return next((cell for cell in cells if cell.strip()), None)
+
+    def value(self, *columns: str, scale: Mapping[str, float] | None = None) -> float | None:
+        """A number, in SI units by `scale`; None where there is none. Raises BadRows."""
+        cell = (self.text(*columns) or "-").strip()
+        if cell == "-":
+            return None
+        unit = next((self.units[column] for column in columns if column in self.units), "")
+        try:
+            # Whole numbers stay whole: clocks count nanoseconds beyond what a float can.
+            number = float(cell.replace(",", "")) if "." in cell or scale else int(cell)
+            number = number * scale[unit] if scale else number
+        except (ValueError, KeyError, OverflowError):
+            number = math.nan
+        if not -1e300 < number < 1e300:
+            raise self.bad(f": {columns[0]} is {cell[:40]!r}, no number in unit {unit[:20]!r}")
+        return number
+
+    def whole(self, *columns: str, scale: Mapping[str, float] | None = None) -> int | None:
+        """The nearest whole number."""
+        number = self.value(*columns, scale=scale)
+        return None if number is None else round(number)
+
+    def bad(self, problem: str) -> BadRows:
+        return bad_line(self.number, problem, self.where, "Record or copy the file again.")
 
 
 def bad_line(number: int, problem: str, where: str, fix: str | None = None) -> BadRows:

@@ -13,16 +13,17 @@ one run.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from jostle.errors import BadData, UnknownName, UnreadableFile
-from jostle.traces.counters._counters import Trace, Traces
+from jostle._tables import RAGGED, csv_rows, read_text
+from jostle.errors import BadData, UnknownName
+from jostle.traces.counters._counters import Traces
 from jostle.traces.readers._perf_stat import (
     PerfLine,
     counted_several_ways,
@@ -43,10 +44,10 @@ class _Row:
     """where: the table and the line, for errors. cpus: (first, …) numbers, empty for the whole file."""
 
     where: str
+    cpus: tuple[int, ...]
     file: str
     workload: str
     platform: str
-    cpus: tuple[int, ...]
     beside: tuple[str, ...]
     window: str
     run_id: str
@@ -96,64 +97,43 @@ def read_manifest(
         trace = trace_of(lines, recorded, str(path.parent / row.file), several, place)
         if row.runtime.lower() == WHOLE or (whole and seconds is None):
             trace = replace(trace, runtime_seconds=float(trace.time_seconds[-1]))
-        found.append(trace if seconds is None else _until(trace, seconds))
+        if seconds is not None:
+            # What begins after the run had ended is not its own: others have its CPU by then.
+            begins = trace.time_seconds - trace.interval_seconds
+            trace = trace.take(begins < seconds * (1 - 1e-9))
+        found.append(trace)
     return Traces.from_traces(found)
 
 
 def _rows(path: Path, platform: str) -> list[_Row]:
     where = str(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"cannot be read: {error}", where=where) from None
-    kept = [
-        (number, line)
-        for number, line in enumerate(text.splitlines(), start=1)
-        if line.strip() and not line.startswith("#")
-    ]
-    table = [_cells(line, f"{where} line {number}") for number, line in kept]
-    if len(table) < 2:
+    # Lines of comments stay in the count of lines.
+    lines = ["" if line.startswith("#") else line for line in read_text(path).splitlines()]
+    table = csv_rows("\n".join(lines), where, ",")
+    rows = [{name.lower(): cell.strip() for name, cell in row.items()} for row in table.rows]
+    if not rows:
         raise BadData("it lists no file", where=where, fix="One line for each run.")
-    columns = [cell.strip().lower() for cell in table[0]]
-    for column in columns:
-        if column not in COLUMNS:
+    for column in dict.fromkeys(name for row in rows for name in row):
+        if column not in (*COLUMNS, RAGGED):
             raise UnknownName("column", column, COLUMNS, where=where)
-    if len(set(columns)) < len(columns):
-        raise BadData("a column stands there twice", where=where)
-    for column in ("file", "workload"):
-        if column not in columns:
-            raise BadData(f"there is no column {column!r}", where=where)
-    found, times = (
-        [],
-        Counter(dict(zip(columns, cells, strict=False)).get("file") for cells in table),
-    )
-    for (number, _), cells in zip(kept[1:], table[1:], strict=True):
+    times = Counter(row.get("file") for row in rows)
+    found = []
+    for cells, number in zip(rows, table.numbers, strict=True):
         place = f"{where} line {number}"
-        if len(cells) != len(columns):
-            raise BadData(f"{len(cells)} cells for {len(columns)} columns", where=place)
-        row = dict.fromkeys(COLUMNS, "") | {
-            name: cell.strip() for name, cell in zip(columns, cells, strict=True)
-        }
+        if RAGGED in cells:
+            raise BadData(cells[RAGGED], where=place)
+        row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | cells
         for name in ("file", "workload"):
             if not row[name]:
                 raise BadData(f"no {name} is named", where=place)
         if not Path(row["file"]).name:
             raise BadData(f"{row['file']!r} is no file", where=place)
         ending = f"-{row['cpu'] or row['workload']}" if times[row["file"]] > 1 else ""
-        beside = tuple(sorted(name.strip() for name in re.split("[;+]", row["beside"])))
-        found.append(
-            _Row(
-                place,
-                row["file"],
-                row["workload"],
-                row["platform"] or platform,
-                _cpus(row["cpu"], place),
-                tuple(name for name in beside if name),
-                row["window"],
-                row["run_id"] or f"{Path(row['file']).with_suffix('')}{ending}",
-                row["runtime"],
-            )
-        )
+        beside = (name.strip() for name in re.split("[;+]", row.pop("beside")))
+        row["run_id"] = row["run_id"] or f"{Path(row['file']).with_suffix('')}{ending}"
+        row["platform"] = row["platform"] or platform
+        cpus = _cpus(row.pop("cpu"), place)
+        found.append(_Row(place, cpus, beside=tuple(sorted(filter(None, beside))), **row))
     again = [name for name, count in Counter(row.run_id for row in found).items() if count > 1]
     if again:
         raise BadData(
@@ -162,13 +142,6 @@ def _rows(path: Path, platform: str) -> list[_Row]:
             fix="Give each a run_id, or the CPU it ran on.",
         )
     return found
-
-
-def _cells(line: str, where: str) -> list[str]:
-    try:
-        return next(csv.reader([line]))
-    except csv.Error as error:
-        raise BadData(str(error), where=where) from None
 
 
 def _cpus(text: str, where: str) -> tuple[int, ...]:
@@ -259,16 +232,3 @@ def _runtime(row: _Row) -> float | None:
             fix="Seconds, whole where the run ended with the recording, or nothing.",
         )
     return seconds
-
-
-def _until(trace: Trace, seconds: float) -> Trace:
-    """Without the samples that begin after the run had ended: others have its CPU by then."""
-    inside = trace.time_seconds - trace.interval_seconds < seconds * (1 - 1e-9)
-    if inside.all():
-        return trace
-    return replace(
-        trace,
-        time_seconds=trace.time_seconds[inside],
-        interval_seconds=trace.interval_seconds[inside],
-        counters={name: values[inside] for name, values in trace.counters.items()},
-    )

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,12 +20,11 @@ import numpy as np
 
 from jostle.errors import UnreadableFile
 from jostle.traces.profiles._tasks import Profile
-from jostle.traces.readers._lines import bad_line, csv_lines
+from jostle.traces.readers._lines import SECONDS, Line, csv_lines, plain, table_lines
 
 SATURATED = 0.7  # of the peak, from which a need is called a lower bound
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-_TIMES = {"nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3, "second": 1.0}
-_TIMES |= {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_TIMES = SECONDS | {"nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3, "second": 1.0}
 _SIZE = re.compile(r"([kmgt]?)i?b(?:ytes?)?(?:/(?:s|second|sec))?", re.IGNORECASE)
 # What is counted: (of a launch, bytes for each unit). Rates are bytes/s.
 _BYTES = {
@@ -48,6 +46,9 @@ _RATES = {
 }
 _DURATIONS = {"gpu__time_duration.sum", "Duration"}
 _KNOWN = (*_BYTES, *_RATES)
+_COUNTED = {*_KNOWN, *_DURATIONS}
+_KERNEL = ("kernelname", "kernel")
+_METRIC, _VALUE = ("metricname", "countername"), ("metricvalue", "countervalue", "avg")
 
 
 @dataclass
@@ -141,121 +142,58 @@ def _base(name: str) -> str:
 
 
 def _launches(path: Path) -> dict[str, list[_Launch]]:
-    """{kernel: what was counted of it}."""
-    lines = csv_lines(path)
-    where = str(path)
-    for _, columns in lines:
-        plain = {re.sub(r"[^a-z0-9]", "", c.lower()): place for place, c in enumerate(columns)}
-        kernel = next((plain[k] for k in ("kernelname", "kernel") if k in plain), None)
-        if kernel is None:
+    """{kernel: what was counted of it}; a table has a row for each counter, or a column for each."""
+    rows, where = csv_lines(path), str(path)
+    launches: dict[tuple[str, str], _Launch] = {}
+    columns = next((row for _, row in rows if {*map(plain, row)} & {*_KERNEL}), [])
+    units: dict[str, str] = {}
+    counted = {plain(metric): metric for metric in columns if metric in _COUNTED}
+    for line in table_lines(rows, columns, where):
+        kernel = line.text(*_KERNEL)
+        if kernel is None:  # ncu's raw page has a line of units below the header
+            units = dict(line.cells)
             continue
-        long = _long_columns(plain)
-        found = _long(lines, kernel, long, where) if long else {}
-        if not long:
-            found = _wide(lines, columns, kernel, plain, where)
-        if any(
-            not (math.isnan(one.bytes) and math.isnan(one.rate))
-            for v in found.values()
-            for one in v
+        launch = line.text("id", "dispatchid", "correlationid") or ""
+        value = next((line.cells[name] for name in _VALUE if name in line.cells), None)
+        metric = next((line.cells[name] for name in _METRIC if name in line.cells), None)
+        if metric is None or value is None:
+            launch = str(line.number)
+            cells = [(counted[c], line.cells[c], units.get(c, "")) for c in counted]
+        else:
+            cells = [(metric, value, line.text("metricunit") or "")] if metric in _COUNTED else []
+        one = launches.setdefault((kernel, launch), _Launch())
+        for name, text, unit in cells:
+            one.add(name, _number(text, unit, line))
+        start, end = line.text("starttimestamp", "beginns"), line.text("endtimestamp", "endns")
+        if (
+            start
+            and end
+            and (seconds := (_number(end, "", line) - _number(start, "", line)) * 1e-9)
         ):
-            return found
-        break
-    raise UnreadableFile(
-        "no counters of device memory in this file",
-        where=where,
-        fix=f"Record some of: {', '.join(_KNOWN[:3])} (ncu), dram_read_bytes, dram_write_bytes (nvprof), "
-        "FETCH_SIZE, WRITE_SIZE (rocprof); as CSV.",
-    )
-
-
-def _long_columns(plain: Mapping[str, int]) -> dict[str, int] | None:
-    """Where a table with a row for each counter has what it says; None for one with a column for each."""
-    metric = next((plain[k] for k in ("metricname", "countername") if k in plain), None)
-    value = next((plain[k] for k in ("metricvalue", "countervalue", "avg") if k in plain), None)
-    if metric is None or value is None:
-        return None
-    found = {"metric": metric, "value": value}
-    for name, columns in {
-        "unit": ("metricunit",),
-        "launch": ("id", "dispatchid", "correlationid"),
-        "start": ("starttimestamp",),
-        "end": ("endtimestamp",),
-    }.items():
-        place = next((plain[k] for k in columns if k in plain), None)
-        if place is not None:
-            found[name] = place
-    return found
-
-
-def _long(
-    lines: Iterator[tuple[int, list[str]]], kernel: int, at: Mapping[str, int], where: str
-) -> dict[str, list[_Launch]]:
-    made: dict[tuple[str, str], _Launch] = {}
-    for number, cells in lines:
-        if len(cells) <= max(kernel, *at.values()):
-            raise bad_line(number, " is cut off", where)
-        metric = cells[at["metric"]]
-        launch = cells[at["launch"]] if "launch" in at else ""
-        one = made.setdefault((cells[kernel], launch), _Launch())
-        if metric in _KNOWN or metric in _DURATIONS:
-            unit = cells[at["unit"]] if "unit" in at else ""
-            one.add(metric, _number(cells[at["value"]], unit, number, where))
-        if "start" in at and "end" in at:
-            one.seconds = _span(cells[at["start"]], cells[at["end"]], number, where)
+            one.seconds = seconds if seconds > 0 else math.nan
+    if all(math.isnan(one.bytes) and math.isnan(one.rate) for one in launches.values()):
+        raise UnreadableFile(
+            "no counters of device memory in this file",
+            where=where,
+            fix=f"Record some of: {', '.join(_KNOWN[:3])} (ncu), dram_read_bytes, dram_write_bytes "
+            "(nvprof), FETCH_SIZE, WRITE_SIZE (rocprof); as CSV.",
+        )
     found: dict[str, list[_Launch]] = defaultdict(list)
-    for (name, _), one in made.items():
+    for (name, _), one in launches.items():
         found[name].append(one)
     return found
 
 
-def _wide(
-    lines: Iterator[tuple[int, list[str]]],
-    columns: list[str],
-    kernel: int,
-    plain: Mapping[str, int],
-    where: str,
-) -> dict[str, list[_Launch]]:
-    """With a column for each counter; ncu's raw page has a line of units below the header."""
-    counted = {c: n for n, c in enumerate(columns) if c in _KNOWN or c in _DURATIONS}
-    start = next((plain[k] for k in ("starttimestamp", "beginns") if k in plain), None)
-    end = next((plain[k] for k in ("endtimestamp", "endns") if k in plain), None)
-    units: list[str] = []
-    found: dict[str, list[_Launch]] = defaultdict(list)
-    for number, cells in lines:
-        if len(cells) < len(columns):
-            raise bad_line(number, " is cut off", where)
-        if not cells[kernel].strip():
-            units = cells
-            continue
-        one = _Launch()
-        for metric, place in counted.items():
-            one.add(metric, _number(cells[place], units[place] if units else "", number, where))
-        if start is not None and end is not None:
-            one.seconds = _span(cells[start], cells[end], number, where)
-        found[cells[kernel]].append(one)
-    return found
-
-
-def _number(text: str, unit: str, number: int, where: str) -> float:
+def _number(text: str, unit: str, line: Line) -> float:
     """In bytes, bytes/s or s; the unit may stand behind the number (`12.3GB/s`). Raises BadRows."""
     match = re.fullmatch(r"([0-9.eE+-]+)\s*([A-Za-z/%]*)", text.strip().replace(",", ""))
     unit = (match[2] if match else "") or unit.strip()
     size = _SIZE.fullmatch(unit)
-    scale = _TIMES.get(unit, None if unit and not size else 1.0)
-    if size:
-        scale = _PREFIXES[size[1].lower()]
+    scale = _PREFIXES[size[1].lower()] if size else _TIMES.get(unit, math.nan if unit else 1.0)
     try:
-        value = float(match[1]) * scale if match and scale is not None else math.nan
+        value = float(match[1]) * scale if match else math.nan
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise bad_line(number, f": {text[:40]!r} in unit {unit[:20]!r} is no count", where)
+        raise line.bad(f": {text[:40]!r} in unit {unit[:20]!r} is no count")
     return value
-
-
-def _span(start: str, end: str, number: int, where: str) -> float:
-    """Seconds between two counts of nanoseconds; NaN where either is empty or they are equal."""
-    if not start.strip() or not end.strip():
-        return math.nan
-    seconds = (_number(end, "", number, where) - _number(start, "", number, where)) * 1e-9
-    return seconds if seconds > 0 else math.nan

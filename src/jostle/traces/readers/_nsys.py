@@ -1,5 +1,5 @@
 """Nsight Systems SQLite exports (schemas of 2022 to 2024.5): one task per kernel, copy, memset. What
-`nsys stats` prints is read too (see _nsys_stats).
+`nsys stats` prints is read too (see _nvprof).
 
 Tables are made lazily: an absent one means that no such event happened. Columns come and go between
 versions, so each is asked for by name and null where it is missing. With `--cuda-graph-trace=graph` a
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.traces.profiles._gpus import Gpu, known_gpu, register_rules
+from jostle.traces.profiles._gpus import Gpu, register_rules, reported_gpu
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
-from jostle.traces.readers._nsys_stats import is_stats, read_stats
+from jostle.traces.readers._nvprof import is_stats, read_gpu_trace
 from jostle.traces.readers._recorded import RecordedRun
 
 name = "nsys"
@@ -43,7 +43,7 @@ def read(path: Path, recording: RecordedRun) -> Profile:
     where = str(path)
     with path.open("rb") as file:
         if is_stats(file.read(65_536)):
-            return read_stats(path, recording)
+            return read_gpu_trace(path, recording, name)
     _whole(path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
@@ -113,7 +113,7 @@ def _read(base: sqlite3.Connection, where: str, recording: RecordedRun) -> Profi
     gpus: dict[int, Gpu | None] = {}
     for row in _rows(base, tables, "TARGET_INFO_GPU", _GPU):
         if row["id"] is not None:
-            gpus[row["id"]] = recording.gpu or _hardware(row)
+            gpus[row["id"]] = recording.gpu or _hardware(row, where)
     builder = TaskBuilder(recording.run_id, where)
     _add_kernels(builder, base, tables)
     skipped = _add_copies(builder, base, tables)
@@ -248,32 +248,19 @@ def _sum(*parts: int | None) -> int | None:
     return None if all(part is None for part in parts) else sum(part or 0 for part in parts)
 
 
-def _hardware(row: dict[str, Any]) -> Gpu | None:
-    named = known_gpu(row["name"] or "")
-    if not (row["smCount"] and row["maxWarpsPerSm"]):
-        return named
-    rules = (
-        register_rules(row["computeMajor"], row["computeMinor"] or 0)
-        if row["computeMajor"] is not None
-        else {}
-    )
-    try:
-        return _gpu_of(row, named, rules)
-    except BadData as error:
-        raise BadData(f"TARGET_INFO_GPU: {error.what}") from None
-
-
-def _gpu_of(row: dict[str, Any], named: Gpu | None, rules: dict[str, int]) -> Gpu:
-    return Gpu(
-        name=row["name"] or "unnamed",
-        pes=row["smCount"],
-        warps_per_pe=row["maxWarpsPerSm"],
-        blocks_per_pe=row["maxBlocksPerSm"] or (named.blocks_per_pe if named else 32),
-        registers_per_pe=row["maxRegistersPerSm"] or 65536,
-        shared_bytes_per_pe=row["maxShmemPerSm"] or (named.shared_bytes_per_pe if named else 49152),
-        memory_bandwidth_bytes_per_second=float(row["memoryBandwidth"] or 0) or None,
-        threads_per_warp=row["threadsPerWarp"] or 32,
+def _hardware(row: dict[str, Any], where: str) -> Gpu | None:
+    major, minor = row["computeMajor"], row["computeMinor"]
+    return reported_gpu(
+        row["name"] or "",
+        row["smCount"],
+        row["maxWarpsPerSm"],
+        f"{where}, TARGET_INFO_GPU",
+        blocks_per_pe=row["maxBlocksPerSm"],
+        registers_per_pe=row["maxRegistersPerSm"],
+        shared_bytes_per_pe=row["maxShmemPerSm"],
+        memory_bandwidth_bytes_per_second=float(row["memoryBandwidth"] or 0),
+        threads_per_warp=row["threadsPerWarp"],
         l2_bytes=row["l2CacheSize"],
-        compute_capability=f"{row['computeMajor']}.{row['computeMinor']}",
-        **rules,
+        compute_capability=f"{major}.{minor}",
+        **({} if major is None else register_rules(major, minor or 0)),
     )

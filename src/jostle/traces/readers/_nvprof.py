@@ -1,28 +1,35 @@
-"""nvprof CSV files: one task per row.
+"""CSV files of NVIDIA's tools with one task per row: of nvprof, and of `nsys stats --report cuda_gpu_trace`.
 
-nvprof writes `==PID==` lines, a header, a row of units (they differ from file to file and column to
-column) and the rows.
+Units differ from file to file and column to column: nvprof has a row of them below the header, nsys writes
+them behind the names of columns. Sizes of nsys are rounded to thousands of bytes; its SQLite export says all
+that this does, and more.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jostle.errors import UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, known_gpu
-from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
-from jostle.traces.readers._lines import bad_line, csv_lines, require_width
+from jostle.traces.profiles._tasks import COPIES, Profile, TaskBuilder, volume
+from jostle.traces.readers._lines import SECONDS, Line, csv_lines, plain, table_lines
 from jostle.traces.readers._recorded import RecordedRun, text_of
 
 name = "nvprof"
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "µs": 1e-6}
-_BYTES = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
-_MEMCPY = {"HtoD": "htod", "DtoH": "dtoh", "DtoD": "dtod"}
-_AGAIN = "Record it with: nvprof --print-gpu-trace --csv --log-file FILE PROGRAM"
+# Bytes of a unit: nvprof means powers of 1024.
+_BYTES: dict[str, dict[str, float]] = {
+    "nvprof": {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30},
+    "nsys": {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
+}
+_AGAIN = {
+    "nvprof": "Record it with: nvprof --print-gpu-trace --csv --log-file FILE PROGRAM",
+    "nsys": "Write it with: nsys stats --report cuda_gpu_trace --format csv REPORT.nsys-rep",
+}
+_HEADED = re.compile(r"(.*?)\s*\((.*)\)")
+_PINNED = {"Pinned": True, "Pageable": False}
 
 
 def sniff(head: bytes, path: Path) -> bool:
@@ -31,99 +38,89 @@ def sniff(head: bytes, path: Path) -> bool:
     return text.startswith("==") or ('"Start"' in text and "Duration" in text)
 
 
+def is_stats(head: bytes) -> bool:
+    """Whether there is a line with columns that only nsys stats writes."""
+    return any(
+        ("CorrId" in line and "Duration (" in line) or "Total Time (ns)" in line
+        for line in text_of(head).splitlines()
+    )
+
+
 def read(path: Path, recording: RecordedRun) -> Profile:
     """Raises UnreadableFile for a foreign or truncated file, BadRows for a row that cannot be read."""
+    return read_gpu_trace(path, recording, "nvprof")
+
+
+def read_gpu_trace(path: Path, recording: RecordedRun, tool: str) -> Profile:
+    """tool: nvprof or nsys, which wrote it. Raises what `read` does."""
     where = str(path)
-    lines = csv_lines(path)
-    columns, units = _header(lines, where)
+    rows = csv_lines(path)
+    needs = {"start", "duration", "name"} | ({"corrid"} if tool == "nsys" else set())
+    columns, units = next(
+        (
+            (columns, units)
+            for _, row in rows
+            for columns, units in [_header(row)]
+            if needs <= set(map(plain, columns))
+        ),
+        ([], {}),
+    )
+    if not columns:
+        raise UnreadableFile(f"no GPU trace of {tool}: no header", where=where, fix=_AGAIN[tool])
+    if tool == "nvprof":
+        _, cells = next(rows, (0, []))
+        units = dict(zip(map(plain, columns), cells, strict=False))
+    if not {units.get("start", ""), units.get("duration", "")} <= SECONDS.keys():
+        text = "no row of units of time follows the header"
+        raise UnreadableFile(text, where=where, fix=_AGAIN[tool])
     builder = TaskBuilder(recording.run_id, where)
     devices: dict[str, int] = {}
     gpus: dict[int, Gpu | None] = {}
     skipped = 0
-    for number, cells in lines:
-        require_width(cells, columns, number, where)
-        row = _NvprofRow(dict(zip(columns, cells, strict=True)), units, number, where)
-        start, duration = row.value("Start", _SECONDS), row.value("Duration", _SECONDS)
-        if start is None or duration is None:
-            raise bad_line(number, " has no times", where)
-        label = row.cell.get("Device", "")
-        device = devices.setdefault(label, len(devices))
-        if device not in gpus:
-            gpus[device] = recording.gpu or known_gpu(label)
-        if not row.cell["Name"]:
-            raise bad_line(number, " has no name: cut off?", where)
-        kind, more = _task(row)
+    for line in table_lines(rows, columns, where, units):
+        start, duration = (line.value(column, scale=SECONDS) for column in ("start", "duration"))
+        label = line.text("name")
+        if start is None or duration is None or label is None:
+            raise line.bad(" has no times or no name: cut off?")
+        card = line.cells.get("device", "")
+        device = devices.setdefault(card, len(devices))
+        gpus.setdefault(device, recording.gpu or known_gpu(card))
+        kind, more = _task(line, label, _BYTES[tool])
         if kind is None:
             skipped += 1
             continue
-        stream = _whole(row.value("Stream"))
-        builder.add(
-            kind, start, duration, name=row.cell["Name"], device=device, stream=stream, **more
-        )
+        stream = line.whole("stream", "strm")
+        builder.add(kind, start, duration, name=label, device=device, stream=stream, **more)
     notes = [f"{skipped} copies between hosts or peers were left out"] if skipped else []
-    return builder.profile(recording.workload, gpus, notes, name)
+    return builder.profile(recording.workload, gpus, notes, tool)
 
 
-def _header(lines: Iterator[tuple[int, list[str]]], where: str) -> tuple[list[str], dict[str, str]]:
-    """(columns, unit of each)"""
-    columns = next((row for _, row in lines if "Duration" in row and "Name" in row), [])
-    if "Start" not in columns:
-        raise UnreadableFile("not a GPU trace of nvprof: no header", where=where, fix=_AGAIN)
-    number, units = next(lines, (0, []))
-    unit = dict(zip(columns, units, strict=False))
-    if unit.get("Start") not in _SECONDS or unit.get("Duration") not in _SECONDS:
-        raise UnreadableFile(
-            f"line {number} is not the row of units that follows the header",
-            where=where,
-            fix=_AGAIN,
-        )
-    return columns, unit
+def _header(row: list[str]) -> tuple[list[str], dict[str, str]]:
+    """(columns, unit of each by its plain name, where it stands behind it)."""
+    parts = [(m[1], m[2]) if (m := _HEADED.fullmatch(c.strip())) else (c.strip(), "") for c in row]
+    return [column for column, _ in parts], {plain(column): unit for column, unit in parts if unit}
 
 
-@dataclass(frozen=True)
-class _NvprofRow:
-    cell: dict[str, str]
-    unit: dict[str, str]
-    number: int
-    where: str
-
-    def value(self, column: str, scale: Mapping[str, float] | None = None) -> float | None:
-        """A number in SI units by `scale`; None where there is none. Raises BadRows."""
-        text = self.cell.get(column, "").strip()
-        if not text or text == "-":
-            return None
-        unit = self.unit.get(column)
-        try:
-            value = float(text) * (scale[unit or ""] if scale else 1)
-            if not math.isfinite(value):
-                raise ValueError
-            return value
-        except (ValueError, KeyError):
-            problem = f": {column} is {text!r} in unit {unit!r}"
-            raise bad_line(self.number, problem, self.where, _AGAIN) from None
-
-
-def _task(row: _NvprofRow) -> tuple[str | None, dict[str, Any]]:
+def _task(line: Line, label: str, scale: Mapping[str, float]) -> tuple[str | None, dict[str, Any]]:
     """(kind, further columns); None for a copy that does not touch the device's link or memory."""
-    label = row.cell["Name"]
-    if label.startswith("[CUDA memcpy"):
-        kind = next((_MEMCPY[d] for d in _MEMCPY if d in label), None)
-        if kind is None:
-            return None, {}
-        host = row.cell.get("SrcMemType" if kind == "htod" else "DstMemType", "")
-        pinned = {"Pinned": True, "Pageable": False}.get(host) if kind != "dtod" else None
-        return kind, {"pinned": pinned, "bytes": _whole(row.value("Size", _BYTES))}
+    size = {"bytes": line.whole("size", "bytes", scale=scale)} if label.startswith("[") else {}
+    if "memcpy" in label and label.startswith("["):
+        kind = COPIES.get(plain(label).removeprefix("cudamemcpy").removeprefix("unified"))
+        end = ("srcmemtype", "srcmemkd") if kind == "htod" else ("dstmemtype", "dstmemkd")
+        return kind, {
+            **size,
+            "pinned": _PINNED.get(line.text(*end) or "") if kind != "dtod" else None,
+        }
     if label.startswith("[CUDA memset"):
-        return "memset", {"bytes": _whole(row.value("Size", _BYTES))}
-    shared = [row.value("Static SMem", _BYTES), row.value("Dynamic SMem", _BYTES)]
+        return "memset", size
+    shared = [
+        line.value("staticsmem", "stcsmem", scale=scale),
+        line.value("dynamicsmem", "dymsmem", scale=scale),
+    ]
     known = [part for part in shared if part is not None]
     return "kernel", {
-        "blocks": volume([row.value(f"Grid {axis}") for axis in "XYZ"]),
-        "threads_per_block": volume([row.value(f"Block {axis}") for axis in "XYZ"]),
-        "registers_per_thread": _whole(row.value("Registers Per Thread")),
+        "blocks": volume([line.value(f"grid{axis}", f"grd{axis}") for axis in "xyz"]),
+        "threads_per_block": volume([line.value(f"block{axis}", f"blk{axis}") for axis in "xyz"]),
+        "registers_per_thread": line.whole("registersperthread", "regtrd"),
         "shared_bytes": round(sum(known)) if known else None,
     }
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)

@@ -21,7 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.errors import BadData, UnreadableFile
+from jostle._tables import read_text
+from jostle.errors import BadData
 from jostle.traces.counters._counters import Trace, Traces
 from jostle.traces.readers._recorded import RecordedRun, text_of
 
@@ -80,11 +81,7 @@ def lines_of(path: Path, separator: str) -> list[PerfLine]:
     where = str(path)
     if not separator:
         raise BadData("the separator is empty", where=where, fix="Give what perf had after -x.")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:  # a path may hold a null
-        raise UnreadableFile(f"cannot be read: {error}", where=where) from None
-    lines = list(_lines(text, where, separator))
+    lines = list(_lines(read_text(path), where, separator))
     if not lines:
         raise BadData(
             "it holds no intervals",

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, amd_gpu, known_gpu
-from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
-from jostle.traces.readers._lines import bad_line, csv_lines, require_width
+from jostle.traces.profiles._tasks import COPIES, Profile, TaskBuilder, volume
+from jostle.traces.readers._lines import MOST_DIGITS, Line, csv_table, plain
 from jostle.traces.readers._recorded import RecordedRun, text_of
 
 name = "rocprof"
-MOST_DIGITS = 18  # of a number: no stream, queue or count has more, and Python refuses thousands
-_COPIES = {"hosttodevice": "htod", "devicetohost": "dtoh", "devicetodevice": "dtod"}
+_LATEST_NANOSECONDS = 10**20
+_START, _END = ("starttimestamp", "beginns"), ("endtimestamp", "endns")
+_VECTOR_REGISTERS = (("archvgpr", "vgprcount"), ("accumvgpr", "accumvgprcount"))
 
 
 def sniff(head: bytes, path: Path) -> bool:
@@ -69,12 +70,9 @@ class RocmAgents:
     @classmethod
     def beside(cls, path: Path) -> RocmAgents:
         """Those of NAME_agent_info.csv. Raises UnreadableFile for one that cannot be read."""
-        known: dict[str, Gpu | None] = {}
-        for ending in (_KERNELS, _COPY_FILE):
-            if path.name.endswith(ending):
-                there = path.with_name(path.name.removesuffix(ending) + _AGENTS)
-                known = _agents(there) if there.is_file() else {}
-        return cls(known, {})
+        ending = next((one for one in (_KERNELS, _COPY_FILE) if path.name.endswith(one)), None)
+        there = path.with_name(path.name.removesuffix(ending or "") + _AGENTS)
+        return cls(_agents(there) if ending and there.is_file() else {}, {})
 
     def number(self, *agents: str | None) -> int:
         """Of the device of a task: of these agents that of the first which is a GPU."""
@@ -89,140 +87,86 @@ def _agent(text: str) -> str:
 
 
 def _agents(path: Path) -> dict[str, Gpu | None]:
-    lines = csv_lines(path)
-    _, columns = next(lines, (0, []))
     found: dict[str, Gpu | None] = {}
-    for number, cells in lines:
-        require_width(cells, columns, number, str(path))
-        row = dict(zip(map(_plain, columns), cells, strict=True))
-        if row.get("agenttype", "GPU").strip().upper() != "GPU":
+    for line in csv_table(path)[1]:
+        if (line.text("agenttype") or "GPU").strip().upper() != "GPU":
             continue
-        label = row.get("productname") or row.get("modelname") or row.get("name") or "AMD"
-        gpu = known_gpu(label) or known_gpu(row.get("name", ""))
-        units = row.get("cucount", "")
-        if (
-            units.isdecimal()
-            and len(units) <= MOST_DIGITS
-            and 0 < int(units) < 100_000
-            and (gpu is None or gpu.pes != int(units))
-        ):
-            gpu = (
-                amd_gpu(label, int(units), 1.0, 0.0)
-                if gpu is None
-                else replace(gpu, pes=int(units))
-            )
-        found[_agent(row.get("nodeid", row.get("agentid", "")))] = gpu
+        label = line.text("productname", "modelname", "name") or "AMD"
+        gpu = known_gpu(label) or known_gpu(line.text("name") or "")
+        units = line.text("cucount") or ""
+        if units.isdecimal() and len(units) <= MOST_DIGITS and 0 < int(units) < 100_000:
+            pes = int(units)
+            gpu = replace(gpu, pes=pes) if gpu else amd_gpu(label, pes, 1.0, 0.0)
+        found[_agent(line.text("nodeid", "agentid") or "")] = gpu
     return found
 
 
 def _read_into(builder: TaskBuilder, path: Path, agents: RocmAgents) -> int:
     """Adds the rows of one file; returns how many copies were left out."""
-    where = str(path)
-    lines = csv_lines(path)
-    _, columns = next(lines, (0, []))
-    at = {_plain(column): place for place, column in enumerate(columns)}
-    if not at.keys() & _STARTS or not at.keys() & _ENDS:
+    columns, lines = csv_table(path)
+    if not {*_START} & {*columns} or not {*_END} & {*columns}:
         raise UnreadableFile(
             "no start and end times in this table",
-            where=where,
+            where=str(path),
             fix="Counter files have none: give the timestamps.csv or kernel trace of the same run.",
         )
-    left_out = 0
-    for number, cells in lines:
-        require_width(cells, columns, number, where)
-        left_out += not _add(builder, _RocprofRow(cells, at, number, where), agents)
-    return left_out
+    return sum(not _add(builder, line, agents) for line in lines)
 
 
-_LATEST_NANOSECONDS = 10**20
-_STARTS = {"starttimestamp", "beginns"}
-_ENDS = {"endtimestamp", "endns"}
-
-
-@dataclass(frozen=True)
-class _RocprofRow:
-    """The cells of a line by the plain names of their columns, of which there are several spellings."""
-
-    cells: list[str]
-    at: dict[str, int]
-    number: int
-    where: str
-
-    def text(self, *columns: str) -> str | None:
-        place = next((self.at[column] for column in columns if column in self.at), None)
-        return None if place is None else self.cells[place]
-
-    def whole(self, *columns: str) -> int | None:
-        """A number; None where there is no such column, or nothing in it. Raises BadRows."""
-        cell = self.text(*columns)
-        if cell is None or not cell.strip():
-            return None
-        try:
-            return int(float(cell)) if "." in cell else int(cell)
-        except (ValueError, OverflowError):
-            raise bad_line(self.number, f": {cell!r} is not a number", self.where) from None
-
-
-def _add(builder: TaskBuilder, row: _RocprofRow, agents: RocmAgents) -> bool:
+def _add(builder: TaskBuilder, line: Line, agents: RocmAgents) -> bool:
     """Adds the task, unless it is a copy that does not touch the device's link or memory; whether it did."""
-    start, end = row.whole("starttimestamp", "beginns"), row.whole("endtimestamp", "endns")
+    start, end = line.whole(*_START), line.whole(*_END)
     if start is None or end is None:
-        raise bad_line(row.number, " has no times", row.where)
+        raise line.bad(" has no times")
     if max(abs(start), abs(end)) > _LATEST_NANOSECONDS:
-        raise bad_line(row.number, " has an impossible time", row.where)
-    blocks, threads = _shape(row)
-    vector = [row.whole(*columns) for columns in _VECTOR_REGISTERS]
-    direction = row.text("direction")
-    kind = "kernel"
-    if direction is not None:
-        kind = _COPIES.get(_plain(direction).removeprefix("memorycopy"))
+        raise line.bad(" has an impossible time")
+    blocks, threads = _shape(line)
+    vector = [line.whole(*columns) for columns in _VECTOR_REGISTERS]
+    kind, is_copy = "kernel", "direction" in line.cells
+    if is_copy:
+        kind = COPIES.get(plain(line.cells["direction"]).removeprefix("memorycopy"))
         if kind is None:
             return False
-    source, target = row.text("sourceagentid"), row.text("destinationagentid")
-    if direction is not None:
-        device = agents.number(*((target, source) if kind == "htod" else (source, target)))
+        ends = line.text("sourceagentid"), line.text("destinationagentid")
+        device = agents.number(*(reversed(ends) if kind == "htod" else ends))
     else:
-        device = agents.number(row.text("agentid", "gpuid"))
+        device = agents.number(line.text("agentid", "gpuid"))
     builder.add(
         kind,
         start * 1e-9,
         (end - start) * 1e-9,
-        name=row.text("kernelname", "name"),
+        name=line.text("kernelname", "name"),
         device=device,
-        stream=_stream(row),
+        stream=_stream(line),
         blocks=blocks,
         threads_per_block=threads,
         registers_per_thread=None if vector == [None, None] else sum(v or 0 for v in vector),
-        shared_bytes=row.whole("ldsperworkgroup", "lds", "groupsegmentsize", "ldsblocksize"),
-        bytes=row.whole("size", "bytes") if direction is not None else None,
+        shared_bytes=line.whole("ldsperworkgroup", "lds", "groupsegmentsize", "ldsblocksize"),
+        bytes=line.whole("size", "bytes") if is_copy else None,
     )
     return True
 
 
-_VECTOR_REGISTERS = (("archvgpr", "vgprcount"), ("accumvgpr", "accumvgprcount"))
-
-
-def _stream(row: _RocprofRow) -> int | None:
+def _stream(line: Line) -> int | None:
     """HIP's stream where it is given, else the queue: streams share queues."""
-    cell = row.text("streamid", "queueid")
-    if cell is None or not cell.strip():
+    cell = line.text("streamid", "queueid")
+    if cell is None:
         return None
     digits = cell.split()[-1]
     if not digits.removeprefix("-").isdecimal() or len(digits) > MOST_DIGITS:
-        told = digits if len(digits) <= MOST_DIGITS else f"{digits[:MOST_DIGITS]}…"
-        raise bad_line(row.number, f": {told!r} is not a stream or queue", row.where)
+        raise line.bad(f": {digits[:MOST_DIGITS]!r} is not a stream or queue")
     return int(digits)
 
 
-def _shape(row: _RocprofRow) -> tuple[int | None, int | None]:
+def _shape(line: Line) -> tuple[int | None, int | None]:
     """(blocks, threads per block)"""
-    items, threads = row.whole("gridsize", "grd"), row.whole("workgroupsize", "wgr")
+    items, threads = line.whole("gridsize", "grd"), line.whole("workgroupsize", "wgr")
     if items and threads:
         return -(-items // threads), threads
     sides = [f"{what}size{axis}" for what in ("grid", "workgroup") for axis in "xyz"]
-    if not row.at.keys() >= set(sides):
+    if not line.cells.keys() >= set(sides):
         return None, threads
-    sizes = [row.whole(side) or 1 for side in sides]
+    sizes = [line.whole(side) or 1 for side in sides]
     blocks = [-(-grid // group) for grid, group in zip(sizes[:3], sizes[3:], strict=True)]
     return volume(blocks), volume(sizes[3:])
 
@@ -252,7 +196,3 @@ def _sysinfo(path: Path) -> Gpu | None:
         return amd_gpu(row.get("gpu_model") or "AMD", units, bandwidth or 1.0, (rest or 0) / 2**20)
     except BadData as error:
         raise BadData(error.what, where=str(path), fix="Remove it, or name the GPU.") from None
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
@@ -10,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle._tables import RAGGED, csv_rows, read_text
 from jostle._untrusted import printable
-from jostle.errors import BadData, UnknownName, UnreadableFile
+from jostle.errors import BadData, UnknownName
 from jostle.traces.services._series import Kind, Series, usual_kind
 from jostle.traces.services._times import Piece, moment_of, pieces_of
 
@@ -40,147 +40,131 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
 
     Raises UnreadableFile, BadData naming a line, UnknownName.
     """
-    header, rows = _table(path, columns.separator)
-    where = str(path)
-    time = _column(header, columns.time, _TIMES, "times", where)
-    moments = _moments(rows, time, columns.zone, where)
-    labels = {
-        kind: [printable(row[_column(header, name, (), kind, where)]) for row in rows]
-        for kind, name in (("instance", columns.instance), ("run", columns.run))
-        if name is not None
-    }
-    taken = {time} | {header.index(n) for n in (columns.instance, columns.run) if n is not None}
-    for name in (*columns.only, *(columns.kinds or {})):
-        if name not in header:
-            raise UnknownName("column", name, header, where=where)
-    wanted = [
-        place
-        for place, name in enumerate(header)
-        if place not in taken and (not columns.only or name in columns.only)
-    ]
-    named = {*columns.only, *(columns.kinds or {})}
-    values = {
-        header[place]: _values(rows, place, where, header[place] in named) for place in wanted
-    }
-    values = {
-        name: found for name, found in values.items() if name in named or np.isfinite(found).any()
-    }
-    if not values:
-        raise BadData("it has no column of numbers besides the times", where=where)
-    instances = np.array(labels.get("instance", [""] * len(rows)))
-    runs = np.array(labels["run"]) if "run" in labels else None
+    table = _Table.read(path, columns)
+    time = table.column(columns.time, _TIMES, "times")
+    moments = table.moments(time)
     kinds = columns.kinds or {}
+    named = dict.fromkeys((*columns.only, *kinds))
+    for name in named:
+        table.column(name)
+    labels = {n: table.cells(table.column(n)) for n in (columns.instance, columns.run) if n}
+    values = {
+        name: table.numbers(name, name in named)
+        for name in columns.only or table.names
+        if name != time and name not in labels
+    }
+    values = {n: v for n, v in values.items() if n in named or np.isfinite(v).any()}
+    if not values:
+        raise BadData("it has no column of numbers besides the times", where=table.where)
+    label = ["-".join(filter(None, row)) for row in zip(*labels.values(), strict=True)]
+    each = np.array(label or [""] * len(moments))
     found = []
-    for instance in dict.fromkeys(instances.tolist()):
-        mine = np.flatnonzero(instances == instance)
-        for run in [None] if runs is None else dict.fromkeys(runs[mine].tolist()):
-            own = mine if runs is None else mine[runs[mine] == run]
-            own = own[np.argsort(moments[own], kind="stable")]
-            twice = np.flatnonzero(np.diff(moments[own]) <= 0)
-            if len(twice):
-                raise BadData(
-                    f"the time in line {own[twice[0] + 1] + 2} stands twice",
-                    where=where,
-                    fix="Say by `instance` which column tells apart what was read at the same time.",
-                )
-            label = "-".join(text for text in (instance, run) if text)
-            found += [
-                Series(name, kinds.get(name, usual_kind(name)), label, moments[own], value[own])
-                for name, value in values.items()
-            ]
+    for name in dict.fromkeys(each.tolist()):
+        own = np.flatnonzero(each == name)
+        own = own[np.argsort(moments[own], kind="stable")]
+        twice = np.flatnonzero(np.diff(moments[own]) <= 0)
+        if len(twice):
+            raise BadData(
+                f"the time in line {table.lines[int(own[twice[0] + 1])]} stands twice",
+                where=table.where,
+                fix="Say by `instance` which column tells apart what was read at the same time.",
+            )
+        found += [
+            Series(column, kinds.get(column, usual_kind(column)), name, moments[own], value[own])
+            for column, value in values.items()
+        ]
     return found
 
 
 def read_requests(path: Path, columns: TableColumns) -> list[Piece]:
     """Requests, or jobs, from a table with columns of begins and ends, and maybe of names (`run`)."""
-    header, rows = _table(path, columns.separator)
-    where = str(path)
-    begins = _moments(rows, _column(header, None, _BEGINS, "begins", where), columns.zone, where)
-    ends = _moments(rows, _column(header, None, _ENDS, "ends", where), columns.zone, where)
-    labels = [f"{number:06d}" for number in range(len(rows))]
+    table = _Table.read(path, columns)
+    begins = table.moments(table.column(None, _BEGINS, "begins"))
+    ends = table.moments(table.column(None, _ENDS, "ends"))
+    labels = [f"{number:06d}" for number in range(len(begins))]
     if columns.run is not None:
-        place = _column(header, columns.run, (), "names", where)
-        labels = [printable(row[place]) for row in rows]
-    return pieces_of(labels, begins, ends, where)
+        labels = table.cells(table.column(columns.run))
+    return pieces_of(labels, begins, ends, table.where)
 
 
-def _table(path: Path, separator: str) -> tuple[list[str], list[list[str]]]:
-    if len(separator) != 1:
-        raise BadData(f"the separator {separator!r} is not one character", where=str(path))
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = list(csv.reader(file, delimiter=separator))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UnreadableFile(f"cannot be read: {error}", where=str(path)) from None
-    if len(lines) < 2:
-        raise BadData("it has no lines below its names of columns", where=str(path))
-    header = [printable(name.strip()) for name in lines[0]]
-    if len(set(header)) < len(header):
-        raise BadData("two columns have the same name", where=str(path))
-    rows = []
-    for number, row in enumerate(lines[1:], start=2):
-        if not any(field.strip() for field in row):
-            continue
-        if len(row) != len(header):
-            raise BadData(
-                f"line {number} has {len(row)} fields and not {len(header)}",
-                where=str(path),
-                fix="Remove a line that was cut off; give the `separator` where it is not a comma.",
-            )
-        rows.append(row)
-    if not rows:
-        raise BadData("it has no lines below its names of columns", where=str(path))
-    return header, rows
+@dataclass(frozen=True)
+class _Table:
+    """rows: cells by column, as text. lines: their numbers. zone: of times that name none."""
 
+    names: tuple[str, ...]
+    rows: Sequence[Mapping[str, str]]
+    lines: Sequence[int]
+    where: str
+    zone: tzinfo
 
-def _column(
-    header: list[str], name: str | None, usual: Sequence[str], what: str, where: str
-) -> int:
-    if name is not None:
-        if name not in header:
-            raise UnknownName("column", name, header, where=where)
-        return header.index(name)
-    lower = [one.lower() for one in header]
-    for one in usual:
-        if one in lower:
-            return lower.index(one)
-    raise BadData(
-        f"no column is called as columns of {what} are ({', '.join(usual[:4])})",
-        where=where,
-        fix="Say by `time` which one it is." if what == "times" else "Name it so.",
-    )
+    @classmethod
+    def read(cls, path: Path, columns: TableColumns) -> _Table:
+        where = str(path)
+        if len(columns.separator) != 1:
+            raise BadData(f"the separator {columns.separator!r} is not one character", where=where)
+        table = csv_rows(read_text(path), where, columns.separator)
+        if not table.rows:
+            raise BadData("it has no lines below its names of columns", where=where)
+        for number, row in zip(table.numbers, table.rows, strict=True):
+            if RAGGED in row:
+                raise BadData(
+                    f"line {number} has {row[RAGGED]}",
+                    where=where,
+                    fix="Remove a line that was cut off; give the `separator` where it is not a comma.",
+                )
+        rows = [{printable(name): cell for name, cell in row.items()} for row in table.rows]
+        return cls(tuple(rows[0]), rows, table.numbers, where, columns.zone)
 
+    def column(self, name: str | None, usual: Sequence[str] = (), what: str = "") -> str:
+        """This one, or the first that is called as usual. Raises UnknownName, BadData."""
+        if name is not None:
+            if name not in self.names:
+                raise UnknownName("column", name, self.names, where=self.where)
+            return name
+        lower = {one.lower(): one for one in reversed(self.names)}
+        for one in usual:
+            if one in lower:
+                return lower[one]
+        raise BadData(
+            f"no column is called as columns of {what} are ({', '.join(usual[:4])})",
+            where=self.where,
+            fix="Say by `time` which one it is." if what == "times" else "Name it so.",
+        )
 
-def _moments(rows: Sequence[Sequence[str]], place: int, zone: tzinfo, where: str) -> np.ndarray:
-    found = np.empty(len(rows))
-    for number, row in enumerate(rows):
-        try:
-            found[number] = moment_of(row[place], zone)
-        except (ValueError, OverflowError):
-            raise BadData(
-                f"{row[place][:40]!r} in line {number + 2} is not a valid time",
-                where=where,
-                fix="Times are seconds since 1970 or as in 2026-03-01T12:00:00Z.",
-            ) from None
-    return found
+    def cells(self, column: str) -> list[str]:
+        return [printable(row[column]) for row in self.rows]
 
+    def moments(self, column: str) -> np.ndarray:
+        """(n,) seconds since 1970. Raises BadData."""
+        found = np.empty(len(self.rows))
+        for place, row in enumerate(self.rows):
+            try:
+                found[place] = moment_of(row[column], self.zone)
+            except (ValueError, OverflowError):
+                raise BadData(
+                    f"{row[column][:40]!r} in line {self.lines[place]} is not a valid time",
+                    where=self.where,
+                    fix="Times are seconds since 1970 or as in 2026-03-01T12:00:00Z.",
+                ) from None
+        return found
 
-def _values(rows: Sequence[Sequence[str]], place: int, where: str, is_asked: bool) -> np.ndarray:
-    """(n,) numbers, NaN where there is none; all NaN for a column of text that nobody asked for."""
-    found = np.full(len(rows), np.nan)
-    told = 0
-    for number, row in enumerate(rows):
-        text = row[place].strip()
-        if text.lower() in _NOTHING:
-            continue
-        try:
-            found[number] = float(text)
-        except ValueError:
-            if not told and not is_asked:
-                return np.full(len(rows), np.nan)
-            raise BadData(
-                f"{text[:40]!r} in line {number + 2} is not a number", where=where
-            ) from None
-        told += 1
-    found[~np.isfinite(found)] = np.nan
-    return found
+    def numbers(self, column: str, is_named: bool) -> np.ndarray:
+        """(n,) NaN where there is none; all NaN for a column of text that nobody named. Raises BadData."""
+        found = np.full(len(self.rows), np.nan)
+        has_number = is_named
+        for place, row in enumerate(self.rows):
+            text = row[column].strip()
+            if text.lower() in _NOTHING:
+                continue
+            try:
+                found[place] = float(text)
+            except ValueError:
+                if not has_number:
+                    return found
+                line = f"line {self.lines[place]}"
+                raise BadData(
+                    f"{text[:40]!r} in {line} is not a number", where=self.where
+                ) from None
+            has_number = True
+        found[~np.isfinite(found)] = np.nan
+        return found

@@ -21,20 +21,18 @@ def cut_traces(traces: Traces, length_seconds: float) -> Traces:
         numbers = np.ceil(trace.time_seconds / length_seconds - 1e-6).astype(np.int64) - 1
         for number in np.unique(numbers).tolist():
             mine = numbers == number
-            times = trace.time_seconds[mine] - number * length_seconds
+            part = trace.take(mine)
+            times = part.time_seconds - number * length_seconds
             if number and times[-1] < length_seconds / 2:
                 continue
+            ending = f"-{number:04d}"
             found.append(
                 replace(
-                    trace,
-                    run_id=f"{trace.run_id}-{number:04d}",
-                    window_id=None
-                    if trace.window_id is None
-                    else f"{trace.window_id}-{number:04d}",
+                    part,
+                    run_id=trace.run_id + ending,
+                    window_id=trace.window_id and trace.window_id + ending,
                     runtime_seconds=float("nan"),
                     time_seconds=times,
-                    interval_seconds=trace.interval_seconds[mine],
-                    counters={name: value[mine] for name, value in trace.counters.items()},
                 )
             )
     if len(found) < 2 * len(traces):
