@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jostle.errors import UsageError
 
-REQUIRED = dataclasses.MISSING
+REQUIRED: Any = dataclasses.MISSING
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class NoOption:
+    """Marks a field that is set in Python only: commands have no option for it."""
+
+
+@dataclass(frozen=True)
 class Limits:
     """Marks the least and the most that a number may be."""
 
@@ -52,10 +57,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Option:
-    """One field. kind: its type without `None`; of a tuple, that of its members; of a mapping, dict.
+    """One field. kind: its type without `None`; of a tuple or a mapping, that of its members or values.
 
-    default: REQUIRED where it has none. is_many: whether it takes several values. is_optional: whether
-    None is a value. choices: the values of a Literal, else none. Further annotations are in `marks`.
+    default: REQUIRED where it has none. is_many, is_mapping: whether it takes several values, or values by
+    names. is_optional: whether None is a value. choices: the values of a Literal, else none. marks: further
+    annotations.
     """
 
     name: str
@@ -66,12 +72,13 @@ class Option:
     is_optional: bool = False
     choices: tuple[str, ...] = ()
     marks: tuple[Any, ...] = ()
+    is_mapping: bool = False
 
 
 def options_of(settings: type) -> tuple[Option, ...]:
     """The fields of a dataclass that its constructor takes, in their order.
 
-    Raises TypeError for a field of a type that no option can have.
+    Raises TypeError for a field with a sentence of a type that no option can have.
     """
     hints = typing.get_type_hints(settings, include_extras=True)
     return tuple(
@@ -103,18 +110,20 @@ def _option(field: dataclasses.Field[Any], hint: Any) -> Option:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         rest = [part for part in typing.get_args(hint) if part is not type(None)]
         optional = len(rest) < len(typing.get_args(hint))
-        several = [part for part in rest if typing.get_origin(part) is tuple]  # or a single one
+        several = [part for part in rest if typing.get_origin(part) in (tuple, Sequence)]
         hint = several[0] if several else rest[0] if len(rest) == 1 else str
-    if typing.get_origin(hint) is tuple:
+    is_mapping = typing.get_origin(hint) is Mapping
+    if is_mapping:
+        hint = typing.get_args(hint)[1]
+    if typing.get_origin(hint) in (tuple, Sequence):
         many, hint = True, typing.get_args(hint)[0]
     if typing.get_origin(hint) is typing.Literal:
         choices, hint = typing.get_args(hint), str
-    if typing.get_origin(hint) is Mapping:
-        hint = dict
-    if not isinstance(hint, type):
+    if not isinstance(hint, type) and text:
         raise TypeError(f"the field {field.name!r} has a type that no option can have: {hint!r}")
     default = field.default
     if field.default_factory is not dataclasses.MISSING:
         default = field.default_factory()
     others = tuple(mark for mark in marks if not isinstance(mark, str))
-    return Option(field.name, hint, default, text, many, optional, choices, others)
+    kind = hint if isinstance(hint, type) else object
+    return Option(field.name, kind, default, text, many, optional, choices, others, is_mapping)

@@ -17,12 +17,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """columns: headings. rows: cells as text. right: the numbers of the columns aligned to the right."""
+    """columns: headings. rows: cells as text. right, wrapped: the numbers of the columns that are aligned to
+    the right, and of those that may break into lines where a terminal is narrow."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     right: Sequence[int] = ()
     title: str = ""
+    wrapped: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,31 @@ OTHERS = {"ticks", "spread"}  # of packages that pages show how to write
 
 
 def commands() -> Iterator[str]:
-    """The words of every command that does something; those of a group are not loaded for it."""
-    top = get_command(build())
+    """The words of every command that does something."""
+    top: Any = get_command(build())
     context = top.make_context("jostle", [], resilient_parsing=True)
-    for name in getattr(top, "commands", {}):
-        group: Any = getattr(top, "commands", {})[name]
+    for name in top.list_commands(context):
+        group = top.get_command(context, name)
         inner = group.list_commands(context) if hasattr(group, "list_commands") else []
         yield from [f"{name} {other}" for other in inner] or [name]
 
 
 COMMANDS = list(commands())
+
+
+def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    text = capsys.readouterr().out
+    panels = re.findall(r"─ (\w+) ─+╮\n(.*?)╰", text, re.DOTALL)
+    shown = {name: re.findall(r"^│ ([a-z]+) ", lines, re.MULTILINE) for name, lines in panels}
+    assert shown.pop("Options") == []
+    assert shown == {
+        "start": ["tour", "doctor"],
+        "data": ["import", "measure", "trace", "runs", "audit", "opcodes"],
+        "model": ["fit", "update", "drift", "suggest", "evaluate", "report"],
+        "ask": ["predict", "explain", "forecast", "place", "safe"],
+        "run": ["serve"],
+    }
 
 
 def test_all_that_a_person_does_has_a_command() -> None:

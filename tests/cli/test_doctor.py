@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jostle.cli._app import run
-from jostle.cli.doctor import _findings
+from jostle.cli.start import _findings
 from jostle.errors import MissingExtra, install_command
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from jostle.cli.collect import _audit, _measure
+from jostle.cli._app import build
 from jostle.errors import JostleError, UsageError
 from jostle.measure import (
     AuditOptions,
@@ -164,9 +163,7 @@ def test_a_dataset_is_audited_by_either_name(tmp_path: Path, quick) -> None:
     assert [one.agrees for one in found.counts] == [True]
     assert len(found.overlaps) == len(found.times) == 1
     assert 0 <= found.overlaps[0].common_ratio <= 1
-    app = typer.Typer()
-    _audit.register(app)
-    _measure.register(app)
+    app = build()
     words = [str(tmp_path / "data"), "--windows", "0", "--kernels", "0", "--sets", "0", "--json"]
     done = CliRunner().invoke(app, ["audit", *words])
     document = json.loads(done.stdout)

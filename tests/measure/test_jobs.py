@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from jostle.cli.collect import _measure
+from jostle.cli._app import build
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import Tolerance, command_workload, job_of
 from jostle.measure.host._core_times import CoreTimes
@@ -233,9 +232,8 @@ def _command_lines() -> str:
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
-    app = typer.Typer()
-    _measure.register(app)
-    words = ["-o", str(tmp_path / "d"), "--device", "here", "--solo", "1", "--sets", "0"]
+    app = build()
+    words = ["measure", "-o", str(tmp_path / "d"), "--device", "here", "--solo", "1", "--sets", "0"]
     words += ["--accept-all", "--name", "mine", "--env", "A=b", "--before", "touch x"]
     done = CliRunner().invoke(app, [*words, "--", "sh", "-c", 'test -e x -a "$A" = b'])
     assert done.exit_code == 0, done.output
@@ -245,5 +243,5 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, failing).exit_code == 1
     for wrong in (["--env", "A"], ["--name", "x"]):
         command = ["--", "true"] if "--env" in wrong else []
-        bad = CliRunner().invoke(app, [*words[:8], *wrong, *command])
+        bad = CliRunner().invoke(app, [*words[:9], *wrong, *command])
         assert isinstance(bad.exception, UsageError)

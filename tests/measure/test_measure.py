@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import jostle
-from jostle.cli.collect._measure import register
+from jostle.cli._app import build
 from jostle.errors import BadData, UnknownName, UsageError
 from jostle.measure import CampaignProgress, MeasureOptions, Tolerance, measure
 from jostle.measure.slots._slots import child_environment
@@ -229,10 +228,7 @@ def test_interrupted_it_writes_what_it_has_and_can_be_read_all_the_time(
 
 @pytest.fixture
 def command():
-    app = typer.Typer()
-    register(app)
-    app.callback()(lambda: None)
-    return lambda *arguments: CliRunner().invoke(app, ["measure", *map(str, arguments)])
+    return lambda *arguments: CliRunner().invoke(build(), ["measure", *map(str, arguments)])
 
 
 def test_the_command_measures_and_says_so_in_json(tmp_path: Path, command) -> None:

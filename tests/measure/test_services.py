@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from jostle.cli.collect import _measure
+from jostle.cli._app import build
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import (
     JobSettings,
@@ -130,9 +129,9 @@ def test_what_cannot_be(words: list[str], more: dict[str, Any], error: type[Exce
 
 
 def test_on_the_command_line(tmp_path: Path, server) -> None:
-    app = typer.Typer()
-    _measure.register(app)
+    app = build()
     words = [
+        "measure",
         "-o",
         str(tmp_path / "d"),
         "--device",

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from jostle.cli.collect import _trace
+from jostle.cli._app import build
 from jostle.errors import BadData, UnreadableFile, UsageError
 from jostle.measure import TraceOptions, trace_running
 from jostle.measure.host._control_group import group_totals
@@ -39,15 +38,24 @@ def test_a_process_with_all_it_started(running, tmp_path: Path) -> None:
     assert np.isnan(one.runtime_seconds)
     assert one["cpu_seconds"].sum() > 0.02  # of its child: it only waits itself
     assert 0.5 < one.interval_seconds.sum() < 5
-    app = typer.Typer()
-    _trace.register(app)
-    words = ["-o", str(tmp_path), "--pid", str(running.pid), "--seconds", "0.2", "--device", "here"]
+    app = build()
+    words = [
+        "trace",
+        "-o",
+        str(tmp_path),
+        "--pid",
+        str(running.pid),
+        "--seconds",
+        "0.2",
+        "--device",
+        "here",
+    ]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     name = Path(f"/proc/{running.pid}/comm").read_text().strip()
     assert [one.workload for one in read_traces(tmp_path)] == [name]
     assert isinstance(CliRunner().invoke(app, [*words, "-w", "sort-s"]).exception, UsageError)
-    assert isinstance(CliRunner().invoke(app, words[:2]).exception, UsageError)
+    assert isinstance(CliRunner().invoke(app, words[:3]).exception, UsageError)
 
 
 def test_a_control_group(running, tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from jostle.cli.data import _import, _runs
+from jostle.cli._app import build
 from jostle.errors import BadRows, UnreadableFile, UsageError
 from jostle.runs import read_runs
 
@@ -22,10 +21,7 @@ NAMED = [
 
 
 def jostle(*arguments: Any, stdin: str | None = None) -> Any:
-    app = typer.Typer()
-    _import.register(app)
-    _runs.register(app)
-    result = CliRunner().invoke(app, [str(word) for word in arguments], input=stdin)
+    result = CliRunner().invoke(build(), [str(word) for word in arguments], input=stdin)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from jostle.cli.data import _runs
+from jostle.cli._app import build
 from jostle.errors import BadData, BadRows, NotPermitted, UnreadableFile
 from jostle.runs import Dataset, Runs, read_runs
 
@@ -190,11 +189,9 @@ def test_leftovers_are_passed_over_and_told(tmp_path: Path):
     left.write_bytes(b"half a file")
     assert len(dataset.read()) == 1
     assert dataset.leftovers() == [left]
-    app = typer.Typer()
-    _runs.register(app)
-    result = CliRunner().invoke(app, [str(tmp_path), "--json"])
+    result = CliRunner().invoke(build(), ["runs", str(tmp_path), "--json"])
     assert json.loads(result.stdout)["leftovers"] == [str(left)]
-    result = CliRunner().invoke(app, [str(tmp_path)])
+    result = CliRunner().invoke(build(), ["runs", str(tmp_path)])
     assert str(left) in result.stderr
     assert str(left) not in result.stdout
 

@@ -6,10 +6,9 @@ import random
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from jostle.cli.data import _import, _runs
+from jostle.cli._app import build
 from jostle.datasets import sample
 from jostle.errors import UnreadableFile
 from jostle.runs import CsvImport, Dataset, Runs, doubts
@@ -71,19 +70,12 @@ def test_nothing_to_say() -> None:
     assert doubts(lonely) == ()
 
 
-def app() -> typer.Typer:
-    made = typer.Typer()
-    _import.register(made)
-    _runs.register(made)
-    return made
-
-
 def test_on_the_command_line(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv")
     words = ["import", "csv", str(path), "-o", str(tmp_path / "d"), "--workload", "job"]
     words += ["--runtime", "wall", "--unit", "s", "--platform", "host"]
     for command in (words, ["runs", str(tmp_path / "d")]):
-        done = CliRunner().invoke(app(), command)
+        done = CliRunner().invoke(build(), command)
         assert done.exit_code == 0, done.output
         assert "'beside' holds names of workloads" in done.output
 
@@ -99,7 +91,7 @@ def test_a_dataset_that_cannot_be_read_is_repaired(tmp_path: Path) -> None:
     (tmp_path / "runs" / ".1-dead.tmp").write_bytes(b"x")
     with pytest.raises(UnreadableFile):
         Dataset(tmp_path).read()
-    done = CliRunner().invoke(app(), ["runs", str(tmp_path), "--repair"])
+    done = CliRunner().invoke(build(), ["runs", str(tmp_path), "--repair"])
     assert done.exit_code == 0, done.output
     assert f"moved {file}" in done.output.replace("\n", "")
     assert len(Dataset(tmp_path).read()) == 10

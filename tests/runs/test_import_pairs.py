@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from jostle.cli.data import _import
+from jostle.cli._app import build
 from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs import (
     Dataset,
@@ -188,9 +187,7 @@ def test_gavel_files(tmp_path: Path) -> None:
 
 
 def run(*arguments: Any) -> Any:
-    app = typer.Typer()
-    _import.register(app)
-    result = CliRunner().invoke(app, [str(word) for word in arguments])
+    result = CliRunner().invoke(build(), [str(word) for word in arguments])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

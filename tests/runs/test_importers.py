@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from jostle.cli.data import _import
+from jostle.cli._app import build
 from jostle.errors import UnknownName
 from jostle.runs import importer_named, importer_names, read_runs
 from tests.packages import install
@@ -44,8 +43,7 @@ class Ticks:
 def test_an_importer_of_another_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     points = "[jostle.importers]\nticks = jostle_ticks:Ticks\n"
     install(monkeypatch, tmp_path / "site", "jostle_ticks", CODE, points)
-    app = typer.Typer()
-    _import.register(app)
+    app = build()
     assert "Import ticks." in CliRunner().invoke(app, ["import", "--help"]).stdout
     words = [
         "import",

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from jostle.cli.data import _runs
+from jostle.cli._app import build
 from jostle.errors import BadData, BadRows
 from jostle.runs import Dataset, Runs, StoredRuns, read_runs
 from jostle.traces import (
@@ -210,10 +209,9 @@ def test_commands_say_what_was_settled(tmp_path: Path) -> None:
     }
     at_once(tmp_path / "set", Runs.from_columns(**many), runs_of("0"))
     (note,) = read_runs(tmp_path / "set").notes
-    app = typer.Typer()
-    _runs.register(app)
-    assert note in CliRunner().invoke(app, [str(tmp_path / "set")]).stderr
-    result = CliRunner().invoke(app, [str(tmp_path / "set"), "--json"])
+    app = build()
+    assert note in CliRunner().invoke(app, ["runs", str(tmp_path / "set")]).stderr
+    result = CliRunner().invoke(app, ["runs", str(tmp_path / "set"), "--json"])
     assert json.loads(result.stdout)["notes"] == [note]
     command = [sys.executable, "-m", "jostle", "fit", "slowdown", "set", "-o", "model", "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)

@@ -4,27 +4,81 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from jostle.cli.collect import _audit, _measure, _opcodes, _trace
-from jostle.cli.console import print_error, say
-from jostle.cli.data import _import, _runs
-from jostle.cli.doctor import _doctor
-from jostle.cli.evaluate import _studies
-from jostle.cli.forecasting import _forecast
-from jostle.cli.models import _drift, _explain, _fit, _predict, _suggest, _update
-from jostle.cli.placement import _place, _safe
-from jostle.cli.report import _report as _report_command
-from jostle.cli.service import _serve
-from jostle.cli.tour import _tour
+from jostle.cli.console import command_of, print_error, say
 from jostle.errors import JostleError, missing_extra
+
+# The commands by what a person is at; each is a function of its name in a file of its name.
+GROUPS = {
+    "start": {
+        "tour": "Measure this machine, learn from it, and check the answers.",
+        "doctor": "What Jostle can do here, what is missing, and how to get it.",
+    },
+    "data": {
+        "import": "Bring measurements from elsewhere into a dataset.",
+        "measure": "Measure runtimes on this machine, alone and side by side.",
+        "trace": "Record what workloads do over time, alone and side by side.",
+        "runs": "Summarise a dataset: counts, coverage, repeatability, suspicious values.",
+        "audit": "Check a campaign, and the collector on this machine.",
+        "opcodes": "Count executed instructions exactly.",
+    },
+    "model": {
+        "fit": "Learn from a dataset: jostle fit [METHOD] DATASET -o MODEL.",
+        "update": "Teach a model the runs that came since it was fitted.",
+        "drift": "Which names no longer run as long as the model says.",
+        "suggest": "Which runs to measure next.",
+        "evaluate": "Fit on a part of a dataset, test on the rest.",
+        "report": "Write one file that says how good a model is, on what data.",
+    },
+    "ask": {
+        "predict": "How long it takes, and at most how long.",
+        "explain": "Why it takes so long: what each co-runner costs.",
+        "forecast": "Resource use at any time, of one workload or of several together.",
+        "place": "Where workloads can go, and what happens if they do.",
+        "safe": "How many batch jobs fit beside a service on a GPU.",
+    },
+    "run": {"serve": "Answer over HTTP."},
+}
+HOMES = {name: f"jostle.cli.{group}.{name}" for group, lines in GROUPS.items() for name in lines}
+HOMES |= {
+    "import": "jostle.cli.data.import_",
+    "predict": "jostle.cli.models._predict",
+    "explain": "jostle.cli.models._explain",
+    "place": "jostle.cli.placement._place",
+    "safe": "jostle.cli.placement._safe",
+}
+
+
+class Jostle(TyperGroup):
+    """Every command is imported when it is called for; the list of all of them needs none."""
+
+    is_listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(HOMES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if self.is_listing or cmd_name not in HOMES:
+            return super().get_command(ctx, cmd_name)
+        return _loaded(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.is_listing = True
+        super().format_help(ctx, formatter)
+        self.is_listing = False
 
 
 def build() -> typer.Typer:
-    """All commands; none of them imports anything heavy before it runs."""
+    """All commands; none of them is imported before it is called."""
     app = typer.Typer(
         name="jostle",
+        cls=Jostle,
         help="How long a workload takes, and at most how long, beside others on shared hardware.",
         no_args_is_help=True,
         add_completion=True,
@@ -42,31 +96,26 @@ def build() -> typer.Typer:
             say(jostle.__version__)
             raise typer.Exit
 
-    modules = (
-        _tour,
-        _measure,
-        _trace,
-        _opcodes,
-        _audit,
-        _import,
-        _runs,
-        _fit,
-        _predict,
-        _explain,
-        _drift,
-        _update,
-        _suggest,
-        _studies,
-        _forecast,
-        _safe,
-        _place,
-        _report_command,
-        _serve,
-        _doctor,
-    )
-    for module in modules:
-        module.register(app)
+    for group, lines in GROUPS.items():
+        for name, line in lines.items():
+            app.command(name, help=line, rich_help_panel=group)(lambda: None)
     return app
+
+
+def _loaded(name: str) -> Any:
+    """The command itself: of a function, or a group of several."""
+    module = import_module(HOMES[name])
+    if hasattr(module, "register"):
+        app = typer.Typer(add_completion=False)
+        app.callback()(lambda: None)
+        module.register(app)
+        return get_command(app).get_command(None, name)  # pyright: ignore
+    act = getattr(module, HOMES[name].rpartition(".")[2])
+    if not isinstance(act, typer.Typer):
+        app = typer.Typer(add_completion=False)
+        app.command(name)(command_of(None, act))
+        act = app
+    return get_command(act)
 
 
 def run(arguments: list[str]) -> int:
@@ -77,30 +126,30 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except JostleError as error:
-        return _report(str(error), type(error).__name__, error.exit_code, as_json)
+        return _failed(str(error), type(error).__name__, error.exit_code, as_json)
     except KeyboardInterrupt:
-        return _report("interrupted", "Interrupted", 130, as_json)
+        return _failed("interrupted", "Interrupted", 130, as_json)
     except BrokenPipeError:  # the reader went away: nothing is left to say, and nowhere to say it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        return _report("this needs more memory than there is", "NotPermitted", 5, as_json)
+        return _failed("this needs more memory than there is", "NotPermitted", 5, as_json)
     except OSError as error:  # of the system, where no command has expected one
         where = f"{error.filename!r:.200}: " if error.filename is not None else ""
         text = f"{where}{error.strerror or error}. Check the name and what may be done with it"
-        return _report(text, "NotPermitted", 5, as_json)
+        return _failed(text, "NotPermitted", 5, as_json)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)):
-            return _report(str(missing), "MissingExtra", missing.exit_code, as_json)
+            return _failed(str(missing), "MissingExtra", missing.exit_code, as_json)
         usage = _usage_of(error)
         if usage is not None:
-            return _report(usage, "UsageError", 2, as_json)
+            return _failed(usage, "UsageError", 2, as_json)
         if type(error).__name__ == "Abort":
-            return _report("interrupted", "Interrupted", 130, as_json)
+            return _failed("interrupted", "Interrupted", 130, as_json)
         if os.environ.get("JOSTLE_TRACEBACK"):
             raise
         what = f"internal error: {type(error).__name__}: {error}"
-        return _report(f"{what}. Set JOSTLE_TRACEBACK=1 to see where.", "Internal", 70, as_json)
+        return _failed(f"{what}. Set JOSTLE_TRACEBACK=1 to see where.", "Internal", 70, as_json)
 
 
 def _usage_of(error: Exception) -> str | None:
@@ -109,7 +158,7 @@ def _usage_of(error: Exception) -> str | None:
     return message() if message is not None and getattr(error, "exit_code", None) == 2 else None
 
 
-def _report(text: str, kind: str, code: int, as_json: bool) -> int:
+def _failed(text: str, kind: str, code: int, as_json: bool) -> int:
     if text:  # else help was printed instead
         print_error(text, kind, code, as_json)
     return code

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from jostle._options import Flag, NoOption
 from jostle.bridge.forecasting._interpolate import METHODS as SINGLE
 from jostle.bridge.problem._clock import ClockKind, ClockSettings
 from jostle.bridge.solvers._coupling import Stopping
@@ -37,27 +38,36 @@ class Bridge:
     method: Annotated[
         str | None,
         "average (of several, weighed by leaving snapshots out), bridge (entropic coupling), ot (exact "
-        "transport), spline, mixture, nearest, phase (needs a clock), or select: the best in each interval. "
-        "None: bridge where one of its own settings is given (graph, eps, noise, cost), otherwise average.",
+        "transport), spline, mixture, nearest, phase (needs a clock), or select: the best in each interval.  "
+        "[default: bridge where one of its own settings is given (graph, eps, noise, cost), else average]",
     ] = None
     graph: Annotated[
         str, "How cores hang together: path (each by itself), barycentric or series_parallel."
     ] = "path"
-    components: Annotated[tuple[str, ...] | None, "Counters that make the state; none: all."] = None
+    components: Annotated[
+        tuple[str, ...] | None,
+        "A counter of the state; several.  [default: all]",
+        Flag("--component"),
+    ] = None
     placement: Annotated[
         str, "Of a number of snapshots: even, or clock, where they catch the most phases."
     ] = "even"
     snapshots: Annotated[
         int | tuple[float, ...] | None,
         "How many times to learn from, or these times in seconds; none: all sample times.",
+        NoOption(),
     ] = None
     clock: Annotated[str | None, "The counter of progress, for phase and select."] = None
     clock_kind: Annotated[ClockKind, "Whether the clock counts work or beats (phases)."] = "work"
     clock_marks: Annotated[
-        tuple[float, ...], "What the clock has reached where each of the next phases begins."
+        tuple[float, ...],
+        "What the clock has reached where each of the next phases begins.",
+        Flag("--mark"),
     ] = ()
     clock_period: Annotated[
-        int | None, "Of beats: after how many phases the program begins anew; none: never."
+        int | None,
+        "Of beats: after how many phases the program begins anew; none: never.",
+        Flag("--period"),
     ] = None
     eps: Annotated[
         float | Literal["cv"],
@@ -69,12 +79,16 @@ class Bridge:
         "What eps is a multiple of: spread (within the snapshots), median (of the costs) or absolute.",
     ] = "spread"
     time_scaled: Annotated[
-        bool, "Give each interval an eps in proportion to its length, as Brownian motion has it."
+        bool,
+        "Give each interval an eps in proportion to its length, as Brownian motion has it.",
+        NoOption(),
     ] = True
     noise: Annotated[
         bool, "Add the bridge's own noise between snapshots, for data near Gaussians only."
     ] = False
-    cost: Annotated[str, "What moving an atom costs: its distance squared, or euclid."] = "squared"
+    cost: Annotated[
+        str, "What moving an atom costs: its distance squared, or euclid.", NoOption()
+    ] = "squared"
     scale: Annotated[
         Mapping[str, float] | None,
         "COMPONENT=FACTOR in distances; none: 1 / the noise within snapshots.",
@@ -85,13 +99,18 @@ class Bridge:
     at_most: Annotated[
         Mapping[str, str] | None,
         "COMPONENT=COMPONENT that it cannot exceed; none: misses their requests, by name.",
+        NoOption(),
     ] = None
-    atoms: Annotated[int, "Draw at least so many atoms per forecast."] = 500
-    barycentre_atoms: Annotated[int, "Support of the barycentre."] = 600
+    atoms: Annotated[int, "Draw at least so many atoms per forecast.", NoOption()] = 500
+    barycentre_atoms: Annotated[int, "Support of the barycentre.", NoOption()] = 600
     terminal_atoms: Annotated[
-        int | None, "What the ends of a series-parallel graph are thinned to; none: not at all."
+        int | None,
+        "What the ends of a series-parallel graph are thinned to; none: not at all.",
+        NoOption(),
     ] = 50
-    stopping: Annotated[Stopping, "When the solvers stop."] = field(default_factory=Stopping)
+    stopping: Annotated[Stopping, "When the solvers stop.", NoOption()] = field(
+        default_factory=Stopping
+    )
     seed: Annotated[int, "Of the draws."] = 0
 
     def __post_init__(self) -> None:

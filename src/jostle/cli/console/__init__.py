@@ -2,7 +2,6 @@
 
 from jostle._report import duration as duration
 from jostle._report import percent as percent
-from jostle.cli.console._answers import answering as answering
 from jostle.cli.console._fields import named_values as named_values
 from jostle.cli.console._options import command_of as command_of
 from jostle.cli.console._output import as_typed as as_typed
@@ -14,4 +13,5 @@ from jostle.cli.console._output import say as say
 from jostle.cli.console._output import show as show
 from jostle.cli.console._progress import fit_progress as fit_progress
 from jostle.cli.console._progress import progress_bar as progress_bar
+from jostle.cli.console._registered import group_of as group_of
 from jostle.cli.console._registered import registered_commands as registered_commands

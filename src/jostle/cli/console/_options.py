@@ -1,58 +1,110 @@
-"""Commands made from settings: every field of a frozen dataclass is an option, its help the field's own."""
+"""Commands made from functions: every field of a frozen dataclass that one takes is an option, its help the
+field's own, and what it returns is printed."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from typing import Annotated, Any, Optional
 
 import typer
 
-from jostle._options import REQUIRED, Flag, Limits, Option, Positional, Short, options_of
-from jostle.cli.console._fields import named_values
-from jostle.errors import JostleError
+from jostle._options import REQUIRED, Flag, Limits, NoOption, Option, Positional, Short, options_of
+from jostle.cli.console._output import show
+from jostle.errors import JostleError, UsageError
+
+JSON = Option("json_", bool, False, "Print one JSON document.")
 
 
-def command_of(
-    settings: type | tuple[type, ...], act: Callable[..., Any], text: str | None = None
-) -> Callable[..., Any]:
-    """A function for typer: `act(settings(...))`.
+def command_of(settings: Any, act: Callable[..., Any]) -> Callable[..., Any]:
+    """A function for typer: makes the settings that `act` takes from options, and prints its Report, or each
+    of the Reports that it yields. One annotated to return None prints by itself, and has no --json.
 
-    settings: a frozen dataclass whose fields become options, or several, of which `act` takes one each; a
-    field that two of them have is one option. text: the help, by default the docstring of the first.
+    settings: the class of a frozen dataclass, or several; None for the annotations of the parameters of
+    `act`, of which a bool is whether there is --json. An object of such a class gives other defaults, and
+    Annotated[dict, class or object] the values alone. A field that is a dataclass stands for its own
+    fields, one without a sentence is no option, and one that two of them have is one option. The help is the
+    docstring of the first of them, of `act` where None is given.
     """
-    records = settings if isinstance(settings, tuple) else (settings,)
-    fields = {record: options_of(record) for record in records}
-    own = {option.name: _parameter(option) for known in fields.values() for option in known}
-    flags = {option.name: _spelling(option) for known in fields.values() for option in known}
+    signature = inspect.signature(act, eval_str=settings is None)
+    parts = [p.annotation for p in signature.parameters.values()]
+    if settings is not None:
+        parts = settings if isinstance(settings, tuple) else (settings,)
+    records = [_Record(part) for part in parts if part is not bool]
+    options = {option.name: option for record in records for option in record.options()}
+    if signature.return_annotation not in (None, "None"):
+        options.setdefault(JSON.name, JSON)
+    flags = {name: _spelling(option) for name, option in options.items()}
 
-    def command(**values: Any) -> Any:
+    def command(**values: Any) -> None:
+        code, as_json = 0, values.get(JSON.name, False)
         try:
-            made = [
-                record(**{option.name: _value(option, values[option.name]) for option in known})
-                for record, known in fields.items()
-            ]
-            return act(*made)
+            made = (record.value(values) for record in records)
+            answer = act(*(as_json if part is bool else next(made) for part in parts))
+            for report in answer if isinstance(answer, Generator) else [answer]:
+                if report is not None:
+                    show(report, as_json)
+                    code = report.exit_code
         except JostleError as error:
             for part in ("what", "fix"):
                 setattr(error, part, _with_flags(getattr(error, part), flags))
             raise
+        if code:
+            raise typer.Exit(code)
 
     # A line of the help is as wide as the terminal, not as the source: only paragraphs are kept.
-    text = inspect.cleandoc(text or inspect.getdoc(records[0]) or "")
+    text = inspect.getdoc(act if settings is None else records[0].kind) or ""
     command.__doc__ = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
     # Required ones first: Python wants it so, and the order of options means nothing to the command line.
-    parameters = sorted(own.values(), key=lambda p: p.default is not inspect.Parameter.empty)
+    own = [_parameter(option) for option in options.values()]
+    parameters = sorted(own, key=lambda p: p.default is not inspect.Parameter.empty)
     command.__signature__ = inspect.Signature(parameters)
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     return command
 
 
+class _Record:
+    """Settings as options. settings: a class, or an object of it whose values are the defaults; of
+    Annotated[dict, either] a dict is made."""
+
+    def __init__(self, settings: Any) -> None:
+        (base,) = getattr(settings, "__metadata__", (settings,))
+        self.kind = base if isinstance(base, type) else type(base)
+        self.make = dict if base is not settings else self.kind
+        self.parts: dict[str, Any] = {}
+        self.rest: dict[str, Any] = {}
+        for option in options_of(self.kind):
+            if not isinstance(base, type):
+                option = replace(option, default=getattr(base, option.name))
+                self.rest[option.name] = option.default
+            if _mark(option, NoOption) is not None:
+                continue
+            if is_dataclass(option.default):
+                self.parts[option.name] = _Record(option.default)
+            elif option.help or option.default is REQUIRED:
+                self.parts[option.name] = option
+
+    def options(self) -> Iterator[Option]:
+        for part in self.parts.values():
+            yield from part.options() if isinstance(part, _Record) else (part,)
+
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """The settings with these values of options."""
+        own = {
+            name: part.value(values)
+            if isinstance(part, _Record)
+            else _value(part, values[part.name])
+            for name, part in self.parts.items()
+        }
+        return self.make(**(self.rest | own))
+
+
 def _parameter(option: Option) -> inspect.Parameter:
-    is_mapping = option.kind is dict  # NAME=VALUE, repeated
-    is_many = option.is_many or is_mapping
-    kind: Any = list[str if is_mapping else option.kind] if is_many else option.kind
+    is_many = option.is_many or option.is_mapping
+    kind: Any = str if option.is_mapping else option.kind
+    kind = list[kind] if is_many else kind
     required = option.default is REQUIRED
     if option.is_optional or (is_many and not required and not option.default):
         kind = Optional[kind]  # noqa: UP045 (made at run time)
@@ -117,8 +169,20 @@ def _mark(option: Option, kind: type) -> Any:
 
 
 def _value(option: Option, value: Any) -> Any:
-    if option.kind is dict:
-        return named_values(tuple(value)) if value else option.default
+    if option.is_mapping:
+        return dict(_named(option, text) for text in value) if value else option.default
     if option.is_many:
         return tuple(value) if value else (option.default if option.default is not REQUIRED else ())
     return value
+
+
+def _named(option: Option, text: str) -> tuple[str, Any]:
+    """(name, value) of NAME=VALUE."""
+    name, _, value = text.rpartition("=")
+    try:
+        if name:
+            return name, option.kind(value)
+    except ValueError:
+        pass
+    kind = "VALUE" if option.kind is str else "NUMBER, like instructions=2e9"
+    raise UsageError(f"{_spelling(option)} {text!r}", fix=f"Say NAME={kind}.")

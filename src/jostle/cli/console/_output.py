@@ -48,15 +48,16 @@ def print_error(text: str, kind: str, code: int, as_json: bool) -> None:
 
 
 def show(report: Report, as_json: bool) -> None:
-    """The document of a report, or its tables and lines and where its figures are; its notes besides."""
-    for remark in report.notes:
+    """The document of a report, or its tables and lines and where its figures are; its notes besides, where
+    the document has none."""
+    for remark in () if as_json and "notes" in report.document else report.notes:
         note(remark)
     if as_json:
         print_json(report.document)
         return
     for part in report.tables:
         if isinstance(part, Table):
-            print_table(part.columns, part.rows, part.right, part.title)
+            print_table(part.columns, part.rows, part.right, part.title, part.wrapped)
         else:
             say(part)
     for path in report.figures:

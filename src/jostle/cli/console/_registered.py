@@ -16,24 +16,32 @@ def registered_commands(
     names: Callable[[], Sequence[str]],
     named: Callable[[str], type],
     act: Callable[..., Any],
-    shared: type,
+    *shared: type,
 ) -> type[TyperGroup]:
-    """What typer.Typer takes as `cls`: the commands given to the group, and one for each of `names()`.
+    """What typer.Typer takes as `cls`: a command for each of `names()`.
 
-    named: gives the class of a name, and is asked only when its command is. shared: the settings that all of
-    them have besides. act: takes an object of each of the two.
+    named: gives the class of a name, and is asked only when its command is. shared: settings that all of
+    them have besides. act: takes an object of each.
     """
 
     class Registered(TyperGroup):
         def list_commands(self, ctx: Any) -> list[str]:
-            return sorted({*super().list_commands(ctx), *names()})
+            return sorted(names())
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            known = super().get_command(ctx, cmd_name)
-            if known is not None or cmd_name not in names():
-                return known
+            if cmd_name not in names():
+                return None
             app = typer.Typer(add_completion=False)
-            app.command(cmd_name)(command_of((named(cmd_name), shared), act))
+            app.command(cmd_name)(command_of((named(cmd_name), *shared), act))
             return get_command(app)
 
     return Registered
+
+
+def group_of(commands: type[TyperGroup], text: str, **options: Any) -> typer.Typer:
+    """An application of these commands."""
+    app = typer.Typer(
+        cls=commands, no_args_is_help=True, help=text, add_completion=False, **options
+    )
+    app.callback()(lambda: None)
+    return app

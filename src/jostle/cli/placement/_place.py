@@ -12,7 +12,7 @@ import typer
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._options import Limits, Positional, Short
 from jostle.answers import Verb, all_verbs
-from jostle.cli.console import answering, fit_progress, note
+from jostle.cli.console import command_of, fit_progress, note
 from jostle.cli.console._fields import Confidence
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def register(app: typer.Typer) -> None:
     group.callback()(lambda: None)
     for verb in all_verbs("placement"):
         subject = AboutFleet if verb.takes_items else AboutModel
-        group.command(verb.name)(answering((subject, verb.question), _asking(verb), verb.help))
+        group.command(verb.name)(command_of((subject, verb.question), _asking(verb), verb.help))
     app.add_typer(group, name="place")
 
 

@@ -8,8 +8,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from jostle._options import Flag, Limits
 from jostle.errors import UsageError
 from jostle.measure.audit._direct import (
     DirectTime,
@@ -24,7 +25,7 @@ from jostle.measure.audit._stored import contradictions
 from jostle.measure.campaign._campaign import Campaign
 from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._summary import MeasureOptions
-from jostle.measure.host._facts import chosen_cores, device_name
+from jostle.measure.host._facts import Cores, chosen_cores, device_name
 from jostle.measure.slots._available import available_engines
 from jostle.measure.window._estimate import Tolerance
 from jostle.measure.workloads._workloads import Workload, command_workload, shipped_workloads
@@ -41,17 +42,16 @@ _FALLBACK = ("sort-s", "matmul-s", "chase-s", "sha256-s")
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """How much is checked. kernels: how many of the dataset's are timed and counted again. sets: how many of
-    its sets are measured again for their overlap. windows: for each kind and strength of disturber, 0 for
-    none. shares: of a core, of the disturbers. cores: those to use; None means all. seed: which are taken.
-    Raises UsageError."""
+    """How much is checked. Raises UsageError."""
 
-    kernels: int = 4
-    sets: int = 6
-    windows: int = 20
-    shares: tuple[float, ...] = (0.1, 0.25, 0.5)
-    cores: Sequence[int] | None = None
-    seed: int = 0
+    kernels: Annotated[int, "Kernels to time and count again.", Limits(0)] = 4
+    sets: Annotated[int, "Sets to measure again, for their overlap.", Limits(0)] = 6
+    windows: Annotated[int, "Windows for each strength of a disturber.", Limits(0)] = 20
+    shares: Annotated[
+        tuple[float, ...], "Of a core, held by a disturber; may be repeated.", Flag("--share")
+    ] = (0.1, 0.25, 0.5)
+    cores: Cores = None
+    seed: Annotated[int, "Of what is chosen."] = 0
 
     def __post_init__(self) -> None:
         if min(self.kernels, self.sets, self.windows) < 0 or not all(

@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
+from jostle._options import Flag, Limits, Short
 from jostle.errors import UnknownName, UsageError
 from jostle.measure.host._engines import platform_name
-from jostle.measure.host._facts import chosen_cores, device_name
+from jostle.measure.host._facts import Cores, Device, chosen_cores, device_name
 from jostle.measure.host._variants import variant_of
 from jostle.measure.slots._available import find_engines
 from jostle.measure.slots._parts import can_run
@@ -65,16 +67,34 @@ class Campaign:
     """
 
     workloads: Sequence[str | Workload] | None = None
-    engines: Sequence[str] | None = None
-    solo_repeats: int = 2
-    sets: int = 60
+    engines: Annotated[
+        Sequence[str] | None,
+        "An engine, with a variant or without (speed@nice=10); may be repeated; --engines "
+        "lists them.  [default: all that work here]",
+        Flag("--engine"),
+        Short("-e"),
+    ] = None
+    solo_repeats: Annotated[
+        int, "Windows of each workload alone on each engine.", Flag("--solo"), Limits(0)
+    ] = 2
+    sets: Annotated[int, "Random sets of workloads side by side, in all.", Limits(0)] = 60
     set_sizes: tuple[int, int] = (2, 4)
-    window_seconds: float = 0.25
-    seed: int = 0
-    device: str | None = None
-    cores: Sequence[int] | None = None
-    probes: bool = False
-    stressors: Sequence[str] = ()
+    window_seconds: Annotated[
+        float, "Seconds that count in one window.", Flag("--window"), Limits(0.02, 60)
+    ] = 0.25
+    seed: Annotated[int, "Of the sets drawn and the order."] = 0
+    device: Device = None
+    cores: Cores = None
+    probes: Annotated[
+        bool,
+        "Also each workload beside each of four stressors, a window of each for each --solo (for jostle fit "
+        "probes).",
+    ] = False
+    stressors: Annotated[
+        Sequence[str],
+        "Only these stressors, so much less to measure: cache, copy, scatter, stream, or core, where cores "
+        "are shared; may be repeated.  [implies --probes]",
+    ] = ()
     chosen: Sequence[tuple[str, Sequence[str]]] = ()
     # What the settings above mean here.
     members: tuple[Workload, ...] = field(init=False, repr=False)

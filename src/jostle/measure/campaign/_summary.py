@@ -7,8 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from jostle._options import Flag, Limits
 from jostle.measure.window._estimate import Tolerance
 
 
@@ -16,17 +17,24 @@ from jostle.measure.window._estimate import Tolerance
 class MeasureOptions:
     """How to measure.
 
-    time_budget_seconds: no window is begun that would end later. attempts: how often a contaminated
-    window is measured at most. timeout_seconds: for a workload's set-up and for a repetition beyond
-    its window, and for a whole window with command lines; None is 10 seconds, and a day for those.
-    native_mix: count the instructions of new command lines with callgrind, for their features.
+    timeout_seconds: for a workload's set-up and for a repetition beyond its window, and for a whole window
+    with command lines. native_mix: of new command lines, with callgrind, for their features.
     """
 
-    time_budget_seconds: float | None = None
-    attempts: int = 3
-    timeout_seconds: float | None = None
+    time_budget_seconds: Annotated[
+        float | None, "Seconds after which no window is begun.", Flag("--budget"), Limits(0)
+    ] = None
+    attempts: Annotated[int, "Times a contaminated window is measured at most.", Limits(1)] = 3
+    timeout_seconds: Annotated[
+        float | None,
+        "Seconds a set-up or a repetition may take.  [default: 10, of command lines a day]",
+        Flag("--timeout"),
+        Limits(0.1),
+    ] = None
     tolerance: Tolerance = field(default_factory=Tolerance)
-    native_mix: bool = False
+    native_mix: Annotated[bool, "Count the instructions of command lines too (valgrind, slow)."] = (
+        False
+    )
 
     @property
     def repetition_timeout_seconds(self) -> float:

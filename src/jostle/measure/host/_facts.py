@@ -6,10 +6,11 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from jostle._options import Flag
 from jostle.errors import NotPermitted, UsageError
 from jostle.measure.host._engines import engine_setting, gcc_version, wasmtime_version
 from jostle.measure.host._proc import text_of
@@ -19,6 +20,13 @@ _CPUS = Path("/sys/devices/system/cpu")
 # Kept as features where the CPU lists its extensions: what compilers and hash functions make use
 # of.
 _EXTENSIONS = ("avx2", "avx512f", "sha_ni", "aes", "bmi2", "asimd", "sve")
+
+Cores = Annotated[
+    Sequence[int] | None, "A core to use; may be repeated.  [default: all allowed]", Flag("--core")
+]
+Device = Annotated[
+    str | None, "What the platform is called after the engine.  [default: from the CPU]"
+]
 
 
 def usable_cores() -> tuple[int, ...]:

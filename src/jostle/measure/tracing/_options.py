@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+from jostle._options import Flag, Limits, Short
 from jostle.errors import UsageError
+from jostle.measure.host._facts import Cores, Device
 from jostle.measure.window._estimate import Tolerance
 from jostle.measure.workloads._probes import probe_workloads
 
@@ -16,30 +19,39 @@ _SHORTEST_INTERVAL_SECONDS = 0.001
 class TraceOptions:
     """How to trace.
 
-    engine: a name, with a variant or without. runs: how often everything is recorded. alone: also
-    each member by itself, before. probes: also each member beside each stressor of `probe_workloads`, and
-    by itself, and the stressors by themselves. stressors: only these of them, by name. loop: programs that
-    have ended begin again until all have ended once, so that all stay beside one another; traces hold the
-    first pass. seconds: how long to follow members where all are without end. interval_seconds: between
-    samples, at least 0.001. cores: those to use; None means all that this process may use. device: what the
-    platform is called after the engine; None derives it from the CPU. timeout_seconds: for one
-    window. attempts: a window that was disturbed by what is no member is recorded again, at most so often in
+    engine: a name, with a variant or without. alone: members by themselves are recorded first. probes: the
+    stressors by themselves are recorded, too. loop: all stay beside one another; traces hold the first pass.
+    attempts: a window that was disturbed by what is no member is recorded again, at most so often in
     all; the least disturbed attempt is kept, and `core_slowdown_ratio` says how much slower a core was.
     tolerance: what counts as disturbed; None does not watch. Raises UsageError.
     """
 
-    engine: str = "speed"
-    runs: int = 1
-    alone: bool = False
-    probes: bool = False
-    stressors: Sequence[str] = ()
-    loop: bool = False
-    seconds: float = 1.0
-    interval_seconds: float = 0.01
-    cores: Sequence[int] | None = None
-    device: str | None = None
-    timeout_seconds: float = 120.0
-    attempts: int = 1
+    engine: Annotated[str, "What they run on.", Short("-e")] = "speed"
+    runs: Annotated[int, "Times to record everything.", Limits(1)] = 1
+    alone: Annotated[bool, "Record each member by itself as well."] = False
+    probes: Annotated[
+        bool,
+        "Record each member by itself and beside each of four stressors as well: five windows for each, "
+        "as long as it takes.",
+    ] = False
+    stressors: Annotated[
+        Sequence[str],
+        "Only these stressors, so much less to record: cache, copy, scatter, stream, or core, where cores "
+        "are shared; may be repeated.  [implies --probes]",
+    ] = ()
+    loop: Annotated[bool, "Who has ended begins again until all have ended once."] = False
+    seconds: Annotated[float, "How long to follow members that have no end.", Limits(0.001)] = 1.0
+    interval_seconds: Annotated[
+        float, "Seconds between samples.", Flag("--interval"), Limits(0.001, 60)
+    ] = 0.01
+    cores: Cores = None
+    device: Device = None
+    timeout_seconds: Annotated[
+        float, "Seconds one window may take.", Flag("--timeout"), Limits(0.1)
+    ] = 120.0
+    attempts: Annotated[
+        int, "Times a window is recorded at most, if it is disturbed.", Limits(1)
+    ] = 1
     tolerance: Tolerance | None = None
 
     def __post_init__(self) -> None:

@@ -18,8 +18,11 @@ repetitions in it, or, when other processes held a core of its own for more than
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+
+from jostle._options import Flag, Limits
 
 # The part of a window that must be quiet for its quiet beat to be one.
 _QUIET_QUANTILE = 0.15
@@ -40,13 +43,38 @@ class Tolerance:
     slowdown_ratio: how much slower than usual a core may be before or after the window (see `_speed`).
     """
 
-    wall_load_ratio: float = 0.05
-    foreign_load_ratio: float = 0.1
+    wall_load_ratio: Annotated[
+        float,
+        "Share of the cores that is lost at most where kernels share them; below it wall time counts.",
+        Flag("--shared-load"),
+        Limits(0),
+    ] = 0.05
+    foreign_load_ratio: Annotated[
+        float,
+        "How much of one core other processes may hold, of all cores measured on.",
+        Flag("--foreign-load"),
+        Limits(0),
+    ] = 0.1
     lateness_seconds: float = 0.02
     minimum_repetitions: float = 2.0
-    slowdown_ratio: float = 1.25
-    outside_load_ratio: float = 0.1
-    stolen_ratio: float = 0.15
+    slowdown_ratio: Annotated[
+        float,
+        "How much slower than usual a core may be beside a window.",
+        Flag("--slowdown"),
+        Limits(1),
+    ] = 1.25
+    outside_load_ratio: Annotated[
+        float,
+        "The same of the machine's cores that are not measured on.",
+        Flag("--outside-load"),
+        Limits(0),
+    ] = 0.1
+    stolen_ratio: Annotated[
+        float,
+        "Share of the cores' time that a hypervisor may take.",
+        Flag("--stolen"),
+        Limits(0),
+    ] = 0.15
 
     @classmethod
     def anything(cls) -> Tolerance:

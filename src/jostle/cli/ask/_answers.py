@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli.console import print_table
+from jostle._report import Table
 
 if TYPE_CHECKING:
     from jostle.bridge import Distribution, Exceedance
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
 
-def print_answers(answers: Sequence[Distribution], limits: Mapping[str, float]) -> None:
+def answers_table(answers: Sequence[Distribution], limits: Mapping[str, float]) -> Table:
     """A table: per time and component mean, deviation and quantiles."""
     rows: list[list[str]] = []
     for found in answers:
@@ -25,10 +25,10 @@ def print_answers(answers: Sequence[Distribution], limits: Mapping[str, float]) 
         if limits:
             probability = found.exceedance_ratio(limits)
             rows.append(["", "P(over limit)", f"{probability:.4f}", *[""] * 5])
-    _table(rows)
+    return _table(rows)
 
 
-def print_totals(totals: Sequence[Total], capacities: Mapping[str, float]) -> None:
+def totals_table(totals: Sequence[Total], capacities: Mapping[str, float]) -> Table:
     """A table of the sums, and the probability of every capacity to be exceeded."""
     rows: list[list[str]] = []
     for time, total, over, both in totals:
@@ -40,7 +40,7 @@ def print_totals(totals: Sequence[Total], capacities: Mapping[str, float]) -> No
             rows.append(["", f"P({name} > {capacities[name]:g})", text, *[""] * 5])
         if both is not None:
             rows.append(["", "P(any of them)", f"{both:.4f}", *[""] * 5])
-    _table(rows)
+    return _table(rows)
 
 
 def answer_document(
@@ -115,6 +115,6 @@ def _lines(found: Distribution, time: float) -> list[list[str]]:
     ]
 
 
-def _table(rows: Sequence[Sequence[str]]) -> None:
+def _table(rows: Sequence[Sequence[str]]) -> Table:
     levels = [f"{level:.0%}" for level in QUANTILES]
-    print_table(["time", "per second", "mean", "std", *levels], rows, right=range(2, 8))
+    return Table(["time", "per second", "mean", "std", *levels], rows, right=range(2, 8))

@@ -10,11 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from jostle._options import Flag, Positional, Short
-from jostle.cli.console import fit_progress, note, print_json, print_table, registered_commands, say
-from jostle.cli.console._fields import Json
+from jostle._report import Report, Table
+from jostle.cli.console import fit_progress, group_of, registered_commands
 from jostle.errors import UsageError
 from jostle.methods import DEFAULT_METHOD, method_named, method_names
 
@@ -58,91 +56,80 @@ class FitCommand:
         Flag("--from-disk/--in-memory"),
     ] = None
     seed: Annotated[int, "Of the held-out runs and the training."] = 0
-    json_: Json = False
 
 
-def _fit(method: Method[Any], asked: FitCommand) -> None:
+def _fit(method: Method[Any], command: FitCommand) -> Report:
     import jostle
-    from jostle.errors import UsageError
 
-    if asked.calibrate_by not in (None, "window", "together"):
-        raise UsageError(f"calibrate by {asked.calibrate_by!r}", fix="Known: window, together.")
+    if command.calibrate_by not in (None, "window", "together"):
+        raise UsageError(f"calibrate by {command.calibrate_by!r}", fix="Known: window, together.")
     with ExitStack() as stack:
-        data = _data(stack, method, asked)
-        report = stack.enter_context(fit_progress("fitting"))
+        data = _data(stack, method, command)
+        progress = stack.enter_context(fit_progress("fitting"))
         model = jostle.fit(
             data,
             method,
-            seed=asked.seed,
-            calibrate_by=asked.calibrate_by,
-            new_names=asked.new_names,
-            by=asked.by,
+            seed=command.seed,
+            calibrate_by=command.calibrate_by,
+            new_names=command.new_names,
+            by=command.by,
             fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            progress=report,
+            progress=progress,
         )
-        settled = data.runs.notes if data.has_runs else ()
-    model.save(asked.output)
-    _print(model, asked, (*settled, *model.notes))
+        notes = (*(data.runs.notes if data.has_runs else ()), *model.notes)
+    model.save(command.output)
+    return _report(model, command, notes)
 
 
-def _data(stack: ExitStack, method: Method[Any], asked: FitCommand) -> Data:
+def _data(stack: ExitStack, method: Method[Any], command: FitCommand) -> Data:
     """The folder, or its runs in scratch files where there are too many for memory."""
     import jostle
     from jostle.methods import LearnsFromDisk
 
-    dataset, from_disk = asked.dataset, asked.from_disk
+    dataset, from_disk = command.dataset, command.from_disk
     if from_disk is None and isinstance(method, LearnsFromDisk):
         from_disk = jostle.Dataset(dataset).number_of_runs() >= FROM_DISK
     if not from_disk:
         return jostle.read(dataset)
     with fit_progress("reading") as report:
-        stored = jostle.StoredRuns(dataset, seed=asked.seed, progress=report)
+        stored = jostle.StoredRuns(dataset, seed=command.seed, progress=report)
     return jostle.Data(stack.enter_context(stored), path=dataset)
 
 
-def _print(model: Model, asked: FitCommand, notes: Sequence[str]) -> None:
+def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:
     counts: dict[str, Any] = model.metadata["runs"]
     classes = model.calibration.summary()
-    if asked.json_:
-        print_json(
-            {
-                "schema": "fit/v1",
-                "model": str(asked.output),
-                "dataset_version": model.metadata["data_version"],
-                "fitted_at": model.metadata["fitted_at"],
-                "runs": counts,
-                "calibration_runs_by_pool": {n: p.n for n, p in model.calibration.pools.items()},
-                "calibration": [vars(one) for one in classes],
-                "notes": list(notes),
-            }
-        )
-        return
-    for text in notes:
-        note(f"note: {text}")
-    say(
-        f"{asked.output}: fitted on {counts['fitted']} runs, calibrated on {counts['calibration']}. "
-        "A bound is given up to these confidences:"
-    )
-    rows = [
-        [
-            one.pool,
-            *([one.group] if asked.by else []),
-            one.evidence,
-            str(one.n),
-            _percent(one.highest),
-        ]
-        for one in classes[:MOST_CLASSES]
+    document = {
+        "schema": "fit/v1",
+        "model": str(command.output),
+        "dataset_version": model.metadata["data_version"],
+        "fitted_at": model.metadata["fitted_at"],
+        "runs": counts,
+        "calibration_runs_by_pool": {n: p.n for n, p in model.calibration.pools.items()},
+        "calibration": [vars(one) for one in classes],
+        "notes": list(notes),
+    }
+    cells = [
+        ("beside", lambda one: one.pool),
+        *([(command.by, lambda one: one.group)] if command.by else []),
+        ("measured of the names", lambda one: one.evidence),
+        ("calibration runs", lambda one: str(one.n)),
+        ("up to", lambda one: _percent(one.highest)),
     ]
-    columns = ["beside", *([asked.by] if asked.by else []), "measured of the names"]
-    last = len(columns)
-    print_table([*columns, "calibration runs", "up to"], rows, right=(last, last + 1))
+    rows = [[cell(one) for _, cell in cells] for one in classes[:MOST_CLASSES]]
+    lines = [
+        f"{command.output}: fitted on {counts['fitted']} runs, calibrated on {counts['calibration']}. "
+        "A bound is given up to these confidences:",
+        Table([name for name, _ in cells], rows, (len(cells) - 2, len(cells) - 1)),
+    ]
     if len(classes) > MOST_CLASSES:
-        say(f"and {len(classes) - MOST_CLASSES} more, all in --json")
+        lines.append(f"and {len(classes) - MOST_CLASSES} more, all in --json")
     if any(one.highest < USEFUL for one in classes):
-        say(
+        lines.append(
             f"Under {USEFUL:.0%} there are too few like these: measure more of them, or ask for a lower "
             "confidence."
         )
+    return Report(document, lines, notes=[f"note: {text}" for text in notes])
 
 
 def _percent(confidence: float) -> str:
@@ -150,32 +137,24 @@ def _percent(confidence: float) -> str:
     return f"{math.floor(confidence * 1000) / 10:g}%"
 
 
-def _refuse_unknown_method(args: list[str], known: list[str]) -> None:
-    """Two names without an option: the first was meant as a method."""
-    two = len(args) > 1 and not any(name.startswith("-") for name in args[:2])
-    if two and not Path(args[0]).exists():
-        raise UsageError(f"unknown method {args[0]!r}", fix=f"Known: {', '.join(known)}.")
-
-
 class _Methods(registered_commands(method_names, method_named, _fit, FitCommand)):
     """Commands by the names of the methods."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """`jostle fit DATASET` is short for the usual method."""
+        """`jostle fit DATASET` is short for the default method."""
         known = self.list_commands(ctx)
         if args and args[0] not in (*known, *ctx.help_option_names):
-            _refuse_unknown_method(args, known)
+            # Two names without an option: the first was meant as a method.
+            two = len(args) > 1 and not any(name.startswith("-") for name in args[:2])
+            if two and not Path(args[0]).exists():
+                raise UsageError(f"unknown method {args[0]!r}", fix=f"Known: {', '.join(known)}.")
             args = [DEFAULT_METHOD, *args]
         return super().parse_args(ctx, args)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    text = (
-        "Learn from a dataset: jostle fit METHOD DATASET -o MODEL. A part is held out to calibrate bounds "
-        f"on. Without METHOD it is {DEFAULT_METHOD}; jostle fit METHOD --help lists a method's options."
-    )
-    group = typer.Typer(
-        cls=_Methods, no_args_is_help=True, help=text, subcommand_metavar="[METHOD] DATASET ..."
-    )
-    app.add_typer(group, name="fit")
+fit = group_of(
+    _Methods,
+    "Learn from a dataset: jostle fit METHOD DATASET -o MODEL. A part is held out to calibrate bounds on. "
+    f"Without METHOD it is {DEFAULT_METHOD}; jostle fit METHOD --help lists a method's options.",
+    subcommand_metavar="[METHOD] DATASET ...",
+)

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from jostle._options import Positional
-from jostle.cli.console import as_typed, command_of, note, print_json, print_table, say
-from jostle.cli.console._fields import Json
+from jostle._report import Report, Table
+from jostle.cli.console import as_typed
 
 if TYPE_CHECKING:
     from jostle.runs import Dataset, RunsSummary
@@ -18,76 +16,59 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunsCommand:
-    """Summarise a dataset: counts, coverage, repeatability, suspicious values."""
+    """Which dataset is summarised."""
 
     dataset: Annotated[Path, "The dataset: a folder.", Positional()]
     repair: Annotated[
         bool,
         "First make it readable: move damaged files aside, remove leftovers, take in journals.",
     ] = False
-    json_: Json = False
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("runs")(command_of(RunsCommand, runs))
-
-
-def runs(options: RunsCommand) -> None:
-    """Print the summary, and what unfinished writers left."""
+def runs(command: RunsCommand) -> Report:
+    """Summarise a dataset: counts, coverage, repeatability, suspicious values."""
     from jostle.runs import Dataset, summarise
 
-    found = Dataset(options.dataset)
-    repaired = _repaired(found) if options.repair else []
-    every = found.read()
+    dataset = Dataset(command.dataset)
+    repaired = _repaired(dataset) if command.repair else []
+    every = dataset.read()
     summary = summarise(every)
-    if options.json_:
-        print_json(
-            {
-                **summary.to_json(),
-                "dataset": str(options.dataset),
-                "version": found.version(),
-                "notes": list(every.notes),
-                "leftovers": [str(file) for file in found.leftovers()],
-                "repaired": repaired,
-            }
-        )
-        return
-    for text in repaired:
-        note(f"repaired: {text}")
-    for text in every.notes:
-        note(f"note: {text}")
-    for text in summary.doubts:
-        note(f"note: {as_typed(text)}")
-    _print(summary, options.dataset)
-    if left := found.leftovers():
-        note(
+    left = [str(file) for file in dataset.leftovers()]
+    document = {
+        **summary.to_json(),
+        "dataset": str(command.dataset),
+        "version": dataset.version(),
+        "notes": list(every.notes),
+        "leftovers": left,
+        "repaired": repaired,
+    }
+    notes = [f"repaired: {text}" for text in repaired]
+    notes += [f"note: {text}" for text in (*every.notes, *map(as_typed, summary.doubts))]
+    if left:
+        notes.append(
             f"{len(left)} unfinished files of writers that are at work or were killed, passed "
             f"over; the first is {left[0]}"
         )
-
-
-def _repaired(found: Dataset) -> list[str]:
-    """What was done, a sentence each."""
-    from jostle.measure import recover
-
-    done = found.repair()
-    if (found.path / "journal").is_dir() and (count := recover(found.path)):
-        done.append(f"took in the journals of {count} campaigns that were killed")
-    return done
-
-
-def _print(summary: RunsSummary, dataset: Path) -> None:
-    print_table(("", ""), _lines(summary), title=str(dataset), wrapped=(1,))
+    parts = [Table(("", ""), _lines(summary), title=str(command.dataset), wrapped=(1,))]
     suspicious = [
-        (kind.replace("_", " "), str(found.count), ", ".join(found.run_ids[:2]), found.meaning)
-        for kind, found in summary.suspicious.items()
-        if found.count
+        (kind.replace("_", " "), str(one.count), ", ".join(one.run_ids[:2]), one.meaning)
+        for kind, one in summary.suspicious.items()
+        if one.count
     ]
     if suspicious:
-        say()
         columns = ("what", "runs", "for example", "may mean")
-        print_table(columns, suspicious, right=(1,), title="Worth a look", wrapped=(2, 3))
+        parts += ["", Table(columns, suspicious, (1,), "Worth a look", wrapped=(2, 3))]
+    return Report(document, parts, notes=notes)
+
+
+def _repaired(dataset: Dataset) -> list[str]:
+    """What was repaired, a sentence each."""
+    from jostle.measure import recover
+
+    repairs = dataset.repair()
+    if (dataset.path / "journal").is_dir() and (count := recover(dataset.path)):
+        repairs.append(f"took in the journals of {count} campaigns that were killed")
+    return repairs
 
 
 def _lines(summary: RunsSummary) -> list[tuple[str, str]]:

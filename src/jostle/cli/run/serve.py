@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sys
 
-import typer
-
-from jostle.cli.console import command_of, note, say
+from jostle.cli.console import note, say
 from jostle.service import ServeSettings
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("serve")(command_of(ServeSettings, serve))
-
-
 def serve(settings: ServeSettings) -> None:
-    """Say where, once requests are taken, and stay until told to end."""
+    """Answer over HTTP what the library answers: for programs, for schedulers, and as a page for people.
+
+    A new model written into the folder (or a link that is made to point to another folder) is taken while
+    serving. Ends on SIGTERM or Ctrl-C, after the answers that are under way.
+    """
     from jostle.service import serve as run
 
     if settings.api_key_file is None and settings.host not in ("127.0.0.1", "::1", "localhost"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Limits
+from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge import Exceedance, Forecast, Together
-    from jostle.cli.forecasting._answers import Total
+    from jostle.bridge import Forecast
+    from jostle.cli.ask._answers import Total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,34 +49,58 @@ class SharedMachine:
             or self.dependence != "independent"
         )
 
-    def together(self, fitted: Sequence[tuple[str, Forecast]], core: int, seed: int) -> Together:
-        """Raises UsageError for a number of starts or slowdowns that is not that of the workloads."""
-        from jostle.bridge import Joining, Together
-        from jostle.errors import UsageError
+    @property
+    def text(self) -> str:
+        """How they go together, in words."""
+        if self.dependence == "measured":
+            return "as they were measured side by side"
+        is_sum = self.dependence == "independent"
+        return "as independent ones" if is_sum else f"correlated by {self.dependence}"
 
-        for option, given in (("--start", self.start), ("--slowdown", self.slowdown)):
-            if given and len(given) != len(fitted):
+    def totals(
+        self,
+        fitted: Sequence[tuple[str, Forecast]],
+        times: Sequence[float],
+        capacities: Mapping[str, float],
+        core: int,
+        seed: int,
+    ) -> list[Total]:
+        """(time, sum, how likely each capacity is exceeded, how likely any is), from draws.
+
+        Raises UsageError for a number of starts or slowdowns that is not that of the workloads.
+        """
+        from jostle.bridge import Exceedance, Joining, Together
+
+        for option, values in (("--start", self.start), ("--slowdown", self.slowdown)):
+            if values and len(values) != len(fitted):
                 raise UsageError(
-                    f"{len(given)} times {option} for {len(fitted)} workloads",
+                    f"{len(values)} times {option} for {len(fitted)} workloads",
                     fix="Say it once for each, in their order.",
                 )
         if self.slowdown and self.model is not None:
             raise UsageError("--slowdown and --model both say how slow they are")
         starts = self.start or (0.0,) * len(fitted)
-        slowdowns = self.slowdown or None
-        return Together(
+        together = Together(
             [Joining(one, at, core) for (_, one), at in zip(fitted, starts, strict=True)],
-            dependence=_dependence(self.dependence),
-            slowdowns=slowdowns if self.model is None else self._asked([n for n, _ in fitted]),
+            dependence=number_or_text(self.dependence),
+            slowdowns=self.slowdown or self._by_model([name for name, _ in fitted]),
             seed=seed,
         )
+        rows: list[Total] = []
+        for time in times:
+            total = together.at(time)
+            ratios = {name: total.exceedance_ratio({name: v}) for name, v in capacities.items()}
+            over = {name: Exceedance(ratio, ratio, ratio) for name, ratio in ratios.items()}
+            both = total.exceedance_ratio(capacities) if len(capacities) > 1 else None
+            rows.append((time, total, over, both))
+        return rows
 
-    def _asked(self, names: Sequence[str]) -> Callable[[Sequence[int]], Sequence[float]]:
+    def _by_model(self, names: Sequence[str]) -> Callable[[Sequence[int]], Sequence[float]] | None:
         """What the model says of those that run: time beside the others over time alone."""
         import jostle
-        from jostle.errors import UsageError
 
-        assert self.model is not None
+        if self.model is None:
+            return None
         model = jostle.load(self.model)
         platform = self.model_platform
         if platform is None:
@@ -100,26 +125,9 @@ class SharedMachine:
         return slowdowns
 
 
-def totals_of(
-    together: Together, times: Sequence[float], capacities: Mapping[str, float]
-) -> list[Total]:
-    """(time, sum, how likely each capacity is exceeded, how likely any is), from draws."""
-    from jostle.bridge import Exceedance
-
-    found: list[Total] = []
-    for time in times:
-        total = together.at(time)
-        over: dict[str, Exceedance] = {}
-        for name, value in capacities.items():
-            ratio = total.exceedance_ratio({name: value})
-            over[name] = Exceedance(ratio, ratio, ratio)
-        both = total.exceedance_ratio(capacities) if len(capacities) > 1 else None
-        found.append((time, total, over, both))
-    return found
-
-
-def _dependence(text: str) -> str | float:
+def number_or_text(value: str) -> Any:
+    """The number that it is; other text as it is."""
     try:
-        return float(text)
+        return float(value)
     except ValueError:
-        return text
+        return value

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Flag, Short
+from jostle.errors import BadData, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from jostle.bridge import Bridge, Contexts, Forecast, LiveForecast
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
+class Selection:
     """Which traced runs are asked about; beside: None for any one set of co-runners."""
 
     workload: Annotated[
@@ -35,12 +36,11 @@ class Chosen:
 
 
 def fitted_ones(
-    datasets: Sequence[Path], chosen: Chosen, settings: Bridge
+    datasets: Sequence[Path], selection: Selection, settings: Bridge
 ) -> list[tuple[str, Forecast]]:
     """(name, forecast) of every workload asked for, in the order of the folders and then of the names."""
     import jostle
     from jostle.bridge import Forecast
-    from jostle.errors import UnknownName
     from jostle.traces import read_traces
 
     read: dict[Path, Traces | Forecast] = {}
@@ -51,7 +51,7 @@ def fitted_ones(
         folder: _workloads(one) for folder, one in read.items() if not isinstance(one, Forecast)
     }
     known = set().union(*names.values())
-    for name in chosen.workload:
+    for name in selection.workload:
         if name not in known:
             raise UnknownName("workload", name, sorted(known))
     fitted: list[tuple[str, Forecast]] = []
@@ -62,10 +62,10 @@ def fitted_ones(
             fitted.append((folder.name, one))
             continue
         for name in (
-            [n for n in chosen.workload if n in names[folder]] if chosen.workload else [None]
+            [n for n in selection.workload if n in names[folder]] if selection.workload else [None]
         ):
             if (folder, name) not in made:
-                made[folder, name] = jostle.forecast(_select(one, name, chosen), settings)
+                made[folder, name] = jostle.forecast(_select(one, name, selection), settings)
             fitted.append((name or folder.resolve().name, made[folder, name]))
     return fitted
 
@@ -74,30 +74,29 @@ def _workloads(traces: Traces) -> set[str]:
     return set(traces.traced.column("workload").to_pylist())
 
 
-def _select(traces: Traces, workload: str | None, chosen: Chosen) -> Traces | Windows:
+def _select(traces: Traces, workload: str | None, selection: Selection) -> Traces | Windows:
     """Only the runs asked for. Raises UnknownName, BadData where none is left."""
-    from jostle.errors import BadData, UnknownName
     from jostle.traces import Windows
 
     rows = traces.traced.to_pylist()
-    if chosen.platform is not None:
+    if selection.platform is not None:
         known = sorted({row["platform"] for row in rows})
-        if chosen.platform not in known:
-            raise UnknownName("platform", chosen.platform, known)
-        rows = [row for row in rows if row["platform"] == chosen.platform]
-    rows = [row for row in rows if _fits(row, workload, chosen)]
+        if selection.platform not in known:
+            raise UnknownName("platform", selection.platform, known)
+        rows = [row for row in rows if row["platform"] == selection.platform]
+    rows = [row for row in rows if _fits(row, workload, selection)]
     if not rows:
         raise BadData("no traced run is of that workload and platform beside those co-runners")
     if len(rows) < len(traces):
         traces = traces.select([row["run_id"] for row in rows])
-    return Windows.of(traces) if chosen.windows else traces
+    return Windows.of(traces) if selection.windows else traces
 
 
-def _fits(row: dict[str, Any], workload: str | None, chosen: Chosen) -> bool:
+def _fits(row: dict[str, Any], workload: str | None, selection: Selection) -> bool:
     """Whether a run is asked about; of windows, whether its whole window is: by all its members."""
     others = sorted(row["corunners"] or [])
-    beside = None if chosen.beside is None else sorted(chosen.beside)
-    if not chosen.windows:
+    beside = None if selection.beside is None else sorted(selection.beside)
+    if not selection.windows:
         return workload in (None, row["workload"]) and beside in (None, others)
     members = sorted([*others, row["workload"]])
     first = [] if workload is None else [workload]
@@ -108,7 +107,6 @@ def _fits(row: dict[str, Any], workload: str | None, chosen: Chosen) -> bool:
 
 def contexts_of(values: Sequence[float], fitted: Sequence[tuple[str, Forecast]]) -> Contexts:
     from jostle.bridge import Contexts
-    from jostle.errors import UsageError
 
     if len(values) != len(fitted) or len(set(values)) < len(values):
         raise UsageError(
@@ -118,35 +116,10 @@ def contexts_of(values: Sequence[float], fitted: Sequence[tuple[str, Forecast]])
     return Contexts({value: one for value, (_, one) in zip(values, fitted, strict=True)})
 
 
-@dataclass(frozen=True)
-class Live:
-    """One run that goes on, and the forecast of what it does next."""
-
-    run_id: str
-    forecast: LiveForecast
-
-    def soon(self, limits: Mapping[str, float], within: float | None) -> float | None:
-        """P(over any limit within so many seconds), None where that is not asked."""
-        from jostle.errors import UsageError
-
-        if within is None:
-            return None
-        if not limits:
-            raise UsageError("--within needs a --limit", fix="Say --limit COUNTER=RATE.")
-        return self.forecast.exceedance_ratio(limits, within)
-
-    def document(self, within: float | None, soon: float | None) -> dict[str, Any]:
-        return {
-            "run_id": self.run_id,
-            "until_seconds": self.forecast.now_seconds,
-            "within_seconds": within,
-            "exceedance_within_ratio": soon,
-        }
-
-
-def live_of(folder: Path, fitted: Sequence[tuple[str, Forecast]], core: int) -> Live:
-    """The only run traced in a folder. Raises UsageError, UnreadableFile."""
-    from jostle.errors import UsageError
+def live_of(
+    folder: Path, fitted: Sequence[tuple[str, Forecast]], core: int
+) -> tuple[str, LiveForecast]:
+    """(run_id, forecast) of the only run traced in a folder. Raises UsageError, UnreadableFile."""
     from jostle.traces import read_traces
 
     if len(fitted) != 1:
@@ -158,4 +131,4 @@ def live_of(folder: Path, fitted: Sequence[tuple[str, Forecast]], core: int) -> 
             where=str(folder),
             fix="Give a folder with the trace of the live run only.",
         )
-    return Live(mine[0].run_id, fitted[0][1].given(mine[0], core))
+    return mine[0].run_id, fitted[0][1].given(mine[0], core)

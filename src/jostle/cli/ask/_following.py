@@ -1,16 +1,18 @@
-"""FollowedProgram a program that runs: one line a step, what it will use soon given what it has shown."""
+"""Follow a program that runs: one line a step, what it will use soon given what it has shown."""
 
 from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Limits
-from jostle.cli.console import note, print_json, say
+from jostle._report import Report
+from jostle.cli.console import note
+from jostle.errors import UsageError
 
 if TYPE_CHECKING:
     from jostle.bridge import Forecast, LiveForecast
@@ -44,12 +46,10 @@ class FollowedProgram:
         core: int,
         limits: Mapping[str, float],
         within: float | None,
-        as_json: bool,
-    ) -> None:
+    ) -> Generator[Report]:
         """A line for each sample, until it ends, or outlives the recorded runs."""
         import numpy as np
 
-        from jostle.errors import UsageError
         from jostle.measure import TraceOptions, follow_running
 
         if len(fitted) != 1:
@@ -74,15 +74,13 @@ class FollowedProgram:
                 if now + ahead > last:
                     note(f"at {now:g} s: the recorded runs reach to {last:g} s, no further")
                     return
-                _print(live, now, ahead, limits, within, as_json)
+                yield _step(live, now, ahead, limits, within)
                 if number == self.steps:
                     return
 
     @contextmanager
     def _running(self) -> Iterator[int | None]:
         """The process to follow; one that was started here is ended with it."""
-        from jostle.errors import UsageError
-
         if self.follow is None:
             yield self.pid
             return
@@ -98,39 +96,33 @@ class FollowedProgram:
             process.wait()
 
 
-def _print(
+def _step(
     live: LiveForecast,
     now: float,
     ahead: float,
     limits: Mapping[str, float],
     within: float | None,
-    as_json: bool,
-) -> None:
-    found = live.at(now + ahead)
-    low, middle, high = found.quantile((0.05, 0.5, 0.95))
-    over = found.exceedance_ratio(limits) if limits else None
+) -> Report:
+    law = live.at(now + ahead)
+    low, middle, high = law.quantile((0.05, 0.5, 0.95))
+    over = law.exceedance_ratio(limits) if limits else None
     soon = live.exceedance_ratio(limits, within) if limits and within is not None else None
-    if as_json:
-        rows: dict[str, Any] = {
+    document: dict[str, Any] = {
+        "schema": "forecast_step/v1",
+        "now_seconds": now,
+        "time_seconds": now + ahead,
+        "components_per_second": {
             name: {"median": float(middle[c]), "low": float(low[c]), "high": float(high[c])}
-            for c, name in enumerate(found.components)
-        }
-        print_json(
-            {
-                "schema": "forecast_step/v1",
-                "now_seconds": now,
-                "time_seconds": now + ahead,
-                "components_per_second": rows,
-                "idle_ratio": found.idle_ratio,
-                "exceedance_ratio": over,
-                "exceedance_within_ratio": soon,
-            },
-        )
-        return
+            for c, name in enumerate(law.components)
+        },
+        "idle_ratio": law.idle_ratio,
+        "exceedance_ratio": over,
+        "exceedance_within_ratio": soon,
+    }
     text = ", ".join(
         f"{name} {middle[c]:.4g} ({low[c]:.4g} to {high[c]:.4g})"
-        for c, name in enumerate(found.components)
+        for c, name in enumerate(law.components)
     )
-    told = "" if over is None else f"; P(over limit) {over:.4f}"
-    told += "" if soon is None else f", within {within:g} s {soon:.4f}"
-    say(f"{now:.3f} s, at {now + ahead:.3f} s: {text}{told}")
+    text += "" if over is None else f"; P(over limit) {over:.4f}"
+    text += "" if soon is None else f", within {within:g} s {soon:.4f}"
+    return Report(document, [f"{now:.3f} s, at {now + ahead:.3f} s: {text}"])

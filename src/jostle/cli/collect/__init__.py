@@ -1,1 +1,0 @@
-"""Commands that measure or record on this machine: measure, trace and opcodes."""

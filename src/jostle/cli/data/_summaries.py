@@ -1,0 +1,89 @@
+"""What `jostle measure` prints: the plan, and what was measured here or by workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jostle._report import Report
+
+if TYPE_CHECKING:
+    from jostle.measure import Campaign, FleetSummary, Summary
+    from jostle.runs import Runs
+
+
+def plan_report(campaign: Campaign) -> Report:
+    """The windows of a campaign, in the order they would be measured."""
+    windows = [
+        {
+            "platform": campaign.platform(planned.engine),
+            "members": [member.name for member in planned.members],
+        }
+        for planned in campaign.plan()
+    ]
+    document = {
+        "schema": "measure-plan/v1",
+        "campaign": campaign.identity,
+        "windows": windows,
+    }
+    return Report(document, [f"{one['platform']}  {' + '.join(one['members'])}" for one in windows])
+
+
+def fleet_report(summary: FleetSummary) -> Report:
+    """What the workers of a scheduler measured, campaign by campaign."""
+    reports = [summary_report(one) for one in summary.campaigns]
+    lines = []
+    for one, report in zip(summary.campaigns, reports, strict=True):
+        lines += [", ".join(one.platforms), *report.tables]
+    workers = ", ".join(summary.workers) or "nobody"
+    lines.append(f"measured by {workers}; {summary.lost} windows were given to another worker")
+    notes = [f"warning: {text}" for text in summary.refused]
+    return Report(summary.to_json(), lines, notes=notes + [n for one in reports for n in one.notes])
+
+
+def summary_report(summary: Summary) -> Report:
+    """What was measured, the warnings as notes; ends with 1 where nothing usable came out."""
+    from jostle.runs import summarise
+
+    runs = _runs_of(summary)
+    median = high = None
+    if runs is not None:
+        repeats = summarise(runs)
+        median, high = repeats.repeatability_median_ratio, repeats.repeatability_p90_ratio
+    document = {
+        **summary.to_json(),
+        "repeatability_median_ratio": median,
+        "repeatability_p90_ratio": high,
+    }
+    done = summary.already + summary.ok + summary.failed + summary.timeout
+    lines = [
+        f"{summary.dataset}: {done} of {summary.planned} windows, campaign {summary.campaign}",
+        f"this time {summary.ok} ok, {summary.failed} failed, {summary.timeout} timed out, "
+        f"{summary.contaminated} contaminated in {summary.elapsed_seconds:.0f} s",
+    ]
+    if median is not None and high is not None:
+        lines.append(f"repeats agree within {median:.2%} (median), {high:.2%} (nine of ten)")
+    if summary.given_up:
+        lines.append(
+            f"{summary.given_up} were disturbed every time; more --attempts tries them again"
+        )
+    if summary.remaining:
+        lines.append(f"{summary.remaining} remain; the same command goes on with them")
+    notes = [f"warning: {warning}" for warning in summary.warnings]
+    is_useless = bool(summary.planned) and (runs is None or not len(runs.ok()))
+    if is_useless:
+        notes.append("nothing usable came out: `jostle runs` shows why; --check says what disturbs")
+    return Report(document, lines, notes=notes, exit_code=int(is_useless))
+
+
+def _runs_of(summary: Summary) -> Runs | None:
+    """The campaign's runs; None before its first file."""
+    from jostle.runs import Dataset
+
+    dataset = Dataset(summary.dataset)
+    if not dataset.exists:
+        return None
+    import pyarrow.dataset
+
+    runs = dataset.read()
+    ours = runs.table.filter(pyarrow.dataset.field("campaign") == summary.campaign)
+    return type(runs)(ours, runs.workload_features, runs.platform_features)

@@ -1,0 +1,291 @@
+"""`jostle measure`: run workloads side by side on this machine, into a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from jostle._options import Flag, Limits, Positional, Short
+from jostle._report import Report
+from jostle.cli.console import progress_bar
+from jostle.cli.data._machine import check_report, engines_report
+from jostle.cli.data._summaries import fleet_report, plan_report, summary_report
+from jostle.errors import UsageError
+from jostle.measure import Campaign, MeasureOptions, Tolerance
+
+if TYPE_CHECKING:
+    from jostle.measure import JobSettings, Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureCommand:
+    """Where is measured, and into what."""
+
+    output: Annotated[Path | None, "The dataset: a folder, made if need be.", Short("-o")] = None
+    suggested: Annotated[
+        Path | None,
+        "Only the runs of this table (workload, platform, corunners), once each; `jostle suggest -o` writes "
+        "such a one.",
+    ] = None
+    smallest: Annotated[int, "Fewest members of a set.", Limits(2)] = 2
+    largest: Annotated[int, "Most members of a set.", Limits(2)] = 4
+    accept_all: Annotated[bool, "Reject no window for being disturbed."] = False
+    scheduler: Annotated[
+        str | None,
+        "Measure on all workers of this Dask scheduler (tcp://HOST:PORT) instead of here.",
+    ] = None
+    keep_apart: Annotated[bool, "With --scheduler: machines that are alike are platforms each."] = (
+        False
+    )
+    listing: Annotated[bool, "Print the plan and measure nothing.", Flag("--list")] = False
+    lists_engines: Annotated[
+        bool, "List the engines, which work here and why not.", Flag("--engines")
+    ] = False
+    check: Annotated[bool, "Say whether this machine is quiet enough to measure."] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jobs:
+    """What is measured: shipped workloads, command lines, servers."""
+
+    words: Annotated[
+        tuple[str, ...], "A command line to measure as a workload.", Positional("-- COMMAND…")
+    ] = ()
+    workload: Annotated[
+        tuple[str, ...],
+        "A workload, a pattern such as 'chase-*', or a .wasm file with its arguments; may be "
+        "repeated.  [default: all shipped, or none beside a command]",
+        Short("-w"),
+    ] = ()
+    command: Annotated[
+        tuple[str, ...], "One more command line, quoted; may be repeated.", Short("-c")
+    ] = ()
+    serve: Annotated[
+        str | None,
+        "A server's command line, measured under load; {port} in it is a free port.",
+    ] = None
+    url: Annotated[str, "What is requested of it: http://127.0.0.1:{port}/path."] = ""
+    rate: Annotated[
+        tuple[float, ...], "Requests per second; may be repeated, a workload each."
+    ] = ()
+    ready: Annotated[
+        str, "A command line that ends with 0 when the server is ready.  [default: url answers]"
+    ] = ""
+    load: Annotated[
+        str, "A command line that prints latencies in seconds, instead of requests."
+    ] = ""
+    quantile: Annotated[float, "Of the latencies, what a run's time is.", Limits(0, 1)] = 0.99
+    name: Annotated[
+        str | None,
+        "What the command line after --, or the server, is called.  [default: its words]",
+    ] = None
+    image: Annotated[
+        str | None, "Run the command line after -- in a container of this image (podman, docker)."
+    ] = None
+    image_option: Annotated[
+        tuple[str, ...], "An option of the container, --NAME=VALUE; may be repeated."
+    ] = ()
+    directory: Annotated[
+        Path | None, "Where command lines run.  [default: a fresh folder each time]"
+    ] = None
+    input: Annotated[
+        tuple[Path, ...], "A file or folder copied to where they run; may be repeated."
+    ] = ()
+    env: Annotated[tuple[str, ...], "A variable for them, NAME=VALUE; may be repeated."] = ()
+    before: Annotated[
+        tuple[str, ...], "A command line before each execution, not counted; may be repeated."
+    ] = ()
+    after: Annotated[tuple[str, ...], "The same after each execution."] = ()
+    expect: Annotated[Path | None, "A file that holds what they must write to standard output."] = (
+        None
+    )
+
+    def workloads(self) -> list[str | Workload] | None:
+        """What was asked for; None for everything that is shipped."""
+        import shlex
+
+        from jostle.measure import command_workload, container_workload
+
+        lines = []
+        for text in self.command:
+            try:
+                lines.append(shlex.split(text))
+            except ValueError as error:
+                raise UsageError(f"cannot be split into words: {error}", where=text) from None
+        if self.name is not None and not self.words and self.serve is None and self.image is None:
+            raise UsageError(
+                "a name, but no command line after --", fix="Give both: --name NAME -- COMMAND."
+            )
+        job = self._job()
+        if job is not None and not (lines or self.words or self.serve or self.image):
+            raise UsageError("what surrounds command lines was given, but no command line")
+        if self.image_option and self.image is None:
+            raise UsageError("options of a container, but no image", fix="Give --image NAME.")
+        if self.image is not None:
+            commands = [
+                container_workload(
+                    self.image, self.words, name=self.name, job=job, options=self.image_option
+                )
+            ]
+        else:
+            commands = [command_workload(self.words, self.name, job)] if self.words else []
+        commands += [command_workload(words, None, job) for words in lines]
+        return [*self.workload, *commands, *self._services()] or None
+
+    def _services(self) -> list[Workload]:
+        """The server at each of the rates. Raises UsageError for one without the other."""
+        import shlex
+
+        from jostle.measure import job_of, service_workload
+
+        if (self.serve is None) == bool(self.rate):
+            raise UsageError(
+                "a server is measured at a rate", fix="Give both: --serve COMMAND --rate 100."
+            )
+        if self.serve is None:
+            return []
+        try:
+            words, ready, load = (shlex.split(text) for text in (self.serve, self.ready, self.load))
+        except ValueError as error:
+            raise UsageError(f"cannot be split into words: {error}", where=self.serve) from None
+        return [
+            service_workload(
+                words,
+                rate,
+                url=self.url,
+                ready=ready,
+                load=load,
+                quantile=self.quantile,
+                name=None if self.words or self.image else self.name,
+                job=job_of(directory=self.directory, environment=self._variables()),
+            )
+            for rate in self.rate
+        ]
+
+    def _variables(self) -> dict[str, str]:
+
+        if not all("=" in text for text in self.env):
+            raise UsageError("a variable is written NAME=VALUE", where=" ".join(self.env))
+        parts = [text.partition("=") for text in self.env]
+        return {name: value for name, _, value in parts}
+
+    def _job(self) -> JobSettings | None:
+        """What surrounds the command lines; None where nothing was asked for."""
+        from jostle.measure import job_of
+
+        given = (self.directory, self.input, self.env, self.before, self.after, self.expect)
+        if not any(given):
+            return None
+        return job_of(
+            directory=self.directory,
+            inputs=self.input,
+            environment=self._variables(),
+            before=self.before,
+            after=self.after,
+            expected=self.expect,
+        )
+
+
+Settings = dict[str, Any]
+
+
+def measure(
+    command: MeasureCommand,
+    jobs: Jobs,
+    settings: Annotated[Settings, Campaign],
+    options: MeasureOptions,
+) -> Report:
+    """Measure runtimes on this machine: workloads alone, and side by side in random sets.
+
+    Every window is on disk before the next begins. Interrupted at any moment, the same command goes
+    on where it stopped; with more --solo or --sets it adds what is new. What disturbs this machine is
+    told by --check before, with exit code 1.
+    """
+    if command.lists_engines or command.check:
+        return engines_report() if command.lists_engines else check_report()
+    if command.output is None:
+        if jobs.words[:1] == ("audit",) and len(jobs.words) == 2:
+            from jostle.cli.data.audit import AuditCommand, AuditOptions, audit
+
+            return audit(AuditCommand(dataset=Path(jobs.words[1])), AuditOptions())
+        raise UsageError("no dataset to measure into", fix="Name one with --output FOLDER.")
+    if command.accept_all:
+        options = replace(options, tolerance=Tolerance.anything())
+    if command.scheduler is not None:
+        if command.listing:
+            raise UsageError("--list shows this machine's plan; workers make their own")
+        if command.suggested is not None:
+            raise UsageError(
+                "what was suggested is measured on the machine it names, not on workers"
+            )
+        return _on_fleet(command, _campaign(command, jobs, settings), options)
+    campaign = Campaign(**_campaign(command, jobs, settings))
+    if command.listing:
+        return plan_report(campaign)
+    return _on_this_machine(campaign, command.output, options)
+
+
+def _campaign(command: MeasureCommand, jobs: Jobs, settings: Settings) -> Settings:
+    """The arguments of a Campaign."""
+    settings = settings | {
+        "workloads": jobs.workloads(),
+        "set_sizes": (command.smallest, command.largest),
+        "probes": settings["probes"] or bool(settings["stressors"]),
+    }
+    return settings if command.suggested is None else _suggested(command.suggested, settings)
+
+
+def _suggested(path: Path, settings: Settings) -> Settings:
+    """With the suggested sets that can be measured here, and no others."""
+    from jostle.cli.data._suggested import suggested_sets
+    from jostle.measure import available_engines, chosen_cores, device_name, find_workloads
+
+    if settings["probes"]:
+        raise UsageError(
+            "either what was suggested is measured, or all beside stressors", fix="Drop one."
+        )
+    members = find_workloads(settings["workloads"])
+    device = settings["device"] or device_name(chosen_cores(settings["cores"]))
+    engines = available_engines() if settings["engines"] is None else settings["engines"]
+    chosen = suggested_sets(path, engines, device, [one.name for one in members])
+    names = {name for _, names in chosen for name in names}
+    return settings | {
+        "workloads": [one for one in members if one.name in names],
+        "engines": list(dict.fromkeys(engine for engine, _ in chosen)),
+        "solo_repeats": 0,
+        "sets": 0,
+        "chosen": chosen,
+    }
+
+
+def _on_this_machine(campaign: Campaign, output: Path, options: MeasureOptions) -> Report:
+    from jostle.measure import Interrupted
+    from jostle.measure import measure as run
+
+    try:
+        with progress_bar() as progress:
+            return summary_report(run(campaign, output, options, progress=progress))
+    except Interrupted as interrupted:
+        return replace(summary_report(interrupted.summary), exit_code=130)
+
+
+def _on_fleet(command: MeasureCommand, settings: Settings, options: MeasureOptions) -> Report:
+    """Measure on the workers of a scheduler; exit code 1 when windows remain."""
+    from jostle.measure import FleetInterrupted, FleetOptions, measure_fleet
+
+    assert command.output is not None
+    fleet, code = FleetOptions(keep_apart=command.keep_apart), None
+    try:
+        with progress_bar() as progress:
+            summary = measure_fleet(
+                command.scheduler,
+                command.output,
+                settings,
+                options,
+                fleet=fleet,
+                progress=progress,
+            )
+    except FleetInterrupted as stopped:
+        summary, code = stopped.summary, 130
+    return replace(fleet_report(summary), exit_code=code or int(not summary.finished))

@@ -1,0 +1,87 @@
+"""`jostle trace`: what workloads do over time, alone and beside others, into a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from jostle._options import Limits, Short
+from jostle._report import Report
+from jostle.cli.console import note
+from jostle.cli.console._fields import DatasetOutput
+from jostle.cli.data._traces import traces_report
+from jostle.errors import UsageError
+from jostle.measure import TraceOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceCommand:
+    """What is traced, and what counts as disturbed."""
+
+    output: DatasetOutput
+    workload: Annotated[
+        tuple[str, ...],
+        "A workload, or a program such as 'name=fft-m*300+stream-l*40'; repeat for more members "
+        "side by side.",
+        Short("-w"),
+    ] = ()
+    pid: Annotated[int | None, "Follow this process instead, with all it started."] = None
+    cgroup: Annotated[
+        str | None, "Follow all processes of this control group instead, such as a container's."
+    ] = None
+    name: Annotated[str | None, "What is followed is called so.  [default: its own name]"] = None
+    cut: Annotated[
+        float | None,
+        "What is followed has no end: cut it into runs of so many seconds.",
+        Limits(0.001),
+    ] = None
+    slowdown: Annotated[
+        float, "Disturbed: a core is so many times slower than usual.", Limits(1)
+    ] = 1.25
+    foreign_load: Annotated[
+        float, "Disturbed: members waited for their cores this share of the time.", Limits(0)
+    ] = 0.15
+
+
+def trace(
+    command: TraceCommand, how: Annotated[dict[str, Any], TraceOptions(attempts=3)]
+) -> Report:
+    """Record counter samples over time: exact progress in instructions, CPU time, memory, pressure.
+
+    Hardware counters are recorded where this host has them and null where not. A window that others
+    than its members disturbed is recorded again. Adds the tables traces/v1 and traced_runs/v1 to the dataset.
+    """
+    from jostle.measure import Tolerance, trace_running
+    from jostle.measure import trace as record
+    from jostle.traces import cut_traces, write_traces
+
+    is_running = command.pid is not None or command.cgroup is not None
+    if is_running:
+        how["timeout_seconds"] = max(how["timeout_seconds"], how["seconds"])
+    how["probes"] |= bool(how["stressors"])
+    how["tolerance"] = Tolerance(
+        foreign_load_ratio=command.foreign_load, slowdown_ratio=command.slowdown
+    )
+    options, assessed = TraceOptions(**how), []
+    if is_running and command.workload:
+        raise UsageError("either workloads to run, or what runs already")
+    if is_running:
+        traces = trace_running(command.pid, command.cgroup, options, name=command.name)
+    elif command.cut is not None:
+        raise UsageError("--cut is for what is followed", fix="Say --pid or --cgroup.")
+    elif not command.workload:
+        raise UsageError(
+            "nothing to trace",
+            fix="Name a workload with -w, or what runs already: --pid, --cgroup.",
+        )
+    else:
+        traces = record(
+            command.workload,
+            options,
+            progress=lambda done, total, _: note(f"window {done + 1} of {total}"),
+            on_attempt=assessed.append,
+        )
+    if command.cut is not None:
+        traces = cut_traces(traces, command.cut)
+    files = write_traces(command.output, traces)
+    return traces_report(traces, command.output, files, assessed)

@@ -1,1 +1,0 @@
-"""`jostle doctor`: what Jostle can do on this machine."""
