@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class TracedRuns:
     """Which traced runs are asked about; beside: None for any one set of co-runners."""
 
     workload: Annotated[
@@ -36,7 +36,7 @@ class Selection:
 
 
 def fitted_ones(
-    datasets: Sequence[Path], selection: Selection, settings: Bridge
+    datasets: Sequence[Path], selection: TracedRuns, settings: Bridge
 ) -> list[tuple[str, Forecast]]:
     """(name, forecast) of every workload asked for, in the order of the folders and then of the names."""
     import jostle
@@ -74,7 +74,7 @@ def _workloads(traces: Traces) -> set[str]:
     return set(traces.traced.column("workload").to_pylist())
 
 
-def _select(traces: Traces, workload: str | None, selection: Selection) -> Traces | Windows:
+def _select(traces: Traces, workload: str | None, selection: TracedRuns) -> Traces | Windows:
     """Only the runs asked for. Raises UnknownName, BadData where none is left."""
     from jostle.traces import Windows
 
@@ -92,7 +92,7 @@ def _select(traces: Traces, workload: str | None, selection: Selection) -> Trace
     return Windows.of(traces) if selection.windows else traces
 
 
-def _fits(row: dict[str, Any], workload: str | None, selection: Selection) -> bool:
+def _fits(row: dict[str, Any], workload: str | None, selection: TracedRuns) -> bool:
     """Whether a run is asked about; of windows, whether its whole window is: by all its members."""
     others = sorted(row["corunners"] or [])
     beside = None if selection.beside is None else sorted(selection.beside)

@@ -19,7 +19,7 @@ from jostle.cli.ask._answers import (
 )
 from jostle.cli.ask._following import FollowedProgram
 from jostle.cli.ask._together import SharedMachine, number_or_text
-from jostle.cli.ask._traced import Selection, contexts_of, fitted_ones, live_of
+from jostle.cli.ask._traced import TracedRuns, contexts_of, fitted_ones, live_of
 from jostle.errors import JostleError, UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class ForecastCommand:
 
 def forecast(
     command: ForecastCommand,
-    selection: Selection,
+    selection: TracedRuns,
     shared: SharedMachine,
     program: FollowedProgram,
     settings: Annotated[dict[str, Any], Bridge],

@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from typing import Annotated, Any, Optional
 
@@ -18,15 +19,18 @@ from jostle.errors import JostleError, UsageError
 JSON = Option("json_", bool, False, "Print one JSON document.")
 
 
-def command_of(settings: Any, act: Callable[..., Any]) -> Callable[..., Any]:
-    """A function for typer: makes the settings that `act` takes from options, and prints its Report, or each
-    of the Reports that it yields. One annotated to return None prints by itself, and has no --json.
+def command_of(
+    settings: Any, act: Callable[..., Any], text: str | None = None
+) -> Callable[..., Any]:
+    """A function for typer: makes the settings that `act` takes from options, and prints the Report that it
+    gives, or what has a `report()`, or each of those that it yields; the last says the exit code. One
+    annotated to return None prints by itself, and has no --json.
 
     settings: the class of a frozen dataclass, or several; None for the annotations of the parameters of
     `act`, of which a bool is whether there is --json. An object of such a class gives other defaults, and
     Annotated[dict, class or object] the values alone. A field that is a dataclass stands for its own
-    fields, one without a sentence is no option, and one that two of them have is one option. The help is the
-    docstring of the first of them, of `act` where None is given.
+    fields, one without a sentence is no option, and one that two of them have is one option. text: the help,
+    by default the docstring of the first of the settings, of `act` where None is given.
     """
     signature = inspect.signature(act, eval_str=settings is None)
     parts = [p.annotation for p in signature.parameters.values()]
@@ -45,7 +49,7 @@ def command_of(settings: Any, act: Callable[..., Any]) -> Callable[..., Any]:
             answer = act(*(as_json if part is bool else next(made) for part in parts))
             for report in answer if isinstance(answer, Generator) else [answer]:
                 if report is not None:
-                    show(report, as_json)
+                    show(report.report() if hasattr(report, "report") else report, as_json)
                     code = report.exit_code
         except JostleError as error:
             for part in ("what", "fix"):
@@ -55,7 +59,9 @@ def command_of(settings: Any, act: Callable[..., Any]) -> Callable[..., Any]:
             raise typer.Exit(code)
 
     # A line of the help is as wide as the terminal, not as the source: only paragraphs are kept.
-    text = inspect.getdoc(act if settings is None else records[0].kind) or ""
+    text = inspect.cleandoc(
+        text or inspect.getdoc(act if settings is None else records[0].kind) or ""
+    )
     command.__doc__ = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
     # Required ones first: Python wants it so, and the order of options means nothing to the command line.
     own = [_parameter(option) for option in options.values()]
@@ -178,11 +184,10 @@ def _value(option: Option, value: Any) -> Any:
 
 def _named(option: Option, text: str) -> tuple[str, Any]:
     """(name, value) of NAME=VALUE."""
-    name, _, value = text.rpartition("=")
-    try:
-        if name:
-            return name, option.kind(value)
-    except ValueError:
-        pass
-    kind = "VALUE" if option.kind is str else "NUMBER, like instructions=2e9"
+    is_text = option.kind is str
+    name, _, value = text.partition("=") if is_text else text.rpartition("=")
+    with suppress(ValueError):
+        if name.strip() and value.strip():
+            return name.strip(), option.kind(value.strip())
+    kind = "VALUE" if is_text else "NUMBER, like instructions=2e9"
     raise UsageError(f"{_spelling(option)} {text!r}", fix=f"Say NAME={kind}.")
