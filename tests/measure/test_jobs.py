@@ -239,7 +239,17 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     (row,) = rows(tmp_path / "d")
     assert (row["workload"], row["status"]) == ("mine", "ok")
-    failing = ["-o", str(tmp_path / "e"), "--device", "here", "--sets", "0", "--", "false"]
+    failing = [
+        "measure",
+        "-o",
+        str(tmp_path / "e"),
+        "--device",
+        "here",
+        "--sets",
+        "0",
+        "--",
+        "false",
+    ]
     assert CliRunner().invoke(app, failing).exit_code == 1
     for wrong in (["--env", "A"], ["--name", "x"]):
         command = ["--", "true"] if "--env" in wrong else []
