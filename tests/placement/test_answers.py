@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -189,6 +191,51 @@ def test_many_at_once_say_the_same_without_explaining(model: Model) -> None:
     assert {(a.request, a.node): a.reason for a in short} == long
     assert {a.is_safe for a in short} == {True, False}
     assert len(placed.safe(asked, on="n3", explain=False).answers) == 6
+
+
+def calls_of(act: Callable[[], object]) -> int:
+    """How many functions of Python it calls."""
+    count = 0
+
+    def called(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_explaining_takes_few_calls_of_the_model_and_of_python(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenants = (Request("w02", "two", slowdown=3.0), Request("w03", "three"))
+    fleet = [
+        Node("a", "p0", tenants=(Request("w01", "one", slowdown=1.05),)),
+        Node("b", "p1", tenants=tenants),
+        Node("c", "p2"),
+    ]
+    limits = {"x": 2.0, "y": 1.2, "z": 4.0, "u": 1.01}
+    asked = [Request(f"w0{4 + n}", name, slowdown=x) for n, (name, x) in enumerate(limits.items())]
+    confidences: list[float] = []
+    bound = Model.bound
+
+    def counted(model: Model, rows: Colocations, confidence: float) -> Any:
+        confidences.append(confidence)
+        return bound(model, rows, confidence)
+
+    monkeypatch.setattr(Model, "bound", counted)
+    placed = place(model, fleet)
+    answers = placed.safe(asked).answers
+    # One call for bounds, one for who is hurt, and at most one for each confidence that is tried.
+    assert confidences[:2] == [0.9, 0.9]
+    assert sorted(set(confidences[2:])) == sorted(confidences[2:])
+    assert {len(answer.helps) > 1 for answer in answers} == {True, False}
+    assert calls_of(lambda: placed.safe(asked)) <= 1000
 
 
 def test_rank_orders_by_what_is_asked(model: Model) -> None:

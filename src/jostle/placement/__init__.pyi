@@ -12,7 +12,7 @@ from .answers._among import safe_among as safe_among
 from .answers._change import Change as Change
 from .answers._change import Population as Population
 from .answers._safe import safe_at_once as safe_at_once
-from .answers._safe import safe_on as safe_on
+from .answers._safe import safe_each as safe_each
 from .answers._safe import safe_together as safe_together
 from .answers._sharers import SafeAnswer as SafeAnswer
 from .answers._sharers import Sharer as Sharer

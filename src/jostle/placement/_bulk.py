@@ -139,7 +139,7 @@ def _group(
 
     try:
         for batch in pq.ParquetFile(path).iter_batches(rows, row_groups=[group]):
-            yield _scored(sets.like(sets, sets.standard), pa.Table.from_batches([batch]), names)
+            yield _scored(sets.fresh(), pa.Table.from_batches([batch]), names)
     except (OSError, pa.ArrowException) as error:
         raise UnreadableFile(f"not a readable Parquet file: {error}", where=str(path)) from None
 
@@ -154,7 +154,7 @@ def _on_workers(
 ) -> Iterator[pa.Table]:
     """The tables of all row groups in their order, a few for each worker under way at once."""
     with connected(scheduler) as client:
-        sent = client.scatter(sets.like(sets, sets.standard), broadcast=True, hash=False)
+        sent = client.scatter(sets.fresh(), broadcast=True, hash=False)
         most = max(2, IN_FLIGHT * len(client.scheduler_info()["workers"]))
         waiting: deque[Any] = deque()
         left = iter(range(groups))
@@ -271,11 +271,10 @@ class _Rows:
         """(n,) seconds; infinite without an objective."""
         limit = self.deadline.copy()
         asked = self.is_known & np.isfinite(self.slowdown)
-        for p in np.unique(self.platform[asked]):
-            here = asked & (self.platform == p)
-            limit[here] = np.minimum(
-                limit[here], self.slowdown[here] * sets.solo(int(p))[self.workload[here]]
-            )
+        if asked.any():
+            used, which = np.unique(self.platform[asked], return_inverse=True)
+            solo = sets.solo(used)[which, self.workload[asked]]
+            limit[asked] = np.minimum(limit[asked], self.slowdown[asked] * solo)
         return limit
 
     def assessed(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,28 +82,22 @@ class Placement:
         accept: str | None = None,
     ) -> Placement:
         """The same questions by another standard. Raises UsageError."""
-        given = {"confidence": confidence, "joint": joint, "accept": accept}
-        changed: dict[str, Any] = {
-            name: value for name, value in given.items() if value is not None
-        }
-        standard = replace(self.standard, **changed)
-        if standard == self.standard:
+        sets = self.sets.by(confidence, joint, accept)
+        if sets is self.sets:
             return self
-        sets = self.sets.like(self.sets, standard)
         return Placement(self.fleet, sets, self.chosen and self.chosen.like(sets))
 
     def bounds_on(self, on: str | Sequence[str] | None) -> FleetBounds:
         """On these nodes alone; on all by default. Raises UnknownName."""
-        return self.bounds if on is None else FleetBounds(Fleet(tuple(self._nodes(on))), self.sets)
+        return self.bounds if on is None else FleetBounds(self._nodes(on), self.sets)
 
     def bounds_at(self, confidence: float) -> FleetBounds:
         """On all nodes, by another confidence."""
-        standard = replace(self.standard, confidence=confidence)
-        return FleetBounds(self.fleet, self.sets.like(self.sets, standard))
+        return FleetBounds(self.fleet, self.sets.by(confidence))
 
     def ratios(self, requests: Requests) -> np.ndarray:
         """Limits over times alone, of the requests and the tenants."""
-        return ratios_of(requests.good, self.fleet, self.sets)
+        return ratios_of(requests.good, self.fleet.nodes, self.sets)
 
     @property
     def label(self) -> dict[str, Any] | None:

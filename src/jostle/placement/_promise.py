@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import nextafter
 
 from jostle._confidence import exact_confidence
@@ -71,15 +72,21 @@ class Standard:
 
     def of_each(self, confidence: float | None, members: int) -> float:
         """The confidence of each bound in a set of so many members. confidence: a member's own, if any."""
-        whole = exact_confidence(confidence or self.confidence)
-        if not self.joint or members < 2:
-            return float(whole)
-        share = 1 - (1 - whole) / members
-        found = float(share)
-        return found if Fraction(repr(found)) >= share else nextafter(found, 1.0)
+        return _of_each(confidence or self.confidence, members if self.joint else 1)
 
     def promise(self, *, used_predictions: bool = False) -> str:
         """In a sentence, of answers to questions asked one by one."""
         miss = f"{float(100 * (1 - exact_confidence(self.confidence))):.3g}%"
         text = (ASKED if self.joint else ASKED_EACH).format(miss=miss)
         return f"{text} {ON_PREDICTIONS}" if used_predictions else text
+
+
+@cache
+def _of_each(confidence: float, members: int) -> float:
+    """By a union bound over so many: the nearest number that is not less."""
+    whole = exact_confidence(confidence)
+    if members < 2:
+        return float(whole)
+    share = 1 - (1 - whole) / members
+    nearest = float(share)
+    return nearest if Fraction(repr(nearest)) >= share else nextafter(nearest, 1.0)

@@ -185,11 +185,9 @@ def rank(
     if placement.chosen is not None:
         items = _among(placement, requests, question, progress)
     else:
-        items = each(
-            requests,
-            lambda one: _ranking(one, placement.bounds.assess(one), placement.bounds, question),
-            progress,
-        )
+        fleet = placement.bounds
+        rows = iter(tuple(fleet.assess_each(requests.good)))
+        items = each(requests, lambda one: _ranking(one, next(rows), fleet, question), progress)
     return Rankings(items, question.by, placement.standard, placement.label)
 
 
@@ -204,7 +202,7 @@ def _ranking(
 
     from jostle.placement import NOTHING_CHOSEN, ON_PREDICTIONS, RANKED, REASONS
 
-    words, nodes = tuple(REASONS), fleet.fleet.nodes
+    words, nodes = tuple(REASONS), fleet.nodes
     stays = assessed.bound_seconds if request.stay_seconds is None else request.stay_seconds
     with np.errstate(invalid="ignore"):  # free and without a bound
         cost = fleet.prices * stays / SECONDS_PER_HOUR
@@ -275,7 +273,7 @@ def _among(
             groups.append(tuple(group))
             owner.append((request.name, here))
     taken = chosen.select(groups, placement.ratios(requests)) if groups else []
-    selected = {name: np.zeros(len(fleet.fleet), bool) for name in assessed}
+    selected = {name: np.zeros(len(fleet), bool) for name in assessed}
     for (name, here), take in zip(owner, taken, strict=True):
         selected[name][here[take]] = True
 

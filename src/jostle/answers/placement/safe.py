@@ -161,10 +161,10 @@ def safe(
 ) -> SafeAnswers:
     """Every request by itself on every node, or all at once with `together`. Raises UnknownName for a node
     that is not in the fleet, UsageError."""
-    from jostle.placement import safe_among, safe_at_once, safe_on
+    from jostle.placement import safe_among, safe_at_once, safe_each
 
     chosen, fleet = placement.chosen, placement.bounds_on(question.on)
-    nodes = fleet.fleet.nodes
+    nodes = fleet.nodes
     if question.together:
         if chosen is not None:
             raise UsageError(
@@ -176,13 +176,12 @@ def safe(
     if explain is None:
         explain = len(requests.good) * len(nodes) <= MOST_EXPLAINED
 
+    good = requests.good
+    rows = safe_each(good, fleet, placement.bounds) if explain else safe_at_once(good, fleet)
+    answers = iter(tuple(rows))
+
     def one(request: Request) -> SafeRequest:
-        answers: Sequence[SafeAnswer] = (
-            [safe_on(request, node, placement.fleet, placement.sets) for node in nodes]
-            if explain
-            else safe_at_once(request, fleet)
-        )
-        return SafeRequest(request.name, request.workload, tuple(answers))
+        return SafeRequest(request.name, request.workload, tuple(next(answers)))
 
     items = each(requests, one, progress)
     if chosen is None:
@@ -207,7 +206,7 @@ def _together(
     answers: dict[str, list[SafeAnswer]] = {request.name: [] for request in requests.good}
     for number, node in enumerate(nodes):
         progress(number, len(nodes), float("nan"))
-        for one in safe_together(requests.good, node, placement.fleet, placement.sets):
+        for one in safe_together(requests.good, node, placement.bounds):
             answers[one.request].append(one)
     bad = iter(unread(requests))
     items = tuple(

@@ -149,5 +149,5 @@ def _walltime(request: Request, fleet: FleetBounds, step_seconds: float) -> Wall
     widest = int(np.argmax(np.where(good, assessed.bound_seconds, -np.inf)))
     bound = float(assessed.bound_seconds[widest])
     seconds = float(math.ceil(bound / step_seconds) * step_seconds)
-    name, guessed = fleet.fleet.nodes[widest].name, bool(assessed.predicted[good].any())
+    name, guessed = fleet.nodes[widest].name, bool(assessed.predicted[good].any())
     return Walltime(*about, seconds, bound, name, int(good.sum()), n, ruled_out, guessed)

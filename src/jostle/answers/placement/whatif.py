@@ -317,19 +317,22 @@ def _tenancies(population: Population, sets: SetBounds) -> dict[tuple[str, int],
     from jostle.placement import FleetBounds
 
     tenancies, here = {}, FleetBounds(population.fleet, sets)
-    for node in population.fleet.nodes:
-        codes = [sets.workload_code.get(t.workload, -1) for t in node.tenants]
-        answers = node.platform in sets.platform_code and min(codes, default=-1) >= 0
-        for place, one in enumerate(population.tenants[node.name]):
-            tenant, bound, limit, valid = one.request, np.inf, np.nan, False
-            if answers:
-                p = np.array([sets.platform_code[node.platform]])
-                bounds, good = sets.of(p, np.array([codes]), tenant.confidence)
-                bound, valid = float(bounds[0, place]), bool(good[0, place])
-                limit = here.tenant_limit(tenant, node)
-            keeps = bool(np.isfinite(bound) and bound <= limit) if tenant.has_objective else None
-            guessed = bool(np.isfinite(bound)) and not valid
-            tenancies[one.key] = Tenancy(node.name, finite(bound), finite(limit), keeps, guessed)
+    bounds, valid = here.now
+    for n, node in enumerate(population.fleet.nodes):
+        first, is_known = here.tenants.shape[1] - len(node.tenants), here.is_known[n]
+        for column, one in enumerate(population.tenants[node.name], first):
+            bound, limit, good = np.inf, np.nan, False
+            if is_known:
+                bound, limit = float(bounds[n, column]), float(here.limit[n, column])
+                good = bool(valid[n, column])
+            keeps = bool(np.isfinite(bound) and bound <= limit)
+            tenancies[one.key] = Tenancy(
+                node.name,
+                finite(bound),
+                finite(limit),
+                keeps if one.request.has_objective else None,
+                bool(np.isfinite(bound)) and not good,
+            )
     return tenancies
 
 
@@ -340,7 +343,7 @@ def _unusable(before: Fleet, after: FleetBounds) -> tuple[UnusableNode, ...]:
     known = set(before.nodes)
     return tuple(
         UnusableNode(node.name, tuple(REASONS)[int(code)])
-        for node, code in zip(after.fleet.nodes, after.ruled_out_for_all, strict=True)
+        for node, code in zip(after.nodes, after.ruled_out_for_all, strict=True)
         if code != CODES["ok"] and node not in known
     )
 
@@ -361,7 +364,7 @@ def _misplaced(
         for one in population.tenants[node.name]:
             others = tuple(o.request for o in population.tenants[node.name] if o is not one)
             without = replace(node, tenants=others)
-            code = int(FleetBounds(Fleet((without,)), sets).ruled_out(one.request)[0])
+            code = int(FleetBounds([without], sets).ruled_out([one.request])[0, 0])
             if code != CODES["ok"]:
                 misplaced.append(Misplaced(one.name, node.name, tuple(REASONS)[code]))
     return misplaced
@@ -375,5 +378,5 @@ def _places(request: Request, fleet: FleetBounds) -> Places:
     if not len(at):
         return Places(0, None, None)
     best = at[np.argmin(assessed.bound_seconds[at])]
-    name, bound = fleet.fleet.nodes[best].name, float(assessed.bound_seconds[best])
+    name, bound = fleet.nodes[best].name, float(assessed.bound_seconds[best])
     return Places(len(at), name, bound, bool(assessed.predicted[best]))

@@ -23,13 +23,13 @@ def safe_among(
     """Yes for those selected among all that were asked. Raises NotEnoughRuns."""
     asked = {request.name: request for request in requests}
     at = [n for n, one in enumerate(answers) if one.reason in _OPEN and not one.used_predictions]
-    groups = []
+    here, groups = FleetBounds(fleet, chosen.sets), []
+    place = {node.name: number for number, node in enumerate(fleet.nodes)}
     for number in at:
         one = answers[number]
-        here = FleetBounds(Fleet((fleet.node(one.node),)), chosen.sets)
-        (found,) = here.sets_with(asked[one.request], np.array([0]))
+        (found,) = here.sets_with(asked[one.request], np.array([place[one.node]]))
         groups.append(found[1:])
-    taken = chosen.select(groups, ratios_of(requests, fleet, chosen.sets))
+    taken = chosen.select(groups, ratios_of(requests, fleet.nodes, chosen.sets))
     found = [
         replace(one, is_safe=False, reason=one.reason if one.reason not in _OPEN else "not_chosen")
         for one in answers

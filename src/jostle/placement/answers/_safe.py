@@ -2,154 +2,220 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isfinite
 
 import numpy as np
 
-from jostle._report import duration, finite
+from jostle._report import duration
 from jostle.placement._promise import PREDICTED
 from jostle.placement._reasons import CODES, REASONS
 from jostle.placement.answers._sharers import SafeAnswer, Sharer
-from jostle.placement.asked._fleet import Fleet, Node
+from jostle.placement.asked._fleet import Node
 from jostle.placement.asked._requests import Request
-from jostle.placement.sets._bounds import SetBounds
 from jostle.placement.sets._fleet_bounds import FleetBounds
 
 WORDS = tuple(REASONS)
+BY_BOUNDS = ("ok", "no_ground", "newcomer_late", "tenant_late")
 LEVELS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)  # that might be offered instead
 MOST_OTHERS = 3  # nodes that are named as other places
+PAIRS_AT_ONCE = 20_000  # of a request and a node, explained
 
 
-def safe_together(
-    requests: Sequence[Request], node: Node, fleet: Fleet, sets: SetBounds
-) -> list[SafeAnswer]:
-    """For requests that come to a node at once: each beside the others, with what is there."""
-    found = []
-    for place, request in enumerate(requests):
-        others = (*requests[:place], *requests[place + 1 :])
-        crowded = replace(node, tenants=(*node.tenants, *others))
-        found.append(safe_on(request, crowded, fleet, sets))
-    return found
+def safe_each(
+    requests: Sequence[Request], here: FleetBounds, fleet: FleetBounds
+) -> Iterator[list[SafeAnswer]]:
+    """Every request on every node, explained. fleet: where else they might go."""
+    n = len(here)
+    step = max(1, PAIRS_AT_ONCE // max(1, n))
+    for start in range(0, len(requests), step):
+        some = requests[start : start + step]
+        answers = _Explained(some, here, np.ones((len(some), n), bool)).answers(fleet)
+        yield from (answers[row * n : (row + 1) * n] for row in range(len(some)))
 
 
-def safe_at_once(request: Request, fleet: FleetBounds) -> list[SafeAnswer]:
-    """One request on every node of a fleet, without who and what would help."""
-    found = fleet.assess(request)
-    return [
-        SafeAnswer(
-            request.name,
-            request.workload,
-            node.name,
-            node.platform,
-            bool(code == CODES["ok"]),
-            WORDS[int(code)],
-            bool(predicted and code == CODES["ok"]),
-        )
-        for node, code, predicted in zip(
-            fleet.fleet.nodes, found.reason, found.predicted, strict=True
-        )
-    ]
-
-
-def safe_on(request: Request, node: Node, fleet: Fleet, sets: SetBounds) -> SafeAnswer:
-    """One request on one node, explained. fleet: where else it might go."""
-    here = FleetBounds(Fleet((node,)), sets)
-    found = here.assess(request)
-    reason, code = WORDS[int(found.reason[0])], sets.workload_code.get(request.workload)
-    assessed = reason in ("ok", "no_ground", "newcomer_late", "tenant_late")
-    members: tuple[Sharer, ...] = ()
-    arrangement = ""
-    if assessed and code is not None:
-        members = _members(request, float(found.limit_seconds[0]), node, here, sets)
-        arrangement = arrangement_of((*node.tenants, request), node, sets)
-    answer = SafeAnswer(
-        request.name,
-        request.workload,
-        node.name,
-        node.platform,
-        reason == "ok",
-        reason,
-        bool(found.predicted[0]) and reason == "ok",
-        members,
-        arrangement=arrangement,
-    )
-    return (
-        answer
-        if reason == "ok"
-        else replace(answer, helps=_helps(request, node, fleet, answer, sets))
-    )
-
-
-def _members(
-    request: Request, limit: float, node: Node, here: FleetBounds, sets: SetBounds
-) -> tuple[Sharer, ...]:
-    people = sorted(
-        (*node.tenants, request), key=lambda one: (one.workload, one is request, one.name)
-    )
-    p = sets.platform_code[node.platform]
-    codes = tuple(sets.workload_code[one.workload] for one in people)
-    found = []
-    for place, one in enumerate(people):
-        bound = sets.of(np.array([p]), np.array([codes]), one.confidence)[0][0, place]
-        predicted, outcome = sets.explained(p, codes, one.confidence)[place]
-        mine = limit if one is request else here.tenant_limit(one, node)
-        found.append(
-            Sharer(
-                one.name or one.workload,
-                one.workload,
-                one is request,
-                finite(mine),
-                finite(predicted),
-                finite(float(bound)),
-                outcome,
-                sets.standard.of_each(one.confidence, len(people)),
+def safe_at_once(requests: Sequence[Request], here: FleetBounds) -> Iterator[list[SafeAnswer]]:
+    """Every request on every node, without who and what would help."""
+    for request, assessed in zip(requests, here.assess_each(requests), strict=True):
+        rows = zip(here.nodes, assessed.reason.tolist(), assessed.predicted.tolist(), strict=True)
+        yield [
+            SafeAnswer(
+                request.name,
+                request.workload,
+                node.name,
+                node.platform,
+                code == CODES["ok"],
+                WORDS[code],
+                predicted and code == CODES["ok"],
             )
-        )
-    return tuple(found)
+            for node, code, predicted in rows
+        ]
 
 
-def arrangement_of(people: Sequence[Request], node: Node, sets: SetBounds) -> str:
-    """How they share a node, where that is a decision."""
-    codes = [sets.workload_code[one.workload] for one in people]
-    names = [one.name or one.workload for one in people]
-    return sets.arrangement(sets.platform_code[node.platform], codes, names)
+def safe_together(requests: Sequence[Request], node: Node, fleet: FleetBounds) -> list[SafeAnswer]:
+    """For requests that come to a node at once: each beside the others, with what is there."""
+    crowds = [
+        replace(node, tenants=(*node.tenants, *requests[:n], *requests[n + 1 :]))
+        for n in range(len(requests))
+    ]
+    pairs = np.eye(len(requests), dtype=bool)
+    return _Explained(requests, FleetBounds(crowds, fleet.sets), pairs).answers(fleet)
 
 
-def _helps(
-    request: Request, node: Node, fleet: Fleet, answer: SafeAnswer, sets: SetBounds
-) -> tuple[str, ...]:
-    """What would turn the no into a yes, one thing at a time."""
-    found = []
-    hurt = answer.hurt
-    if hurt and all(member.bound_seconds is not None for member in hurt):
-        limits = ", ".join(f"{m.name} at most {duration(m.bound_seconds or 0)}" for m in hurt)
-        found.append(f"wider limits: {limits}")
-    for tenant in node.tenants:
-        rest = tuple(other for other in node.tenants if other is not tenant)
-        if _is_safe(request, replace(node, tenants=rest), sets):
-            found.append(f"without {tenant.name or tenant.workload} there")
-    others = Fleet(tuple(other for other in fleet.nodes if other.name != node.name))
-    if len(others):
-        places = np.flatnonzero(FleetBounds(others, sets).assess(request).is_safe)
-        if len(places):
-            named = ", ".join(others.nodes[place].name for place in places[:MOST_OTHERS])
-            found.append(f"another node: {named}" + (", …" if len(places) > MOST_OTHERS else ""))
-    if answer.reason in ("newcomer_late", "tenant_late", "no_ground"):
-        own = [one.confidence for one in (*node.tenants, request) if one.confidence is not None]
-        for level in sorted((x for x in LEVELS if x < sets.standard.confidence), reverse=True):
-            if own:
+class _Explained:
+    """Pairs of a request and a node. pairs: (requests, nodes) which of them. row, at: (n,) of each the
+    request and the node. bounded: (m,) those that bounds answer, in whose order `beside` is."""
+
+    def __init__(self, requests: Sequence[Request], here: FleetBounds, pairs: np.ndarray) -> None:
+        self.requests, self.here = requests, here
+        self.assessed = here.assess_all(requests, pairs)
+        self.row, self.at = np.nonzero(pairs)
+        self.reasons = [WORDS[code] for code in self.assessed.reason[self.row, self.at].tolist()]
+        self.bounded = np.array([n for n, r in enumerate(self.reasons) if r in BY_BOUNDS], int)
+        row, at = self.row[self.bounded], self.at[self.bounded]
+        self.beside = here.beside(requests, row, at, self.assessed.limit_seconds)
+
+    def answers(self, fleet: FleetBounds) -> list[SafeAnswer]:
+        """fleet: where else they might go."""
+        members, requests, nodes = self._members(), self.requests, self.here.nodes
+        helps, answers = self._helps(members, fleet), []
+        predicted = self.assessed.predicted[self.row, self.at].tolist()
+        for n, (row, at) in enumerate(zip(self.row.tolist(), self.at.tolist(), strict=True)):
+            request, node, reason = requests[row], nodes[at], self.reasons[n]
+            arrangement = ""
+            if n in members:
+                arrangement = self.here.arrangement((*node.tenants, request), node)
+            answers.append(
+                SafeAnswer(
+                    request.name,
+                    request.workload,
+                    node.name,
+                    node.platform,
+                    reason == "ok",
+                    reason,
+                    predicted[n] and reason == "ok",
+                    members.get(n, ()),
+                    tuple(helps.get(n, ())),
+                    arrangement,
+                )
+            )
+        return answers
+
+    def _members(self) -> dict[int, tuple[Sharer, ...]]:
+        """Of the pairs that bounds answer, by number."""
+        beside, sets = self.beside, self.here.sets
+        bounds, limits = _or_none(beside.bounds(sets)[0]), _or_none(beside.limit)
+        words: dict[tuple[int, int], Sequence[tuple[float, str]]] = {}
+        for own, confidence in enumerate(beside.confidences):
+            rows = np.flatnonzero((beside.own == own).any(axis=1))
+            some = beside.take(rows)
+            explained = sets.explained(some.platform, some.members, confidence)
+            words |= {(n, own): e for n, e in zip(rows.tolist(), explained, strict=True)}
+        first = (beside.members < 0).sum(axis=1).tolist()
+        place, owns = beside.newcomer.tolist(), beside.own.tolist()
+        found = {}
+        for number, n in enumerate(self.bounded.tolist()):
+            request, start = self.requests[int(self.row[n])], first[number]
+            people = list(self.here.nodes[self.at[n]].tenants)
+            people.insert(place[number] - start, request)
+            sharers = []
+            for column, one in enumerate(people):
+                at = start + column
+                predicted, outcome = words[number, owns[number][at]][column]
+                sharers.append(
+                    Sharer(
+                        one.name or one.workload,
+                        one.workload,
+                        one is request,
+                        limits[number][at],
+                        predicted if isfinite(predicted) else None,
+                        bounds[number][at],
+                        outcome,
+                        sets.standard.of_each(one.confidence, len(people)),
+                    )
+                )
+            found[n] = tuple(sharers)
+        return found
+
+    def _helps(
+        self, members: dict[int, tuple[Sharer, ...]], fleet: FleetBounds
+    ) -> dict[int, list[str]]:
+        """What would turn each no into a yes, one thing at a time."""
+        helps: dict[int, list[str]] = {n: [] for n, r in enumerate(self.reasons) if r != "ok"}
+        if not helps:
+            return helps
+        for n, texts in helps.items():
+            hurt = [member for member in members.get(n, ()) if member.keeps is False]
+            if hurt and all(member.bound_seconds is not None for member in hurt):
+                wide = (f"{m.name} at most {duration(m.bound_seconds or 0)}" for m in hurt)
+                texts.append(f"wider limits: {', '.join(wide)}")
+        self._without_one(helps)
+        self._elsewhere(helps, fleet)
+        self._by_another_standard(helps)
+        return helps
+
+    def _without_one(self, helps: dict[int, list[str]]) -> None:
+        nodes, rest, start = self.here.nodes, [], {}
+        for at in dict.fromkeys(self.at[list(helps)].tolist()):
+            start[at], everybody = len(rest), nodes[at].tenants
+            for tenant in everybody:
+                others = tuple(other for other in everybody if other is not tenant)
+                rest.append(replace(nodes[at], tenants=others))
+        pairs = np.zeros((len(self.requests), len(rest)), bool)
+        for n in helps:
+            first = start[self.at[n]]
+            pairs[self.row[n], first : first + len(nodes[self.at[n]].tenants)] = True
+        view = FleetBounds(rest, self.here.sets)
+        is_safe = view.assess_all(self.requests, pairs).is_safe
+        for n, texts in helps.items():
+            first = start[self.at[n]]
+            for place, tenant in enumerate(nodes[self.at[n]].tenants):
+                if is_safe[self.row[n], first + place]:
+                    texts.append(f"without {tenant.name or tenant.workload} there")
+
+    def _elsewhere(self, helps: dict[int, list[str]], fleet: FleetBounds) -> None:
+        rows = list(dict.fromkeys(self.row[list(helps)].tolist()))
+        if self.here is fleet:
+            is_safe = self.assessed.is_safe[rows]
+        else:
+            is_safe = fleet.assess_all([self.requests[row] for row in rows]).is_safe
+        places = {
+            row: [fleet.nodes[at].name for at in np.flatnonzero(safe)[: MOST_OTHERS + 2]]
+            for row, safe in zip(rows, is_safe, strict=True)
+        }
+        for n, texts in helps.items():
+            here = self.here.nodes[self.at[n]].name
+            others = [name for name in places[int(self.row[n])] if name != here]
+            if others:
+                more = ", …" if len(others) > MOST_OTHERS else ""
+                texts.append(f"another node: {', '.join(others[:MOST_OTHERS])}{more}")
+
+    def _by_another_standard(self, helps: dict[int, list[str]]) -> None:
+        sets, beside = self.here.sets, self.beside
+        reasons = [self.reasons[n] for n in self.bounded]
+        has_own = np.array([c is not None for c in (*beside.confidences, None)])
+        common = ~has_own[beside.own].any(axis=1)
+        left = np.flatnonzero(common & np.array([r != "ok" for r in reasons], bool))
+        levels = sorted((x for x in LEVELS if x < sets.standard.confidence), reverse=True)
+        if levels and len(left) and not sets.standard.takes_predictions:
+            # Bounds never fall as confidence rises: what the lowest does not help, none does.
+            left = left[beside.take(left).is_kept(sets.by(confidence=levels[-1]))]
+        for level in levels:
+            if not len(left):
                 break
-            lower = sets.like(sets, replace(sets.standard, confidence=level))
-            if _is_safe(request, node, lower):
-                found.append(f"a confidence of {level:g}")
-                break
-    if answer.reason == "no_ground" and sets.standard.accept != PREDICTED:
-        accepting = sets.like(sets, replace(sets.standard, accept=PREDICTED))
-        if _is_safe(request, node, accepting):
-            found.append("to accept predictions, for which nothing is promised")
-    return tuple(found)
+            kept = beside.take(left).is_kept(sets.by(confidence=level))
+            for number in left[kept]:
+                helps[int(self.bounded[number])].append(f"a confidence of {level:g}")
+            left = left[~kept]
+        rows = np.flatnonzero([r == "no_ground" for r in reasons])
+        if len(rows) and sets.standard.accept != PREDICTED:
+            kept = beside.take(rows).is_kept(sets.by(accept=PREDICTED))
+            for number in rows[kept]:
+                text = "to accept predictions, for which nothing is promised"
+                helps[int(self.bounded[number])].append(text)
 
 
-def _is_safe(request: Request, node: Node, sets: SetBounds) -> bool:
-    return bool(FleetBounds(Fleet((node,)), sets).assess(request).reason[0] == CODES["ok"])
+def _or_none(values: np.ndarray) -> list[list[float | None]]:
+    """None for what is not finite."""
+    return np.where(np.isfinite(values), values, np.array(None)).tolist()

@@ -44,7 +44,7 @@ class Problem:
         mentioned = {name for r in requests for name in (*r.allowed, r.pin) if name is not None}
         usable = [
             node
-            for node, code in zip(fleet.fleet.nodes, fleet.ruled_out_for_all, strict=True)
+            for node, code in zip(fleet.nodes, fleet.ruled_out_for_all, strict=True)
             if code == CODES["ok"]
         ]
         tenants = [tenant for node in usable for tenant in node.tenants]
@@ -66,21 +66,20 @@ class Problem:
         self.slots = np.maximum(np.array(room, float), 0).astype(int)
         self._free = np.array([node.free_bytes for node in self.places], float)
         self._memory = np.array([kind.memory_bytes for kind in self.kinds], float)
-        self._arrays(fleet)
+        self._arrays()
 
-    def _arrays(self, fleet: FleetBounds) -> None:
+    def _arrays(self) -> None:
         sets = self.sets
         self.codes = np.array([sets.workload_code[k.workload] for k in self.kinds], int)
         self.platform = np.array([sets.platform_code[n.platform] for n in self.places], int)
-        self.permitted = np.ones((len(self.places), len(self.kinds)), bool)
-        self.limit = np.full((len(self.places), len(self.kinds)), np.inf)
-        view = FleetBounds(_numbered(self.places), sets)
-        for number, kind in enumerate(self.kinds):
-            # By their real names: nodes that a request mentions are kinds of their own.
-            reason = view.ruled_out(kind, names=[names[0] for names in self.nodes])
-            room = np.isin(reason, _ROOM)
-            self.permitted[:, number] = (reason == CODES["ok"]) | room
-            self.limit[:, number] = view.limits(kind)
+        # By their real names: nodes that a request mentions are kinds of their own.
+        nodes = [
+            replace(n, name=names[0]) for n, names in zip(self.places, self.nodes, strict=True)
+        ]
+        view = FleetBounds(nodes, sets)
+        reason = view.ruled_out(self.kinds).T
+        self.permitted = (reason == CODES["ok"]) | np.isin(reason, _ROOM)
+        self.limit = sets.limits(self.kinds, self.platform).T
         self.permitted &= ~np.isnan(self.limit)
         kinds = self.kinds
         self.has_apart = any(kind.apart for kind in kinds)
@@ -89,10 +88,10 @@ class Problem:
         self.tenants = [
             (
                 np.array([sets.workload_code[t.workload] for t in node.tenants], int),
-                np.array([fleet.tenant_limit(t, node) for t in node.tenants], float),
+                view.limit[n, len(view.limit[n]) - len(node.tenants) :],
                 [t.confidence for t in node.tenants],
             )
-            for node in self.places
+            for n, node in enumerate(self.places)
         ]
         own = [kind.confidence for kind in kinds] + [c for *_, row in self.tenants for c in row]
         self.levels = list(dict.fromkeys(own))
@@ -181,9 +180,3 @@ def _grouped(things: Sequence[Any], kind_of: Any) -> tuple[list[Any], list[list[
         found[kind_of(thing)].append(thing.name)
     kinds = sorted(found, key=repr)
     return kinds, [sorted(found[kind]) for kind in kinds]
-
-
-def _numbered(places: Sequence[Node]) -> Any:
-    from jostle.placement.asked._fleet import Fleet
-
-    return Fleet(tuple(replace(node, name=f"kind {n}") for n, node in enumerate(places)))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.errors import NotEnoughRuns
 from jostle.placement._promise import CHOSEN
-from jostle.placement.asked._fleet import Fleet
+from jostle.placement.asked._fleet import Node
 from jostle.placement.asked._requests import Request
 from jostle.placement.assign._packing import packed_once
 from jostle.placement.chosen._measured import MeasuredSets, calibration_runs, measured_sets
@@ -123,7 +122,7 @@ class ChosenPromise:
 
     def _replayed(self, confidence: float, ratios: np.ndarray) -> tuple[float, float]:
         """(sets of several placed, of which late) by the policy of `assign`, means over draws of limits."""
-        sets = self.sets.like(self.sets, replace(self.sets.standard, confidence=confidence))
+        sets = self.sets.by(confidence)
         random = np.random.default_rng(self.seed)
         parts = [part for part in self.measured if part.members.shape[1] > 1]
         placed = late = 0
@@ -210,15 +209,16 @@ def limits(part: MeasuredSets, ratios: np.ndarray, random: np.random.Generator) 
     return np.where(known, drawn * part.solo, np.inf)
 
 
-def ratios_of(requests: Sequence[Request], fleet: Fleet, sets: SetBounds) -> np.ndarray:
+def ratios_of(requests: Sequence[Request], nodes: Sequence[Node], sets: SetBounds) -> np.ndarray:
     """Limits over times alone, of the requests and the tenants; those without an objective apart."""
     found = [1.0 * r.slowdown for r in requests if r.slowdown is not None]
-    found += [t.slowdown for node in fleet.nodes for t in node.tenants if t.slowdown is not None]
-    platforms = {sets.platform_code.get(node.platform) for node in fleet.nodes} - {None}
+    found += [t.slowdown for node in nodes for t in node.tenants if t.slowdown is not None]
+    known = sets.platform_code
+    platforms = list({known[node.platform] for node in nodes if node.platform in known})
     for request in requests:
         code = sets.workload_code.get(request.workload)
         if request.deadline_seconds is not None and code is not None:
-            solo = [float(sets.solo(p)[code]) for p in platforms if p is not None]
+            solo = sets.solo(np.array(platforms, int))[:, code].tolist() if platforms else []
             found += [request.deadline_seconds / one for one in solo if one > 0]
     return np.array([ratio for ratio in found if np.isfinite(ratio)])
 

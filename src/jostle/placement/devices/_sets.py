@@ -6,7 +6,7 @@ on it only where the caller accepts predictions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from jostle.accelerator import (
     check_mode,
 )
 from jostle.errors import UnknownName, UsageError
-from jostle.placement._promise import PREDICTED, Standard
+from jostle.placement._promise import Standard
 from jostle.placement.asked._fleet import Node
 from jostle.placement.asked._requests import Request
 from jostle.placement.sets._bounds import SetBounds
@@ -123,7 +123,7 @@ class SimulatedSets(SetBounds):
                 f"{len(configs)} different workloads in one question are too many",
                 fix=f"Ask about {MOST_WORKLOADS} at once, or give alike ones the same limit.",
             )
-        self.hardware, self.configs, self.nodes, self.standard = hardware, configs, nodes, standard
+        self.hardware, self.configs, self.nodes = hardware, configs, nodes
         self.model = hardware.model
         self.workload_names = tuple(one.text for one in configs)
         self.platform_names = tuple(name for name, _ in nodes)
@@ -142,44 +142,22 @@ class SimulatedSets(SetBounds):
                 device = self.devices[code]
                 assert device is not None
                 check_mode(device, mode)
-        self.rows = 0
-        self._known, self._refused, self._solo, self._measured = {}, {}, {}, None
-
-    @classmethod
-    def like(cls, other: SetBounds, standard: Standard) -> SimulatedSets:
-        assert isinstance(other, SimulatedSets)
-        return cls(other.hardware, other.configs, other.nodes, standard)
+        self._forget(standard)
 
     @property
     def most_members(self) -> float:
         return float("inf")
 
     def predicted(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
-        return np.array(
-            [
-                self._simulated(int(p), tuple(row))
-                for p, row in zip(platform, members.tolist(), strict=True)
-            ]
-        ).reshape(members.shape)
+        seconds = np.full(members.shape, np.nan)
+        for row, p, codes in _each(platform, members):
+            seconds[row, members[row] >= 0] = self._simulated(p, codes)
+        return seconds
 
-    def explained(
-        self, platform: int, members: tuple[int, ...], confidence: float | None = None
-    ) -> list[tuple[float, str]]:
-        level = self.standard.of_each(confidence, len(members))
-        _, outcomes = self._bounds(members, level)
-        simulated = self._simulated(platform, members)
-        return list(zip(simulated, outcomes, strict=True))
-
-    def solo(self, platform: int) -> np.ndarray:
-        if platform not in self._solo:
-            known = self.hardware.applications
-            self._solo[platform] = np.array(
-                [
-                    known[c.workload].solo_seconds if c.workload in known else np.nan
-                    for c in self.configs
-                ]
-            )
-        return self._solo[platform]
+    def solo(self, platforms: np.ndarray) -> np.ndarray:
+        known, names = self.hardware.applications, [one.workload for one in self.configs]
+        alone = [known[name].solo_seconds if name in known else np.nan for name in names]
+        return np.tile(alone, (len(platforms), 1))
 
     def arrangement(self, platform: int, members: Sequence[int], names: Sequence[str]) -> str:
         """members: codes; names: what they are called."""
@@ -188,20 +166,23 @@ class SimulatedSets(SetBounds):
         return "" if found is None else found.text([names[n] for n in order])
 
     def _own(
-        self, platform: np.ndarray, members: np.ndarray, level: float
+        self, platform: np.ndarray, members: np.ndarray, confidence: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        n, k = members.shape
-        seconds, valid = np.full((n, k), np.nan), np.zeros((n, k), bool)
-        for row, (p, codes) in enumerate(zip(platform, members.tolist(), strict=True)):
-            codes = tuple(codes)
-            bounds, _ = self._bounds(codes, level)
-            fits = self._best(int(p), codes) is not None
-            valid[row] = np.isfinite(bounds) & fits
-            seconds[row] = np.where(valid[row], bounds, np.nan)
-            if self.standard.accept == PREDICTED:
-                seconds[row] = np.where(valid[row], bounds, self._simulated(int(p), codes))
-            self.rows += k
+        seconds, valid = np.full(members.shape, np.nan), np.zeros(members.shape, bool)
+        for row, p, codes in _each(platform, members):
+            here, bounds = members[row] >= 0, self._bounds(codes, confidence)[0]
+            valid[row, here] = np.isfinite(bounds) & (self._best(p, codes) is not None)
+            rest = self._simulated(p, codes) if self.standard.takes_predictions else np.nan
+            seconds[row, here] = np.where(valid[row, here], bounds, rest)
         return seconds, valid
+
+    def _explained(
+        self, platform: np.ndarray, members: np.ndarray, confidence: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        outcome = np.full(members.shape, "", object)
+        for row, _, codes in _each(platform, members):
+            outcome[row, members[row] >= 0] = self._bounds(codes, confidence)[1]
+        return self.predicted(platform, members), outcome
 
     def _bounds(self, codes: tuple[int, ...], level: float) -> tuple[np.ndarray, list[str]]:
         """(k,) bounds from measured co-runs, infinite without one, and their outcomes."""
@@ -268,3 +249,9 @@ class SimulatedSets(SetBounds):
 
     def _modes(self, platform: int) -> tuple[str, ...]:
         return self.nodes[platform][1].sharing or self.hardware.modes
+
+
+def _each(platform: np.ndarray, members: np.ndarray) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """(row, platform, codes of its members) of every set."""
+    for row, (p, codes) in enumerate(zip(platform.tolist(), members.tolist(), strict=True)):
+        yield row, p, tuple(code for code in codes if code >= 0)

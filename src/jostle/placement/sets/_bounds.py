@@ -3,12 +3,13 @@
 A set is a platform and a sorted multiset of workloads, as codes. Whoever is in it is bounded beside all
 others, and never lower than beside fewer of them: the bound of a set is the largest over its subsets with a
 valid bound. That is still a bound, since it only grows; and so one more tenant never turns a no into a yes.
-Equal sets and their subsets are bounded once, many in one call of the model, and kept.
+Equal sets and their subsets are bounded once, many in one call of the model, and remembered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,8 @@ import numpy as np
 from jostle.bounds import ADAPTING
 from jostle.methods import HasInputPlatforms
 from jostle.placement._promise import Standard
+from jostle.placement.asked._requests import Request
+from jostle.placement.sets._parts import Parts, resized
 from jostle.runs import Colocations, solo_medians
 
 if TYPE_CHECKING:
@@ -23,6 +26,32 @@ if TYPE_CHECKING:
     from jostle.runs import Runs
 
 ROWS_AT_ONCE = 500_000  # in one call of the model
+NEW, OWN, REFUSED, RAISED = range(4)
+FEW = 1_000  # sets that are bounded with all their subsets in one call of the model
+
+
+@dataclass
+class _Level:
+    """What is known of sets by one standard, and at a member's own confidence where it has one: at the
+    number of each set, of each member. seconds: its own bound, and once its state is RAISED the largest over
+    its subsets. state: REFUSED where nobody has a bound of their own. words: {number: (predicted seconds,
+    outcome) of each member}, as far as they were looked up."""
+
+    standard: Standard
+    confidence: float | None
+    seconds: np.ndarray = field(default_factory=lambda: np.zeros((0, 1)))
+    valid: np.ndarray = field(default_factory=lambda: np.zeros((0, 1), bool))
+    state: np.ndarray = field(default_factory=lambda: np.zeros((0, 1), np.int8))
+    words: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
+
+    def of(self, members: int) -> float:
+        """The confidence of each bound in a set of so many members."""
+        return self.standard.of_each(self.confidence, members)
+
+    def grow(self, shape: tuple[int, int]) -> None:
+        self.seconds = resized(self.seconds, shape, -np.inf)
+        self.valid = resized(self.valid, shape, False)
+        self.state = resized(self.state, (shape[0], 1), NEW)
 
 
 class SetBounds:
@@ -32,8 +61,10 @@ class SetBounds:
     rows: how many rows the model was asked about so far.
     """
 
+    knows_services = False  # whether it says anything of queries at a rate, and of the longest run
+
     def __init__(self, model: Model, standard: Standard, runs: Runs | None = None) -> None:
-        self.model, self.standard = model, standard
+        self.model = model
         predictor = model.predictor
         self.workload_names = tuple(predictor.workload_names)
         self.platform_names = tuple(predictor.platform_names)
@@ -42,107 +73,150 @@ class SetBounds:
         self.platform_code = {
             name: code for code, name in enumerate(self.platform_names) if name not in inputs
         }
-        self.rows = 0
-        self._known: dict[tuple[float, int], _Known] = {}
-        self._refused: dict[tuple[float, int], np.ndarray] = {}
-        self._solo: dict[int, np.ndarray] = {}
         self._measured = None
         if runs is not None:
             self._measured = np.exp(solo_medians(runs, self.workload_names, self.platform_names))
+        self._forget(standard)
 
-    @classmethod
-    def like(cls, other: SetBounds, standard: Standard) -> SetBounds:
-        """The same model and times alone, by another standard."""
-        made = cls(other.model, standard)
-        made._measured, made._solo = other._measured, other._solo
-        return made
+    def _forget(self, standard: Standard) -> None:
+        self.standard, self.rows = standard, 0
+        self._parts = Parts(len(self.workload_names), len(self.platform_names))
+        self._solo: dict[int, np.ndarray] = {}
+        self._levels: dict[float | None, _Level] = {}
+        self._others = {(standard.confidence, standard.joint, standard.accept): self}
+
+    def fresh(self, standard: Standard | None = None) -> SetBounds:
+        """The same model and measured times, with nothing remembered."""
+        sets = object.__new__(type(self))
+        vars(sets).update(vars(self))
+        sets._forget(standard or self.standard)
+        return sets
+
+    def by(
+        self,
+        confidence: float | None = None,
+        joint: bool | None = None,
+        accept: str | None = None,
+    ) -> SetBounds:
+        """The same by another standard; what does not depend on it is remembered once. Raises UsageError."""
+        here = self.standard
+        key = (
+            here.confidence if confidence is None else confidence,
+            here.joint if joint is None else joint,
+            here.accept if accept is None else accept,
+        )
+        if key not in self._others:
+            sets = object.__new__(type(self))
+            vars(sets).update(vars(self), standard=Standard(*key), rows=0, _levels={})
+            self._others[key] = sets
+        return self._others[key]
 
     def without_calibration_runs(self) -> SetBounds:
         """What the same model says by what it learned without the runs that it is calibrated on."""
         apart = self.model.without_calibration_runs()
         if apart is self.model:
             return self
-        made = SetBounds(apart, self.standard)
-        made._measured = self._measured
-        return made
+        sets = self.fresh()
+        sets.model = apart
+        return sets
 
     def of(
         self, platform: np.ndarray, members: np.ndarray, confidence: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(bound seconds (n, k), whether it is valid (n, k)) of n sets of k members.
+        """(bound seconds (n, k), whether it is valid (n, k)) of n sets of k members at most.
 
-        platform: (n,) codes. members: (n, k) workload codes, ascending in each row. confidence: a member's
-        own, if any. Where no bound is valid it is +inf, or the prediction if that is accepted.
+        platform: (n,) codes. members: (n, k) workload codes, ascending in each row, -1 before them for
+        nobody, whose bound is infinite. confidence: a member's own, if any. Where no bound is valid it is
+        +inf, or the prediction if that is accepted.
         """
-        n, k = members.shape
-        if n == 0:
-            return np.zeros((0, k)), np.zeros((0, k), bool)
-        level = self.standard.of_each(confidence, k)
-        known = self._known.setdefault((level, k), _Known(k))
-        refused = self._refused.setdefault((level, k), np.zeros(0, np.int64))
-        floor, valid = np.full((n, k), -np.inf), np.zeros((n, k), bool)
-        keys, left = self._keys(platform, members), np.arange(n)
-        if keys is not None:
-            at = known.places(keys)
-            here = at >= 0
-            floor[here], valid[here] = known.floor[at[here]], known.valid[at[here]]
-            left = np.flatnonzero(~here & ~_is_in(keys, refused))
-        if len(left):
-            mine = None if keys is None else keys[left]
-            unique, first, inverse = _distinct(mine, platform[left], members[left])
-            p, m = platform[left][first], members[left][first]
-            found, good = np.full((len(p), k), -np.inf), np.zeros((len(p), k), bool)
-            own, own_good = self._own(p, m, level)
-            # A set of which nobody can be bounded is refused, whatever its subsets would say: there are many.
-            some = np.isfinite(own).any(axis=1)
-            raised = self._raised(p[some], m[some], own[some], own_good[some], confidence)
-            found[some], good[some] = raised, own_good[some]
-            floor[left], valid[left] = found[inverse], good[inverse]
-            if unique is not None:
-                known.add(unique[some], raised, own_good[some])
-                self._refused[level, k] = np.union1d(refused, unique[~some])
-        seconds = np.where(
-            valid | (self.standard.takes_predictions & np.isfinite(floor)), floor, np.inf
-        )
+        seconds, valid = np.full(members.shape, np.inf), np.zeros(members.shape, bool)
+        if not members.size:
+            return seconds, valid
+        at = self._parts.numbers(platform, members)
+        level = self._settled(confidence, at)
+        here, there = _same_columns(members, level.seconds)
+        floor, valid[:, here] = level.seconds[at, there], level.valid[at, there]
+        usable = valid[:, here]
+        if self.standard.takes_predictions:
+            usable = usable | np.isfinite(floor)
+        np.copyto(seconds[:, here], floor, where=usable)
         return seconds, valid
+
+    def of_levels(
+        self,
+        platform: np.ndarray,
+        members: np.ndarray,
+        own: np.ndarray,
+        confidences: Sequence[float | None],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `of`, each member at its own confidence. own: (n, k) places in confidences."""
+        if len(confidences) == 1:
+            return self.of(platform, members, confidences[0])
+        seconds, valid = np.full(members.shape, np.inf), np.zeros(members.shape, bool)
+        for place, confidence in enumerate(confidences):
+            mine = own == place
+            rows = mine.any(axis=1)
+            if rows.any():
+                bound, good = self.of(platform[rows], members[rows], confidence)
+                seconds[rows] = np.where(mine[rows], bound, seconds[rows])
+                valid[rows] = np.where(mine[rows], good, valid[rows])
+        return seconds, valid
+
+    def explained(
+        self, platform: np.ndarray, members: np.ndarray, confidence: float | None = None
+    ) -> list[list[tuple[float, str]]]:
+        """(predicted seconds, outcome of the bound) of every member of n sets as for `of`."""
+        at = self._parts.numbers(platform, members).tolist()
+        words = self._level(confidence).words
+        missing = np.array([number for number in dict.fromkeys(at) if number not in words], int)
+        for c, rows in self._by_confidence(self._level(confidence), missing):
+            codes = self._parts.members[rows]
+            predicted, outcome = self._explained(self._parts.platform[rows], codes, c)
+            for number, *row in zip(rows.tolist(), predicted, outcome, codes >= 0, strict=True):
+                seconds, outcomes, present = row
+                words[number] = list(zip(seconds[present].tolist(), outcomes[present], strict=True))
+        return [words[number] for number in at]
 
     def predicted(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
         """(n, k) seconds, NaN where there is no answer."""
-        found = self.model.predict(self._colocations(platform, members))
-        return np.asarray(found, np.float64).reshape(members.shape)
+        seconds = np.full(members.shape, np.nan)
+        seconds[members >= 0] = self.model.predict(self._colocations(platform, members))
+        return seconds
 
-    def explained(
-        self, platform: int, members: tuple[int, ...], confidence: float | None = None
-    ) -> list[tuple[float, str]]:
-        """(predicted seconds, outcome of the bound) of every member of one set."""
-        asked = self._colocations(np.array([platform]), np.array([members]))
-        bounds = self.model.bound(asked, self.standard.of_each(confidence, len(members)))
-        predicted = np.asarray(self.model.predict(asked), float).tolist()
-        return list(zip(predicted, map(str, bounds.outcome), strict=True))
-
-    def solo(self, platform: int) -> np.ndarray:
-        """(workloads,) seconds alone: measured where runs were given and have them, else predicted."""
-        if platform not in self._solo:
+    def solo(self, platforms: np.ndarray) -> np.ndarray:
+        """(n, workloads) seconds alone: measured where runs were given and have them, else predicted."""
+        missing = np.array([p for p in platforms.tolist() if p not in self._solo], int)
+        if len(missing):
             n = len(self.workload_names)
-            asked = self._colocations(np.full(n, platform), np.arange(n)[:, None])
-            found = np.asarray(self.model.predict(asked), np.float64)
-            self.rows += n
+            codes = np.tile(np.arange(n), len(missing))[:, None]
+            seconds = self.predicted(np.repeat(missing, n), codes).reshape(len(missing), n)
+            self.rows += seconds.size
             if self._measured is not None:
-                known = self._measured[platform]
-                found = np.where(np.isfinite(known), known, found)
-            self._solo[platform] = found
-        return self._solo[platform]
+                known = self._measured[missing]
+                seconds = np.where(np.isfinite(known), known, seconds)
+            self._solo.update(zip(missing.tolist(), seconds, strict=True))
+        return np.array([self._solo[p] for p in platforms.tolist()])
 
-    def limit(
-        self, platform: int, workload: int, deadline: float | None, slowdown: float | None
-    ) -> float:
-        """Seconds; infinite without an objective, NaN where the time alone is not known."""
-        limit = np.inf if deadline is None else deadline
-        if slowdown is not None:
-            limit = np.minimum(limit, slowdown * self.solo(platform)[workload])
-        return float(limit)
-
-    knows_services = False  # whether it says anything of queries at a rate, and of the longest run
+    def limits(self, requests: Sequence[Request], platform: np.ndarray) -> np.ndarray:
+        """(requests, n) seconds on platforms by code, (n,) for all or (requests, n), -1 for one that is not
+        known; infinite without an objective, NaN where the time alone, or the workload, is not known."""
+        code = np.array([self.workload_code.get(one.workload, -1) for one in requests], int)
+        deadline = np.array([[one.deadline_seconds] for one in requests], float).reshape(-1, 1)
+        slowdown = np.array([[one.slowdown] for one in requests], float).reshape(-1, 1)
+        solo = np.array([[one.solo_seconds] for one in requests], float).reshape(-1, 1)
+        limit = np.where(np.isnan(deadline), np.inf, deadline)
+        by_slowdown = np.full(np.broadcast_shapes(limit.shape, platform.shape), np.inf)
+        of_model = np.isnan(solo) & ~np.isnan(slowdown) & (platform >= 0)
+        if of_model.any():
+            row, column = np.nonzero(of_model)
+            used, which = np.unique(
+                np.broadcast_to(platform, of_model.shape)[row, column], return_inverse=True
+            )
+            by_slowdown[row, column] = slowdown[row, 0] * self.solo(used)[which, code[row]]
+        by_slowdown = np.where(np.isnan(slowdown * solo), by_slowdown, slowdown * solo)
+        limit = np.minimum(limit, by_slowdown)
+        limit[code < 0] = np.nan
+        return limit
 
     def arrangement(self, platform: int, members: Sequence[int], names: Sequence[str]) -> str:
         """How a set shares its platform, where that is a decision; empty where it is not."""
@@ -156,140 +230,118 @@ class SetBounds:
             return float("inf")
         return float(np.max(self.model.calibration.runs.degree, initial=-1)) + 1
 
-    def _floors(
-        self, platform: np.ndarray, members: np.ndarray, confidence: float | None
-    ) -> np.ndarray:
-        """(n, k) the largest bound over the subsets that have one, -inf without any."""
-        k = members.shape[1]
-        level = self.standard.of_each(confidence, k)
-        keys = self._keys(platform, members)
-        known = self._known.setdefault((level, k), _Known(k))
-        floor, left = np.full((len(platform), k), -np.inf), np.arange(len(platform))
-        if keys is not None:
-            at = known.places(keys)
-            floor[at >= 0] = known.floor[at[at >= 0]]
-            left = np.flatnonzero(at < 0)
-        if len(left):
-            mine = None if keys is None else keys[left]
-            unique, first, inverse = _distinct(mine, platform[left], members[left])
-            p, m = platform[left][first], members[left][first]
-            own, good = self._own(p, m, level)
-            raised = self._raised(p, m, own, good, confidence)
-            floor[left] = raised[inverse]
-            if unique is not None:
-                known.add(unique, raised, good)
-        return floor
+    def _level(self, confidence: float | None) -> _Level:
+        if confidence not in self._levels:
+            self._levels[confidence] = _Level(self.standard, confidence)
+        level = self._levels[confidence]
+        level.grow(self._parts.members.shape)
+        return level
 
-    def _raised(
-        self,
-        platform: np.ndarray,
-        members: np.ndarray,
-        own: np.ndarray,
-        valid: np.ndarray,
-        confidence: float | None,
-    ) -> np.ndarray:
-        """(n, k) the own bounds, where valid, raised to those of all subsets."""
-        n, k = members.shape
-        floor = np.where(valid, own, -np.inf)
-        if self.standard.takes_predictions:
-            floor = np.where(valid, floor, np.where(np.isnan(own), np.inf, own))
-        if k == 1 or n == 0:
-            return floor
-        others = np.array([[i for i in range(k) if i != j] for j in range(k)])
-        fewer = members[:, others].reshape(n * k, k - 1)
-        below = self._floors(np.repeat(platform, k), fewer, confidence).reshape(n, k, k - 1)
-        for left_out in range(k):
-            for place, member in enumerate(others[left_out]):
-                np.maximum(floor[:, member], below[:, left_out, place], out=floor[:, member])
-        return floor
+    def _settled(self, confidence: float | None, at: np.ndarray) -> _Level:
+        """What is known of sets, with that of these known. at: (n,) their numbers."""
+        level, parts = self._level(confidence), self._parts
+        if level.state[at].min() >= REFUSED:
+            return level
+        part, layers = at[level.state[at, 0] < REFUSED], []
+        if (2.0 ** parts.count[part]).sum() > FEW:
+            # A set of which nobody can be bounded is refused, whatever its subsets would say: there are many.
+            self._measure(level, part)
+            part = part[level.state[part, 0] == OWN]
+        part = np.unique(part)
+        while len(part):
+            layers.append(part)
+            part = np.unique(parts.parts_of(part))
+            part = part[np.searchsorted(part, 0) :]
+            level.grow(parts.members.shape)
+            part = part[level.state[part, 0] < RAISED]
+        if layers:
+            every = np.unique(np.concatenate(layers))
+            self._measure(level, every)
+            count = parts.count[every]
+            for size in range(1, parts.width + 1):
+                if len(rows := every[count == size]):
+                    _raise(level, parts.parts[rows], rows, size)
+        return level
+
+    def _measure(self, level: _Level, at: np.ndarray) -> None:
+        """Their own bounds, where they are not known yet."""
+        new = at[level.state[at, 0] == NEW]
+        for c, rows in self._by_confidence(level, np.unique(new) if len(new) else new):
+            members = self._parts.members[rows]
+            own, valid = self._own(self._parts.platform[rows], members, c)
+            seconds = np.where(valid, own, -np.inf)
+            if self.standard.takes_predictions:
+                seconds = np.where(valid, own, np.where(np.isnan(own), np.inf, own))
+                seconds[members < 0] = -np.inf
+            self.rows += int((members >= 0).sum())
+            level.seconds[rows], level.valid[rows] = seconds, valid
+            level.state[rows, 0] = np.where(np.isfinite(seconds).any(axis=1), OWN, REFUSED)
+
+    def _by_confidence(self, level: _Level, at: np.ndarray) -> Iterator[tuple[float, np.ndarray]]:
+        """(confidence of each bound, sets of which it is), of so many that the model takes them at once."""
+        count = self._parts.count[at] if self.standard.joint else np.ones(len(at), int)
+        step = max(1, ROWS_AT_ONCE // self._parts.width)
+        for members in range(1, int(count.max(initial=0)) + 1):
+            rows = at[count == members]
+            for start in range(0, len(rows), step):
+                yield level.of(members), rows[start : start + step]
 
     def _own(
-        self, platform: np.ndarray, members: np.ndarray, level: float
+        self, platform: np.ndarray, members: np.ndarray, confidence: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(bound, or prediction where none is valid and that is accepted; whether it is a valid bound)."""
-        n, k = members.shape
-        seconds, valid = np.full((n, k), np.nan), np.zeros((n, k), bool)
-        step = max(1, ROWS_AT_ONCE // k)
-        for start in range(0, n, step):
-            part = slice(start, start + step)
-            asked = self._colocations(platform[part], members[part])
-            bounds = self.model.bound(asked, level)
-            good = bounds.is_guaranteed
-            found = np.where(good, bounds.seconds, np.nan)
-            if self.standard.takes_predictions and not good.all():
-                # A bound that follows a drift promises nothing of a single run, but says more.
-                follows = bounds.is_valid & (bounds.outcome == ADAPTING)
-                rest = np.where(follows, bounds.seconds, self.model.predict(asked))
-                found = np.where(good, found, rest)
-            self.rows += len(asked)
-            seconds[part] = found.reshape(-1, k)
-            valid[part] = good.reshape(-1, k)
+        """(bound, or prediction where none is valid and that is accepted, else NaN; whether it is a valid
+        bound), both (n, k)."""
+        rows = self._colocations(platform, members)
+        bounds = self.model.bound(rows, confidence)
+        good = bounds.is_guaranteed
+        own = np.where(good, bounds.seconds, np.nan)
+        if self.standard.takes_predictions and not good.all():
+            # A bound that follows a drift promises nothing of a single run, but says more.
+            follows = bounds.is_valid & (bounds.outcome == ADAPTING)
+            own = np.where(good, own, np.where(follows, bounds.seconds, self.model.predict(rows)))
+        seconds, valid = np.full(members.shape, np.nan), np.zeros(members.shape, bool)
+        seconds[members >= 0], valid[members >= 0] = own, good
         return seconds, valid
 
+    def _explained(
+        self, platform: np.ndarray, members: np.ndarray, confidence: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(predicted seconds, outcomes of the bounds), both (n, k)."""
+        rows, outcome = self._colocations(platform, members), np.full(members.shape, "", object)
+        outcome[members >= 0] = self.model.bound(rows, confidence).outcome
+        seconds = np.full(members.shape, np.nan)
+        seconds[members >= 0] = self.model.predict(rows)
+        return seconds, outcome
+
     def _colocations(self, platform: np.ndarray, members: np.ndarray) -> Colocations:
-        """n * k rows: every member of every set beside the others."""
-        n, k = members.shape
-        others = np.array([[i for i in range(k) if i != j] for j in range(k)], int).reshape(
-            k, k - 1
-        )
+        """A row for every member of every set, beside the others."""
+        row, column = np.nonzero(members >= 0)
+        others = members[row]
+        others[np.arange(len(row)), column] = -1
+        beside = others >= 0
         return Colocations(
             self.workload_names,
             self.platform_names,
-            members.reshape(-1),
-            np.repeat(platform, k),
-            np.arange(n * k + 1) * (k - 1),
-            members[:, others].reshape(-1),
+            members[row, column],
+            platform[row],
+            np.concatenate([[0], np.cumsum(beside.sum(axis=1))]),
+            others[beside],
         )
 
-    def _keys(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray | None:
-        """(n,) int64, equal for equal sets only; None where that many names do not fit."""
-        base, k = len(self.workload_names), members.shape[1]
-        if len(self.platform_names) * float(base) ** k >= 2**62:
-            return None
-        key = platform.astype(np.int64)
-        for place in range(k):
-            key = key * base + members[:, place]
-        return key
+
+def _raise(level: _Level, parts: np.ndarray, rows: np.ndarray, size: int) -> None:
+    """The bounds of sets of one size, at these numbers, to those of their parts, (n, w)."""
+    seconds, first = level.seconds[rows], parts.shape[1] - size
+    for column in range(first, parts.shape[1] if size > 1 else first):
+        part = level.seconds[parts[:, column]]
+        before, after = slice(first, column), slice(column + 1, None)
+        moved = part[:, first + 1 : column + 1]
+        seconds[:, before] = np.maximum(seconds[:, before], moved)
+        seconds[:, after] = np.maximum(seconds[:, after], part[:, after])
+    level.seconds[rows], level.state[rows, 0] = seconds, RAISED
 
 
-class _Known:
-    """Sets of k members by key: (m,) ascending keys, and (m, k) of each."""
-
-    def __init__(self, k: int) -> None:
-        self.keys = np.zeros(0, np.int64)
-        self.floor = np.zeros((0, k))
-        self.valid = np.zeros((0, k), bool)
-
-    def places(self, keys: np.ndarray) -> np.ndarray:
-        """(n,) where each stands here, -1 where it does not."""
-        if not len(self.keys):
-            return np.full(len(keys), -1)
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[at] == keys, at, -1)
-
-    def add(self, keys: np.ndarray, floor: np.ndarray, valid: np.ndarray) -> None:
-        """keys: ascending, none of them here yet."""
-        at = np.searchsorted(self.keys, keys)
-        self.keys = np.insert(self.keys, at, keys)
-        self.floor = np.insert(self.floor, at, floor, axis=0)
-        self.valid = np.insert(self.valid, at, valid, axis=0)
-
-
-def _is_in(keys: np.ndarray, ascending: np.ndarray) -> np.ndarray:
-    """(n,) bool."""
-    if not len(ascending):
-        return np.zeros(len(keys), bool)
-    at = np.minimum(np.searchsorted(ascending, keys), len(ascending) - 1)
-    return ascending[at] == keys
-
-
-def _distinct(
-    keys: np.ndarray | None, platform: np.ndarray, members: np.ndarray
-) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """(ascending keys of the different sets, None where there are no keys; where each stands first; which of
-    them each set is)."""
-    if keys is not None:
-        return np.unique(keys, return_index=True, return_inverse=True)
-    rows = np.column_stack([platform, members])
-    _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return None, first, inverse.reshape(-1)
+def _same_columns(members: np.ndarray, known: np.ndarray) -> tuple[slice, slice]:
+    """The last columns of both."""
+    width = min(members.shape[1], known.shape[1])
+    return slice(members.shape[1] - width, None), slice(known.shape[1] - width, None)

@@ -1,13 +1,11 @@
-"""A request against every node of a fleet at once: who would keep what, and why a node is ruled out.
-
-Nodes with as many tenants are one block of arrays, so that thousands of nodes are a few calls of the model.
-"""
+"""Requests against every node of a fleet at once: who would keep what, and why a node is ruled out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +13,8 @@ from jostle.placement._reasons import CODES
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import OK, Request
 from jostle.placement.sets._bounds import SetBounds
+
+PAIRS_AT_ONCE = 100_000  # of a request and a node
 
 
 @dataclass(frozen=True)
@@ -35,139 +35,132 @@ class Assessed:
 
 
 @dataclass(frozen=True)
-class _Block:
-    """Nodes with k tenants each. at: (n,) places in the fleet. platform: (n,). tenants: (n, k) ascending.
-    limit: (n, k). own: (n, k) index into confidences."""
+class Beside:
+    """n sets, each of a request and the tenants of a node. platform: (n,). members: (n, k) ascending codes,
+    -1 before them. limit: (n, k) seconds. own: (n, k) places in confidences. newcomer: (n,) its column."""
 
-    at: np.ndarray
     platform: np.ndarray
-    tenants: np.ndarray
+    members: np.ndarray
     limit: np.ndarray
     own: np.ndarray
+    newcomer: np.ndarray
     confidences: tuple[float | None, ...]
+
+    def take(self, rows: np.ndarray) -> Beside:
+        return Beside(
+            self.platform[rows],
+            self.members[rows],
+            self.limit[rows],
+            self.own[rows],
+            self.newcomer[rows],
+            self.confidences,
+        )
+
+    def bounds(self, sets: SetBounds) -> tuple[np.ndarray, np.ndarray]:
+        """(seconds, whether valid), both (n, k)."""
+        return sets.of_levels(self.platform, self.members, self.own, self.confidences)
+
+    def is_kept(self, sets: SetBounds) -> np.ndarray:
+        """(n,) whether the request is bounded and everybody would keep the limit."""
+        seconds, _ = self.bounds(sets)
+        mine = seconds[np.arange(len(seconds)), self.newcomer]
+        return np.isfinite(mine) & (seconds <= self.limit).all(axis=1)
 
 
 class FleetBounds:
-    """A fleet as a model sees it, by one standard."""
+    """A fleet as a model sees it, by one standard. tenants: (n, k) ascending codes, -1 before them; limit:
+    (n, k) seconds, infinite without an objective; both of nodes of which the model knows everybody."""
 
-    def __init__(self, fleet: Fleet, sets: SetBounds) -> None:
-        self.fleet, self.sets = fleet, sets
-        self._alone: dict[int, np.ndarray] = {}
+    def __init__(self, fleet: Fleet | Sequence[Node], sets: SetBounds) -> None:
+        self.nodes = fleet.nodes if isinstance(fleet, Fleet) else tuple(fleet)
+        self.sets = sets
+
+    def __len__(self) -> int:
+        return len(self.nodes)
 
     def assess(self, request: Request) -> Assessed:
         """The request on every node."""
-        n, sets = len(self.fleet), self.sets
-        reason = self.ruled_out(request)
-        bound, limit = np.full(n, np.inf), np.full(n, np.nan)
-        growth, predicted = np.full(n, np.nan), np.zeros(n, bool)
-        code = sets.workload_code.get(request.workload)
-        if code is None:
+        return next(self.assess_each([request]))
+
+    def assess_each(self, requests: Sequence[Request]) -> Iterator[Assessed]:
+        """Each request on every node, many in one call of the model."""
+        step = max(1, PAIRS_AT_ONCE // max(1, len(self)))
+        for start in range(0, len(requests), step):
+            found = self.assess_all(requests[start : start + step])
+            columns = [
+                found.reason,
+                found.bound_seconds,
+                found.limit_seconds,
+                found.growth,
+                found.predicted,
+            ]
+            for row in range(len(found.reason)):
+                yield Assessed(*(column[row] for column in columns))
+
+    def assess_all(self, requests: Sequence[Request], only: np.ndarray | None = None) -> Assessed:
+        """Arrays of (requests, nodes). only: the pairs that are bounded, by default all that may be."""
+        reason, limit = self.ruled_out(requests), self.sets.limits(requests, self._platform)
+        bound, growth = np.full(reason.shape, np.inf), np.full(reason.shape, np.nan)
+        predicted = np.zeros(reason.shape, bool)
+        open_ = reason == CODES["ok"]
+        row, at = np.nonzero(open_ if only is None else open_ & only)
+        if not len(row):
             return Assessed(reason, bound, limit, growth, predicted)
-        limit = self.limits(request)
-        for number, block in enumerate(self._blocks):
-            open_ = np.flatnonzero(reason[block.at] == CODES["ok"])
-            if not len(open_):
-                continue
-            at, tenants = block.at[open_], block.tenants[open_]
-            mine, theirs, guessed, theirs_known = self._bounds(request, code, block, open_)
-            bound[at] = mine
-            # A tenant without an objective is held to nothing.
-            late = theirs > block.limit[open_]
-            no_ground = ~np.isfinite(mine) | (late & ~np.isfinite(theirs)).any(axis=1)
-            unknown_limit = np.isnan(limit[at]) | np.isnan(block.limit[open_]).any(axis=1)
-            why = np.full(len(at), CODES["ok"])
-            why[late.any(axis=1)] = CODES["tenant_late"]
-            why[mine > limit[at]] = CODES["newcomer_late"]
-            why[no_ground | unknown_limit] = CODES["no_ground"]
-            reason[at] = why
-            held = np.isfinite(block.limit[open_])
-            predicted[at] = guessed | (~theirs_known & held).any(axis=1)
-            with np.errstate(invalid="ignore"):
-                ratio = theirs / self._before(number)[open_] - 1
-            growth[at] = ratio.max(axis=1) if tenants.shape[1] else 0.0
+        beside = self.beside(requests, row, at, limit)
+        seconds, valid = beside.bounds(self.sets)
+        every, newcomer = np.arange(len(row)), beside.newcomer
+        mine, is_tenant = seconds[every, newcomer], beside.members >= 0
+        is_tenant[every, newcomer] = False
+        # A tenant without an objective is held to nothing.
+        late = is_tenant & (seconds > beside.limit)
+        no_ground = ~np.isfinite(mine) | (late & ~np.isfinite(seconds)).any(axis=1)
+        why = np.full(len(row), CODES["ok"])
+        why[late.any(axis=1)] = CODES["tenant_late"]
+        why[mine > limit[row, at]] = CODES["newcomer_late"]
+        why[no_ground | np.isnan(beside.limit).any(axis=1)] = CODES["no_ground"]
+        guessed = np.isfinite(mine) & ~valid[every, newcomer]
+        held = is_tenant & np.isfinite(beside.limit)
+        reason[row, at], bound[row, at] = why, mine
+        predicted[row, at] = guessed | (~valid & held).any(axis=1)
+        with np.errstate(invalid="ignore"):
+            ratio = seconds[is_tenant] / self.now[0][at][self.tenants[at] >= 0] - 1
+        most = np.full(seconds.shape, -np.inf)
+        most[is_tenant] = ratio
+        growth[row, at] = np.where(is_tenant.any(axis=1), most.max(axis=1), 0.0)
         return Assessed(reason, bound, limit, growth, predicted)
+
+    def beside(
+        self, requests: Sequence[Request], row: np.ndarray, at: np.ndarray, limit: np.ndarray
+    ) -> Beside:
+        """The sets of requests, by their places, with the tenants of nodes, by theirs, which must be open to
+        them. limit: (requests, nodes)."""
+        known = tuple(dict.fromkeys((*self._confidences, *(r.confidence for r in requests))))
+        code = np.array([self.sets.workload_code.get(r.workload, -1) for r in requests], int)
+        own = np.array([known.index(r.confidence) for r in requests], int)
+        members = np.column_stack([self.tenants[at], code[row]])
+        order = np.argsort(members, axis=1, kind="stable")
+        every = np.arange(len(row))[:, None]
+        return Beside(
+            self._platform[at],
+            members[every, order],
+            np.column_stack([self.limit[at], limit[row, at]])[every, order],
+            np.column_stack([self._own[at], own[row]])[every, order],
+            order.argmax(axis=1),
+            known,
+        )
 
     def sets_with(
         self, request: Request, at: np.ndarray
-    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """(places in the fleet (n,), platforms (n,), members (n, k), limits (n, k)) of the sets that the
-        request would make with the tenants of these nodes, which must be open to it."""
-        code, limit, found = self.sets.workload_code[request.workload], self.limits(request), []
-        for block in self._blocks:
-            rows = np.flatnonzero(np.isin(block.at, at))
-            if len(rows):
-                here = block.at[rows]
-                members = np.column_stack([block.tenants[rows], np.full(len(rows), code)])
-                limits = np.column_stack([block.limit[rows], limit[here]])
-                order = np.argsort(members, axis=1, kind="stable")
-                members, limits = (np.take_along_axis(x, order, 1) for x in (members, limits))
-                found.append((here, block.platform[rows], members, limits))
-        return found
-
-    def _bounds(
-        self, request: Request, code: int, block: _Block, rows: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(the request's bound (n,), the tenants' (n, k), whether the first is a prediction (n,), whether
-        the others are valid bounds (n, k))."""
-        tenants = block.tenants[rows]
-        n, k = tenants.shape
-        place = (tenants < code).sum(axis=1)
-        members = np.sort(np.column_stack([tenants, np.full(n, code)]), axis=1)
-        theirs_at = np.arange(k)[None] + (np.arange(k)[None] >= place[:, None])
-        theirs, known = np.full((n, k), np.inf), np.zeros((n, k), bool)
-        seconds, valid = self.sets.of(block.platform[rows], members, request.confidence)
-        every = np.arange(n)
-        mine = seconds[every, place]
-        guessed = np.isfinite(mine) & ~valid[every, place]
-        found = {request.confidence: (seconds, valid)}
-        for number, confidence in enumerate(block.confidences):
-            if confidence not in found:
-                found[confidence] = self.sets.of(block.platform[rows], members, confidence)
-            seconds, valid = found[confidence]
-            wanted = block.own[rows] == number
-            theirs = np.where(wanted, np.take_along_axis(seconds, theirs_at, 1), theirs)
-            known = np.where(wanted, np.take_along_axis(valid, theirs_at, 1), known)
-        return mine, theirs, guessed, known
-
-    def _before(self, number: int) -> np.ndarray:
-        """(n, k) the tenants' bounds as they are now, of a block."""
-        if number not in self._alone:
-            block = self._blocks[number]
-            found = np.full(block.tenants.shape, np.nan)
-            for place, confidence in enumerate(block.confidences):
-                if block.tenants.shape[1]:
-                    seconds, _ = self.sets.of(block.platform, block.tenants, confidence)
-                    found = np.where(block.own == place, seconds, found)
-            self._alone[number] = found
-        return self._alone[number]
-
-    def limits(self, request: Request) -> np.ndarray:
-        """(n,) seconds on each node; infinite without an objective, NaN where the time alone is unknown.
-
-        The model must know the workload.
-        """
-        code = self.sets.workload_code[request.workload]
-        limit = np.full(len(self.fleet), np.inf)
-        if request.deadline_seconds is not None:
-            limit[:] = request.deadline_seconds
-        if request.slowdown is not None:
-            if request.solo_seconds is not None:
-                return np.minimum(limit, request.slowdown * request.solo_seconds)
-            for p in np.unique(self._platform[self._platform >= 0]):
-                here = self._platform == p
-                limit[here] = np.minimum(
-                    limit[here], request.slowdown * self.sets.solo(int(p))[code]
-                )
-        return limit
-
-    def tenant_limit(self, tenant: Request, node: Node) -> float:
-        """Seconds; infinite without an objective, NaN where the time alone is not known."""
-        p = self.sets.platform_code[node.platform]
-        if tenant.solo_seconds is not None and tenant.slowdown is not None:
-            by_time = tenant.deadline_seconds or np.inf
-            return float(min(by_time, tenant.slowdown * tenant.solo_seconds))
-        code = self.sets.workload_code[tenant.workload]
-        return self.sets.limit(p, code, tenant.deadline_seconds, tenant.slowdown)
+        request would make with the tenants of these nodes, which must be open to it, by their size."""
+        limit, row = self.sets.limits([request], self._platform), np.zeros(len(at), int)
+        beside = self.beside([request], row, at, limit)
+        count = (beside.members >= 0).sum(axis=1)
+        for k in np.unique(count):
+            rows = np.flatnonzero(count == k)
+            some = beside.take(rows)
+            yield at[rows], some.platform, some.members[:, -k:], some.limit[:, -k:]
 
     def arrangement(self, people: Sequence[Request], node: Node) -> str:
         """How they share a node, where that is a decision."""
@@ -175,43 +168,41 @@ class FleetBounds:
         names = [one.name or one.workload for one in people]
         return self.sets.arrangement(self.sets.platform_code[node.platform], codes, names)
 
-    def ruled_out(self, request: Request, names: Sequence[str] | None = None) -> np.ndarray:
-        """(n,) codes of what needs no bound; the first reason of REASONS counts, so later ones go first.
-
-        names: what the nodes are called, where not by their names.
-        """
-        nodes, n = self.fleet.nodes, len(self.fleet)
-        names = [node.name for node in nodes] if names is None else names
-        reason = np.full(n, CODES["ok"])
-        if request.apart or self._has_apart:
-            apart = [any(request.is_apart_from(t) for t in node.tenants) for node in nodes]
-            reason[apart] = CODES["apart"]
-        reason[self._free_bytes < request.memory_bytes] = CODES["no_memory"]
-        reason[self._free_slots < 1] = CODES["no_slot"]
-        if request.needs:
-            needed = set(request.needs)
-            reason[[not needed <= set(node.labels) for node in nodes]] = CODES["labels"]
-        if request.allowed:
-            allowed = set(request.allowed)
-            pairs = zip(names, nodes, strict=True)
-            out = [not {name, node.platform} & allowed for name, node in pairs]
-            reason[out] = CODES["not_allowed"]
-        if request.pin is not None:
-            reason[[name != request.pin for name in names]] = CODES["pinned_elsewhere"]
-        if self._is_service(request):
-            reason[:] = CODES["not_modelled"]
+    def ruled_out(self, requests: Sequence[Request]) -> np.ndarray:
+        """(requests, nodes) codes of what needs no bound; the first reason of REASONS counts, so later ones
+        go first."""
+        nodes, sets = self.nodes, self.sets
+        reason = np.full((len(requests), len(nodes)), CODES["ok"])
         static = self.ruled_out_for_all
-        reason[static != CODES["ok"]] = static[static != CODES["ok"]]
-        if request.workload not in self.sets.workload_code:
-            reason[static != CODES["bad_node"]] = CODES["unknown_workload"]
+        closed, readable = static != CODES["ok"], static != CODES["bad_node"]
+        for request, mine in zip(requests, reason, strict=True):
+            if request.apart or self._has_apart:
+                mine[[any(map(request.is_apart_from, n.tenants)) for n in nodes]] = CODES["apart"]
+            mine[self._free_bytes < request.memory_bytes] = CODES["no_memory"]
+            mine[self._free_slots < 1] = CODES["no_slot"]
+            if request.needs:
+                needed = set(request.needs)
+                mine[[not needed.issubset(node.labels) for node in nodes]] = CODES["labels"]
+            if request.allowed:
+                allowed = set(request.allowed)
+                mine[[allowed.isdisjoint((n.name, n.platform)) for n in nodes]] = CODES[
+                    "not_allowed"
+                ]
+            if request.pin is not None:
+                mine[[node.name != request.pin for node in nodes]] = CODES["pinned_elsewhere"]
+            if self._is_service(request):
+                mine[:] = CODES["not_modelled"]
+            mine[closed] = static[closed]
+            if request.workload not in sets.workload_code:
+                mine[readable] = CODES["unknown_workload"]
         return reason
 
     @cached_property
     def ruled_out_for_all(self) -> np.ndarray:
         """(n,) codes of what rules a node out for everybody."""
-        reason = np.full(len(self.fleet), CODES["ok"])
+        reason = np.full(len(self), CODES["ok"])
         known = self.sets.workload_code
-        for place, node in enumerate(self.fleet.nodes):
+        for place, node in enumerate(self.nodes):
             if node.status != OK:
                 reason[place] = CODES["bad_node"]
             elif node.platform not in self.sets.platform_code:
@@ -230,47 +221,73 @@ class FleetBounds:
     @cached_property
     def _platform(self) -> np.ndarray:
         known = self.sets.platform_code
-        return np.array([known.get(node.platform, -1) for node in self.fleet.nodes], int)
+        return np.array([known.get(node.platform, -1) for node in self.nodes], int)
 
     @cached_property
     def _has_apart(self) -> bool:
-        return any(tenant.apart for node in self.fleet.nodes for tenant in node.tenants)
+        return any(tenant.apart for node in self.nodes for tenant in node.tenants)
 
     @cached_property
     def _free_slots(self) -> np.ndarray:
-        return np.array([node.free_slots for node in self.fleet.nodes], float)
+        return np.array([node.free_slots for node in self.nodes], float)
 
     @cached_property
     def _free_bytes(self) -> np.ndarray:
-        return np.array([node.free_bytes for node in self.fleet.nodes], float)
+        return np.array([node.free_bytes for node in self.nodes], float)
 
     @cached_property
     def prices(self) -> np.ndarray:
         """(n,) for an hour."""
-        return np.array([node.price_per_hour for node in self.fleet.nodes], float)
+        return np.array([node.price_per_hour for node in self.nodes], float)
 
     @cached_property
-    def _blocks(self) -> list[_Block]:
-        code, found = self.sets.workload_code, []
-        usable = np.flatnonzero(self.ruled_out_for_all == CODES["ok"])
-        counts = np.array([len(self.fleet.nodes[place].tenants) for place in usable], int)
-        for k in np.unique(counts):
-            at = usable[counts == k]
-            nodes = [self.fleet.nodes[place] for place in at]
-            tenants = np.array([[code[t.workload] for t in node.tenants] for node in nodes], int)
-            limit = np.array([[self.tenant_limit(t, node) for t in node.tenants] for node in nodes])
-            given = [[t.confidence for t in node.tenants] for node in nodes]
-            confidences = tuple(dict.fromkeys(c for row in given for c in row))
-            own = np.array([[confidences.index(c) for c in row] for row in given], int)
-            shape = (len(at), int(k))
-            found.append(
-                _Block(
-                    at,
-                    self._platform[at],
-                    tenants.reshape(shape),
-                    limit.reshape(shape),
-                    own.reshape(shape),
-                    confidences,
-                )
-            )
+    def now(self) -> tuple[np.ndarray, np.ndarray]:
+        """(bounds of the tenants as they are, whether they are valid), both (n, k)."""
+        seconds, valid = np.full(self.tenants.shape, np.inf), np.zeros(self.tenants.shape, bool)
+        some = np.flatnonzero((self.tenants >= 0).any(axis=1))
+        seconds[some], valid[some] = self.sets.of_levels(
+            self._platform[some], self.tenants[some], self._own[some], self._confidences
+        )
+        return seconds, valid
+
+    @cached_property
+    def tenants(self) -> np.ndarray:
+        code = self.sets.workload_code
+        return self._of_tenants([code[one.workload] for one in self._everybody], -1)
+
+    @cached_property
+    def limit(self) -> np.ndarray:
+        platform = np.repeat(self._platform, (self.tenants >= 0).sum(axis=1))
+        return self._of_tenants(self.sets.limits(self._everybody, platform[:, None])[:, 0], np.inf)
+
+    @cached_property
+    def _confidences(self) -> tuple[float | None, ...]:
+        return tuple(dict.fromkeys(one.confidence for one in self._everybody)) or (None,)
+
+    @cached_property
+    def _own(self) -> np.ndarray:
+        known = self._confidences
+        return self._of_tenants([known.index(one.confidence) for one in self._everybody], -1)
+
+    @cached_property
+    def _everybody(self) -> list[Request]:
+        """The tenants of known nodes, node by node."""
+        pairs = zip(self.nodes, self.is_known, strict=True)
+        return [tenant for node, known in pairs if known for tenant in node.tenants]
+
+    @cached_property
+    def is_known(self) -> list[bool]:
+        """Whether the model knows the platform and every tenant."""
+        known, code = self.sets.platform_code, self.sets.workload_code
+        return [
+            n.platform in known and all(t.workload in code for t in n.tenants) for n in self.nodes
+        ]
+
+    def _of_tenants(self, values: Sequence[Any] | np.ndarray, filler: float) -> np.ndarray:
+        """(n, k) of a value for everybody, in the last columns."""
+        pairs = zip(self.nodes, self.is_known, strict=True)
+        count = np.array([len(node.tenants) if known else 0 for node, known in pairs], int)
+        width = max((len(node.tenants) for node in self.nodes), default=0)
+        found = np.full((len(self), width), filler)
+        found[np.arange(width) >= width - count[:, None]] = values
         return found
