@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 
 from jostle._report import finite
-from jostle.placement import Node, Placement
+from jostle.placement import Fleet, Placement
 
 MOST_BOUNDED = 2000  # tenants whose bounds are looked up
 
 
 def fleet_document(placement: Placement, label: dict[str, str]) -> dict[str, Any]:
     """Every node with its tenants; those with a limit have their bound beside it, null without one."""
-    left, nodes = MOST_BOUNDED, []
-    for node in placement.fleet.nodes:
-        left -= len(node.tenants)
-        limits = _limits(node, placement) if left >= 0 else [{} for _ in node.tenants]
+    nodes = []
+    for node, limits in zip(placement.fleet.nodes, _limits(placement), strict=True):
         nodes.append(
             {
                 "name": node.name,
@@ -38,23 +36,20 @@ def fleet_document(placement: Placement, label: dict[str, str]) -> dict[str, Any
     return {"schema": "fleet/v1", "model": label, "nodes": finite(nodes)}
 
 
-def _limits(node: Node, placement: Placement) -> list[dict[str, Any]]:
-    """{limit_seconds, bound_seconds} of each tenant that has a limit."""
-    sets, found = placement.sets, []
-    codes = [sets.workload_code.get(tenant.workload, -1) for tenant in node.tenants]
-    known = node.platform in sets.platform_code and min(codes, default=-1) >= 0
-    order = np.argsort(codes, kind="stable")
-    for place, tenant in enumerate(node.tenants):
-        if not tenant.has_objective:
-            found.append({})
-            continue
-        if not known:
-            found.append({"limit_seconds": None, "bound_seconds": None})
-            continue
-        platform = np.array([sets.platform_code[node.platform]])
-        members = np.array([codes])[:, order]
-        seconds = sets.of(platform, members, tenant.confidence)[0][0]
-        at = int(np.flatnonzero(order == place)[0])
-        limit = placement.bounds.tenant_limit(tenant, node)
-        found.append({"limit_seconds": limit, "bound_seconds": float(seconds[at])})
-    return found
+def _limits(placement: Placement) -> list[list[dict[str, Any]]]:
+    """{limit_seconds, bound_seconds} of each tenant that has a limit, node by node, the first MOST_BOUNDED."""
+    nodes = placement.fleet.nodes
+    count = np.cumsum([len(node.tenants) for node in nodes])
+    here = Placement(Fleet(nodes[: np.searchsorted(count, MOST_BOUNDED, "right")]), placement.sets)
+    bounds, rows = here.bounds.now[0].tolist(), []
+    for node, bound, limit in zip(
+        here.fleet.nodes, bounds, here.bounds.limit.tolist(), strict=True
+    ):
+        last = [*zip(limit, bound, strict=True)][len(bound) - len(node.tenants) :]
+        rows.append(
+            [
+                {"limit_seconds": seconds, "bound_seconds": most} if tenant.has_objective else {}
+                for tenant, (seconds, most) in zip(node.tenants, last, strict=True)
+            ]
+        )
+    return rows + [[{} for _ in node.tenants] for node in nodes[len(rows) :]]
