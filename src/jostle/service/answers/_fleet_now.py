@@ -37,7 +37,7 @@ def fleet_document(placement: Placement, label: dict[str, str]) -> dict[str, Any
 
 
 def _limits(placement: Placement) -> list[list[dict[str, Any]]]:
-    """{limit_seconds, bound_seconds} of each tenant that has a limit, node by node, the first MOST_BOUNDED."""
+    """{limit_seconds, bound_seconds} of each tenant that has a limit, the first MOST_BOUNDED."""
     nodes = placement.fleet.nodes
     count = np.cumsum([len(node.tenants) for node in nodes])
     here = Placement(Fleet(nodes[: np.searchsorted(count, MOST_BOUNDED, "right")]), placement.sets)
