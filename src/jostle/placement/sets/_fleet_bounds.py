@@ -35,7 +35,7 @@ class Assessed:
 
 
 @dataclass(frozen=True)
-class Beside:
+class JoinedSets:
     """n sets, each of a request and the tenants of a node. platform: (n,). members: (n, k) ascending codes,
     -1 before them. limit: (n, k) seconds. own: (n, k) places in confidences. newcomer: (n,) its column."""
 
@@ -46,8 +46,8 @@ class Beside:
     newcomer: np.ndarray
     confidences: tuple[float | None, ...]
 
-    def take(self, rows: np.ndarray) -> Beside:
-        return Beside(
+    def take(self, rows: np.ndarray) -> JoinedSets:
+        return JoinedSets(
             self.platform[rows],
             self.members[rows],
             self.limit[rows],
@@ -131,7 +131,7 @@ class FleetBounds:
 
     def beside(
         self, requests: Sequence[Request], row: np.ndarray, at: np.ndarray, limit: np.ndarray
-    ) -> Beside:
+    ) -> JoinedSets:
         """The sets of requests, by their places, with the tenants of nodes, by theirs, which must be open to
         them. limit: (requests, nodes)."""
         known = tuple(dict.fromkeys((*self._confidences, *(r.confidence for r in requests))))
@@ -140,7 +140,7 @@ class FleetBounds:
         members = np.column_stack([self.tenants[at], code[row]])
         order = np.argsort(members, axis=1, kind="stable")
         every = np.arange(len(row))[:, None]
-        return Beside(
+        return JoinedSets(
             self._platform[at],
             members[every, order],
             np.column_stack([self.limit[at], limit[row, at]])[every, order],
