@@ -122,7 +122,7 @@ def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
     def _here(asked: FleetQuestion, question: Any, served: Served) -> dict[str, Any]:
         placement, requests = asked.placement(service.places, served), asked.requests()
         if hasattr(question, "served"):
-            question.served(len(requests), len(placement.bounds_on(question.on).fleet))
+            question.served(len(requests), len(placement.bounds_on(question.on)))
         until = _until(time.monotonic() + 0.9 * settings.most_seconds)
         return placement.ask(verb, requests, question, until).to_document()
 
