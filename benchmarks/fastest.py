@@ -46,7 +46,8 @@ def main() -> None:
     e = fitted.embeddings
     sides = [name for name in vars(e) if name.startswith("platform_")]
     sides += ["susceptibility", "intensity"]
-    wide = fitted.replaced(
+    wide = replace(
+        fitted,
         platform_names=tuple(f"node-{i:07}" for i in range(n)),
         embeddings=replace(e, **{name: many(getattr(e, name)) for name in sides}),
         rules=None,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import jostle
+from jostle._tensors import from_arrays, to_arrays
 from jostle.alignment import (
     AlignedRows,
     Alignment,
@@ -88,8 +89,8 @@ def test_numpy_answers_what_scikit_learn_fitted(rows: AlignedRows, learner: str)
     expected = np.clip(1 + raw * learned.output[1] + learned.output[0], *learned.limits)
     found = learned.slowdown(few.own, few.others)
     np.testing.assert_allclose(found, expected, rtol=1e-8)
-    arrays, metadata = learned.to_arrays()
-    again = LinearModel.from_arrays(arrays, json.loads(json.dumps(metadata)))
+    arrays, metadata = to_arrays(learned)
+    again = from_arrays(LinearModel, arrays, json.loads(json.dumps(metadata)))
     np.testing.assert_array_equal(again.slowdown(few.own, few.others), found)
 
 

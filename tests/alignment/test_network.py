@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 
+from jostle._tensors import from_arrays, to_arrays
 from jostle.alignment import FittedAlignment, SoloIndex, roll
 from jostle.alignment.learning import _network
-from jostle.alignment.learning._blend import learned_from_arrays
 from jostle.alignment.learning._network import Network, TrainingOptions, train
 from jostle.methods import RunCounts
 from tests.alignment.conftest import a_solo
@@ -73,8 +73,8 @@ def test_learns_a_memory_that_queues_and_stays_within_what_was_seen() -> None:
     assert tight.slowdown(1e6 * own, 1e6 * others).max() <= 1.2
     again = fitted()
     np.testing.assert_array_equal(again.slowdown(own, others), network.slowdown(own, others))
-    arrays, metadata = network.to_arrays()
-    loaded = learned_from_arrays(arrays, json.loads(json.dumps(metadata)))
+    arrays, metadata = to_arrays(network)
+    loaded = from_arrays(Network, arrays, json.loads(json.dumps(metadata)))
     np.testing.assert_array_equal(loaded.slowdown(own, others), network.slowdown(own, others))
 
 
@@ -85,7 +85,7 @@ def test_by_its_parts_a_pair_takes_as_long_as_by_its_rates() -> None:
         a_solo(np.repeat(np.exp(random.uniform(-2, 0, (9, 3))), 6, axis=0), name=name)
         for name in "ab"
     ]
-    model = FittedAlignment(SoloIndex(solos), {None: network}, NO_COUNTS)
+    model = FittedAlignment(SoloIndex(tuple(solos)), {None: network}, NO_COUNTS)
     for loop in (None, [False, True]):
         parts = model.roll(solos, loop=loop).end_seconds
         plain = roll(solos, lambda _, own, others: network.slowdown(own, others), loop=loop)

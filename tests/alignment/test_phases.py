@@ -9,10 +9,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from jostle._tensors import from_arrays, to_arrays
 from jostle.alignment import Alignment, SoloIndex, aligned_rows, traced_windows
-from jostle.alignment.learning._blend import learned_from_arrays, worth_weighing
+from jostle.alignment.learning._blend import worth_weighing
 from jostle.alignment.learning._kinds import CANDIDATES, PHASES
-from jostle.alignment.learning._learn import fit_learner, learner_from_arrays
+from jostle.alignment.learning._learn import fit_learner
 from jostle.alignment.learning._linear import run_errors
 from jostle.alignment.learning._network import PhaseNetwork
 from jostle.alignment.learning._rows import AlignedRows
@@ -111,12 +112,11 @@ def test_saved_and_loaded_it_answers_the_same() -> None:
     learned, asked = rows_of("queue")
     network = fit_learner(learned.thinned(800), PHASES, seed=0)
     assert isinstance(network, PhaseNetwork)
-    arrays, metadata = network.to_arrays()
-    for load in (learner_from_arrays, learned_from_arrays):
-        again = load(arrays, json.loads(json.dumps(metadata)))
-        np.testing.assert_array_equal(
-            again.slowdown(asked.own, asked.others), network.slowdown(asked.own, asked.others)
-        )
+    arrays, metadata = to_arrays(network)
+    again = from_arrays(PhaseNetwork, arrays, json.loads(json.dumps(metadata)))
+    np.testing.assert_array_equal(
+        again.slowdown(asked.own, asked.others), network.slowdown(asked.own, asked.others)
+    )
     found = network.slowdown(1e6 * asked.own, 1e6 * asked.others)
     assert found.max() <= network.limits[1]
     assert found.min() >= network.limits[0]

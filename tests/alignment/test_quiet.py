@@ -109,7 +109,7 @@ def test_runs_that_are_no_repeats_are_named() -> None:
 
 def test_of_three_windows_the_disturbed_one_is_not_learned_from() -> None:
     alone = [disturbed([], workload=name, run_id=f"s{name}") for name in "ab"]
-    solos = SoloIndex([solo_counters(run) for run in alone])
+    solos = SoloIndex(tuple(solo_counters(run) for run in alone))
 
     def window(number: int, bursts: list[tuple[float, float]]) -> list[Trace]:
         facts = {"window_id": f"w{number}"}

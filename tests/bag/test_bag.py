@@ -279,7 +279,3 @@ def test_larger_bags_are_not_answered_as_pairs() -> None:
     one, two, three = model.predict(asked)
     assert one < two < three
     assert three == pytest.approx(2.0 + 6.5, rel=0.1)
-    arrays, document = model.to_arrays()
-    before = {name: value for name, value in document.items() if name != "most"}
-    again = Bag.restore(arrays, before)
-    assert again.predict(asked)[0] == one

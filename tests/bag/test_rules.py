@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jostle.bag import Bag, FittedBag
-from jostle.bag._rules import KNOWN, NAMES, NEW, OLD_NAMES
+from jostle.bag._rules import KNOWN, NAMES, NEW
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs
 from tests.bag.conftest import make_bags
@@ -17,9 +17,6 @@ from tests.bag.conftest import make_bags
 # Rules are asked here, not trees: few of these, each of which counts for more.
 QUICK = Bag(trees=20, learning_rate=0.2)
 NAMES_HERE = tuple(f"p{i:02}" for i in range(14))
-# Arrays that models of the first rules lack.
-NEWER = ("second_", "rules_share_effects", "rules_rest", "rules_encoded", "rules_turns")
-NEWER += ("rules_core_share", "described_core_share")
 
 
 def made(law: str, seed: int = 0, noise: float = 0.03, repeats: int = 1) -> Runs:
@@ -208,21 +205,6 @@ def test_what_others_add_in_shares_of_the_time_alone_is_found() -> None:
     assert error(fitted, runs.take(held)) < 0.029  # noise alone is 0.024
 
 
-def test_models_of_fewer_rules_answer_as_they_did() -> None:
-    fitted = learn(QUICK, made("effects"))
-    arrays, document = fitted.to_arrays()
-    older = {name: value for name, value in arrays.items() if not name.startswith(NEWER)}
-    weight = np.zeros((2, len(OLD_NAMES)))
-    weight[:, OLD_NAMES.index("trees")] = weight[:, OLD_NAMES.index("effects of the names")] = 0.5
-    full = np.concatenate([weight, np.zeros((2, len(NAMES) - len(OLD_NAMES)))], axis=1)
-    now = Bag.restore({**arrays, "rules_weight": full}, document)
-    then = Bag.restore({**older, "rules_weight": weight}, document)
-    asked = made("effects").colocations
-    assert then.predict(asked) == pytest.approx(now.predict(asked), rel=1e-12)
-    again = Bag.restore(*then.to_arrays())
-    assert again.predict(asked).tolist() == then.predict(asked).tolist()
-
-
 def test_who_slows_whom_is_found_beyond_effects_of_the_names() -> None:
     runs = made("product", repeats=2)
     unit = runs.units("together")
@@ -232,7 +214,7 @@ def test_who_slows_whom_is_found_beyond_effects_of_the_names() -> None:
     weight = np.zeros_like(fitted.rules.weight)
     weight[:, NAMES.index("effects of the names")] = 1.0
     arrays, document = fitted.to_arrays()
-    by_effects = Bag.restore({**arrays, "rules_weight": weight}, document)
+    by_effects = Bag.restore({**arrays, "rules.weight": weight}, document)
     assert error(fitted, runs.take(held)) < 0.6 * error(by_effects, runs.take(held))
 
 

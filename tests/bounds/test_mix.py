@@ -213,18 +213,16 @@ def test_the_mix_of_a_list_is_taken_for_each_number_of_corunners() -> None:
     assert found.bound(OneSecond(), alone, 0.9).outcome.tolist() == ["outside_mix"]
 
 
-def test_saved_calibration_keeps_its_names_and_one_without_them_says_so() -> None:
+def test_saved_calibration_keeps_its_names() -> None:
     runs = drawn(np.random.default_rng(6), np.repeat([0, 1, 2], 40))
     found, mix = calibration_of(runs), NameMix.of("platform", {"calm": 1, "wild": 1}, PLATFORMS)
     arrays, document = found.to_arrays()
     read = Calibration.from_arrays(arrays, document)
     assert bound_on(read.over(mix), "calm", 0.9) == bound_on(found.over(mix), "calm", 0.9)
-    for kind in ("workload", "platform"):
-        del arrays[kind]
-    old = Calibration.from_arrays(arrays, document)
-    assert bound_on(old, "calm", 0.9) == bound_on(found, "calm", 0.9)
-    with pytest.raises(UsageError, match="without the names"):
-        old.over(mix)
+    for name in ("runs.workload", "runs.scores"):
+        rest = {key: value for key, value in arrays.items() if key != name}
+        with pytest.raises(ValueError, match=name):
+            Calibration.from_arrays(rest, document)
 
 
 def test_codes_are_of_the_name_alone() -> None:

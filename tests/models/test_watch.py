@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 import jostle
-from jostle.bounds import UsualLevels
+from jostle._tensors import read_document, write_document
 from jostle.bounds._drift import STEP
 from jostle.cli import _app
 from jostle.errors import UnreadableFile, UsageError
 from jostle.models import Model
-from jostle.models._usual import Usual, device_of
+from jostle.models._model import SCHEMA
+from jostle.models._usual import device_of
 from jostle.runs import Colocations, Runs
 from tests.models.levels import Levels, campaign
 
@@ -208,27 +208,21 @@ def test_a_saved_model_watches_the_same(model: Model, tmp_path: Path) -> None:
     assert jostle.load(tmp_path / "bare").watch().update(runs)[0].kind == "fleet"
 
 
-def test_usual_levels_of_an_earlier_version_are_read_and_odd_ones_refused(
-    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_odd_usual_levels_are_refused(model: Model, tmp_path: Path) -> None:
     assert model.usual is not None
-    known = model.usual.levels
-
-    def saved(of: Callable[[UsualLevels], np.ndarray]) -> Path:
-        kept = {kind: np.ascontiguousarray(of(levels)) for kind, levels in known.items()}
-        monkeypatch.setattr(Usual, "to_arrays", lambda _: kept)
-        model.save(tmp_path / "other")
-        return tmp_path / "other"
-
-    older = jostle.load(saved(lambda levels: levels.level)).usual
-    assert older is not None
-    for kind, levels in known.items():
-        assert (older.levels[kind].level == levels.level).all()
-        assert not older.levels[kind].unsure.any()
-        assert (older.levels[kind].noise == 1.0).all()
-    for odd in (np.zeros((2, 3)), np.zeros((3, 2, 2))):
+    model.save(tmp_path / "other")
+    document, arrays = read_document(tmp_path / "other", "model", SCHEMA, fix="")
+    name = next(key for key in arrays if key.startswith("usual.levels.") and key.endswith(".noise"))
+    for odd in (np.zeros(3), np.zeros((3, 2, 2))):
+        write_document(tmp_path / "other", "model", SCHEMA, plain(document), {**arrays, name: odd})
         with pytest.raises(UnreadableFile, match="usual levels of shape"):
-            jostle.load(saved(lambda _, odd=odd: odd))
+            jostle.load(tmp_path / "other")
+
+
+def plain(document: dict[str, Any]) -> dict[str, Any]:
+    """Without what is written with every document."""
+    written = ("schema", "sha256", "tensors", "tensors_sha256")
+    return {name: value for name, value in document.items() if name not in written}
 
 
 def test_the_command(model: Model, tmp_path: Path) -> None:

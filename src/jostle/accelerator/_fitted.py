@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.accelerator._device import Device, Partition
+from jostle.accelerator._device import Device
 from jostle.accelerator.applications._application import Application
-from jostle.accelerator.applications._tasks import TaskColumns
 from jostle.accelerator.learned._coruns import CoRuns, asked_coruns
 from jostle.accelerator.learned._delays import REPEATING, Delays, Sharing
 from jostle.accelerator.learned._fit import EVERYWHERE
 from jostle.accelerator.learned._larger import larger_sets
 from jostle.accelerator.learned._stack import CoRunStack
 from jostle.bounds import Candidates
-from jostle.errors import UnreadableFile
 from jostle.methods import FromCounts, RunCounts
 
 if TYPE_CHECKING:
@@ -99,66 +96,3 @@ class FittedAccelerator(FromCounts):
     def candidates(self, asked: Colocations) -> Candidates:
         """The prediction with the same offset everywhere."""
         return Candidates.one_way(self.predict(asked))
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        counts, counted = self.counts.to_arrays()
-        arrays: dict[str, np.ndarray] = {**counts, "log_solo": self.log_solo}
-        applications = []
-        for number, app in enumerate(self.applications.values()):
-            columns = app.columns.arrays()
-            arrays |= {f"application_{number}_{name}": column for name, column in columns.items()}
-            entry = {"name": app.name, "notes": app.notes, "resources": app.columns.resources}
-            applications.append({**entry, "first_seconds": app.first_seconds})
-        stacks = []
-        for number, (name, stack) in enumerate(sorted(self.stacks.items())):
-            more, document = stack.to_arrays(f"stack_{number}.")
-            arrays |= more
-            stacks.append({"platform": name, "most": self.most[name], **document})
-        return {name: np.asarray(column, order="C") for name, column in arrays.items()}, {
-            **counted,
-            "applications": applications,
-            "device": {
-                **vars(self.device),
-                "partitions": list(map(asdict, self.device.partitions)),
-            },
-            "sharing": self.sharing,
-            "stacks": stacks,
-            "notes": list(self.learned_notes),
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedAccelerator:
-        """Raises UnreadableFile for a model that was saved before co-runs were learned by a stack."""
-        if "stacks" not in document:
-            raise UnreadableFile(
-                "this accelerator model was saved by an older version, which corrected the simulator by "
-                "offsets alone",
-                fix="Fit it again with jostle fit accelerator.",
-            )
-        applications = {}
-        for number, entry in enumerate(document["applications"]):
-            prefix = f"application_{number}_"
-            found = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            columns = TaskColumns(**found, resources=tuple(entry["resources"]))
-            applications[entry["name"]] = Application(
-                entry["name"], columns, tuple(entry["notes"]), float(entry["first_seconds"])
-            )
-        device = dict(document["device"])
-        device["partitions"] = tuple(Partition(**part) for part in device["partitions"])
-        stacks, most = {}, {}
-        for number, entry in enumerate(document["stacks"]):
-            stacks[entry["platform"]] = CoRunStack.from_arrays(arrays, entry, f"stack_{number}.")
-            most[entry["platform"]] = int(entry["most"])
-        return cls(
-            applications,
-            Device(**device),
-            document["sharing"],
-            RunCounts.from_arrays(arrays, document),
-            arrays["log_solo"],
-            stacks,
-            most,
-            tuple(document["notes"]),
-        )

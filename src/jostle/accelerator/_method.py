@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from jostle.accelerator._fitted import FittedAccelerator
 from jostle.accelerator.applications._profiles import applications_of
 from jostle.accelerator.learned._fit import USUAL_SHARING, learn_coruns
-from jostle.methods import Data, Prepared, RunCounts, first_solo_runs
+from jostle.methods import Data, Prepared, Restores, RunCounts, first_solo_runs
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from jostle.progress import Progress
 
 
 @dataclass(frozen=True)
-class Accelerator:
+class Accelerator(Restores):
     """Runtimes on an accelerator, from measured runs and simulations of solo profiles, weighed by runs left
     out."""
 
@@ -44,6 +41,7 @@ class Accelerator:
     ] = None
 
     name: ClassVar[str] = "accelerator"
+    fitted: ClassVar[str] = "jostle.accelerator._fitted:FittedAccelerator"
     needs: ClassVar[frozenset[str]] = frozenset({"runs", "profiles"})
     offers_choice: ClassVar[bool] = False  # there is but one way to bound
 
@@ -77,10 +75,3 @@ class Accelerator:
             found.most,
             found.notes,
         )
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedAccelerator:
-        """The inverse of to_arrays."""
-        return FittedAccelerator.from_arrays(arrays, document)

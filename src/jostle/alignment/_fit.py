@@ -112,7 +112,7 @@ def fit(
         selection = replace(tried[-1], chosen=learned.counters)
     report(4, 4, np.nan)
     return FittedAlignment(
-        SoloIndex([solo.narrowed(learned.counters) for solo in solos.all]),
+        SoloIndex(tuple(solo.narrowed(learned.counters) for solo in solos.all)),
         learned.models,
         RunCounts.of(runs),
         learned.slots,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle._tensors import UNSAVED
 from jostle.alignment._printed import roll_printed
 from jostle.alignment._roll import Roll, roll
-from jostle.alignment.learning._blend import Blend, Learned, learned_from_arrays
+from jostle.alignment.learning._blend import Blend, Learned
 from jostle.alignment.learning._known import KnownPrograms
 from jostle.alignment.learning._network import Network
 from jostle.alignment.learning._rows import AlignedRows, slot_columns
@@ -23,7 +24,6 @@ from jostle.errors import BadData, UnknownName, UsageError
 from jostle.methods import FromCounts, RunCounts
 
 if TYPE_CHECKING:
-    from jostle.alignment.learning._select import CounterSelection
     from jostle.runs import Colocations
     from jostle.traces import Traces
 
@@ -38,9 +38,9 @@ class FittedAlignment(FromCounts):
 
     solos: of every workload that it can answer for. models: the learned slowdown by ordered pair of
     slots, or {None: one for all}. counts: of the runs learned from. slots: those that are features of a
-    pooled model. selection: how the counters were chosen, None for a loaded model or counters that were
-    given. programs: what those that ran beside others showed there. repeats: the number at which
-    times are compared, None for all that there are.
+    pooled model. selection: how the counters were chosen, a CounterSelection; None for a loaded model or
+    counters that were given. programs: what those that ran beside others showed there. repeats: the number
+    at which times are compared, None for all that there are.
     """
 
     solos: SoloIndex
@@ -50,7 +50,7 @@ class FittedAlignment(FromCounts):
     alignment: str = "section"
     corunners: str = "once"
     notes: tuple[str, ...] = ()
-    selection: CounterSelection | None = None
+    selection: Any = field(default=None, metadata=UNSAVED)
     programs: KnownPrograms = field(default_factory=KnownPrograms)
     repeats: int | None = None
     stressors: tuple[str, ...] = EVERY_STRESSOR
@@ -80,7 +80,7 @@ class FittedAlignment(FromCounts):
         period = self.solos.all[0].period_seconds
         new = SoloIndex.from_traces(traces, self.counters, period, repeats=self.repeats).all
         more = [s for s in new if (s.workload, s.platform, s.slot) not in have]
-        return replace(self, solos=SoloIndex([*self.solos.all, *more]))
+        return replace(self, solos=SoloIndex((*self.solos.all, *more)))
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds. Which slot a workload takes is not part of a co-location: where slots differ, the
@@ -204,66 +204,6 @@ class FittedAlignment(FromCounts):
 
     def _alone(self, workload: str, platform: str) -> float:
         return self.solos.of(workload, platform, 0).duration_seconds
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
-        arrays: dict[str, np.ndarray] = {}
-        solos, models = [], []
-        for number, solo in enumerate(self.solos.all):
-            arrays[f"profile_{number}"] = np.ascontiguousarray(solo.cumulative)
-            facts = (solo.slot, solo.period_seconds, solo.duration_seconds)
-            solos.append([solo.workload, solo.platform, *facts])
-        for number, (pair, learned) in enumerate(self.models.items()):
-            own, metadata = learned.to_arrays()
-            arrays |= {f"model_{number}.{name}": value for name, value in own.items()}
-            models.append({"slots": pair, **metadata})
-        counted, metadata = self.counts.to_arrays()
-        return arrays | counted, metadata | {
-            "counters": list(self.counters),
-            "profiles": solos,
-            "models": models,
-            "slots": list(self.slots),
-            "alignment": self.alignment,
-            "corunners": self.corunners,
-            "programs": self.programs.document(),
-            "repeats": self.repeats,
-            "stressors": list(self.stressors),
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
-    ) -> FittedAlignment:
-        counters = tuple(metadata["counters"])
-        solos = [
-            SoloCounters(
-                name, place, int(slot), float(tau), float(seconds), counters, arrays[f"profile_{i}"]
-            )
-            for i, (name, place, slot, tau, seconds) in enumerate(metadata["profiles"])
-        ]
-        models: dict[SlotPair | None, Learned] = {}
-        for number, entry in enumerate(metadata["models"]):
-            prefix = f"model_{number}."
-            mine = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            slots = entry["slots"]
-            pair = None if slots is None else (int(slots[0]), int(slots[1]))
-            models[pair] = learned_from_arrays(mine, entry)
-        return cls(
-            SoloIndex(solos),
-            models,
-            RunCounts.from_arrays(arrays, metadata),
-            tuple(int(s) for s in metadata["slots"]),
-            metadata["alignment"],
-            metadata["corunners"],
-            tuple(metadata["notes"]),
-            # Models saved before there were these.
-            programs=KnownPrograms.from_document(metadata["programs"])
-            if "programs" in metadata
-            else KnownPrograms(),
-            repeats=metadata.get("repeats"),
-            stressors=tuple(metadata.get("stressors", EVERY_STRESSOR)),
-        )
 
 
 def _only_network(model: Learned | None) -> Network | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from jostle.alignment._settings import AlignmentSettings
 from jostle.alignment.learning._kinds import CUT
+from jostle.methods import Restores
 
 if TYPE_CHECKING:
     from jostle.alignment._fitted import FittedAlignment
@@ -21,10 +21,11 @@ EVERY = 1_000  # counters: more than any machine has
 
 
 @dataclass(frozen=True)
-class Alignment(AlignmentSettings):
+class Alignment(AlignmentSettings, Restores):
     """Run time beside others from counter traces alone (Saeed et al., MLCAD 2021)."""
 
     name: ClassVar[str] = "alignment"
+    fitted: ClassVar[str] = "jostle.alignment._fitted:FittedAlignment"
     needs: ClassVar[frozenset[str]] = frozenset({"traces"})
 
     @classmethod
@@ -68,15 +69,6 @@ class Alignment(AlignmentSettings):
         from jostle.alignment._fit import fit
 
         return fit(self, self._traces(prepared.data), prepared, seed, progress)
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedAlignment:
-        """The inverse of to_arrays."""
-        from jostle.alignment._fitted import FittedAlignment
-
-        return FittedAlignment.from_arrays(arrays, document)
 
     def _traces(self, data: Data) -> Traces:
         """As they are learned from. Raises NotEnoughRuns where no program ran beside the stressors named."""

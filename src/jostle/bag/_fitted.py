@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,31 +17,11 @@ from jostle.bag._trees import Trees
 from jostle.bounds import Candidates
 from jostle.errors import UsageError
 from jostle.methods import FromCounts, RunCounts
-from jostle.rules import (
-    Bilinear,
-    Encoded,
-    Forest,
-    Level,
-    Memory,
-    RandomEffects,
-    SlowdownRows,
-    record_from_arrays,
-    record_to_arrays,
-)
+from jostle.rules import SlowdownRows
 
 if TYPE_CHECKING:
     from jostle._report import Report
     from jostle.runs import Colocations, Runs
-
-RULES, SECOND = "rules_", "second_"  # before the names of the arrays of rules and of second trees
-_KINDS: dict[str, type[Any]] = {
-    **dict.fromkeys(("level", "added", "turns"), Level),
-    **dict.fromkeys(("effects", "added_effects", "share_effects"), RandomEffects),
-    "rest": Bilinear,
-    "encoded": Encoded,
-    "forest": Forest,
-    "memory": Memory,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +31,7 @@ class FittedBag(FromCounts):
     learner, target: as in the settings. workload_names, platform_names: the names it knows, sorted.
     described: what features are made from. kept: (k,) the columns that the trees ask about. unknown: (k,)
     what stands there for an unknown number. counts: of the runs learned from. most: co-runners in any of
-    them; 0 where that is not known, in models saved before it was kept. rules: beside the trees, None for
+    them. rules: beside the trees, None for
     trees alone. second: trees of the log slowdown (where that is the target, of the extra time) over what
     turns on shared cores explain, which answer with the rules; None without them.
     """
@@ -184,60 +163,3 @@ class FittedBag(FromCounts):
         Raises UsageError for more or fewer co-locations than one, UnknownName.
         """
         return report_of(self.explained(asked), asked, runs)
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        arrays, document = self.counts.to_arrays()
-        arrays |= {"kept": self.kept, "unknown": self.unknown}
-        arrays |= {f"tree_{name}": value for name, value in vars(self.trees).items()}
-        if self.second is not None:
-            arrays |= {f"{SECOND}{name}": value for name, value in vars(self.second).items()}
-        if self.rules is not None:
-            arrays |= record_to_arrays(self.rules, RULES)
-        described, rest = {}, {}
-        for name, value in vars(self.described).items():
-            (described if isinstance(value, np.ndarray) else rest)[name] = value
-        arrays |= {f"described_{name}": value for name, value in described.items()}
-        own = ("learner", "target", "workload_names", "platform_names", "notes", "most")
-        document |= {name: getattr(self, name) for name in own}
-        arrays = {name: np.asarray(value, order="C") for name, value in arrays.items()}
-        return arrays, {**document, "described": rest}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedBag:
-        described = dict(document["described"])
-        described |= {name: tuple(described[name]) for name in ("columns", "groups")}
-        # Models of before they knew of cores.
-        arrays = {
-            "described_core_share": np.full_like(arrays["described_log_solo"], np.nan),
-            **arrays,
-        }
-        for field in fields(BagFeatures):
-            if field.name not in described:
-                described[field.name] = arrays[f"described_{field.name}"]
-        return cls(
-            document["learner"],
-            document["target"],
-            tuple(document["workload_names"]),
-            tuple(document["platform_names"]),
-            BagFeatures(**described),
-            arrays["kept"],
-            arrays["unknown"],
-            _trees_of(arrays, "tree_"),
-            RunCounts.from_arrays(arrays, document),
-            tuple(document["notes"]),
-            int(document.get("most", 0)),
-            _rules_of(arrays) if f"{RULES}weight" in arrays else None,
-            _trees_of(arrays, SECOND) if f"{SECOND}root" in arrays else None,
-        )
-
-
-def _trees_of(arrays: Mapping[str, np.ndarray], prefix: str) -> Trees:
-    return Trees(**{field.name: arrays[prefix + field.name] for field in fields(Trees)})
-
-
-def _rules_of(arrays: Mapping[str, np.ndarray]) -> BagRules:
-    arrays = {**arrays, **BagRules.older(arrays, RULES)}
-    return record_from_arrays(BagRules, arrays, RULES, _KINDS)

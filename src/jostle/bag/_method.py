@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from jostle.bag._settings import BagSettings
-from jostle.methods import Data, Prepared, first_solo_runs
+from jostle.methods import Data, Prepared, Restores, first_solo_runs
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from jostle.bag._fitted import FittedBag
     from jostle.progress import Progress
 
 
 @dataclass(frozen=True)
-class Bag(BagSettings):
+class Bag(BagSettings, Restores):
     """Run time of a bag of applications from features of each, by trees (Moolchandani et al.)."""
 
     name: ClassVar[str] = "bag"
+    fitted: ClassVar[str] = "jostle.bag._fitted:FittedBag"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fits_again: ClassVar[bool] = True
 
@@ -46,10 +44,3 @@ class Bag(BagSettings):
         from jostle.bag._fit import fit
 
         return fit(self, prepared.together(), seed, progress)
-
-    @classmethod
-    def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> FittedBag:
-        """The inverse of to_arrays."""
-        from jostle.bag._fitted import FittedBag
-
-        return FittedBag.from_arrays(arrays, document)

@@ -11,7 +11,6 @@ settings ask for, and second ones of another target, which learn what the turns 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -34,9 +33,7 @@ from jostle.rules import (
     fit_memory,
     greedy_weights,
     is_noise,
-    no_effects,
     no_level,
-    record_to_arrays,
     steadied_weights,
 )
 
@@ -46,8 +43,8 @@ EFFECTS, ADDED_EFFECTS = "effects of the names", "added effects of the names"
 SHARE_EFFECTS, SECOND_TREES = "effects of the names on shares", "second trees"
 REST, ENCODED = "effects and a low-rank rest", "boosting on the names"
 TURNS = "turns on shared cores"
-OLD_NAMES = (TREES, NONE, MEMBERS, LEVEL, ADDED, EFFECTS, ADDED_EFFECTS)  # of older models
-NAMES = (*OLD_NAMES, SHARE_EFFECTS, SECOND_TREES, REST, ENCODED, TURNS)
+NAMES = (TREES, NONE, MEMBERS, LEVEL, ADDED, EFFECTS, ADDED_EFFECTS)
+NAMES += (SHARE_EFFECTS, SECOND_TREES, REST, ENCODED, TURNS)
 USUAL = (TREES, LEVEL)  # where there is too little to weigh by
 KNOWN, NEW = 0, 1  # rows of the weights: all members ran beside others on the platform, or not
 SET_FOLDS, NAME_FOLDS = 4, 6
@@ -127,27 +124,6 @@ class BagRules:
     def beyond(self, rows: SlowdownRows) -> np.ndarray:
         """(n,) how far the log seconds alone are from where what adds seconds is believed."""
         return np.log(rows.scale / np.clip(rows.scale, *self.limits))
-
-    @staticmethod
-    def older(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-        """What models saved before there were all of NAMES lack: no weight for the others."""
-        weight = arrays[f"{prefix}weight"]
-        more = len(NAMES) - weight.shape[1]
-        if not more:
-            return {}
-        cells = arrays[f"{prefix}met"].size
-        nothing = no_effects(arrays[f"{prefix}level.place"].shape[0], cells)
-        none = Encoded.nothing()
-        padded = np.concatenate([weight, np.zeros((2, more))], axis=1)
-        more = {
-            **record_to_arrays(nothing, f"{prefix}share_effects."),
-            **record_to_arrays(_no_rest(cells), f"{prefix}rest."),
-            **record_to_arrays(none, f"{prefix}encoded."),
-            f"{prefix}turns.place": np.zeros((arrays[f"{prefix}level.place"].shape[0], 1)),
-            f"{prefix}core_share": np.zeros(cells),
-            f"{prefix}limits": np.array([0.0, np.inf]),
-        }
-        return {f"{prefix}weight": padded, **{k: v for k, v in more.items() if k not in arrays}}
 
 
 @dataclass(frozen=True)

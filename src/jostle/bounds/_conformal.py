@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from jostle._confidence import exact_confidence
+from jostle._tensors import UNSAVED, Serializable
 from jostle.bounds._bounds import GUARANTEED, OUTSIDE_MIX, Bounds
 from jostle.bounds._evidence import (
     HIGHEST,
@@ -34,7 +35,7 @@ from jostle.bounds._evidence import (
     text_of,
 )
 from jostle.bounds._groups import Groups
-from jostle.bounds._mix import KINDS, NameMix, codes_of
+from jostle.bounds._mix import NameMix, codes_of
 from jostle.bounds._pool import ROUNDING, Pool, Way, bound_of_chain, tail_of_chain
 from jostle.bounds._predictor import candidates_of
 from jostle.bounds._rank import one_run_of_each
@@ -55,8 +56,7 @@ class CalibrationRuns:
 
     scores: (h, n) of each candidate. degree: (n,) co-runners. grades: (n, 5) evidence classes. unit: (n,)
     codes, equal for what was drawn as one. group: (n,) codes of Groups. held_out: (n,) bool, scored by a
-    further fit that had left out their names. workload, platform: (n,) codes of the names (name_codes); zeros
-    in what was saved before there were any.
+    further fit that had left out their names. workload, platform: (n,) codes of the names (name_codes).
     """
 
     scores: np.ndarray
@@ -132,32 +132,24 @@ class PoolSummary:
     highest: float
 
 
-class Calibration:
-    """Calibration runs in pools, and for each number of co-runners the way that bounds it."""
+@dataclass(frozen=True, eq=False)
+class Calibration(Serializable):
+    """Calibration runs in pools, and for each number of co-runners the way that bounds it.
 
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        runs: CalibrationRuns,
-        ways: dict[str, Way],
-        groups: Groups | None = None,
-        late_names: Mapping[str, frozenset[str]] = NO_LATE_NAMES,
-        mix: NameMix | None = None,
-        *,
-        is_close: bool = False,
-    ) -> None:
-        """late_names: `workloads` and `platforms` that joined after the calibration runs were drawn, and of
-        which none was drawn since. They are bounded by runs of names left out alone. mix: over which bounds
-        hold, where it is another than was drawn. is_close: whether bounds are to keep hardly more than is
-        asked for: then in a pool of fewer than FEW_UNITS one run stands for each unit."""
-        self.names = names
-        self.late_names = late_names
-        self.runs = runs
-        self.ways = ways
-        self.groups = groups
-        self.mix = mix
-        self.is_close = is_close
-        self._chains: dict[tuple[int, ...], list[Pool]] = {}
+    names: of the candidates. late_names: `workloads` and `platforms` that joined after the calibration runs
+    were drawn, and of which none was drawn since. They are bounded by runs of names left out alone. mix: over
+    which bounds hold, where it is another than was drawn; it is not saved. is_close: whether bounds are to
+    keep hardly more than is asked for: then in a pool of fewer than FEW_UNITS one run stands for each unit.
+    """
+
+    names: tuple[str, ...]
+    runs: CalibrationRuns
+    ways: dict[str, Way]
+    groups: Groups | None = None
+    late_names: Mapping[str, frozenset[str]] = field(default_factory=lambda: NO_LATE_NAMES)
+    mix: NameMix | None = field(default=None, metadata=UNSAVED)
+    is_close: bool = False
+    _chains: dict[tuple[int, ...], list[Pool]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def fit(
@@ -199,26 +191,17 @@ class Calibration:
     ) -> Calibration:
         """The same over the measured mix, but for its runs, and the ways to bound them and the late names
         where these are given."""
-        return Calibration(
-            self.names,
-            runs,
-            self.ways if ways is None else ways,
-            self.groups,
-            self.late_names if late_names is None else late_names,
-            is_close=self.is_close,
+        return replace(
+            self,
+            runs=runs,
+            ways=self.ways if ways is None else ways,
+            late_names=self.late_names if late_names is None else late_names,
+            mix=None,
         )
 
     def over(self, mix: NameMix) -> Calibration:
-        """The same runs, but bounds that hold over another mix than they were drawn from. Raises UsageError
-        where it was saved without the names of its runs."""
-        if len(self.runs) and not getattr(self.runs, mix.by).any():
-            raise UsageError(
-                "the model was saved without the names of its calibration runs",
-                fix="Fit it again for bounds over another mix.",
-            )
-        found = self.with_runs(self.runs)
-        found.mix = mix
-        return found
+        """The same runs, but bounds that hold over another mix than they were drawn from."""
+        return replace(self, mix=mix)
 
     @property
     def pools(self) -> dict[str, Pool]:
@@ -379,48 +362,6 @@ class Calibration:
             return mix
         code = self.groups.code
         return mix.within({name for name in mix.shares if code.get(name, -1) == group})
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        arrays = {name: np.ascontiguousarray(value) for name, value in vars(self.runs).items()}
-        arrays["held_out"] = arrays["held_out"].astype(np.uint8)
-        ways = {
-            name: {"choice": list(way.stages), "until": list(way.until)}
-            for name, way in self.ways.items()
-        }
-        groups = None if self.groups is None else self.groups.to_document()
-        document = {"candidates": list(self.names), "ways": ways, "groups": groups}
-        if self.is_close:
-            document["is_close"] = True
-        if any(self.late_names.values()):
-            document["late_names"] = {
-                kind: sorted(names) for kind, names in self.late_names.items()
-            }
-        return arrays, document
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Calibration:
-        names = {kind: np.zeros(len(arrays["degree"]), np.int64) for kind in KINDS}
-        held_out = arrays["held_out"].astype(bool)
-        runs = CalibrationRuns(**{**names, **arrays, "held_out": held_out})
-        ways = {
-            name: Way(
-                tuple(int(place) for place in entry["choice"]),
-                tuple(float(until) for until in entry["until"]),
-            )
-            for name, entry in document["ways"].items()
-        }
-        groups = document["groups"]
-        return cls(
-            tuple(document["candidates"]),
-            runs,
-            ways,
-            None if groups is None else Groups.from_document(groups),
-            {kind: frozenset(names) for kind, names in document["late_names"].items()}
-            if "late_names" in document
-            else NO_LATE_NAMES,
-            is_close=bool(document.get("is_close", False)),
-        )
 
 
 def pool_of(number_of_corunners: int) -> str:

@@ -166,6 +166,11 @@ class UsualLevels:
     unsure: np.ndarray
     noise: np.ndarray
 
+    def __post_init__(self) -> None:
+        shapes = {array.shape for array in (self.level, self.unsure, self.noise)}
+        if len(shapes) > 1 or self.level.ndim != 1:
+            raise ValueError(f"usual levels of shape {sorted(shapes)}")
+
 
 def usual_levels(
     errors: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int]

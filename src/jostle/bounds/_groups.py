@@ -36,20 +36,3 @@ class Groups:
 
     def label(self, code: int) -> str:
         return self.labels[code] if code >= 0 else OTHER
-
-    def to_document(self) -> dict[str, Any]:
-        return {
-            "of": self.of,
-            "feature": self.feature,
-            "labels": list(self.labels),
-            "code": dict(self.code),
-        }
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Groups:
-        return cls(
-            str(document["of"]),
-            str(document["feature"]),
-            tuple(document["labels"]),
-            {name: int(code) for name, code in document["code"].items()},
-        )

@@ -221,7 +221,8 @@ def with_spread_of(
     training errors tell of it."""
     if not any(len(error) for _, error in held_out):
         return fitted
-    return fitted.replaced(spread=fit_spread(_together(held_out), _together(training), *categories))
+    spread = fit_spread(_together(held_out), _together(training), *categories)
+    return replace(fitted, spread=spread)
 
 
 def _together(parts: list[Errors]) -> Errors:

@@ -7,8 +7,7 @@ members' embeddings side by side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,34 +37,33 @@ CHUNK = 65_536
 FAR_AT_ONCE = 1024  # points whose distances to all others are held at once
 
 
+@dataclass(frozen=True, eq=False)
 class FittedFactorization(FromCounts):
     """Predicts log runtime by the equations in `_equation`. Immutable.
 
-    online: what it has learned since it was trained; None before.
-
-    workload_names, platform_names: the names it knows, sorted.
+    workload_names, platform_names: the names it knows, sorted. reading: how the embeddings are read. online:
+    what it has learned since it was trained; None before.
     """
 
-    def __init__(
-        self,
-        workload_names: tuple[str, ...],
-        platform_names: tuple[str, ...],
-        embeddings: Embeddings,
-        counts: RunCounts,
-        spread: Spread,
-        notes: tuple[str, ...],
-        form: Form,
-        rules: BesideNetwork | None = None,
-    ) -> None:
-        self.workload_names = workload_names
-        self.platform_names = platform_names
-        self.embeddings = embeddings
-        self.counts = counts
-        self.spread = spread
-        self.notes = notes
-        self.reading, self.rules = form, rules
-        self.online: Online | None = None
-        self.form, self.quantiles, self.leak = form.name, form.quantiles, form.leak
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    embeddings: Embeddings
+    counts: RunCounts
+    spread: Spread
+    notes: tuple[str, ...]
+    reading: Form
+    rules: BesideNetwork | None = None
+    online: Online | None = None
+
+    @property
+    def form(self) -> str:
+        """The name of the equation."""
+        return self.reading.name
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """Of the heads."""
+        return self.reading.quantiles
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where no chain of runs connects the workload with the platform.
@@ -187,23 +185,6 @@ class FittedFactorization(FromCounts):
     def _network_slowdown(self, codes: Codes) -> np.ndarray:
         return self._slowdown(codes, None)
 
-    def replaced(self, **changed: Any) -> FittedFactorization:
-        """The same model with other parts, by the names of the arguments it is made of, or `online`."""
-        parts = {
-            "workload_names": self.workload_names,
-            "platform_names": self.platform_names,
-            "embeddings": self.embeddings,
-            "counts": self.counts,
-            "spread": self.spread,
-            "notes": self.notes,
-            "form": self.reading,
-            "rules": self.rules,
-        }
-        online = changed.pop("online", self.online)
-        found = FittedFactorization(**{**parts, **changed})
-        found.online = online
-        return found
-
     def with_rules(self, rules: BesideNetwork, notes: tuple[str, ...]) -> FittedFactorization:
         """The same network beside simple rules; one that no run with co-runners has taught anything of
         slowdowns has none any more."""
@@ -215,7 +196,7 @@ class FittedFactorization(FromCounts):
                 platform_corun_base=np.zeros_like(e.platform_corun_base),
                 type_weight=np.zeros_like(e.type_weight),
             )
-        return self.replaced(embeddings=e, notes=(*self.notes, *notes), rules=rules)
+        return replace(self, embeddings=e, notes=(*self.notes, *notes), rules=rules)
 
     def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
         """The terms that multiply to the prediction, what is near, and the runs behind it."""
@@ -294,7 +275,7 @@ class FittedFactorization(FromCounts):
             pressure[beside],
             self.embeddings.type_weight,
             np,
-            self.leak,
+            self.reading.leak,
         )
         return out
 
@@ -332,52 +313,6 @@ class FittedFactorization(FromCounts):
     @cached_property
     def _grids(self) -> dict[tuple[str, int | None], np.ndarray]:
         return {}
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        arrays = {
-            name: np.ascontiguousarray(value) for name, value in vars(self.embeddings).items()
-        }
-        arrays |= {f"spread_{name}": value for name, value in self.spread.to_arrays().items()}
-        if self.online is not None:
-            arrays |= {f"online_{k}": value for k, value in self.online.to_arrays().items()}
-        kinds = None
-        if self.rules is not None:
-            of_rules, kinds = self.rules.to_arrays()
-            arrays |= {f"rules_{name}": value for name, value in of_rules.items()}
-        counts, counted = self.counts.to_arrays()
-        return arrays | counts, {
-            **counted,
-            "rules": kinds,
-            "form": self.form,
-            "workload_names": list(self.workload_names),
-            "platform_names": list(self.platform_names),
-            "quantiles": list(self.quantiles),
-            "notes": list(self.notes),
-            "leak": self.leak,
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedFactorization:
-        def under(mark: str) -> dict[str, np.ndarray]:
-            return {
-                name.removeprefix(mark): x for name, x in arrays.items() if name.startswith(mark)
-            }
-
-        kinds = document.get("rules")
-        fields = Embeddings.__dataclass_fields__
-        return cls(
-            tuple(document["workload_names"]),
-            tuple(document["platform_names"]),
-            Embeddings(**{name: arrays[name] for name in fields}),
-            RunCounts.from_arrays(arrays, document),
-            Spread.from_arrays(under("spread_")),
-            tuple(document["notes"]),
-            Form(document["form"], tuple(document["quantiles"]), float(document["leak"])),
-            None if kinds is None else BesideNetwork.from_arrays(under("rules_"), kinds),
-        ).replaced(online=Online.from_arrays(under("online_")) if under("online_") else None)
 
 
 def far_of(place: np.ndarray, met: np.ndarray, nearest: int = 3) -> np.ndarray:

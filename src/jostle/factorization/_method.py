@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from jostle.errors import MissingExtra
 from jostle.factorization._settings import FactorizationSettings
-from jostle.methods import Data, Prepared, first_runs_of_names
+from jostle.methods import Data, Prepared, Restores, first_runs_of_names
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from jostle.factorization._fitted import FittedFactorization
     from jostle.methods import KeptRuns
     from jostle.progress import Progress
@@ -22,10 +19,11 @@ FEW_UNITS = 8  # windows of a name, of which all might be held out
 
 
 @dataclass(frozen=True)
-class Factorization(FactorizationSettings):
+class Factorization(FactorizationSettings, Restores):
     """Matrix factorization of log runtime with interference (Pitot, MLSys 2025)."""
 
     name: ClassVar[str] = "factorization"
+    fitted: ClassVar[str] = "jostle.factorization._fitted:FittedFactorization"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     learns_from_disk: ClassVar[bool] = True
 
@@ -112,12 +110,3 @@ class Factorization(FactorizationSettings):
         from jostle.factorization.online._suggest import suggested
 
         return suggested(fitted, kept, candidates, asked, most, seed)
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedFactorization:
-        """The inverse of to_arrays."""
-        from jostle.factorization._fitted import FittedFactorization
-
-        return FittedFactorization.from_arrays(arrays, document)

@@ -13,7 +13,7 @@ level, so only the ratios between co-locations matter here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,19 +79,6 @@ class Spread:
         beside = (rows.degree > 0).astype(np.int64)
         kinds = beside + 2 * np.arange(len(MOMENTS))[:, None]
         return self.effects.of(self.keys, rows, kinds)
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """By name; from_arrays is the inverse."""
-        even = {"even_platform": self.even_platform, "even_runtime": self.even_runtime}
-        return {**vars(self.effects), **vars(self.keys), "shape": self.shape, **even}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Spread:
-        effects, keys = (
-            {field.name: arrays[field.name] for field in fields(kind)} for kind in (Effects, Keys)
-        )
-        rest = (arrays[name] for name in ("shape", "even_platform", "even_runtime"))
-        return cls(Effects(**effects), Keys(**keys), *rest)
 
 
 def fit_spread(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from jostle._tensors import Serializable
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs, StoredRuns
@@ -38,7 +40,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class RunCounts:
+class RunCounts(Serializable):
     """Counts over the runs that were learned from, of w workloads and p platforms with at least one run.
 
     workload_runs, beside_runs, together_runs: (w,) as target, as target beside others, in any part beside
@@ -167,29 +169,10 @@ class RunCounts:
         """(names,) runs of each as target, 0 for a name without a run."""
         return _at(self.workload_runs, _looked_up(self.workload_names, names))
 
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        arrays = {
-            f.name: getattr(self, f.name) for f in fields(self) if not f.name.endswith("names")
-        }
-        names = {"workload_names": self.workload_names, "platform_names": self.platform_names}
-        return {f"counts.{name}": value for name, value in arrays.items()}, {
-            "counts": {name: list(values) for name, values in names.items()}
-        }
 
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> RunCounts:
-        names: dict[str, Any] = {k: tuple(v) for k, v in document["counts"].items()}
-        counted: dict[str, Any] = {
-            f.name: arrays[f"counts.{f.name}"] for f in fields(cls) if f.name not in names
-        }
-        return cls(**names, **counted)
-
-
-class FromCounts:
-    """Gives something fitted its `evidence`, from the counts of the runs that it learned from."""
+class FromCounts(Serializable):
+    """Gives something fitted, a dataclass, its `evidence`, from the counts of the runs that it learned from,
+    and `to_arrays` and `from_arrays`, from its fields."""
 
     counts: RunCounts
 

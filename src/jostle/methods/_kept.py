@@ -4,11 +4,12 @@ that its bounds were calibrated on."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from jostle._tensors import Codec, Serializable
 from jostle.runs import Colocations
 
 if TYPE_CHECKING:
@@ -19,16 +20,38 @@ OF_A_NAME = 60  # at least so many of each name, where there are
 KINDS = ("workload", "platform")
 
 
+def _columns(table: Any) -> dict[str, list[Any]] | None:
+    """Numbers and text as JSON has them; what is no finite number is none."""
+    if table is None:
+        return None
+    found = {}
+    for name in table.column_names:
+        values = table.column(name).to_pylist()
+        found[name] = [None if isinstance(v, float) and not np.isfinite(v) else v for v in values]
+    return found
+
+
+def _table(columns: Mapping[str, list[Any]] | None) -> Any:
+    if columns is None:
+        return None
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+Table = Annotated[Any, Codec(_columns, _table)]
+
+
 @dataclass(frozen=True, eq=False)
-class KeptRuns:
+class KeptRuns(Serializable):
     """n runs, as far as learning online needs them. runtime_seconds: (n,). unit: (n,) what was drawn as one.
     Features: tables of names, or None. window: (n,) which were measured together, None where each unit is."""
 
     colocations: Colocations
     runtime_seconds: np.ndarray
     unit: np.ndarray
-    workload_features: Any = None
-    platform_features: Any = None
+    workload_features: Table = None
+    platform_features: Table = None
     window: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -72,6 +95,9 @@ class KeptRuns:
         seconds, unit = self.runtime_seconds[index], self.unit[index]
         return KeptRuns(taken, seconds, unit, *tables, window=window)
 
+    def without_features(self) -> KeptRuns:
+        return replace(self, workload_features=None, platform_features=None)
+
     def joined(self, other: KeptRuns) -> KeptRuns:
         """Both, units kept apart, with the features of the other where it has some of a name."""
         window = None
@@ -96,37 +122,6 @@ class KeptRuns:
         if len(kept) > MOST:
             kept = kept[np.argsort(turn[kept] * n + place[kept], kind="stable")[:MOST]]
         return self.take(np.sort(kept))
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        c = self.colocations
-        arrays = {
-            "workload": np.ascontiguousarray(c.workload),
-            "platform": np.ascontiguousarray(c.platform),
-            "corunner": np.ascontiguousarray(c.corunner),
-            "corunner_offsets": np.ascontiguousarray(c.corunner_offsets),
-            "runtime_seconds": np.ascontiguousarray(self.runtime_seconds),
-            "unit": np.ascontiguousarray(self.unit.astype(np.int64)),
-        }
-        if self.window is not None:
-            arrays["window"] = np.ascontiguousarray(self.window.astype(np.int64))
-        tables = {kind: getattr(self, f"{kind}_features") for kind in KINDS}
-        return arrays, {
-            "workload_names": list(c.workload_names),
-            "platform_names": list(c.platform_names),
-            "features": {k: None if t is None else _columns(t) for k, t in tables.items()},
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> KeptRuns:
-        colocations = Colocations(
-            tuple(document["workload_names"]),
-            tuple(document["platform_names"]),
-            *(arrays[k] for k in ("workload", "platform", "corunner_offsets", "corunner")),
-        )
-        tables = [_table(document["features"][kind]) for kind in KINDS]
-        window = arrays.get("window")
-        return cls(colocations, arrays["runtime_seconds"], arrays["unit"], *tables, window=window)
 
 
 def _apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -155,20 +150,3 @@ def _turn(codes: np.ndarray, place: np.ndarray) -> np.ndarray:
     found = np.empty(len(codes), np.int64)
     found[order] = np.arange(len(codes)) - np.repeat(first, counts)
     return found
-
-
-def _columns(table: Any) -> dict[str, list[Any]]:
-    """Numbers and text as JSON has them; what is no finite number is none."""
-    found = {}
-    for name in table.column_names:
-        values = table.column(name).to_pylist()
-        found[name] = [None if isinstance(v, float) and not np.isfinite(v) else v for v in values]
-    return found
-
-
-def _table(columns: Mapping[str, list[Any]] | None) -> Any:
-    if columns is None:
-        return None
-    import pyarrow as pa
-
-    return pa.table({name: pa.array(values) for name, values in columns.items()})

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle._registry import load, names_of
 from jostle.errors import UnknownName, UsageError
 from jostle.methods._contract import Learner, Method
+
+if TYPE_CHECKING:
+    import numpy as np
 
 GROUP = "jostle.methods"
 PARTS = ("name", "needs", "prepare", "fit", "restore")
@@ -38,6 +43,7 @@ def method_named(name: str) -> type[Method[Any]]:
     return found
 
 
+<<<<<<< HEAD
 def method_of(method: Any = None) -> Learner[Any]:
     """A method as a value object: given as such, as a class, or by name; the usual one for None.
 
@@ -53,3 +59,16 @@ def method_of(method: Any = None) -> Learner[Any]:
             fix=f"Give a name ({', '.join(method_names())}), or a value such as Factorization().",
         )
     return method
+=======
+class Restores:
+    """Gives a method its `restore`. fitted: the dataclass that it fits, as `module:class`, imported when a
+    model is loaded."""
+
+    fitted: ClassVar[str]
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Any:
+        """The inverse of to_arrays."""
+        module, _, name = cls.fitted.partition(":")
+        return getattr(import_module(module), name).from_arrays(arrays, document)
+>>>>>>> e17da85 (Fitted things are saved by their fields: one serializer for all methods; models saved before are refused)

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from jostle.models.online._suggest import Suggestions
     from jostle.runs import Colocations, Runs
 
-# History: model/v5 (calibration runs with their evidence classes, what made the model; since then also what
-# errors were like by name, and what was learned from all runs, which old ones lack), model/v4 (evidence
-# counted, method found by its entry point), model/v3 (effects on the spread as tables), model/v2 (a bound
-# may be staged), model/v1, the first.
-SCHEMA = "model/v5"
+# History: model/v6 (parts by the fields of their classes, see _tensors); before that each had its own form.
+SCHEMA = "model/v6"
+METADATA = (
+    *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
+    *("calibrated_by", "by", "new_names", "runs", "updates"),
+)
 AGAIN = "Fit it again with jostle fit."
 
 
@@ -310,20 +311,20 @@ class Model(Told):
 
         Raises NotPermitted or UnreadableFile where the disk does not take it.
         """
-        arrays, document = self.predictor.to_arrays()
-        bounds_arrays, bounds_document = self.calibration.to_arrays()
-        tensors = {f"predictor.{name}": value for name, value in arrays.items()}
-        tensors |= {f"bounds.{name}": value for name, value in bounds_arrays.items()}
-        if self.usual is not None:
-            tensors |= {f"usual.{name}": value for name, value in self.usual.to_arrays().items()}
-        whole = {**self.metadata, "predictor": document, "bounds": bounds_document}
-        if self.kept is not None:
-            kept_arrays, whole["kept"] = self.kept.to_arrays()
-            tensors |= {f"kept.{name}": value for name, value in kept_arrays.items()}
-        if self.whole is not None:
-            of_all, whole["whole"] = self.whole.to_arrays()
-            tensors |= {f"whole.{name}": value for name, value in of_all.items()}
-        write_document(path, "model", SCHEMA, whole, tensors)
+        parts = {
+            "predictor": self.predictor,
+            "bounds": self.calibration,
+            "usual": self.usual,
+            "kept": self.kept,
+            "whole": self.whole,
+        }
+        tensors: dict[str, np.ndarray] = {}
+        document = dict(self.metadata)
+        for name, part in parts.items():
+            if part is not None:
+                arrays, document[name] = part.to_arrays()
+                tensors |= {f"{name}.{key}": value for key, value in arrays.items()}
+        write_document(path, "model", SCHEMA, document, tensors)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -333,16 +334,9 @@ def load(path: str | os.PathLike[str]) -> Model:
         document, tensors = read_document(path, "model", SCHEMA, fix=AGAIN)
     except BadData as error:
         raise type(error)(error.what, where=error.where, fix=AGAIN) from None
-    try:
-        method = method_named(document["method"])
-        predictor = method.restore(_under("predictor.", tensors), document["predictor"])
-        of_all = document.get("whole")
-        whole = None if of_all is None else method.restore(_under("whole.", tensors), of_all)
-        calibration = Calibration.from_arrays(_under("bounds.", tensors), document["bounds"])
-        levels, usual = _under("usual.", tensors), None
-        if levels:
-            from jostle.models._usual import Usual
+    from jostle.models._usual import Usual
 
+<<<<<<< HEAD
             usual = Usual.from_arrays(levels)
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableFile(f"not a readable model: {error}", where=str(path), fix=AGAIN) from None
@@ -355,18 +349,30 @@ def load(path: str | os.PathLike[str]) -> Model:
     model = Model(predictor, calibration, metadata, usual, read, whole)
     model.label["version"] = document["sha256"][:16]
     return model
+=======
+    def part(name: str, restore: Callable[..., Any]) -> Any:
+        """None where it was not saved."""
+        if document.get(name) is None:
+            return None
+        try:
+            return restore(_under(f"{name}.", tensors), document[name])
+        except (ValueError, KeyError, TypeError) as error:
+            text = f"not a readable model: {error}"
+            raise UnreadableFile(text, where=str(path), fix=AGAIN) from None
+>>>>>>> e17da85 (Fitted things are saved by their fields: one serializer for all methods; models saved before are refused)
 
+    def kept() -> Any:
+        from jostle.models.online._kept import Kept
 
-def _kept_of(
-    document: Mapping[str, Any], tensors: dict[str, Any], path: str | os.PathLike[str]
-) -> Kept:
-    """Raises UnreadableFile."""
-    from jostle.models.online._kept import Kept
+        return part("kept", Kept.from_arrays)
 
-    try:
-        return Kept.from_arrays(_under("kept.", tensors), document)
-    except (ValueError, KeyError, TypeError) as error:
-        raise UnreadableFile(f"not a readable model: {error}", where=str(path), fix=AGAIN) from None
+    method = method_named(str(document.get("method")))
+    predictor, whole = (part(name, method.restore) for name in ("predictor", "whole"))
+    calibration, usual = part("bounds", Calibration.from_arrays), part("usual", Usual.from_arrays)
+    if predictor is None or calibration is None:
+        raise UnreadableFile("not a readable model: a part is missing", where=str(path), fix=AGAIN)
+    metadata = {k: document[k] for k in METADATA if k in document}
+    return Model(predictor, calibration, metadata, usual, kept, whole)
 
 
 def _under(prefix: str, tensors: dict[str, Any]) -> dict[str, Any]:

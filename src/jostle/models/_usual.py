@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle._tensors import Serializable
 from jostle.bounds import Selection, UsualLevels, pool_of, usual_levels
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ LEAST_SPREAD = 1e-3
 
 
 @dataclass(frozen=True)
-class Usual:
+class Usual(Serializable):
     """What errors were like on runs that the model did not learn from, for each kind of names, in the order
     of KindNames."""
 
@@ -40,26 +41,6 @@ class Usual:
             errors[at] = (own.scores[place, at] - median) / mad
         found = usual_levels(errors, list(keys), [len(kinds.names[kind]) for kind in KINDS])
         return cls(dict(zip(KINDS, found, strict=True)))
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """For safetensors."""
-        return {
-            kind: np.stack([known.level, known.unsure, known.noise])
-            for kind, known in self.levels.items()
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Usual:
-        """What to_arrays gave; models of earlier versions kept levels alone. Raises ValueError for arrays of
-        another shape."""
-        found = {}
-        for kind, rows in arrays.items():
-            if rows.ndim == 1:
-                rows = np.stack([rows, np.zeros(len(rows)), np.ones(len(rows))])
-            if rows.ndim != 2 or len(rows) != 3:
-                raise ValueError(f"usual levels of shape {rows.shape}")
-            found[kind] = UsualLevels(*rows)
-        return cls(found)
 
     def at(self, kind: str, code: int) -> tuple[float, float, float]:
         """(level, its standard error, noise) of a name, in usual spreads."""

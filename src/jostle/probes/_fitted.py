@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from jostle.rules import (
     RandomEffects,
     SlowdownRows,
     no_effects,
-    record_from_arrays,
-    record_to_arrays,
 )
 
 if TYPE_CHECKING:
@@ -33,8 +30,6 @@ LEARNED = "learned mixture"
 NAMED = ("effects of names", "mixture and effects of names")
 RULES = (*PLAIN, LEARNED, *NAMED)
 MET = ("none", "some", "all")  # of the members, beside other programs in runs learned from
-ARRAYS = ("log_solo", "sensitivity", "mixture", "level", "weight", "met", "base")
-ARRAYS += ("pressure", "coupling")
 FEW_DEGREES = 2  # weights stand for one co-runner, and for more
 
 
@@ -192,29 +187,3 @@ class FittedProbes(FromCounts):
         """What effects of names are read by."""
         p, w = self.log_solo.shape
         return Ground(p, w, np.zeros((p * w, 0)), np.zeros(p * w))
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        counts, counted = self.counts.to_arrays()
-        arrays = {name: np.asarray(getattr(self, name), order="C") for name in ARRAYS}
-        for number, effects in enumerate(self.effects):
-            arrays |= record_to_arrays(effects, f"effects{number}.")
-        listed = [list(part) for part in self.names]
-        return counts | arrays, counted | {"names": listed, "notes": list(self.notes)}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedProbes:
-        workloads, platforms, stressors = (tuple(part) for part in document["names"])
-        effects = [
-            record_from_arrays(RandomEffects, arrays, f"effects{number}.", {})
-            for number in range(len(NAMED))
-        ]
-        return cls(
-            (workloads, platforms, stressors),
-            **{name: arrays[name] for name in ARRAYS},
-            effects=(effects[0], effects[1]),
-            counts=RunCounts.from_arrays(arrays, document),
-            notes=tuple(document["notes"]),
-        )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from jostle.errors import MissingExtra, UsageError
-from jostle.methods import Prepared, first_solo_runs
+from jostle.methods import Prepared, Restores, first_solo_runs
 
 if TYPE_CHECKING:
     from jostle.methods import Data
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Probes:
+class Probes(Restores):
     """Slowdown beside anyone from runs beside stressors: a program presses as a mixture of them does."""
 
     stressors: Annotated[
@@ -31,6 +28,7 @@ class Probes:
     ] = True
 
     name: ClassVar[str] = "probes"
+    fitted: ClassVar[str] = "jostle.probes._fitted:FittedProbes"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fits_again: ClassVar[bool] = True
 
@@ -70,10 +68,3 @@ class Probes:
         if progress is not None:
             progress(1, 1, float("nan"))
         return found
-
-    @classmethod
-    def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> FittedProbes:
-        """The inverse of to_arrays."""
-        from jostle.probes._fitted import FittedProbes
-
-        return FittedProbes.from_arrays(arrays, document)

@@ -11,15 +11,13 @@ from ._evidence import is_noise as is_noise
 from ._level import Level as Level
 from ._level import fit_level as fit_level
 from ._level import no_level as no_level
+from ._members import SimpleRule as SimpleRule
 from ._memory import Memory as Memory
 from ._memory import fit_memory as fit_memory
 from ._memory import variance_of_repeats as variance_of_repeats
 from ._more import Answer as Answer
 from ._more import LargerSets as LargerSets
 from ._more import fit_extrapolation as fit_extrapolation
-from ._records import record_from_arrays as record_from_arrays
-from ._records import record_to_arrays as record_to_arrays
-from ._rows import Addend as Addend
 from ._rows import Ground as Ground
 from ._rows import SlowdownRows as SlowdownRows
 from ._rows import design_of_names as design_of_names

@@ -36,16 +36,6 @@ class Encoded:
     overall: np.ndarray
     forest: Forest
 
-    @classmethod
-    def nothing(cls) -> Encoded:
-        """Zero, whoever runs beside whom."""
-        none = np.zeros(0)
-        forest = Forest(
-            np.zeros((0, 1), np.int64), np.zeros((0, 1)), np.zeros((0, 2)), np.array(0.0)
-        )
-        start = np.zeros(len(KINDS) + 1, np.int64)
-        return cls(np.zeros(0, np.int64), none, start, np.array(0.0), forest)
-
     def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         return self.forest.value(_columns(self, rows, ground))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -106,12 +106,6 @@ class Ground:
     @property
     def cells(self) -> int:
         return self.platforms * self.workloads
-
-
-class Addend(Protocol):
-    """What adds to a value."""
-
-    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray: ...
 
 
 def design_of_names(

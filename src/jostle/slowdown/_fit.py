@@ -94,7 +94,9 @@ def fit(
         stack, weighed = fit_stack(rows, recipe, tick)
         notes = (*notes, *_notes(weighed, recipe))
     solo = SoloTimes(log_solo, np.array(unit))
-    return FittedSlowdown(names, solo, ground, stack, RunCounts.of(runs), notes)
+    if not stack.needs_design:
+        ground = replace(ground, design=np.zeros((ground.cells, 0)))
+    return FittedSlowdown(*names, solo, ground, stack, RunCounts.of(runs), notes)
 
 
 def _cells(

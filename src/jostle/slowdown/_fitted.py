@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.bounds import Candidates
 from jostle.methods import FromCounts, RunCounts
 from jostle.rules import Ground, SlowdownRows
-from jostle.slowdown._kept import stack_from_arrays, stack_to_arrays
 from jostle.slowdown._stack import Stack
-from jostle.slowdown.members._process import Process
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -28,21 +25,18 @@ class SoloTimes:
     unit_seconds: np.ndarray
 
 
+@dataclass(frozen=True, eq=False)
 class FittedSlowdown(FromCounts):
-    """Predicts by the members of its stack. Immutable. workload_names, platform_names: sorted."""
+    """Predicts by the members of its stack. Immutable. workload_names, platform_names: sorted. ground:
+    without a design where no member looks at it."""
 
-    def __init__(
-        self,
-        names: tuple[tuple[str, ...], tuple[str, ...]],
-        solo: SoloTimes,
-        ground: Ground,
-        stack: Stack,
-        counts: RunCounts,
-        notes: tuple[str, ...] = (),
-    ) -> None:
-        self.workload_names, self.platform_names = names
-        self.solo, self.ground, self.stack = solo, ground, stack
-        self.counts, self.notes = counts, notes
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    solo: SoloTimes
+    ground: Ground
+    stack: Stack
+    counts: RunCounts
+    notes: tuple[str, ...] = ()
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where nothing tells how long the workload takes alone.
@@ -78,43 +72,3 @@ class FittedSlowdown(FromCounts):
         if beside.any():
             out[beside] = self.stack.log_slowdown(every.take(beside), self.ground)
         return solo, out
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        arrays, listed = stack_to_arrays(self.stack)
-        arrays |= {
-            "log_solo": np.asarray(self.solo.log_seconds, order="C"),
-            "unit_seconds": np.asarray(self.solo.unit_seconds),
-            "design": np.asarray(self._design(), order="C"),
-            "level": self.ground.level,
-        }
-        counts, counted = self.counts.to_arrays()
-        return counts | arrays, {
-            **counted,
-            "workload_names": list(self.workload_names),
-            "platform_names": list(self.platform_names),
-            "notes": list(self.notes),
-            "stack": listed,
-        }
-
-    def _design(self) -> np.ndarray:
-        """What of the ground's design answering needs: all or nothing."""
-        processes = [part for _, part in self.stack.parts if isinstance(part, Process)]
-        if any(not process.settings.by_effects for process in processes):
-            return self.ground.design
-        return np.zeros((self.ground.cells, 0))
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedSlowdown:
-        names = tuple(document["workload_names"]), tuple(document["platform_names"])
-        ground = Ground(len(names[1]), len(names[0]), arrays["design"], arrays["level"])
-        return cls(
-            names,
-            SoloTimes(arrays["log_solo"], arrays["unit_seconds"]),
-            ground,
-            stack_from_arrays(arrays, document["stack"]),
-            RunCounts.from_arrays(arrays, document),
-            tuple(document["notes"]),
-        )

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from jostle.errors import MissingExtra
-from jostle.methods import Data, Prepared, first_solo_runs
+from jostle.methods import Data, Prepared, Restores, first_solo_runs
 from jostle.slowdown._settings import SlowdownSettings
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from jostle.progress import Progress
     from jostle.slowdown._fitted import FittedSlowdown
 
 
 @dataclass(frozen=True)
-class Slowdown(SlowdownSettings):
+class Slowdown(SlowdownSettings, Restores):
     """Slowdown, or extra time, beside others by susceptibility and pressure, from pairs alone."""
 
     name: ClassVar[str] = "slowdown"
+    fitted: ClassVar[str] = "jostle.slowdown._fitted:FittedSlowdown"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fits_again: ClassVar[bool] = True
 
@@ -44,12 +42,3 @@ class Slowdown(SlowdownSettings):
         from jostle.slowdown._fit import fit
 
         return fit(self, prepared.together(), seed, progress)
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedSlowdown:
-        """The inverse of to_arrays."""
-        from jostle.slowdown._fitted import FittedSlowdown
-
-        return FittedSlowdown.from_arrays(arrays, document)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jostle.rules import (
-    Addend,
     Answer,
     Ground,
     LargerSets,
     Memory,
     RandomEffects,
+    SimpleRule,
     SlowdownRows,
     Strength,
     fit_bilinear,
@@ -37,6 +37,7 @@ from jostle.slowdown.members._process import (
     MOST_ROWS,
     Cells,
     Kernels,
+    Process,
     Settings,
     fit_process,
     tuned,
@@ -57,7 +58,8 @@ BY_EFFECTS = "process of effects"
 PROCESSES = ("process", BY_EFFECTS)
 
 
-Member = tuple[Addend, ...]  # whose values are added up
+Part = SimpleRule | SlowdownForm | Process
+Member = tuple[Part, ...]  # whose values are added up
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ class Stack:
     """parts: with the weight of each; they are added up. more: what answers about more co-runners than any
     run had, None where the parts do. memory: of sets that were measured themselves, None for none."""
 
-    parts: tuple[tuple[float, Addend], ...]
+    parts: tuple[tuple[float, Part], ...]
     more: LargerSets | None = None
     memory: Memory | None = None
 
@@ -196,6 +198,12 @@ class Stack:
             total += weight * part.value(rows, ground)
         log = rows.as_log(total)
         return log if self.memory is None else log + self.memory.of(rows)
+
+    @property
+    def needs_design(self) -> bool:
+        """Whether a member looks at the ground's design to answer."""
+        processes = [part for _, part in self.parts if isinstance(part, Process)]
+        return any(not process.settings.by_effects for process in processes)
 
     @property
     def form(self) -> SlowdownForm | None:
@@ -267,7 +275,7 @@ def _remembering(stack: Stack, rows: SlowdownRows, ground: Ground, within: np.nd
 
 def _added(members: dict[str, Member], kept: list[tuple[str, float]]) -> Stack:
     """The weighed sum; a part of several members has the weight of all."""
-    parts: dict[int, tuple[float, Addend]] = {}
+    parts: dict[int, tuple[float, Part]] = {}
     for name, weight in kept:
         for part in members[name]:
             before = parts.get(id(part), (0.0, part))[0]

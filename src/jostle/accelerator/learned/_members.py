@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -94,26 +93,6 @@ class CoRunMember:
             inside = np.minimum(base, self.most * degree)
             rest = self.process.predict(CoRunPlaces.of(rows, inside / self.unit))
         return as_log(base + rest, self.recipe.scale, rows.solo)
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        way = None if self.recipe.way is None else dict(vars(self.recipe.way))
-        document = {**vars(self.recipe), "way": way}
-        arrays = {"delays": np.array([self.unit, self.most])}
-        if self.process is None:
-            return arrays, {**document, "parts": None}
-        return arrays | self.process.to_arrays(), {**document, "parts": list(self.process.names)}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> CoRunMember:
-        way = None if document["way"] is None else Sharing(**document["way"])
-        is_wide = bool(document.get("is_wide", False))
-        recipe = CoRunRecipe(document["rest"], document["scale"], way, is_wide)
-        process = None
-        if document["parts"] is not None:
-            process = CoRunProcess.from_arrays(arrays, document["parts"])
-        return cls(recipe, process, *arrays["delays"].tolist())
 
 
 def as_log(added: np.ndarray, scale: str, solo: np.ndarray) -> np.ndarray:

@@ -8,12 +8,11 @@ co-runs learned from. Rows far off what the others say of them count less. Leavi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from jostle._tensors import UNSAVED
 from jostle.accelerator.learned._covariance import (
     LIKE,
     CoRunPlaces,
@@ -48,8 +47,8 @@ class CoRunProcess:
     strengths: np.ndarray
     features: np.ndarray | None
     unit: float
-    evidence: float = float("nan")
-    inverse: np.ndarray | None = None
+    evidence: float = field(default=float("nan"), metadata=UNSAVED)
+    inverse: np.ndarray | None = field(default=None, metadata=UNSAVED)
 
     def predict(self, asked: CoRunPlaces) -> np.ndarray:
         """(k,) in the unit of what was learned."""
@@ -68,26 +67,6 @@ class CoRunProcess:
         """(k,) by which these rows are missed when they are left out."""
         assert self.inverse is not None
         return self.unit * np.linalg.solve(self.inverse[np.ix_(rows, rows)], self.weights[rows])
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Without what is only needed while learning."""
-        found = {name: np.asarray(column) for name, column in vars(self.places).items()}
-        found |= {"weights": self.weights, "strengths": self.strengths, "unit": np.array(self.unit)}
-        if self.features is not None:
-            found["features"] = self.features
-        return found
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], names: Any) -> CoRunProcess:
-        places = CoRunPlaces(**{name: arrays[name] for name in CoRunPlaces.__dataclass_fields__})
-        return cls(
-            places,
-            arrays["weights"],
-            tuple(names),
-            arrays["strengths"],
-            arrays.get("features"),
-            float(arrays["unit"]),
-        )
 
 
 def fit_corun_process(

@@ -7,9 +7,8 @@ the weights are drawn towards a plain mixture.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -78,26 +77,6 @@ class CoRunStack:
         answers = np.stack([member.log_slowdown(rows, simulated) for member in self.members])
         is_new = ((rows.members > 0) & ~self.seen).any(axis=1)
         return (self.weights[is_new.astype(int)].T * answers).sum(axis=0)
-
-    def to_arrays(self, prefix: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays = {f"{prefix}weights": self.weights, f"{prefix}seen": self.seen}
-        documents = []
-        for number, member in enumerate(self.members):
-            found, document = member.to_arrays()
-            arrays |= {f"{prefix}{number}.{name}": column for name, column in found.items()}
-            documents.append(document)
-        return arrays, {"members": documents}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any], prefix: str
-    ) -> CoRunStack:
-        members = []
-        for number, each in enumerate(document["members"]):
-            start = f"{prefix}{number}."
-            mine = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
-            members.append(CoRunMember.from_arrays(mine, each))
-        return cls(tuple(members), arrays[f"{prefix}weights"], arrays[f"{prefix}seen"])
 
 
 @dataclass(frozen=True)

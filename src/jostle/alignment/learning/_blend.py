@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from jostle.alignment.learning._learn import (
     STRENGTHS,
     Learner,
     fit_learner,
-    learner_from_arrays,
 )
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.rules import greedy_weights, nothing_but_noise
@@ -47,16 +45,6 @@ class Blend:
         for weight, learner, at in self.parts:
             found += weight * np.log(learner.slowdown(own[:, at], others[:, at]))
         return np.exp(np.where((others > 0).any(axis=1), found, 0.0))
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, metadata for JSON)."""
-        arrays: dict[str, np.ndarray] = {}
-        parts = []
-        for number, (weight, learner, at) in enumerate(self.parts):
-            mine, metadata = learner.to_arrays()
-            arrays |= {f"part_{number}.{name}": value for name, value in mine.items()}
-            parts.append({"weight": weight, "at": list(at), "learner": metadata})
-        return arrays, {"form": "blend", "level": self.level, "parts": parts}
 
 
 def log_level(rows: AlignedRows) -> float:
@@ -181,16 +169,3 @@ def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.
 
 
 Learned = Learner | Blend
-
-
-def learned_from_arrays(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Learned:
-    """The inverse of to_arrays of each."""
-    if metadata["form"] != "blend":
-        return learner_from_arrays(arrays, metadata)
-    parts = []
-    for number, part in enumerate(metadata["parts"]):
-        prefix = f"part_{number}."
-        mine = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-        learner = learner_from_arrays(mine, part["learner"])
-        parts.append((float(part["weight"]), learner, tuple(int(i) for i in part["at"])))
-    return Blend(tuple(parts), float(metadata["level"]))

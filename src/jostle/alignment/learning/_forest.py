@@ -6,9 +6,7 @@ Friedman, Greedy Function Approximation (Annals of Statistics 29, 2001); grown a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -31,23 +29,6 @@ class BoostedTrees:
         """(n,) of (n, d) rates."""
         found = np.exp(self.forest.value(_columns(own, others, self.scale)))
         return np.where((others > 0).any(axis=1), np.clip(found, *self.limits), 1.0)
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
-        arrays = {name: np.asarray(getattr(self.forest, name)) for name in _FOREST}
-        arrays["scale"] = self.scale
-        return arrays, {"form": "trees", "limits": list(self.limits)}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
-    ) -> BoostedTrees:
-        forest = Forest(*(np.asarray(arrays[name]) for name in _FOREST))
-        low, high = metadata["limits"]
-        return cls(np.asarray(arrays["scale"]), forest, (float(low), float(high)))
-
-
-_FOREST = ("feature", "threshold", "leaf", "base")
 
 
 def _columns(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:

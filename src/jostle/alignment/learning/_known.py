@@ -9,9 +9,8 @@ what effects are added to, is chosen by sets left out whose members are known fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -45,22 +44,6 @@ class KnownPrograms:
         if own is None or None in beside or not beside:
             return 1.0, 0.0
         return self.share, self.level + own + float(np.mean([b for b in beside if b is not None]))
-
-    def document(self) -> dict[str, Any]:
-        """For JSON; from_document is the inverse."""
-        return {
-            "share": self.share,
-            "level": self.level,
-            "target": [[*key, value] for key, value in self.target.items()],
-            "corunner": [[*key, value] for key, value in self.corunner.items()],
-        }
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> KnownPrograms:
-        target, corunner = (
-            {(p, w): float(v) for p, w, v in document[name]} for name in ("target", "corunner")
-        )
-        return cls(float(document["share"]), float(document["level"]), target, corunner)
 
 
 @dataclass(frozen=True)

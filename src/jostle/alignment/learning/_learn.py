@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -55,13 +54,6 @@ MOST_ROWS_TO_CHOOSE = 8_000
 FEWEST_INSIDE = 200  # periods inside phases that are worth learning from
 FURTHER = 3  # strengths that are tried beyond those, where the last one is best
 ROUNDS = 1  # of fits that weigh runs by the errors of the one before
-
-
-def learner_from_arrays(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Learner:
-    """The inverse of each's to_arrays."""
-    known = {"network": Network, "phases": PhaseNetwork, "trees": BoostedTrees}
-    known["mixture"] = ProbedMixture
-    return known.get(metadata["form"], LinearModel).from_arrays(arrays, metadata)
 
 
 def fit_learner(

@@ -6,8 +6,7 @@ Source: Saeed et al., MLCAD 2021, Sec. IV-B: ridge, lasso, elastic net and linea
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -78,20 +77,6 @@ class LinearModel:
     @cached_property
     def _plain(self) -> np.ndarray:
         return self.weights / self.spread / np.concatenate([self.scale, self.scale])
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
-        every = {field.name: getattr(self, field.name) for field in fields(self)}
-        arrays = {k: np.ascontiguousarray(v) for k, v in every.items() if isinstance(v, np.ndarray)}
-        return arrays, {name: value for name, value in every.items() if name not in arrays}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
-    ) -> LinearModel:
-        both = {**metadata, **arrays}
-        both |= {name: tuple(metadata[name]) for name in ("output", "limits")}
-        return cls(**{field.name: both[field.name] for field in fields(cls)})
 
 
 def limits_of(slowdown: np.ndarray) -> tuple[float, float]:

@@ -9,9 +9,8 @@ this is the idea of Mars et al., "Bubble-Up" (MICRO 2011), phase by phase.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -56,19 +55,6 @@ class ProbedMixture:
         suffers, presses = _logs(own[:, self.lost], others[:, self.taken])
         found = np.exp(((suffers @ self.weights) * presses).sum(axis=1))
         return np.where((others > 0).any(axis=1), np.clip(found, *self.limits), 1.0)
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
-        arrays = {"lost": self.lost, "taken": self.taken, "weights": self.weights}
-        return arrays, {"form": "mixture", "limits": list(self.limits)}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
-    ) -> ProbedMixture:
-        low, high = metadata["limits"]
-        lost, taken, weights = (np.asarray(arrays[name]) for name in ("lost", "taken", "weights"))
-        return cls(lost, taken, weights, (float(low), float(high)))
 
 
 def _logs(lost: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -77,18 +77,6 @@ class Network:
         found = self.of_parts(self.own_part(own) + self.others_part(others))
         return np.where((others > 0).any(axis=1), found, 1.0)
 
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
-        return _arrays_of(self), {
-            "form": "network",
-            "strength": self.decay,
-            "limits": list(self.limits),
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> Network:
-        return cls(*_fields_of(arrays, metadata), decay=float(metadata["strength"]))
-
 
 def bent(rates: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """(n, 2 d) rates in units of their scale, and their logarithms."""
@@ -117,31 +105,6 @@ class PhaseNetwork:
         extra = np.exp(np.clip(u, LOWEST, HIGHEST)).sum(axis=2)
         found = np.clip(np.exp(np.log1p(extra).mean(axis=0)), *self.limits)
         return np.where((others > 0).any(axis=1), found, 1.0)
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, metadata for JSON); from_arrays is the inverse."""
-        return _arrays_of(self), {"form": "phases", "limits": list(self.limits)}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> PhaseNetwork:
-        return cls(*_fields_of(arrays, metadata))
-
-
-def _arrays_of(network: Network | PhaseNetwork) -> dict[str, np.ndarray]:
-    """What _fields_of reads."""
-    arrays = {"scale": network.scale, "mean": network.mean, "spread": network.spread}
-    arrays |= {f"weight_{i}": np.ascontiguousarray(w) for i, w in enumerate(network.weights)}
-    arrays |= {f"bias_{i}": np.ascontiguousarray(b) for i, b in enumerate(network.biases)}
-    return arrays
-
-
-def _fields_of(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> tuple[Any, ...]:
-    """Scale, mean, spread, weights, biases and limits, as both networks begin."""
-    low, high = metadata["limits"]
-    weights = tuple(arrays[f"weight_{i}"] for i in range(4))
-    biases = tuple(arrays[f"bias_{i}"] for i in range(3))
-    limits = float(low), float(high)
-    return arrays["scale"], arrays["mean"], arrays["spread"], weights, biases, limits
 
 
 def together(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:

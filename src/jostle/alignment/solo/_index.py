@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
 UNSTEADY = 1.25
 
 
+@dataclass(frozen=True, eq=False)
 class SoloIndex:
     """Solo counters by workload, platform and slot; a slot without any takes those of another slot."""
 
-    def __init__(self, solos: Sequence[SoloCounters]) -> None:
-        self.all = tuple(solos)
-        self._by_name: dict[tuple[str, str], dict[int, SoloCounters]] = {}
-        for solo in solos:
-            home = self._by_name.setdefault((solo.platform, solo.workload), {})
-            home.setdefault(solo.slot, solo)
+    all: tuple[SoloCounters, ...]
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], dict[int, SoloCounters]]:
+        found: dict[tuple[str, str], dict[int, SoloCounters]] = {}
+        for solo in self.all:
+            found.setdefault((solo.platform, solo.workload), {}).setdefault(solo.slot, solo)
+        return found
 
     @classmethod
     def from_traces(
@@ -44,10 +48,10 @@ class SoloIndex:
         if period_seconds is None:
             period_seconds = sampling_period(traces, quiet=quiet)
         return cls(
-            [
+            tuple(
                 solo_counters(groups[key], counters, period_seconds, repeats)
                 for key in sorted(groups)
-            ]
+            )
         )
 
     def of(self, workload: str, platform: str, slot: int) -> SoloCounters:

@@ -24,9 +24,9 @@ from jostle.factorization.beside._members import (
 )
 from jostle.factorization.beside._rules import BesideNetwork
 from jostle.rules import (
-    Addend,
     Answer,
     Ground,
+    SimpleRule,
     SlowdownRows,
     chance_of_shift,
     design_of_names,
@@ -437,7 +437,7 @@ class _Trial:
         level = ground.level if needs_level else np.zeros(0)
 
         def made(some: SlowdownRows, within: np.ndarray) -> BesideNetwork:
-            parts: list[tuple[np.ndarray, Addend]] = []
+            parts: list[tuple[np.ndarray, SimpleRule]] = []
             if found.rules.any():
                 learned = self.drawn(some, np.ones(len(some), bool), MOST_ROWS)
                 members = fit_members(learned, ground, found.names, self.seed)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -94,16 +94,6 @@ class Joined:
         new = self.new_workload[codes.workload] | self.new_platform[codes.platform]
         new[codes.row[self.new_workload[codes.corunner]]] = True
         return new
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """By name; from_arrays is the inverse."""
-        arrays = {name: np.ascontiguousarray(value) for name, value in vars(self).items()}
-        return {k: v.astype(np.uint8) if v.dtype == bool else v for k, v in arrays.items()}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Joined:
-        found = {field.name: arrays[field.name] for field in fields(cls)}
-        return cls(**{k: v.astype(bool) if k.startswith("new_") else v for k, v in found.items()})
 
 
 def _inverse(code: np.ndarray, new: np.ndarray, count: int) -> np.ndarray:

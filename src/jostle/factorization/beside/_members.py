@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from jostle.rules import (
-    Addend,
     Ground,
+    SimpleRule,
     SlowdownRows,
     Strength,
     fit_bilinear,
@@ -25,7 +25,7 @@ NONE = "none"
 PLAIN = (NONE, "level", "effects")
 NAMES = (*PLAIN, "effects and rest", "boosting")
 
-Member = tuple[Addend, ...]
+Member = tuple[SimpleRule, ...]
 
 
 class NetworkAnswers(Protocol):

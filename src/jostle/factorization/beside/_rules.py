@@ -9,32 +9,19 @@ co-runners than any run had are answered by rules on smaller sets, see jostle.ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from jostle.factorization._codes import Codes, slowdown_rows
 from jostle.rules import (
-    Addend,
-    Bilinear,
-    Encoded,
-    Forest,
     Ground,
     LargerSets,
-    Level,
     Memory,
-    RandomEffects,
+    SimpleRule,
     SlowdownRows,
-    record_from_arrays,
-    record_to_arrays,
 )
-
-KINDS: dict[str, type[Any]] = {
-    kind.__name__.lower(): kind for kind in (Level, RandomEffects, Bilinear, Encoded)
-}
-INNER: dict[str, type[Any]] = {"forest": Forest}
 
 Slowdown_of = Callable[[SlowdownRows], np.ndarray]  # (n,) log slowdown of rows, all with co-runners
 
@@ -48,7 +35,7 @@ class BesideNetwork:
 
     alone: np.ndarray
     network: np.ndarray
-    parts: tuple[tuple[np.ndarray, Addend], ...]
+    parts: tuple[tuple[np.ndarray, SimpleRule], ...]
     bias: np.ndarray
     level: np.ndarray
     memory: Memory | None = None
@@ -124,29 +111,3 @@ class BesideNetwork:
         platforms = len(self.bias)
         workloads = len(self.alone) // max(platforms, 1)
         return Ground(platforms, workloads, np.zeros((len(self.alone), 0)), self.level)
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], list[str]]:
-        """({name: array}, kinds of the parts); from_arrays is the inverse."""
-        arrays = {"alone": self.alone, "network": self.network, "bias": self.bias}
-        arrays["level"] = self.level
-        for number, (weight, part) in enumerate(self.parts):
-            arrays[f"weight{number}"] = weight
-            arrays |= record_to_arrays(part, f"part{number}.")
-        for name, record in (("memory", self.memory), ("more", self.more)):
-            if record is not None:
-                arrays |= record_to_arrays(record, f"{name}.")
-        return arrays, [type(part).__name__.lower() for _, part in self.parts]
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], kinds: list[str]) -> BesideNetwork:
-        def record(kind: type[Any], prefix: str) -> Any:
-            return record_from_arrays(kind, arrays, prefix, INNER)
-
-        parts = tuple(
-            (arrays[f"weight{number}"], record(KINDS[kind], f"part{number}."))
-            for number, kind in enumerate(kinds)
-        )
-        memory = record(Memory, "memory.") if "memory.key" in arrays else None
-        more = record(LargerSets, "more.") if "more.most" in arrays else None
-        alone, network = arrays["alone"], arrays["network"]
-        return cls(alone, network, parts, arrays["bias"], arrays["level"], memory, more)

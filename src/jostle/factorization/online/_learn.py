@@ -57,7 +57,7 @@ def learn_online(
         fitted = _alike(fitted, work)
         fitted = _with_beyond(fitted, codes, log_runtime, work.share)
     counts = fitted.counts.joined(RunCounts.of_coded(runs.colocations))
-    return fitted.replaced(counts=counts, online=Online(fitted.joined, work))
+    return replace(fitted, counts=counts, online=Online(fitted.joined, work))
 
 
 def learn_copies(
@@ -87,14 +87,14 @@ def learn_copies(
     e = wider.embeddings
     part = getattr(e, f"{kind}_component").copy()
     part[is_copy] = getattr(fitted.embeddings, f"{kind}_component")[source[is_copy]]
-    wider = _started(wider.replaced(embeddings=replace(e, **{f"{kind}_component": part})), work)
+    wider = _started(replace(wider, embeddings=replace(e, **{f"{kind}_component": part})), work)
     wider = _alike(wider, work, {kind: np.where(is_copy, _first(source, is_copy)[source], -1)})
     codes, log_runtime = wider.codes(runs.colocations), np.log(runs.runtime_seconds)
     if len(runs):
         only = {kind: is_copy, PLATFORM if kind == WORKLOAD else WORKLOAD: None}
         wider = _stepped(wider, codes, log_runtime, work, only)
         wider = _with_beyond(wider, codes, log_runtime, groundwork.share)
-    return wider.replaced(counts=wider.counts.joined(RunCounts.of_coded(runs.colocations)))
+    return replace(wider, counts=wider.counts.joined(RunCounts.of_coded(runs.colocations)))
 
 
 def _first(source: np.ndarray, is_copy: np.ndarray) -> np.ndarray:
@@ -128,12 +128,12 @@ def _started(fitted: FittedFactorization, groundwork: Groundwork) -> FittedFacto
             rows = rows_of_names(e, kind)
             rows[none] = side.prior.mean[none]
             e = with_rows_of_names(e, kind, rows)
-    return fitted.replaced(embeddings=e)
+    return replace(fitted, embeddings=e)
 
 
 def _with_joined(fitted: FittedFactorization, joined: Joined) -> FittedFactorization:
     before = fitted.online or Online()
-    return fitted.replaced(online=replace(before, joined=joined))
+    return replace(fitted, online=replace(before, joined=joined))
 
 
 def _connected(
@@ -162,7 +162,7 @@ def _connected(
         told = groundwork.sides[kind].told
         found[kind][(found[kind] < 0) & (met | told)] = largest
     parts = {f"{kind}_component": found[kind] for kind in KINDS}
-    return fitted.replaced(embeddings=replace(e, **parts))
+    return replace(fitted, embeddings=replace(e, **parts))
 
 
 def _alike(
@@ -234,7 +234,7 @@ def _stepped(
                 rows = (found.slopes, error[found.row], inside, found.name)
                 moved[kind] = step(moved[kind], *rows, side.runs, side.information)
                 e = with_rows_of_names(e, kind, at[kind] + moved[kind] @ side.prior.basis)
-    return fitted.replaced(embeddings=e)
+    return replace(fitted, embeddings=e)
 
 
 def _with_beyond(

@@ -50,7 +50,8 @@ def with_names(
         cell=moved.astype(np.int64),
     )
     parts: dict[str, Any] = {f.name: found.get(f.name, getattr(e, f.name)) for f in fields(e)}
-    return fitted.replaced(
+    return replace(
+        fitted,
         workload_names=names_w,
         platform_names=names_p,
         embeddings=Embeddings(**parts),

@@ -7,7 +7,6 @@ Learning (2006), Eq. 5.12.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -50,31 +49,6 @@ class Groundwork:
 
     sides: dict[str, Side]
     share: float
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """By name; from_arrays is the inverse."""
-        arrays = {"share": np.array([self.share])}
-        for kind, side in self.sides.items():
-            arrays[f"{kind}.mean"], arrays[f"{kind}.basis"] = side.prior.mean, side.prior.basis
-            arrays[f"{kind}.unknown"] = np.array([side.unknown])
-            arrays[f"{kind}.told"] = side.told.astype(np.uint8)
-            for name in ("runs", "information", "usual"):
-                arrays[f"{kind}.{name}"] = getattr(side, name)
-        return {name: np.ascontiguousarray(value) for name, value in arrays.items()}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Groundwork:
-        def side(kind: str) -> Side:
-            mine = {
-                name: arrays[f"{kind}.{name}"]
-                for name in ("mean", "basis", "runs", "information", "told", "usual", "unknown")
-            }
-            prior = Prior(mine["mean"], mine["basis"])
-            told, unknown = mine["told"].astype(bool), float(mine["unknown"][0])
-            return Side(prior, mine["runs"], mine["information"], told, mine["usual"], unknown)
-
-        kinds = sorted({name.partition(".")[0] for name in arrays if "." in name})
-        return cls({kind: side(kind) for kind in kinds}, float(arrays["share"][0]))
 
 
 def prior_of(
