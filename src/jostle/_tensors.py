@@ -1,4 +1,4 @@
-"""A document with arrays on disk, and fitted things as such: numbers in safetensors, all else in JSON, no pickle.
+"""Documents with arrays on disk, and fitted things as such: numbers in safetensors, all else in JSON.
 
     <folder>/<stem>.json                 the document; names its tensors' file and hash
     <folder>/<stem>-<hash>.safetensors
@@ -260,8 +260,13 @@ def _read(value: Any, hint: Any, path: str, arrays: Mapping[str, np.ndarray]) ->
         if kind not in named:
             raise ValueError(f"{path} is of no known kind: {kind!r:.60}")
         return _read(value, named[kind], path, arrays)
-    hint: Any = options[0]
-    origin, inner = get_origin(hint), get_args(hint)
+    return _read_one(value, next(iter(options)), path, arrays)
+
+
+def _read_one(value: Any, hint: Any, path: str, arrays: Mapping[str, np.ndarray]) -> Any:
+    """The same of a hint that is no union."""
+    origin: Any = get_origin(hint)
+    inner: Any = get_args(hint)
     if hint is np.ndarray:
         return _checked(arrays.get(path), np.ndarray, path)
     if is_dataclass(hint):
