@@ -33,11 +33,8 @@ from ._prepared import halves as halves
 from ._prepared import held_out_again as held_out_again
 from ._prepared import hold_out as hold_out
 from ._prepared import without_inputs as without_inputs
-<<<<<<< HEAD
 from ._registry import DEFAULT_METHOD as DEFAULT_METHOD
-=======
 from ._registry import Restores as Restores
->>>>>>> e17da85 (Fitted things are saved by their fields: one serializer for all methods; models saved before are refused)
 from ._registry import method_named as method_named
 from ._registry import method_names as method_names
 from ._registry import method_of as method_of

@@ -43,7 +43,6 @@ def method_named(name: str) -> type[Method[Any]]:
     return found
 
 
-<<<<<<< HEAD
 def method_of(method: Any = None) -> Learner[Any]:
     """A method as a value object: given as such, as a class, or by name; the usual one for None.
 
@@ -59,7 +58,8 @@ def method_of(method: Any = None) -> Learner[Any]:
             fix=f"Give a name ({', '.join(method_names())}), or a value such as Factorization().",
         )
     return method
-=======
+
+
 class Restores:
     """Gives a method its `restore`. fitted: the dataclass that it fits, as `module:class`, imported when a
     model is loaded."""
@@ -71,4 +71,3 @@ class Restores:
         """The inverse of to_arrays."""
         module, _, name = cls.fitted.partition(":")
         return getattr(import_module(module), name).from_arrays(arrays, document)
->>>>>>> e17da85 (Fitted things are saved by their fields: one serializer for all methods; models saved before are refused)

@@ -336,20 +336,6 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise type(error)(error.what, where=error.where, fix=AGAIN) from None
     from jostle.models._usual import Usual
 
-<<<<<<< HEAD
-            usual = Usual.from_arrays(levels)
-    except (ValueError, KeyError, TypeError) as error:
-        raise UnreadableFile(f"not a readable model: {error}", where=str(path), fix=AGAIN) from None
-    kept = (
-        *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
-        *("calibrated_by", "by", "new_names", "runs", "updates"),
-    )
-    metadata = {k: document[k] for k in kept if k in document}
-    read = partial(_kept_of, document["kept"], tensors, path) if "kept" in document else None
-    model = Model(predictor, calibration, metadata, usual, read, whole)
-    model.label["version"] = document["sha256"][:16]
-    return model
-=======
     def part(name: str, restore: Callable[..., Any]) -> Any:
         """None where it was not saved."""
         if document.get(name) is None:
@@ -359,7 +345,6 @@ def load(path: str | os.PathLike[str]) -> Model:
         except (ValueError, KeyError, TypeError) as error:
             text = f"not a readable model: {error}"
             raise UnreadableFile(text, where=str(path), fix=AGAIN) from None
->>>>>>> e17da85 (Fitted things are saved by their fields: one serializer for all methods; models saved before are refused)
 
     def kept() -> Any:
         from jostle.models.online._kept import Kept
@@ -372,7 +357,9 @@ def load(path: str | os.PathLike[str]) -> Model:
     if predictor is None or calibration is None:
         raise UnreadableFile("not a readable model: a part is missing", where=str(path), fix=AGAIN)
     metadata = {k: document[k] for k in METADATA if k in document}
-    return Model(predictor, calibration, metadata, usual, kept, whole)
+    model = Model(predictor, calibration, metadata, usual, kept, whole)
+    model.label["version"] = document["sha256"][:16]
+    return model
 
 
 def _under(prefix: str, tensors: dict[str, Any]) -> dict[str, Any]:
