@@ -29,8 +29,8 @@ test-schedulers: $(READY)
 	JOSTLE_SLURM=1 JOSTLE_KUBE_SCHEDULER=$(CURDIR)/build/kube-scheduler $(BIN)/pytest tests/schedulers
 
 check: $(READY)
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests studies benchmarks
+	$(BIN)/ruff format --check src tests studies benchmarks
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 

@@ -30,9 +30,10 @@ def main() -> None:
         traced_runs,
         traced_windows,
     )
-    from jostle.evaluate import Job, Machine, draw_programs, simulate, simulate_campaign
-    from jostle.evaluate.alignment._simulated import trace_of
     from jostle.methods import RunCounts
+    from studies.alignment.contention import Job, simulate
+    from studies.alignment.machine import Machine
+    from studies.alignment.simulated import draw_programs, simulate_campaign, trace_of
 
     counters = ("instructions", "stall_cycles", "cache_accesses", "dram_read_bytes")
     programs = draw_programs(12, 1, seconds=0.5)

@@ -12,7 +12,7 @@ fit into the minutes: those that programs held out together need come first.
 
 What was recorded lies in the scratch folder; run it again to go on after a break. When all is there it is
 checked, reduced to the counters that are of use, and written to FOLDER, by default where
-`jostle evaluate alignment --on campaign` reads it (with --own-cores to build/own-cores). At most 3 MB.
+`python -m studies alignment --on campaign` reads it (with --own-cores to build/own-cores). At most 3 MB.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def stressors(given: argparse.Namespace) -> tuple[TracedProgram, ...]:
 
 def needed(names: Sequence[str]) -> int:
     """How many pairs programs that are held out together make."""
-    from jostle.evaluate.alignment._folds import workload_folds
+    from studies.alignment.folds import workload_folds
 
     if len(names) < HELD + 2:
         return len(names) * (len(names) - 1) // 2
@@ -257,7 +257,7 @@ def needed(names: Sequence[str]) -> int:
 
 def ordered_pairs(names: Sequence[str]) -> list[Window]:
     """All, those first that are tested by the study's own folds."""
-    from jostle.evaluate.alignment._folds import workload_folds
+    from studies.alignment.folds import workload_folds
 
     every: list[Window] = list(combinations(names, 2))
     random.Random(1).shuffle(every)

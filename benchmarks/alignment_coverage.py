@@ -57,8 +57,8 @@ def one_seed(seed: int, given: argparse.Namespace) -> tuple[dict[str, list[float
     """({calibrated by: share covered by confidence}, margins of the bounds set by set)."""
     import jostle
     from jostle.alignment import solo_run_ids, traced_runs
-    from jostle.evaluate import draw_programs, simulate_campaign
     from jostle.runs import split_rows
+    from studies.alignment.simulated import draw_programs, simulate_campaign
 
     programs = draw_programs(
         given.programs, seed, seconds=given.seconds, shortest_seconds=2e-3, longest_seconds=1e-2

@@ -35,8 +35,8 @@ def main() -> None:
         solve_path_jointly,
         squared_distances,
     )
-    from jostle.evaluate import speed_metrics
-    from jostle.evaluate.bridge._data import COUNTERS, PAPER_SCALE, read_published
+    from studies.bridge.data import COUNTERS, PAPER_SCALE, read_published
+    from studies.bridge.speed import speed_metrics
 
     print("made snapshots")
     for name, value in speed_metrics(repeats=given.repeats).items():

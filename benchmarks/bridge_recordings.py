@@ -88,8 +88,10 @@ def record(folder: Path, name: str, recording: Recording, runs: int) -> None:
 def evaluate(folder: Path, recording: Recording, given: argparse.Namespace) -> None:
     from jostle.bridge import Bridge
     from jostle.cli.console import print_table
-    from jostle.evaluate import score, score_table, trace_splits
     from jostle.traces import Windows, read_traces
+    from studies.bridge.scores import score
+    from studies.bridge.splits import trace_splits
+    from studies.bridge.tables import score_table
 
     traces = read_traces(folder)
     runs = Windows.of(traces) if recording.members > 1 else traces

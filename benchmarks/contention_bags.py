@@ -14,7 +14,7 @@ uses, and gcc; ends by itself after --minutes. Then, or with --export without me
 as JSON how far pairs differ and how far repeats of one pair do, on each platform. Only where pairs differ by
 over five times as much on one of them is OUT written; otherwise it says so, with exit code 1. Then
 
-    jostle evaluate bag --data OUT --target slowdown --cpu-platform PLATFORM
+    python -m studies bag --data OUT --target slowdown --cpu-platform PLATFORM
 
 with the name that is printed as cpu_platform: what is predicted are times on the other.
 """

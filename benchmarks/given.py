@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--ahead", type=float, default=0.1, help="seconds")
     given = parser.parse_args()
     one_core()
-    from jostle.evaluate.bridge._families import FAMILIES
+    from studies.bridge.families import FAMILIES
 
     families = given.families.split(",") if given.families else sorted(FAMILIES)
     print("family", "given", *RULES, *(f"over {rule}" for rule in RULES), sep=" | ", flush=True)
@@ -64,8 +64,8 @@ def scores(family: str, seed: int, given: argparse.Namespace) -> np.ndarray:
     from dataclasses import replace
 
     import jostle
-    from jostle.evaluate.bridge._data import COUNTERS
-    from jostle.evaluate.bridge._families import INTERVAL_SECONDS, TIME, made_family
+    from studies.bridge.data import COUNTERS
+    from studies.bridge.families import INTERVAL_SECONDS, TIME, made_family
 
     traces = made_family(family, given.recorded + given.runs, seed=seed)
     ids = traces.run_ids

@@ -1,8 +1,8 @@
 """Record kernels of PyTorch on a GPU, alone and in bags, for the accelerator and the bag alike.
 
     python benchmarks/gpu_pairs.py -o FOLDER [--budget 540] [--device cuda] [--modes mps,time-sliced,streams]
-    jostle evaluate accelerator --on pairs --data FOLDER/dataset --sharing concurrent
-    jostle fit accelerator FOLDER/dataset -o model;  jostle evaluate bag --data FOLDER/dataset
+    python -m studies accelerator --on pairs --data FOLDER/dataset --sharing concurrent
+    jostle fit accelerator FOLDER/dataset -o model;  python -m studies bag --data FOLDER/dataset
 
 Nine kernels (copies in both directions among them) in five batch sizes: 45 alone, each with a trace of
 several marked steps; 45 bags of two copies, 55 of two that differ, 10 of three or four, and 12 of a service,

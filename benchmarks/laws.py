@@ -60,8 +60,8 @@ def main() -> None:
 
 
 def _campaigns(given: argparse.Namespace) -> Iterator[tuple[str, Any]]:
-    from jostle.evaluate import LAWS, MadeCampaign
     from jostle.runs import read_runs
+    from studies.slowdown.laws import LAWS, MadeCampaign
 
     for folder in given.data.split(",") if given.data else ():
         yield folder, read_runs(folder)

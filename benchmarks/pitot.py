@@ -2,7 +2,7 @@
 
     python benchmarks/pitot.py [--observed 0.5] [--members 1] [--form saturating] [--seed 0]
 
-Imports the published files into a temporary dataset and runs `jostle evaluate factorization` with the
+Imports the published files into a temporary dataset and runs `python -m studies factorization` with the
 splits that lie beside them; prints its JSON and, beside each metric, what the paper's reference code
 reaches once its Eq. 9 is corrected.
 """

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jostle.evaluate.bridge._families import FAMILIES
-from jostle.evaluate.bridge._paper import CAPTIONS as BRIDGE_CAPTIONS
+from studies.bridge.families import FAMILIES
+from studies.bridge.paper import CAPTIONS as BRIDGE_CAPTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PICTURES = ROOT / "docs" / "results", ROOT / "docs" / "pictures"
@@ -67,7 +67,7 @@ def _same(*names: str, prefix: str = "") -> dict[str, str]:
 
 
 _BAG = ("figure-4-benchmarks", "figure-5-9-ablation", "figure-10-11-radar", "figure-12-heat-map")
-_BRIDGE = "jostle evaluate bridge"
+_BRIDGE = "python -m studies bridge"
 _RECORDED = "python benchmarks/bridge_recordings.py OUT --seed 41"
 _LARGE = "--windows 500 --seconds 0.15 --folds 1 --no-compare --no-factorization"
 _SMALL = "--windows 200 --seconds 0.12 --folds 1 --held 6"
@@ -78,7 +78,7 @@ ENTRIES = {
         pictures={"beside": "../pictures/beside"},
     ),
     "factorization-figures": Entry(
-        "jostle evaluate figures OUT",
+        "python -m studies figures OUT",
         1.0,
         first=("cp -r RESULTS/. OUT",),
         pictures=_same(
@@ -93,7 +93,7 @@ ENTRIES = {
         ),
     ),
     "factorization-maps": Entry(
-        "jostle evaluate figures OUT --model OUT/model --dataset OUT/runs",
+        "python -m studies figures OUT --model OUT/model --dataset OUT/runs",
         3.0,
         first=(
             "cp -r RESULTS/. OUT",
@@ -118,7 +118,7 @@ ENTRIES = {
         keep=True,
     ),
     "bag-magus": Entry(
-        "jostle evaluate bag --data OUT/magus --seeds 1 --figures OUT",
+        "python -m studies bag --data OUT/magus --seeds 1 --figures OUT",
         8.0,
         first=("jostle import magus MAGUS -o OUT/magus",),
         keep=True,
@@ -134,7 +134,7 @@ ENTRIES = {
         "python benchmarks/laws.py --method bag --seeds 1 --shares 0.1,0.3", 2.0, keep=True
     ),
     "bag-shared-core": Entry(
-        "jostle evaluate bag --seeds 1 --no-bounds --figures OUT",
+        "python -m studies bag --seeds 1 --no-bounds --figures OUT",
         20.0,
         keep=True,
         pictures={
@@ -142,13 +142,13 @@ ENTRIES = {
         },
     ),
     "bag-vision": Entry(
-        "jostle evaluate bag --on vision --seeds 1 --no-bounds --figures OUT",
+        "python -m studies bag --on vision --seeds 1 --no-bounds --figures OUT",
         20.0,
         keep=True,
         pictures={f"bag-{name}": f"bag-vision-{name}" for name in _BAG[:3]},
     ),
     "accelerator-scale-out": Entry(
-        "jostle evaluate accelerator --on scale-out --figures OUT",
+        "python -m studies accelerator --on scale-out --figures OUT",
         0.5,
         keep=True,
         pictures=_same(
@@ -159,9 +159,11 @@ ENTRIES = {
             prefix="accelerator-",
         ),
     ),
-    "accelerator-v100": Entry("jostle evaluate accelerator --on v100 --data V100", 0.5, keep=True),
+    "accelerator-v100": Entry(
+        "python -m studies accelerator --on v100 --data V100", 0.5, keep=True
+    ),
     "accelerator-magus13": Entry(
-        "jostle evaluate accelerator --on magus13 --data MAGUS", 10.0, keep=True
+        "python -m studies accelerator --on magus13 --data MAGUS", 10.0, keep=True
     ),
     "bridge-families": Entry(
         f"{_BRIDGE} "
@@ -203,7 +205,7 @@ ENTRIES = {
     ),
     "bridge-workers": Entry(f"{_RECORDED} --only workers --splits 1", 20.0, keep=True),
     "alignment": Entry(
-        "jostle evaluate alignment --programs 16 --windows 60 --seconds 0.1 --folds 1 "
+        "python -m studies alignment --programs 16 --windows 60 --seconds 0.1 --folds 1 "
         "--learner ridge --output OUT",
         20.0,
         pictures={
@@ -219,7 +221,7 @@ ENTRIES = {
     ),
     **{
         f"alignment-{name}": Entry(
-            f"jostle evaluate alignment --on {law} --programs {programs} {more}", 15.0, keep=True
+            f"python -m studies alignment --on {law} --programs {programs} {more}", 15.0, keep=True
         )
         for name, law, programs, more in (
             ("simulator", "simulator", 104, f"{_LARGE} --seed 0"),
@@ -239,26 +241,26 @@ ENTRIES = {
         )
     },
     "alignment-campaign": Entry(
-        "jostle evaluate alignment --on campaign --no-compare --no-factorization --output OUT",
+        "python -m studies alignment --on campaign --no-compare --no-factorization --output OUT",
         2.0,
         keep=True,
         pictures={"figure-3-samples": "alignment-campaign-figure-3"},
     ),
     "alignment-campaign-alignments": Entry(
-        "jostle evaluate alignment --on campaign --no-factorization --output OUT",
+        "python -m studies alignment --on campaign --no-factorization --output OUT",
         10.0,
         keep=True,
         pictures={"figure-2-learners": "alignment-campaign-figure-2"},
     ),
     "alignment-campaign-pairs": Entry(
-        "jostle evaluate alignment --on campaign --hold-out pairs --folds 2 --no-compare "
+        "python -m studies alignment --on campaign --hold-out pairs --folds 2 --no-compare "
         "--no-factorization",
         5.0,
         keep=True,
     ),
     **{
         f"alignment-campaign-{name}": Entry(
-            "jostle evaluate alignment --on campaign --no-compare --no-factorization "
+            "python -m studies alignment --on campaign --no-compare --no-factorization "
             + " ".join(f"--stressors probe-{one}" for one in stressors),
             2.0,
             keep=True,

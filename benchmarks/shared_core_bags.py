@@ -14,7 +14,7 @@ uses; ends by itself after --minutes. When every pass is whole, or with --export
 slowdowns differ and how far repeats do, and only where bags on the shared core differ by over five times as
 much OUT is written; otherwise it says so, with exit code 1. Then
 
-    jostle evaluate bag --data OUT --target slowdown --cpu-platform PLATFORM
+    python -m studies bag --data OUT --target slowdown --cpu-platform PLATFORM
 
 with the name that is printed as cpu_platform.
 """

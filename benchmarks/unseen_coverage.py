@@ -69,11 +69,10 @@ def one_seed(
     """{method: ((share under, mean margin, mean error, that of the best constant), outcomes)}."""
     import jostle
     from jostle.alignment import solo_run_ids, traced_runs
-    from jostle.evaluate import simulate_campaign
-    from jostle.evaluate.alignment._laws import LAWS, stressors
-    from jostle.evaluate.alignment._rivals import probe_runs
-    from jostle.evaluate.alignment._simulated import draw_programs
     from jostle.runs import Runs
+    from studies.alignment.laws import LAWS, stressors
+    from studies.alignment.rivals import probe_runs
+    from studies.alignment.simulated import draw_programs, simulate_campaign
 
     number = given.known + given.unseen
     machine = LAWS[law]

@@ -9,7 +9,7 @@ that the fairness of each is known. BUILD keeps the campaigns, so that an interr
 becomes a small dataset. Takes about seven minutes on two cores; leave the machine alone meanwhile. --export:
 measure nothing, and make OUT from what BUILD holds. Prints what was recorded, as JSON. Then
 
-    jostle evaluate bag --data OUT --target slowdown --cpu-platform PLATFORM
+    python -m studies bag --data OUT --target slowdown --cpu-platform PLATFORM
 
 with the platform's name that is printed.
 """

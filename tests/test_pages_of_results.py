@@ -118,7 +118,7 @@ BAGS = {"program held out": "application held out", "pair held out": "pair held 
 
 
 def bags(name: str) -> dict[str, Rows]:
-    """{what is held out: {method: {column: cell}}} of what `jostle evaluate bag` printed."""
+    """{what is held out: {method: {column: cell}}} of what `python -m studies bag` printed."""
     found: dict[str, Rows] = {}
     head: list[str] = []
     for line in printed(name).splitlines():
@@ -248,7 +248,7 @@ NAMES = {"phase, placed": "phase_placed", "the paper's eps": "paper"}
 
 
 def scores_of(name: str, data: str) -> dict[str, str]:
-    """{method: W2} of what `jostle evaluate bridge` printed of this data."""
+    """{method: W2} of what `python -m studies bridge` printed of this data."""
     lines = iter(printed(name).splitlines())
     next(line for line in lines if line.startswith(f"{data}: "))
     head = next(lines).split()

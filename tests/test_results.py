@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from jostle.evaluate import summary_rows
+from studies.factorization.figures import summary_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"

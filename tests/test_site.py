@@ -19,6 +19,7 @@ import pytest
 from typer.main import get_command
 
 import jostle
+import studies
 from jostle.cli import _app
 from tests.models.levels import Levels
 
@@ -41,8 +42,7 @@ def test_the_tutorial_as_it_is_written(
     assert len(lines) == 8
     for line in lines:
         words = shlex.split(line)[1:]
-        if words[0] in ("fit", "evaluate"):
-            words += ["--steps", "60"]
+        words += {"fit": ["--steps", "60"], "evaluate": ["--set", "steps=60"]}.get(words[0], [])
         assert _app.run(words) == 0, capsys.readouterr().err
         printed[words[0], words[-1]] = capsys.readouterr().out
     assert "2000 runs" in printed["import", "ms"]
@@ -92,7 +92,7 @@ def test_the_python_of_the_readme_and_of_drawing(
 
 def test_every_schema_that_is_written_stands_on_its_page() -> None:
     written = set()
-    for path in (ROOT / "src").rglob("*.py"):
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "studies").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 written |= set(re.findall(r"^[a-z][a-z_-]*/v\d+$", node.value))
@@ -133,12 +133,13 @@ def test_commands_behind_the_results_are_those_of_the_command_line() -> None:
     for name, entry in results.ENTRIES.items():
         for line in (*entry.first, entry.command):
             words = shlex.split(line)
-            if words[0] == "python" and not (ROOT / words[1]).is_file():
+            is_study = words[:3] == ["python", "-m", "studies"]
+            if words[0] == "python" and not is_study and not (ROOT / words[1]).is_file():
                 wrong.append(f"{name}: {words[1]}")
-            if words[0] != "jostle":
+            if words[0] != "jostle" and not is_study:
                 continue
-            command: Any = top
-            rest = words[1:]
+            command: Any = get_command(studies.application()) if is_study else top
+            rest = words[3:] if is_study else words[1:]
             while hasattr(command, "list_commands"):
                 context = click.Context(command)
                 known = command.list_commands(context)
@@ -174,6 +175,7 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
                 walk(command.get_command(context, sub), f"{name} {sub}")
 
     walk(get_command(_app.build()), "jostle")
+    walk(get_command(studies.application()), "studies")
     assert not silent
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jostle
+import studies
 from jostle.accelerator import Application, Device, SimulationOptions, Task, Tenant, simulate
 from jostle.cli._app import run
 from jostle.errors import BadData, UnknownName
@@ -232,15 +233,15 @@ def test_import_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_evaluate_pairs(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["evaluate", "accelerator", "--on", "pairs", "--data", str(fleet), "--json"]) == 0
+    assert studies.run(["accelerator", "--on", "pairs", "--data", str(fleet), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     metrics = document["metrics"]
     # The world was made by the simulator, so only its noise is left.
     assert metrics["error_mean_ratio"] < 0.03 < metrics["sequential_error_mean_ratio"]
     assert metrics["error_mean_ratio"] < metrics["constant_error_mean_ratio"]
     assert metrics["error_mean_ratio"] < metrics["bubble_error_mean_ratio"] < 0.5
-    assert run(["evaluate", "accelerator", "--on", "moon"]) == 2
-    assert run(["evaluate", "accelerator", "--on", "v100", "--data", str(fleet)]) == 4
+    assert studies.run(["accelerator", "--on", "moon"]) == 2
+    assert studies.run(["accelerator", "--on", "v100", "--data", str(fleet)]) == 4
 
 
 def test_replayed_alone_a_profile_takes_its_own_time() -> None:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from jostle.alignment import SoloCounters
-from jostle.evaluate import Machine, draw_programs, simulate_campaign
 from jostle.traces import Trace, Traces
+from studies.alignment.machine import Machine
+from studies.alignment.simulated import draw_programs, simulate_campaign
 
 
 def a_trace(

@@ -19,8 +19,8 @@ from jostle.alignment.learning._network import PhaseNetwork
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._offered import offered_counters
 from jostle.alignment.solo._phases import same_phase
-from jostle.evaluate.alignment._laws import LAWS
-from jostle.evaluate.alignment._simulated import draw_programs, simulate_campaign
+from studies.alignment.laws import LAWS
+from studies.alignment.simulated import draw_programs, simulate_campaign
 from tests.alignment.conftest import a_solo
 
 

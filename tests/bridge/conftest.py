@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.evaluate import drift, phase_program
 from jostle.traces import Trace, Traces
+from studies.bridge.data import drift, phase_program
 
 
 @pytest.fixture(scope="session")

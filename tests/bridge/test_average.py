@@ -13,10 +13,10 @@ from jostle.bridge.forecasting._average import LawShares, moved
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.solvers._transport import transport
 from jostle.errors import UnknownName
-from jostle.evaluate.bridge._data import COUNTERS
-from jostle.evaluate.bridge._families import FAMILIES, made_family
-from jostle.evaluate.bridge._scores import came_true, score
-from jostle.evaluate.bridge._splits import trace_splits
+from studies.bridge.data import COUNTERS
+from studies.bridge.families import FAMILIES, made_family
+from studies.bridge.scores import came_true, score
+from studies.bridge.splits import trace_splits
 
 
 def clouds(seed: int = 0, n: int = 120, s: int = 7) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""`jostle forecast` and `jostle evaluate bridge` on small recorded-like traces, and the harness itself."""
+"""`jostle forecast` and `python -m studies bridge` on small recorded-like traces, and the harness itself."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import studies
 from jostle.bridge import Bridge, Snapshots
 from jostle.cli._app import run
-from jostle.evaluate import (
-    ForecastSplit,
-    HeldOutTime,
-    leaks_of_design,
-    published_splits,
-    score,
-    trace_splits,
-)
-from jostle.evaluate.bridge._data import COUNTERS
 from jostle.traces import Traces, write_traces
+from studies.bridge.data import COUNTERS
+from studies.bridge.scores import ForecastSplit, HeldOutTime, score
+from studies.bridge.splits import leaks_of_design, published_splits, trace_splits
 
 SMALL = ["--component", "instructions", "--component", "llc-misses", "--snapshots", "5"]
 
@@ -71,7 +66,7 @@ def test_forecast_refuses(folder: Path, more: list[str], code: int) -> None:
 
 
 def test_evaluate_on_recorded_traces(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["evaluate", "bridge", "--data", str(folder), *SMALL, "--splits", "1", "--no-speed"]
+    arguments = ["bridge", "--data", str(folder), *SMALL, "--splits", "1", "--no-speed"]
     arguments += ["--clock", "beats", "--clock-kind", "beats", "--json"]
     assert run(arguments) == 0
     document = json.loads(capsys.readouterr().out)
@@ -87,7 +82,7 @@ def test_evaluate_on_recorded_traces(folder: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("name", ["nonsense", "phases-x-7", "nmpc-4", "drift"])
 def test_evaluate_refuses_unknown_data(name: str) -> None:
-    assert run(["evaluate", "bridge", "--data", name, "--no-speed", "--json"]) == 2
+    assert studies.run(["bridge", "--data", name, "--no-speed", "--json"]) == 2
 
 
 def test_a_leak_is_left_out(phases: Traces) -> None:

@@ -26,9 +26,9 @@ from jostle.bridge import (
     wasserstein,
 )
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
-from jostle.evaluate.bridge._data import COUNTERS
 from jostle.methods import Data
 from jostle.traces import Trace, Traces, write_traces
+from studies.bridge.data import COUNTERS
 from tests.bridge.conftest import a_trace
 
 BEATS = Bridge(components=COUNTERS, clock="beats", clock_kind="beats", snapshots=7)
@@ -255,7 +255,7 @@ def test_phase_beats_time_on_a_phase_program(phases: Traces) -> None:
 def test_the_selector_tells_steps_from_drift(jitter: float | None, smooth: bool) -> None:
     """Without a clock: programs that step together get the nearest snapshot, smooth ones do not."""
     from jostle.bridge.forecasting._select import TOGETHER, blend
-    from jostle.evaluate import drift, phase_program
+    from studies.bridge.data import drift, phase_program
 
     made = (
         drift(60, length_seconds=1.0)

@@ -14,9 +14,9 @@ import jostle
 from jostle.bridge import Bridge, Snapshots
 from jostle.cli._app import run
 from jostle.errors import BadData, UnknownName, UsageError
-from jostle.evaluate.bridge._data import COUNTERS
-from jostle.evaluate.bridge._families import INTERVAL_SECONDS, TIME, made_family
 from jostle.traces import Trace, Traces, write_traces
+from studies.bridge.data import COUNTERS
+from studies.bridge.families import INTERVAL_SECONDS, TIME, made_family
 from tests.bridge.conftest import a_trace
 
 SETTINGS = Bridge(components=COUNTERS)

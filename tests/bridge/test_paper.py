@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+import studies
 from jostle.bridge import wasserstein
-from jostle.cli._app import run
 from jostle.errors import BadData, UnknownName
-from jostle.evaluate.bridge import _figures
-from jostle.evaluate.bridge._data import COUNTERS
-from jostle.evaluate.bridge._experiments import (
+from jostle.traces import Traces, write_traces
+from studies.bridge import figures as _figures
+from studies.bridge.data import COUNTERS
+from studies.bridge.experiments import (
     ASKED,
     AcrossContexts,
     MultiCore,
     SingleCore,
     cycle_ends,
 )
-from jostle.evaluate.bridge._paper import (
+from studies.bridge.paper import (
     CAPTIONS,
     BridgePaper,
     context_table,
@@ -30,8 +31,7 @@ from jostle.evaluate.bridge._paper import (
     table_three,
     table_two,
 )
-from jostle.evaluate.bridge._programs import allocated, annealer, controller, miss_ratio
-from jostle.traces import Traces, write_traces
+from studies.bridge.programs import allocated, annealer, controller, miss_ratio
 from tests.bridge.conftest import a_trace
 
 
@@ -178,7 +178,6 @@ def test_a_recording_says_when_its_cycles_end(tmp_path: Path) -> None:
     folder = tmp_path / "recorded"
     write_traces(folder, controller(10, seed=1))
     words = [
-        "evaluate",
         "bridge",
         "--data",
         str(folder),
@@ -186,7 +185,7 @@ def test_a_recording_says_when_its_cycles_end(tmp_path: Path) -> None:
         str(tmp_path / "out"),
         "--json",
     ]
-    assert run(words) == 2  # which counter?
+    assert studies.run(words) == 2  # which counter?
     recorded = SingleCore.of(None, controller(10, seed=1), counter="cycles", runs=16)
     assert recorded.ends.shape == (10, 5)
     assert recorded.ends_source == "10 recorded runs."
@@ -203,9 +202,9 @@ def test_one_command(
     monkeypatch.setattr(AcrossContexts, "made", lambda kind, runs, seed=0: known[kind])
     monkeypatch.setattr(BridgePaper, "draw", lambda self, folder: [])  # drawn in a test above
     monkeypatch.setattr(MultiCore, "made", lambda runs, seed=0: _small())
-    monkeypatch.setattr("jostle.evaluate.bridge._paper.BETWEEN", (0, 1))
-    words = ["evaluate", "bridge", "--paper", str(tmp_path / "paper"), "--runs", "16", "--json"]
-    assert run(words) == 0
+    monkeypatch.setattr("studies.bridge.paper.BETWEEN", (0, 1))
+    words = ["bridge", "--paper", str(tmp_path / "paper"), "--runs", "16", "--json"]
+    assert studies.run(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert {"table_1", "table_2", "table_3", "cycle_ends", "contexts_cache"} <= set(found)
     assert "never published" in found["data"]["multi"]

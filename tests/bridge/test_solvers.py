@@ -20,8 +20,7 @@ from jostle.bridge import (
 )
 from jostle.bridge.solvers._logs import AbsorbedKernel, LogKernel, log_matmul
 from jostle.errors import BadData, UsageError
-from jostle.evaluate import brute_force_errors
-from jostle.evaluate.bridge._oracle import TIGHT, pair, random_cloud, tensor_sinkhorn
+from studies.bridge.oracle import TIGHT, brute_force_errors, pair, random_cloud, tensor_sinkhorn
 
 
 def cloud(n: int, seed: int, at: float = 0.0, d: int = 3) -> Cloud:

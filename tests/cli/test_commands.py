@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import jostle
+import studies
 from jostle.cli._app import run
 from tests.factorization.conftest import make_world
 
@@ -90,8 +91,8 @@ def test_without_a_bound_the_confidence_that_has_one_is_named(
         (["fit", "{model}", "-o", "x"], 4, "holds no runs"),
         (["fit", "nowhere", "-o", "x"], 4, "no such dataset"),
         (["fit", "{dataset}", "-o", "x", "--form", "odd"], 2, "unknown interference form"),
-        (["evaluate", "factorization", "{dataset}"], 2, "either --splits or --observed"),
-        (["evaluate", "factorization", "{dataset}", "--observed", "2"], 2, "between 0 and 1"),
+        (["evaluate", "pairs", "{dataset}", "--observed", "2"], 2, "between 0 and 1"),
+        (["evaluate", "method", "{dataset}", "--observed", "2"], 2, "between 0 and 1"),
         (["frobnicate"], 2, "No such command"),
     ],
 )
@@ -141,11 +142,11 @@ def test_many_at_once_from_a_file(
 def test_evaluate_prints_documented_metrics(
     dataset: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ask = ["evaluate", "factorization", str(dataset), "--observed", "0.7", "--steps", "100"]
+    ask = ["evaluate", "method", str(dataset), "--observed", "0.7", "--set", "steps=100"]
     assert run([*ask, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
-    assert document["name"] == "factorization"
+    assert document["name"] == "method"
     for group in ("solo", "corun"):
         assert 0 < document["metrics"][f"mape_{group}_ratio"] < 0.5
         for level in (90, 95, 99):
@@ -166,13 +167,13 @@ def test_evaluate_with_a_file_of_row_numbers(
         for part, index in zip(("train", "val", "test"), np.split(order, cuts), strict=True):
             rows[f"{prefix}_{part}"] = index
     np.savez(tmp_path / "s.npz", **rows)
-    ask = ["evaluate", "factorization", str(dataset), "--steps", "100", "--json"]
-    assert run([*ask, "--splits", str(tmp_path / "s.npz")]) == 0
+    ask = ["factorization", str(dataset), "--steps", "100", "--json"]
+    assert studies.run([*ask, "--splits", str(tmp_path / "s.npz")]) == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
     assert metrics["test_runs"] == len(rows["mf_test"]) + len(rows["if2_test"])
     rows["mf_test"] = np.array([10**6])
     np.savez(tmp_path / "s.npz", **rows)
-    assert run([*ask, "--splits", str(tmp_path / "s.npz")]) == 4
+    assert studies.run([*ask, "--splits", str(tmp_path / "s.npz")]) == 4
 
 
 def test_a_damaged_model_is_named(model: Path, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
 def test_all_that_a_person_does_has_a_command() -> None:
     for name in ("tour", "measure", "trace", "opcodes", "import csv", "runs", "fit factorization"):
         assert name in COMMANDS
-    for name in ("predict", "explain", "evaluate factorization", "forecast", "safe", "place safe"):
+    for name in ("predict", "explain", "evaluate method", "forecast", "safe", "place safe"):
         assert name in COMMANDS
 
 

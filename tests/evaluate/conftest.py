@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from jostle._drawing import plotting
-from jostle.evaluate import Comparison, LinearScaling, NamedMethod, PublishedPitot
 from jostle.factorization import Factorization, FittedFactorization
 from jostle.factorization._embeddings import Form
 from jostle.methods import learn
 from jostle.models import Model, fit
 from jostle.runs import Dataset, Runs
+from studies.factorization.comparisons import Comparison, NamedMethod
+from studies.rivals.linear import LinearScaling
+from studies.rivals.published import PublishedPitot
 from tests.factorization.conftest import make_world
 
 
@@ -63,11 +65,9 @@ def sketches(monkeypatch: pytest.MonkeyPatch) -> None:
         plotting().close(figure)
         return [path]
 
-    for module in (
-        "_drawing",
-        *(f"evaluate.factorization.{n}" for n in ("_figures", "_embedding")),
-    ):
-        monkeypatch.setattr(f"jostle.{module}.save", save)
+    homes = ("jostle._drawing", "studies.factorization.figures", "studies.factorization.embedding")
+    for home in homes:
+        monkeypatch.setattr(f"{home}.save", save)
 
 
 def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.evaluate import draw_scale_out
-from jostle.evaluate.accelerator._bubble import fit_bubble
-from jostle.evaluate.accelerator._cluster import (
+from studies.accelerator.bubble import fit_bubble
+from studies.accelerator.cluster import (
     GPUS_PER_SERVICE,
     INSTANCES_PER_BATCH,
     POLICIES,
@@ -23,8 +22,9 @@ from jostle.evaluate.accelerator._cluster import (
     safe_instances,
     study_pairs,
 )
-from jostle.evaluate.accelerator._made_up import made_up
-from jostle.evaluate.accelerator._rules import Pairs, baselines
+from studies.accelerator.figures import draw_scale_out
+from studies.accelerator.made_up import made_up
+from studies.accelerator.rules import Pairs, baselines
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("JOSTLE_DATA", ROOT.parent / "shared" / "data"))
@@ -145,7 +145,7 @@ def test_made_up_applications_last_as_long_as_stated() -> None:
     not (DATA / "v100_interference").is_dir(), reason=f"no public measurements in {DATA}"
 )
 def test_v100_rows() -> None:
-    from jostle.evaluate import evaluate_accelerator_v100
+    from studies.accelerator.v100 import evaluate_accelerator_v100
 
     metrics = evaluate_accelerator_v100(DATA / "v100_interference").metrics
     assert metrics["rows"] == 23

@@ -1,4 +1,4 @@
-"""`jostle evaluate accelerator --on magus13` on a made-up folder like it: what is kept, and coverage."""
+"""`python -m studies accelerator --on magus13` on a made-up folder like it: what is kept, and coverage."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from jostle.errors import UnknownName
-from jostle.evaluate import evaluate_accelerator_magus
-from jostle.evaluate.accelerator import _magus
-from jostle.evaluate.accelerator._magus import Magus, splits
-from jostle.evaluate.study._runner import Runner
+from jostle.evaluate import Runner
 from jostle.runs import Runs
 from jostle.traces import GPUS, tasks_from_rows
+from studies.accelerator import magus as _magus
+from studies.accelerator.magus import Magus, evaluate_accelerator_magus, splits
 
 NAMES: tuple[str, ...] = ("a", "b", "c", "d", "e")
 

@@ -1,4 +1,4 @@
-"""`jostle evaluate alignment --paper`: every table and figure of the paper, on one page."""
+"""`python -m studies alignment --paper`: every table and figure of the paper, on one page."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.cli import _app
-from jostle.evaluate.alignment._simulated import draw_programs, simulate_campaign
-from jostle.evaluate.alignment.paper._events import EVENTS, SILENT, with_events
-from jostle.evaluate.alignment.paper._paper import CAPTIONS
+import studies
 from jostle.traces import write_traces
+from studies.alignment.paper.events import EVENTS, SILENT, with_events
+from studies.alignment.paper.paper import CAPTIONS
+from studies.alignment.simulated import draw_programs, simulate_campaign
 
 
 def test_on_a_folder_of_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     programs = draw_programs(4, 1, seconds=0.015, longest_seconds=4e-3)
     traces = with_events(simulate_campaign(programs), 24)
     write_traces(tmp_path / "traces", traces)
-    words = ["evaluate", "alignment", "--on", "campaign", "--data", str(tmp_path / "traces")]
+    words = ["alignment", "--on", "campaign", "--data", str(tmp_path / "traces")]
     words += ["--paper", str(tmp_path / "paper"), "--folds", "1", "--json"]
-    assert _app.run(words) == 0
+    assert studies.run(words) == 0
     found = json.loads(capsys.readouterr().out)
     tables = found["tables"]
     two, selection, three, four, *figure_2 = tables.values()
@@ -65,5 +65,5 @@ def test_as_many_events_as_the_paper() -> None:
 
 
 def test_wrong_questions(tmp_path: Path) -> None:
-    words = ["evaluate", "alignment", "--paper", str(tmp_path), "--programs", "4"]
-    assert _app.run([*words, "--held", "4"]) == 2
+    words = ["alignment", "--paper", str(tmp_path), "--programs", "4"]
+    assert studies.run([*words, "--held", "4"]) == 2

@@ -1,4 +1,4 @@
-"""`jostle evaluate alignment`: disjoint workloads, all metrics, figures, and a recorded campaign."""
+"""`python -m studies alignment`: disjoint workloads, all metrics, figures, and a recorded campaign."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+import studies
 from jostle.alignment import Alignment, traced_windows, with_probes
-from jostle.cli import _app
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.evaluate.alignment._answers import renamed
-from jostle.evaluate.alignment._folds import folds_of_pairs, folds_of_programs, workload_folds
-from jostle.evaluate.alignment._laws import LAWS, stressors
-from jostle.evaluate.alignment._rivals import bounds_of
-from jostle.evaluate.alignment._simulated import draw_programs, simulate_campaign
-from jostle.evaluate.alignment._truth import measured_sets
 from jostle.traces import read_traces, write_traces
+from studies.alignment.answers import renamed
+from studies.alignment.folds import folds_of_pairs, folds_of_programs, workload_folds
+from studies.alignment.laws import LAWS, stressors
+from studies.alignment.rivals import bounds_of
+from studies.alignment.simulated import draw_programs, simulate_campaign
+from studies.alignment.truth import measured_sets
 
 SMALL = ["--programs", "6", "--windows", "12", "--seconds", "0.015", "--longest-ms", "6"]
 
@@ -34,7 +34,6 @@ def test_folds_are_disjoint_and_repeatable() -> None:
 
 def test_on_the_simulator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
-        "evaluate",
         "alignment",
         *SMALL,
         "--held",
@@ -44,7 +43,7 @@ def test_on_the_simulator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         "--learner",
         "ridge",
     ]
-    assert _app.run([*arguments, "--no-factorization", "-o", str(tmp_path), "--json"]) == 0
+    assert studies.run([*arguments, "--no-factorization", "-o", str(tmp_path), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
     metrics = document["metrics"]
@@ -70,9 +69,9 @@ def test_on_the_simulator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_on_a_recorded_campaign(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     programs = draw_programs(5, 1, seconds=0.02, longest_seconds=6e-3)
     write_traces(tmp_path, simulate_campaign(programs, loop=True))
-    arguments = ["evaluate", "alignment", "--on", "campaign", "--data", str(tmp_path)]
+    arguments = ["alignment", "--on", "campaign", "--data", str(tmp_path)]
     arguments += ["--corunners", "loop", "--folds", "1", "--learner", "ridge", "--no-compare"]
-    assert _app.run([*arguments, "--no-factorization"]) == 0
+    assert studies.run([*arguments, "--no-factorization"]) == 0
     printed = capsys.readouterr().out
     assert "mean slowdown" in printed
     assert "predicted ms" in printed
@@ -87,9 +86,9 @@ def test_a_campaign_as_it_was_recorded(
     probes = stressors(law, 0.01)
     write_traces(tmp_path, simulate_campaign(programs, law, loop=True, probes=probes))
     (tmp_path / "campaign.json").write_text('{"corunners": "loop"}')
-    monkeypatch.setattr("jostle.evaluate.alignment._study.RECORDED", tmp_path)
-    words = ["evaluate", "alignment", "--on", "campaign", "--learner", "mixture", "--no-compare"]
-    assert _app.run([*words, "--no-factorization", "--held", "2", "--seeds", "2", "--json"]) == 0
+    monkeypatch.setattr("studies.alignment.study.RECORDED", tmp_path)
+    words = ["alignment", "--on", "campaign", "--learner", "mixture", "--no-compare"]
+    assert studies.run([*words, "--no-factorization", "--held", "2", "--seeds", "2", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     m = document["metrics"]
     # Seeds and names draw which fifth of the sets is kept to choose by.
@@ -106,7 +105,7 @@ def test_a_campaign_as_it_was_recorded(
     assert m["cut_of_best_constant_ratio"] > 0.3
     assert "coverage_90_ratio" not in m
     assert (
-        _app.run(
+        studies.run(
             [*words, "--no-factorization", "--folds", "1", "--stressors", "probe-core", "--json"]
         )
         == 0
@@ -123,7 +122,7 @@ def test_a_campaign_as_it_was_recorded(
     assert found[1] == 7
     assert 0 < found[0] <= 7
     assert bounds_of(method, traces, fold, 0.999, 0) is None
-    assert _app.run([*words, "--no-factorization", "--hold-out", "pairs", "--folds", "1"]) == 0
+    assert studies.run([*words, "--no-factorization", "--hold-out", "pairs", "--folds", "1"]) == 0
     printed = capsys.readouterr().out
     assert "additive effects" in printed
     assert "best constant is cut" in printed
@@ -175,8 +174,8 @@ def test_pairs_are_held_out_once_each() -> None:
 def test_wrong_questions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jostle.evaluate.alignment._study.RECORDED", tmp_path / "none")
-    assert _app.run(["evaluate", "alignment", "--on", "moon"]) == 2
-    assert _app.run(["evaluate", "alignment", "--on", "campaign"]) == 2
-    assert _app.run(["evaluate", "alignment", "--on", "campaign", "--data", str(tmp_path)]) == 4
+    monkeypatch.setattr("studies.alignment.study.RECORDED", tmp_path / "none")
+    assert studies.run(["alignment", "--on", "moon"]) == 2
+    assert studies.run(["alignment", "--on", "campaign"]) == 2
+    assert studies.run(["alignment", "--on", "campaign", "--data", str(tmp_path)]) == 4
     assert "no traces" in capsys.readouterr().err

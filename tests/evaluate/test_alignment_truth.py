@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from jostle.alignment import SoloIndex, solo_counters
-from jostle.evaluate.alignment._rivals import usual_slowdowns
-from jostle.evaluate.alignment._truth import (
+from jostle.traces import Trace
+from studies.alignment.rivals import usual_slowdowns
+from studies.alignment.truth import (
     Member,
     measured_sets,
     member_of,
@@ -18,7 +19,6 @@ from jostle.evaluate.alignment._truth import (
     spread_metrics,
     unsteady_of,
 )
-from jostle.traces import Trace
 
 
 def a_run(workload: str, number: int, slow: list[float], beside: str | None = None) -> Trace:

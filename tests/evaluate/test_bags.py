@@ -9,22 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import studies
 from jostle.bag import Bag
 from jostle.cli._app import run
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
-from jostle.evaluate import (
-    BagTests,
-    SoloTime,
-    draw_bags,
-    evaluate_bags,
-    evaluate_pairs,
-    pair_methods,
-)
-from jostle.evaluate.bag._held_out import benchmarks_of, rows_with
-from jostle.evaluate.bag._scores import bag_errors
+from jostle.evaluate import SoloTime, evaluate_pairs, pair_methods
 from jostle.methods import Data, Prepared, learn
 from jostle.runs import Colocations, Dataset, Runs
 from jostle.slowdown import Slowdown
+from studies.bag.evaluation import evaluate_bags
+from studies.bag.figures import draw_bags
+from studies.bag.held_out import BagTests, benchmarks_of, rows_with
+from studies.bag.scores import bag_errors
 from tests.bag.conftest import APPS, make_bags
 
 QUICK = Slowdown(target="extra", rank=2, members=1, penalty=0.002, here=0.5, steps=60, stack=False)
@@ -165,7 +161,7 @@ def test_benchmarks_are_left_out_with_all_their_runs(runs: Runs) -> None:
 
 
 def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import jostle.evaluate.bag._evaluation as module
+    import studies.bag.evaluation as module
 
     runs = make_bags(most=1, cpu=True, noise=0.02)
     whole = module.bag_methods(runs, "extra", "cpu")
@@ -233,7 +229,7 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "Largest doubt" in capsys.readouterr().out
     assert run(["explain", slow, *one, "--full"]) == 2
     assert run(["fit", "magic", str(dataset), "-o", slow]) == 2
-    assert run(["evaluate", "bag", "--data", str(tmp_path / "nowhere")]) == 4
+    assert studies.run(["bag", "--data", str(tmp_path / "nowhere")]) == 4
 
 
 def test_command_lines_are_left_out_one_by_one() -> None:
@@ -255,8 +251,8 @@ def test_command_lines_are_left_out_one_by_one() -> None:
 
 
 def test_bags_that_come_with_jostle_are_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["evaluate", "bag", "--seeds", "1", "--no-bounds", "--folds", "2", "--on", "vision"]
-    assert run([*arguments, "--methods", "solo,twice_solo", "--json"]) == 0
+    arguments = ["bag", "--seeds", "1", "--no-bounds", "--folds", "2", "--on", "vision"]
+    assert studies.run([*arguments, "--methods", "solo,twice_solo", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["data"]["dataset"] == "vision"
     assert document["settings"]["target"] == "slowdown"
@@ -271,15 +267,15 @@ def test_bags_that_come_with_jostle_are_evaluated(capsys: pytest.CaptureFixture[
     assert m["relative_error_mean_application_twice_solo_ratio"] < 0.05
     assert m["log_slowdown_r2_pair_twice_solo"] > 0.9
     assert m["relative_error_mean_application_solo_ratio"] > 0.4
-    assert run([*arguments, "--methods", "magic"]) == 4
+    assert studies.run([*arguments, "--methods", "magic"]) == 4
     capsys.readouterr()
-    assert run([*arguments, "--methods", "solo"]) == 0
+    assert studies.run([*arguments, "--methods", "solo"]) == 0
     assert "Table IV" in capsys.readouterr().out
 
 
 def test_few_benchmarks_are_asked_for_what_they_can_bound() -> None:
     runs = make_bags(most=1, noise=0.02)
-    from jostle.evaluate.bag._bounds import application_coverage
+    from studies.bag.bounds import application_coverage
 
     c = runs.colocations
     asked = np.flatnonzero(c.number_of_corunners > 0)

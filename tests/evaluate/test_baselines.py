@@ -9,21 +9,16 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.evaluate import (
-    Attention,
-    Blind,
-    GradientBoosting,
-    LinearScaling,
-    MatrixFactorization,
-    NeuralNetwork,
-    PublishedPitot,
-)
-from jostle.evaluate.rivals._blind import without_corunners
-from jostle.evaluate.rivals._vocabulary import feature_matrix
 from jostle.methods import learn
 from jostle.models import fit
 from jostle.runs import Colocations, Runs
 from jostle.tour import mape
+from studies.rivals.blind import Blind, without_corunners
+from studies.rivals.boosting import GradientBoosting
+from studies.rivals.linear import LinearScaling
+from studies.rivals.neural import Attention, MatrixFactorization, NeuralNetwork
+from studies.rivals.published import PublishedPitot
+from studies.rivals.vocabulary import feature_matrix
 from tests.factorization.conftest import make_world
 
 TRAINED = [

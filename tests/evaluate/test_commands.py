@@ -1,4 +1,4 @@
-"""`jostle evaluate protocol` and `figures` as a user types them."""
+"""`python -m studies protocol` and `figures` as a user types them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.cli import _app
 from jostle.models import Model
+from studies import run as run_study
 
 
 def run(*arguments: object) -> int:
-    return _app.run([str(argument) for argument in arguments])
+    return run_study([str(argument) for argument in arguments])
 
 
 def protocol(dataset: Path, folder: Path, *more: object) -> int:
     chosen = ("--methods", "linear scaling", "--replicates", "2", "--workers", "1")
-    return run("evaluate", "protocol", dataset, "-o", folder, *chosen, *more)
+    return run("protocol", dataset, "-o", folder, *chosen, *more)
 
 
 def test_protocol_prints_a_table_and_leaves_parquet(
@@ -47,7 +47,7 @@ def test_protocol_errors(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "half" in capsys.readouterr().err
     assert protocol(dataset, tmp_path, "--study", "nonsense") == 2
     assert "baselines" in capsys.readouterr().err
-    assert run("evaluate", "protocol", dataset, "-o", tmp_path, "--methods", "magic") == 2
+    assert run("protocol", dataset, "-o", tmp_path, "--methods", "magic") == 2
     assert "linear scaling" in capsys.readouterr().err
 
 
@@ -59,11 +59,11 @@ def test_figures(
     assert protocol(dataset, results, "--observed", ".5") == 0
     model.save(tmp_path / "model")
     capsys.readouterr()
-    asked = ("evaluate", "figures", results, "--model", tmp_path / "model")
+    asked = ("figures", results, "--model", tmp_path / "model")
     assert run(*asked) == 2
     assert "--dataset" in capsys.readouterr().err
     assert run(*asked, "--dataset", dataset) == 0
     paths = [Path(line) for line in capsys.readouterr().out.splitlines()]
     assert all(path.is_file() for path in paths)
     assert {"figure-6a-baselines.svg", "figure-12d-interference.svg"} <= {p.name for p in paths}
-    assert run("evaluate", "figures", tmp_path) == 4
+    assert run("figures", tmp_path) == 4

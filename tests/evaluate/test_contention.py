@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from jostle.errors import UsageError
-from jostle.evaluate import (
-    Job,
-    Machine,
-    SimulatedPhase,
-    SimulatedProgram,
-    draw_programs,
-    simulate,
-    simulate_campaign,
-)
+from studies.alignment.contention import Job, simulate
+from studies.alignment.machine import Machine, SimulatedPhase, SimulatedProgram
+from studies.alignment.simulated import draw_programs, simulate_campaign
 
 MACHINE = Machine()
 

@@ -12,16 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.errors import UnreadableFile, UsageError
-from jostle.evaluate import LinearScaling, draw_embeddings, draw_studies, summary_rows
-from jostle.evaluate.factorization._embedding import (
+from jostle.models import Model, fit
+from jostle.runs import Runs
+from studies.factorization.embedding import (
+    draw_embeddings,
     flat_map,
     labels_of,
     learned_interference,
     measured_interference,
     rank_correlation,
 )
-from jostle.models import Model, fit
-from jostle.runs import Runs
+from studies.factorization.figures import draw_studies, summary_rows
+from studies.rivals.linear import LinearScaling
 
 from .conftest import scrambled
 

@@ -7,11 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from jostle.cli import _app
-from jostle.evaluate import SimulatedPhase
-from jostle.evaluate.alignment._laws import LAWS, stressors
-from jostle.evaluate.alignment._machine import COUNTERS
-from jostle.evaluate.alignment._simulated import draw_programs, simulate_campaign
+import studies
+from studies.alignment.laws import LAWS, stressors
+from studies.alignment.machine import COUNTERS, SimulatedPhase
+from studies.alignment.simulated import draw_programs, simulate_campaign
 
 NAMES = sorted(set(LAWS) - {"simulator"})
 LIGHT = SimulatedPhase(1e6, 0.5, 1e-3, 2.0**16, branch_ratio=0.05, load_ratio=0.1)
@@ -55,7 +54,6 @@ def test_every_program_is_traced_beside_every_stressor() -> None:
 
 def test_a_law_with_probes_is_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
     words = [
-        "evaluate",
         "alignment",
         "--on",
         "smt",
@@ -76,7 +74,7 @@ def test_a_law_with_probes_is_evaluated(capsys: pytest.CaptureFixture[str]) -> N
         "1",
         "--no-compare",
     ]
-    assert _app.run([*words, "--no-factorization", "--learner", "mixture", "--json"]) == 0
+    assert studies.run([*words, "--no-factorization", "--learner", "mixture", "--json"]) == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
     rivals = [metrics[f"{name}_slowdown_error_mean_ratio"] for name in ("mean", "median")]
     assert metrics["run_time_error_mean_ratio"] < min(rivals)

@@ -14,18 +14,17 @@ import pytest
 
 from jostle.bag import Bag
 from jostle.datasets import sample, vision_bags
-from jostle.evaluate import LinearScaling, evaluate_method, observed_split
-from jostle.evaluate.bag import _bounds as bag_bounds
-from jostle.evaluate.bag import _evaluation as bag_evaluation
-from jostle.evaluate.bag._held_out import BagTests, held_out, rows_asked
-from jostle.evaluate.factorization import _measures
-from jostle.evaluate.pairs import _evaluation as pairs
-from jostle.evaluate.rivals._effects import AdditiveEffects
-from jostle.evaluate.rivals._own_pairs import OwnPairs
+from jostle.evaluate import AdditiveEffects, OwnPairs, evaluate_method, observed_split
+from jostle.evaluate import _sets as pairs
 from jostle.factorization import Factorization
 from jostle.methods import learn
 from jostle.models import Model
 from jostle.runs import Runs, split_rows
+from studies.bag import bounds as bag_bounds
+from studies.bag import evaluation as bag_evaluation
+from studies.bag.held_out import BagTests, held_out, rows_asked
+from studies.factorization import measures as _measures
+from studies.rivals.linear import LinearScaling
 
 QUICK = Factorization(rank=2, hidden=4, steps=15, members=1)
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from jostle.cli import _app
+import studies
 from jostle.errors import UsageError
-from jostle.evaluate import PublishedPitot
-from jostle.evaluate.factorization._embedding import log_slowdowns
-from jostle.evaluate.factorization._study import FactorizationStudy
 from jostle.factorization import Factorization
 from jostle.runs import Colocations, Runs
+from studies.factorization.embedding import log_slowdowns
+from studies.factorization.study import FactorizationStudy
+from studies.rivals.published import PublishedPitot
 
 
 def test_the_published_equation_by_hand() -> None:
@@ -84,9 +84,9 @@ def test_slowdowns_are_against_the_mean_alone() -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("sketches")
 def test_the_paper_in_one_command(dataset: Path, tmp_path: Path) -> None:
-    words = ["evaluate", "factorization", str(dataset), "--paper", str(tmp_path / "paper")]
+    words = ["factorization", str(dataset), "--paper", str(tmp_path / "paper")]
     words += ["--observed", ".5", "--replicates", "1", "--steps", "20", "--workers", "1"]
-    done = CliRunner().invoke(_app.build(), [*words, "--studies", "activation"])
+    done = CliRunner().invoke(studies.application(), [*words, "--studies", "activation"])
     assert done.exit_code == 0, done.output
     assert "2 fits to do, roughly" in done.stderr
     page = (tmp_path / "paper" / "index.html").read_text()
@@ -94,9 +94,9 @@ def test_the_paper_in_one_command(dataset: Path, tmp_path: Path) -> None:
     for name in ("figure-1-interference", "figure-4d-activation", "figure-12d-interference"):
         assert f"figures/{name}.svg" in page
         assert (tmp_path / "paper" / "figures" / f"{name}.svg").exists()
-    again = CliRunner().invoke(_app.build(), [*words, "--studies", "activation"])
+    again = CliRunner().invoke(studies.application(), [*words, "--studies", "activation"])
     assert "all fits are in" in again.stderr
-    wrong = CliRunner().invoke(_app.build(), [*words, "--studies", "figures"])
+    wrong = CliRunner().invoke(studies.application(), [*words, "--studies", "figures"])
     assert isinstance(wrong.exception, UsageError)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from jostle.accelerator import Application, Task
-from jostle.evaluate.accelerator._pair_figures import DrawnPairs, draw_pairs
-from jostle.evaluate.bag._evaluation import BagsEvaluation
-from jostle.evaluate.bag._more_figures import draw_combinations, draw_copies
+from studies.accelerator.pair_figures import DrawnPairs, draw_pairs
+from studies.bag.evaluation import BagsEvaluation
+from studies.bag.more_figures import draw_combinations, draw_copies
 
 pytest.importorskip("matplotlib")
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.cli import _app
+import studies
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.evaluate import AdditiveRule, PlacementStudy, held_out_sets
 from jostle.models import Model
 from jostle.placement import measured_sets
 from jostle.runs import Runs
+from studies.placement.policies import AdditiveRule
+from studies.placement.simulate import held_out_sets
+from studies.placement.study import PlacementStudy
 
 QUICK = ("rank=6", "hidden=8", "steps=20", "quantiles=")
 
@@ -73,11 +75,11 @@ def test_the_study_as_a_command(
 ) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("v,s,d,0,60\nv,s,d,10,90\nv,s,d,20,30\n" * 20)
-    asked = ["evaluate", "placement", str(dataset), "--seeds", "1", "--repeats", "1", "--json"]
+    asked = ["placement", str(dataset), "--seeds", "1", "--repeats", "1", "--json"]
     for setting in QUICK:
         asked += ["--set", setting]
     asked += ["--trace", str(trace), "--layout", "azure-vm", "--nodes", "8"]
-    assert _app.run([*asked, "--limits", "1.2,2"]) == 0
+    assert studies.run([*asked, "--limits", "1.2,2"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
     assert document["limits"] == [1.2, 2.0]

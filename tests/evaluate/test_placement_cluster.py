@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.evaluate.placement._arrivals import Arrivals, drawn_arrivals, read_arrivals
-from jostle.evaluate.placement._cluster import (
+from jostle.placement import MeasuredSets
+from studies.placement.arrivals import Arrivals, drawn_arrivals, read_arrivals
+from studies.placement.cluster import (
     Cluster,
     ClusterJob,
     Truth,
     drawn_jobs,
     summed_outcomes,
 )
-from jostle.evaluate.placement._policies import NamedPolicy
-from jostle.placement import MeasuredSets
+from studies.placement.policies import NamedPolicy
 
 ALWAYS = NamedPolicy("always", lambda part: np.zeros(part.members.shape))
 NEVER = NamedPolicy("never", lambda part: np.full(part.members.shape, np.inf))

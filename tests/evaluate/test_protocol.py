@@ -16,22 +16,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile, UsageError
-from jostle.evaluate import (
-    COMPARISON_NAMES,
-    Comparison,
-    Draws,
-    LinearScaling,
-    NamedMethod,
-    ProtocolCell,
-    comparison_named,
-    observed_split,
-    run_protocol,
-    summary_rows,
-)
-from jostle.evaluate.factorization._measures import measure_fit
+from jostle.evaluate import observed_split
 from jostle.factorization import Factorization
 from jostle.methods import Data, Prepared
 from jostle.runs import Runs, read_runs
+from studies.factorization.cells import ProtocolCell
+from studies.factorization.comparisons import (
+    COMPARISON_NAMES,
+    Comparison,
+    NamedMethod,
+    comparison_named,
+)
+from studies.factorization.figures import summary_rows
+from studies.factorization.measures import measure_fit
+from studies.factorization.protocol import Draws, run_protocol
+from studies.rivals.linear import LinearScaling
 
 
 def stamps(folder: Path) -> dict[str, int]:

@@ -16,8 +16,7 @@ import pytest
 from jostle._options import options_of
 from jostle.cli import _app
 from jostle.errors import NotEnoughRuns, UnknownName
-from jostle.evaluate import study_named, study_names
-from jostle.evaluate.study._runner import Runner, file_name, metrics_in, metrics_table
+from jostle.evaluate import Runner, file_name, metrics_in, metrics_table, study_named, study_names
 
 ANOTHER = '''
 """A study of another package."""

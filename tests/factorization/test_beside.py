@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from jostle import fit
-from jostle.evaluate import AdditiveEffects, MadeCampaign, OwnPairs, SoloTime
+from jostle.evaluate import AdditiveEffects, OwnPairs, SoloTime
 from jostle.factorization import Factorization, FittedFactorization
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs
+from studies.slowdown.laws import MadeCampaign
 
 QUICK: dict[str, Any] = {"types": 2, "type_rank": 2, "rank": 8, "hidden": 16, "steps": 200}
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.evaluate import MadeCampaign, OwnPairs, SoloTime
+from jostle.evaluate import OwnPairs, SoloTime
 from jostle.methods import learn
 from jostle.rules._memory import fit_memory
 from jostle.rules._more import GROW, POOL, LargerSets, _mean_of_sets
 from jostle.rules._rows import Ground, SlowdownRows
 from jostle.slowdown import Slowdown
+from studies.slowdown.laws import MadeCampaign
 
 QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60, "process": False}
 GROUND = Ground(1, 4, np.zeros((4, 1)), np.zeros(4))

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.evaluate import LAWS, AdditiveEffects, MadeCampaign, OwnPairs, SoloTime
+from jostle.evaluate import AdditiveEffects, OwnPairs, SoloTime
 from jostle.methods import learn
 from jostle.runs import Runs, split_rows
 from jostle.slowdown import Slowdown
+from studies.slowdown.laws import LAWS, MadeCampaign
 
 # Few iterations, so that a fit takes a second.
 QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60}

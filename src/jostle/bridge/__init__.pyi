@@ -9,6 +9,7 @@ from .forecasting._forecast import forecast as forecast
 from .forecasting._interpolate import METHODS as METHODS
 from .forecasting._phase import place as place
 from .forecasting._plots import ForecastPlots as ForecastPlots
+from .forecasting._plots import draw_forecast as draw_forecast
 from .forecasting._select import MethodChoice as MethodChoice
 from .forecasting._settings import Bridge as Bridge
 from .live._given import LiveForecast as LiveForecast

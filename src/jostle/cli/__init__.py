@@ -7,11 +7,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command line (sys.argv by default) and exit with its code."""
-    from jostle.cli._app import run
-
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str], application: Callable[[], Any] | None = None) -> int:
+    """Run a command line, of `jostle` or of another application; returns its exit code."""
+    from jostle.cli import _app
+
+    return _app.run(arguments, application or _app.build)
+
+
+def study_commands(
+    names: Callable[[], Sequence[str]], named: Callable[[str], type], text: str
+) -> Any:
+    """A group of commands, one per study; text: its help."""
+    from jostle.cli.model.evaluate import study_commands
+
+    return study_commands(names, named, text)

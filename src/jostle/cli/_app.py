@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -118,11 +119,11 @@ def _loaded(name: str) -> Any:
     return get_command(act)
 
 
-def run(arguments: list[str]) -> int:
-    """Run a command line; returns its exit code."""
+def run(arguments: list[str], application: Callable[[], Any] = build) -> int:
+    """Run a command line of an application; returns its exit code."""
     as_json = "--json" in arguments
     try:
-        code = build()(arguments, standalone_mode=False)
+        code = application()(arguments, standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except JostleError as error:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jostle._drawing import COLOURS, axes_or_new
+from jostle._drawing import COLOURS, axes_or_new, legend_above, plotting, save
 from jostle.errors import UnknownName
 from jostle.traces import is_level
 
@@ -92,3 +93,32 @@ class ForecastPlots:
 
 def _with_unit(component: str) -> str:
     return component if is_level(component) else f"{component} (1/s)"
+
+
+def draw_forecast(
+    forecast: Any, folder: Path, *, core: int = 0, times: int = 120, name: str = "forecast"
+) -> list[Path]:
+    """Quantile bands over time of every component that ever changes, with the snapshots' own medians and
+    ranges as bars."""
+    first, last = forecast.span_seconds
+    medians = np.array(
+        [forecast.at(float(at), core).quantile([0.5])[0] for at in np.linspace(first, last, 12)]
+    )
+    names = np.array(forecast.components, object)
+    changing = names[np.ptp(medians, axis=0) > 0].tolist() or [forecast.components[0]]
+    wide = 1 if len(changing) <= 6 else 2
+    rows = -(-len(changing) // wide)
+    figure, axes = plotting().subplots(
+        rows, wide, squeeze=False, sharex=True, figsize=(7.0 * wide, 1.9 * rows + 0.6)
+    )
+    plots = list(axes.T.flat)
+    for plot in plots[len(changing) :]:
+        plot.set_visible(False)
+    pictures = forecast.plot
+    for plot, component in zip(plots, changing, strict=False):
+        pictures.over_time(component, core=core, times=times, axes=plot)
+        plot.get_legend().remove()
+        if plot not in axes[-1]:
+            plot.set_xlabel("")
+    legend_above(figure)
+    return save(figure, folder, name)

@@ -134,7 +134,7 @@ def forecast(
         totals = [_total(time, parts, command.capacity, seed) for time, parts in by_time]
     drawn: list[Path] = []
     if command.picture is not None:
-        from jostle.evaluate import draw_forecast
+        from jostle.bridge import draw_forecast
 
         drawn = draw_forecast(fitted[0][1], command.picture, core=core)
     if command.save is not None:

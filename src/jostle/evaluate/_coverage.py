@@ -1,0 +1,78 @@
+"""Coverage where it may hide: by pool, by platform, and by tenths of the workloads.
+
+A bound that holds on average may hold too often here and too seldom there. What is guaranteed is the
+pool (docs/bounds.md); the rest is reported, so that nobody has to believe that it is even.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.bounds import pool_of
+from jostle.evaluate._measures import bound_measures
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+COVERAGE_KINDS = ("pool", "platform", "workload_decile")
+WHAT = ("coverage", "margin")
+
+
+@dataclass(frozen=True)
+class Covered:
+    """One group of test runs. coverage, margin: by confidence; standard_error: of the coverage that the
+    confidence promises, if runs were independent."""
+
+    kind: str
+    name: str
+    runs: int
+    coverage: dict[float, float]
+    margin: dict[float, float]
+
+    def standard_error(self, confidence: float) -> float:
+        return float(np.sqrt(confidence * (1 - confidence) / self.runs))
+
+    def falls_short(self, confidence: float) -> bool:
+        """Whether coverage is more than two standard errors under the confidence."""
+        short = confidence - self.coverage[confidence]
+        return short > 2 * self.standard_error(confidence)
+
+    def to_row(self) -> dict[str, Any]:
+        row: dict[str, Any] = {"kind": self.kind, "name": self.name, "runs": self.runs}
+        for level, value in self.coverage.items():
+            row[f"coverage_{round(100 * level)}_ratio"] = value
+            row[f"margin_{round(100 * level)}_ratio"] = self.margin[level]
+        return row
+
+
+def coverage_by_group(test: Runs, bounds: dict[float, np.ndarray]) -> list[Covered]:
+    """Every group of COVERAGE_KINDS that has test runs; bounds: confidence to (n,) seconds.
+
+    Tenths of the workloads: ordered by their median runtime in the test, shortest first; with fewer than
+    ten workloads, one group each.
+    """
+    found = []
+    for kind, name, inside in _groups(test):
+        actual = test.runtime_seconds[inside]
+        at = {c: bound_measures(seconds[inside], actual) for c, seconds in bounds.items()}
+        covered, margins = ({c: one[what] for c, one in at.items()} for what in WHAT)
+        found.append(Covered(kind, name, len(actual), covered, margins))
+    return found
+
+
+def _groups(test: Runs) -> list[tuple[str, str, np.ndarray]]:
+    c = test.colocations
+    degree = c.number_of_corunners
+    found = [("pool", pool_of(int(d)), degree == d) for d in np.unique(degree)]
+    found += [("platform", c.platform_names[p], c.platform == p) for p in np.unique(c.platform)]
+    workloads = np.unique(c.workload)
+    median = np.array([np.median(test.runtime_seconds[c.workload == w]) for w in workloads])
+    ordered = workloads[np.argsort(median, kind="stable")]
+    tenths = np.array_split(ordered, min(10, len(ordered)))
+    return found + [
+        ("workload_decile", str(number), np.isin(c.workload, tenth))
+        for number, tenth in enumerate(tenths, start=1)
+    ]

@@ -1,1 +1,0 @@
-"""Any method on runs that it has not seen, Jostle's own or that of another package."""

@@ -1,1 +1,0 @@
-"""Slowdown of sets of workloads never measured together."""

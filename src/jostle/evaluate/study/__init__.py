@@ -1,1 +1,0 @@
-"""What every study has in common: its contract, registry, report, runner, measures and pictures."""

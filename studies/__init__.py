@@ -1,0 +1,41 @@
+"""The papers' protocols, tables and figures, and the campaigns and laws that methods are compared on.
+
+`python -m studies NAME ...` from the repository's root runs one; without a name it lists them. What compares
+methods on a user's own data is `jostle evaluate`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+STUDIES = {
+    "accelerator": "studies.accelerator.study:AcceleratorStudy",
+    "alignment": "studies.alignment.study:AlignmentStudy",
+    "bag": "studies.bag.study:BagStudy",
+    "bridge": "studies.bridge.study:BridgeStudy",
+    "factorization": "studies.factorization.study:FactorizationStudy",
+    "figures": "studies.factorization.protocol_study:FiguresStudy",
+    "placement": "studies.placement.study:PlacementStudy",
+    "protocol": "studies.factorization.protocol_study:ProtocolStudy",
+}
+
+
+def study_of(name: str) -> Any:
+    """The class behind a name of STUDIES, imported."""
+    module, _, kind = STUDIES[name].partition(":")
+    return getattr(import_module(module), kind)
+
+
+def application() -> Any:
+    """One command per study, its options those of its class."""
+    from jostle.cli import study_commands
+
+    return study_commands(lambda: tuple(STUDIES), study_of, "The papers' protocols and figures.")
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line; returns its exit code."""
+    from jostle.cli import run
+
+    return run(arguments, application)

@@ -1,0 +1,189 @@
+"""Pictures of a bag evaluation, after Moolchandani et al.: Fig. 1-3 where there are bags of copies, 4, 5-9,
+10, 11 and 12; Fig. 6 to 9 as the paper has them where every combination of feature groups was tried."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle._drawing import COLOURS, GREY, plotting, save
+from jostle._report import percent
+from jostle.errors import NotPermitted
+from studies.bag.more_figures import draw_combinations, draw_copies
+
+if TYPE_CHECKING:
+    from studies.bag.evaluation import BagsEvaluation
+
+MOST_FEATURES = 14
+MOST_ROWS = 26  # of the heat map, as many as the paper shows
+WIDEST = 18  # letters in a line of a label around the radar
+_BASELINES = {
+    "solo": "time alone",
+    "twice_solo": "time alone × members",
+    "solo_constant": "time alone and a constant",
+}
+_BARS = (COLOURS[1], COLOURS[5], GREY)
+
+
+def draw_bags(found: BagsEvaluation, folder: str | os.PathLike[str]) -> list[Path]:
+    """PNG and SVG in `folder`/figures; returns their paths. Raises MissingExtra, NotPermitted."""
+    plotting()
+    place = Path(folder)
+    try:
+        drawn = draw_copies(found, place)
+        drawn += save(_benchmarks(found), place, "bag-figure-4-benchmarks")
+        drawn += draw_combinations(found, place)
+        drawn += save(_ablation(found), place, "bag-figure-5-9-ablation")
+        if len(found.uses):
+            drawn += save(_radar(found), place, "bag-figure-10-11-radar")
+            drawn += save(_heat_map(found), place, "bag-figure-12-heat-map")
+    except OSError as error:
+        raise NotPermitted(f"cannot write: {error.strerror}", where=str(place)) from None
+    return drawn
+
+
+def _benchmarks(found: BagsEvaluation) -> Any:
+    plt = plotting()
+    baseline = _best_baseline(found, "application")[0]
+    usual = [name for name in (baseline, "tree", "bag") if name in found.errors]
+    shown = usual or list(found.errors)[:3]
+    names = list(found.errors[shown[0]])
+    figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
+    width = 0.8 / len(shown)
+    for number, method in enumerate(shown):
+        heights = [100 * found.errors[method][name] for name in names]
+        mean = 100 * found.metrics[f"relative_error_mean_application_{method}_ratio"]
+        axes.bar(
+            np.arange(len(names)) + width * (number - (len(shown) - 1) / 2),
+            heights,
+            width,
+            color=_BARS[number],
+            label=f"{_BASELINES.get(method, method.replace('_', ' '))} (mean {mean:.1f}%)",
+        )
+    axes.set_xticks(np.arange(len(names)), names, rotation=35, ha="right", fontsize=8)
+    axes.set_ylabel("mean relative error (%)")
+    axes.set_title("Error with one benchmark left out", fontsize=10, pad=24)
+    axes.legend(fontsize=8, frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return figure
+
+
+def _ablation(found: BagsEvaluation) -> Any:
+    plt = plotting()
+    start = ("only_", "without_", "mix_")
+    whole = ("boosting", "bag")  # all groups, by the trees alone and beside rules
+    names = [name for name in found.methods if name in whole or name.startswith(start)]
+    figure, sides = plt.subplots(1, 2, figsize=(9, 0.32 * len(names) + 1.4), layout="constrained")
+    for axes, test in zip(sides, ("application", "pair"), strict=True):
+        values = [
+            100 * found.metrics.get(f"relative_error_mean_{test}_{name}_ratio", np.nan)
+            for name in names
+        ]
+        baseline, constant = _best_baseline(found, test)
+        best = _BASELINES.get(baseline, "")
+        finite = [value for value in values if np.isfinite(value)]
+        edge = 1.05 * max([*finite, constant] if np.isfinite(constant) else finite, default=1.0)
+        if np.isfinite(constant):
+            edge = min(edge, 4 * constant)
+        axes.barh(range(len(names)), np.minimum(values, edge), color=_BARS[0])
+        axes.axvline(constant, color=COLOURS[2], linestyle="--", label=f"{best} ({constant:.1f}%)")
+        axes.set_yticks(range(len(names)), [n.replace("_", " ") for n in names], fontsize=8)
+        axes.set_ylim(len(names) - 0.4, -0.6)  # downwards
+        axes.set_xlim(0, edge)
+        axes.grid(axis="y", visible=False)
+        for at, value in enumerate(values):
+            # Beside the plot, where nothing is in the way; a bar that is cut off says so.
+            text = percent(value / 100) + (" (cut off)" if value > edge else "")
+            axes.annotate(
+                text, (1.02, at), xycoords=("axes fraction", "data"), fontsize=7, va="center"
+            )
+        axes.set_xlabel("mean relative error (%)")
+        axes.set_title(f"{test} held out", fontsize=10, pad=20)
+        axes.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return figure
+
+
+def _best_baseline(found: BagsEvaluation, test: str) -> tuple[str, float]:
+    """(method, its error in per cent): the best answer that needs no learning."""
+    errors = {
+        name: 100 * found.metrics[f"relative_error_mean_{test}_{name}_ratio"]
+        for name in _BASELINES
+        if name in found.methods
+    }
+    return min(errors.items(), key=lambda item: item[1], default=("", float("nan")))
+
+
+def _radar(found: BagsEvaluation) -> Any:
+    plt = plotting()
+    top = found.uses_table()[:MOST_FEATURES]
+    columns = [found.features.index(name) for name, *_ in top]
+    angle = np.linspace(0, 2 * np.pi, len(top), endpoint=False)
+    figure, axes = plt.subplots(
+        figsize=(6.4, 6.4), subplot_kw={"projection": "polar"}, layout="constrained"
+    )
+    random = np.random.default_rng(0)
+    turn = angle + random.uniform(-0.06, 0.06, (len(found.uses), len(angle)))
+    asked = found.uses[:, columns]
+    axes.plot(turn.ravel(), asked.ravel(), ".", color=COLOURS[1], alpha=0.15, ms=4, rasterized=True)
+    mean = asked.mean(0)
+    axes.plot(np.r_[angle, angle[:1]], np.r_[mean, mean[:1]], color=COLOURS[2], lw=1.8)
+    axes.set_xticks(angle, [""] * len(top))
+    most = int(asked.max(initial=1))
+    for turned, (name, share, _) in zip(angle, top, strict=True):
+        side = np.cos(turned)
+        axes.annotate(
+            f"{_wrapped(name)}\n{100 * share:.0f}%",
+            (turned, 1.13 * most),
+            ha="center" if abs(side) < 0.2 else "left" if side > 0 else "right",
+            va="center" if abs(side) >= 0.2 else "bottom" if np.sin(turned) > 0 else "top",
+            fontsize=7,
+            annotation_clip=False,
+        )
+    axes.set_ylim(0, most)
+    axes.set_yticks(range(1, most + 1))
+    axes.set_rlabel_position(float(np.degrees(np.pi / len(top))))  # between two spokes
+    axes.tick_params(axis="y", labelsize=7)
+    axes.set_title(
+        "Times a feature is asked about on the way to an answer\n"
+        "(points: answers; line: mean; per cent: answers that ask at all)",
+        fontsize=9,
+        pad=46,
+    )
+    return figure
+
+
+def _heat_map(found: BagsEvaluation) -> Any:
+    plt = plotting()
+    columns = [found.features.index(name) for name, *_ in found.uses_table()[:MOST_FEATURES]]
+    rows = np.unique(np.linspace(0, len(found.uses) - 1, MOST_ROWS).astype(int))
+    part = found.uses[rows][:, columns]
+    figure, axes = plt.subplots(
+        figsize=(0.5 * len(columns) + 3.5, 0.26 * len(rows) + 2.2), layout="constrained"
+    )
+    axes.imshow(part, cmap="Blues", aspect="auto", vmin=0)
+    axes.grid(False)
+    for (y, x), value in np.ndenumerate(part):
+        # Not black and white: the picture under them stays as it is on dark pages.
+        colour = "#f0f0f0" if value > 0.6 * part.max() else "#404040"
+        axes.text(x, y, str(value), ha="center", va="center", fontsize=7, color=colour)
+    names = [_short(found.features[at]).replace("\n", " ") for at in columns]
+    axes.set_xticks(range(len(columns)), names, rotation=45, ha="right", fontsize=7)
+    axes.set_yticks(range(len(rows)), [found.tested[at] for at in rows], fontsize=7)
+    axes.set_title("Times each feature is asked about, by test run", fontsize=9)
+    return figure
+
+
+def _wrapped(name: str) -> str:
+    """A feature's name in lines short enough to stand beside others."""
+    return "\n".join(textwrap.wrap(_short(name).replace("\n", " "), WIDEST))
+
+
+def _short(name: str) -> str:
+    """A feature's name over two lines where it is a co-runner's."""
+    for pool in ("sum", "max"):
+        if name.startswith(f"corunners_{pool}_"):
+            return f"beside ({pool}):\n" + name.removeprefix(f"corunners_{pool}_").replace("_", " ")
+    return name.replace("_", " ")

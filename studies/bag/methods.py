@@ -1,0 +1,78 @@
+"""The methods that are compared on bags."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from jostle.methods import learn
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+
+def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, Any]:
+    """Every method of the tables by name: baselines, the paper's tree, trees on `target`, linear and support
+    vector regression on it and on the runtime as in the paper, each feature group alone and left out, and
+    the slowdown form and the factorization, which see features but learn names."""
+    from jostle.bag import GROUPS, Bag
+    from jostle.evaluate import SoloTime
+    from jostle.factorization import Factorization
+    from jostle.slowdown import Slowdown
+    from studies.bag.regression import FeatureRegression
+
+    def bag(*groups: str, **options: Any) -> Bag:
+        chosen = {"groups": groups, "rules": False} if groups else {}
+        return Bag(**{"target": target, "cpu_platform": cpu_platform, **chosen, **options})
+
+    paper = {"learner": "tree", "target": "runtime"}
+    methods: dict[str, Any] = {
+        "solo": SoloTime("solo"),
+        "twice_solo": SoloTime("twice"),
+        "solo_constant": SoloTime("plus" if target == "extra" else "times"),
+        "tree_runtime": bag(**paper),
+        "tree": bag(learner="tree"),
+        "forest": bag(learner="forest"),
+        "boosting": bag(rules=False),
+        "bag": bag(),
+        "linear": FeatureRegression("linear", target, cpu_platform),
+        "svr": FeatureRegression("svr", target, cpu_platform),
+        "linear_runtime": FeatureRegression("linear", "runtime", cpu_platform),
+        "svr_runtime": FeatureRegression("svr", "runtime", cpu_platform),
+        "slowdown": Slowdown(target=target, rank=4),
+        "factorization": Factorization(),
+    }
+    fitted = learn(Bag(learner="tree", cpu_platform=cpu_platform), runs)
+    there = [group for group in GROUPS if group in set(fitted.feature_groups)]
+    if "mix" in there:
+        methods["mix_only_tree_runtime"] = bag("mix", **paper)
+    methods |= {f"only_{group}": bag(group) for group in there}
+    if len(there) > 1:
+        methods |= {
+            f"without_{group}": bag(*(other for other in there if other != group))
+            for group in there
+        }
+    # The paper's Fig. 5: the mix, then CPU time, then fairness beside it; once with its tree on its target.
+    steps = {"mix_and_cpu": ("mix", "cpu"), "mix_cpu_fairness": ("mix", "cpu", "fairness")}
+    for name, groups in steps.items():
+        if set(groups) <= set(there):
+            methods[name] = bag(*groups)
+            methods[f"{name}_tree_runtime"] = bag(*groups, **paper)
+    return methods
+
+
+COMBINED = "groups_"  # before the groups of a combination
+
+
+def group_combinations(runs: Runs, cpu_platform: str | None) -> dict[str, Any]:
+    """The paper's tree on its target, on every combination of the feature groups that there are."""
+    from jostle.bag import GROUPS, Bag
+
+    paper: dict[str, Any] = {"learner": "tree", "target": "runtime", "cpu_platform": cpu_platform}
+    fitted = learn(Bag(**paper), runs)
+    there = [group for group in GROUPS if group in set(fitted.feature_groups)]
+    found = {}
+    for count in range(1, len(there) + 1):
+        for groups in combinations(there, count):
+            found[COMBINED + "+".join(groups)] = Bag(groups=groups, **paper)
+    return found

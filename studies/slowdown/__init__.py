@@ -1,0 +1,1 @@
+"""Made campaigns whose law of slowdowns is known."""
