@@ -68,7 +68,7 @@ def test_forecast_refuses(folder: Path, more: list[str], code: int) -> None:
 def test_evaluate_on_recorded_traces(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["bridge", "--data", str(folder), *SMALL, "--splits", "1", "--no-speed"]
     arguments += ["--clock", "beats", "--clock-kind", "beats", "--json"]
-    assert run(arguments) == 0
+    assert studies.run(arguments) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
     metrics = document["metrics"]

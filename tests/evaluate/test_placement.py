@@ -74,11 +74,11 @@ def test_the_study_as_a_command(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace = tmp_path / "trace.csv"
-    trace.write_text("v,s,d,0,60\nv,s,d,10,90\nv,s,d,20,30\n" * 20)
+    trace.write_text("arrival_seconds,stay_seconds\n" + "0,60\n10,80\n20,10\n" * 20)
     asked = ["placement", str(dataset), "--seeds", "1", "--repeats", "1", "--json"]
     for setting in QUICK:
         asked += ["--set", setting]
-    asked += ["--trace", str(trace), "--layout", "azure-vm", "--nodes", "8"]
+    asked += ["--trace", str(trace), "--nodes", "8"]
     assert studies.run([*asked, "--limits", "1.2,2"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
