@@ -36,6 +36,6 @@ def application() -> Any:
 
 def run(arguments: list[str]) -> int:
     """Run a command line; returns its exit code."""
-    from jostle.cli import run
+    from jostle.cli import exit_code
 
-    return run(arguments, application)
+    return exit_code(arguments, application)

@@ -13,10 +13,10 @@ from typing import Any
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command line (sys.argv by default) and exit with its code."""
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    sys.exit(exit_code(list(sys.argv[1:] if arguments is None else arguments)))
 
 
-def run(arguments: list[str], application: Callable[[], Any] | None = None) -> int:
+def exit_code(arguments: list[str], application: Callable[[], Any] | None = None) -> int:
     """Run a command line, of `jostle` or of another application; returns its exit code."""
     from jostle.cli import _app
 
