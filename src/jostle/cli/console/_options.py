@@ -187,7 +187,7 @@ def _named(option: Option, text: str) -> tuple[str, Any]:
     is_text = option.kind is str
     name, _, value = text.partition("=") if is_text else text.rpartition("=")
     with suppress(ValueError):
-        if name.strip() and value.strip():
-            return name.strip(), option.kind(value.strip())
+        if name.strip() and "=" in text:
+            return name.strip(), option.kind(value)
     kind = "VALUE" if is_text else "NUMBER, like instructions=2e9"
     raise UsageError(f"{_spelling(option)} {text!r}", fix=f"Say NAME={kind}.")

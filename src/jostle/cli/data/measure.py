@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,7 +94,9 @@ class Jobs:
     input: Annotated[
         tuple[Path, ...], "A file or folder copied to where they run; may be repeated."
     ] = ()
-    env: Annotated[tuple[str, ...], "A variable for them, NAME=VALUE; may be repeated."] = ()
+    env: Annotated[
+        Mapping[str, str] | None, "A variable for them, NAME=VALUE; may be repeated."
+    ] = None
     before: Annotated[
         tuple[str, ...], "A command line before each execution, not counted; may be repeated."
     ] = ()
@@ -102,89 +106,73 @@ class Jobs:
     )
 
     def workloads(self) -> list[str | Workload] | None:
-        """What was asked for; None for everything that is shipped."""
-        import shlex
-
+        """What is asked for; None for everything that is shipped."""
         from jostle.measure import command_workload, container_workload
 
-        lines = []
-        for text in self.command:
-            try:
-                lines.append(shlex.split(text))
-            except ValueError as error:
-                raise UsageError(f"cannot be split into words: {error}", where=text) from None
-        if self.name is not None and not self.words and self.serve is None and self.image is None:
+        lines = [_words(text) for text in self.command]
+        is_command = bool(self.words or self.image)
+        if self.name is not None and not is_command and self.serve is None:
             raise UsageError(
                 "a name, but no command line after --", fix="Give both: --name NAME -- COMMAND."
             )
         job = self._job()
-        if job is not None and not (lines or self.words or self.serve or self.image):
+        if job is not None and not (lines or is_command or self.serve):
             raise UsageError("what surrounds command lines was given, but no command line")
         if self.image_option and self.image is None:
             raise UsageError("options of a container, but no image", fix="Give --image NAME.")
+        commands = [command_workload(words, None, job) for words in lines]
         if self.image is not None:
-            commands = [
-                container_workload(
-                    self.image, self.words, name=self.name, job=job, options=self.image_option
-                )
-            ]
-        else:
-            commands = [command_workload(self.words, self.name, job)] if self.words else []
-        commands += [command_workload(words, None, job) for words in lines]
-        return [*self.workload, *commands, *self._services()] or None
+            first = container_workload(
+                self.image, self.words, name=self.name, job=job, options=self.image_option
+            )
+            commands.insert(0, first)
+        elif self.words:
+            commands.insert(0, command_workload(self.words, self.name, job))
+        return [*self.workload, *commands, *self._services(not is_command)] or None
 
-    def _services(self) -> list[Workload]:
+    def _services(self, is_named: bool) -> list[Workload]:
         """The server at each of the rates. Raises UsageError for one without the other."""
-        import shlex
-
         from jostle.measure import job_of, service_workload
 
         if (self.serve is None) == bool(self.rate):
             raise UsageError(
                 "a server is measured at a rate", fix="Give both: --serve COMMAND --rate 100."
             )
-        if self.serve is None:
-            return []
-        try:
-            words, ready, load = (shlex.split(text) for text in (self.serve, self.ready, self.load))
-        except ValueError as error:
-            raise UsageError(f"cannot be split into words: {error}", where=self.serve) from None
         return [
             service_workload(
-                words,
+                _words(str(self.serve)),
                 rate,
                 url=self.url,
-                ready=ready,
-                load=load,
+                ready=_words(self.ready),
+                load=_words(self.load),
                 quantile=self.quantile,
-                name=None if self.words or self.image else self.name,
-                job=job_of(directory=self.directory, environment=self._variables()),
+                name=self.name if is_named else None,
+                job=job_of(directory=self.directory, environment=self.env),
             )
             for rate in self.rate
         ]
-
-    def _variables(self) -> dict[str, str]:
-
-        if not all("=" in text for text in self.env):
-            raise UsageError("a variable is written NAME=VALUE", where=" ".join(self.env))
-        parts = [text.partition("=") for text in self.env]
-        return {name: value for name, _, value in parts}
 
     def _job(self) -> JobSettings | None:
         """What surrounds the command lines; None where nothing was asked for."""
         from jostle.measure import job_of
 
-        given = (self.directory, self.input, self.env, self.before, self.after, self.expect)
-        if not any(given):
-            return None
-        return job_of(
-            directory=self.directory,
-            inputs=self.input,
-            environment=self._variables(),
-            before=self.before,
-            after=self.after,
-            expected=self.expect,
-        )
+        job = {
+            "directory": self.directory,
+            "inputs": self.input,
+            "environment": self.env,
+            "before": self.before,
+            "after": self.after,
+            "expected": self.expect,
+        }
+        return job_of(**job) if any(job.values()) else None
+
+
+def _words(text: str) -> list[str]:
+    """Of a command line. Raises UsageError."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"cannot be split into words: {error}", where=text) from None
 
 
 Settings = dict[str, Any]
