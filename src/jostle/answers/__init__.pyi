@@ -5,6 +5,15 @@ from ._questions import served_verbs as served_verbs
 from ._verb import Verb as Verb
 from ._verb import all_verbs as all_verbs
 from ._verb import verb as verb
+from .forecasts._report import ForecastAnswer as ForecastAnswer
+from .forecasts._report import TotalUse as TotalUse
+from .forecasts._report import step_report as step_report
+from .forecasts._together import SharedMachine as SharedMachine
+from .forecasts._together import number_or_text as number_or_text
+from .forecasts._together import sums_of as sums_of
+from .forecasts._traced import TracedRuns as TracedRuns
+from .forecasts._traced import contexts_of as contexts_of
+from .forecasts._traced import live_of as live_of
 from .placement.rank import RankedNode as RankedNode
 from .placement.rank import Ranking as Ranking
 from .placement.rank import Rankings as Rankings

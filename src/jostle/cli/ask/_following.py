@@ -7,15 +7,16 @@ import subprocess
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from jostle._options import Limits
 from jostle._report import Report
+from jostle.answers import step_report
 from jostle.cli.console import note
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge import Forecast, LiveForecast
+    from jostle.bridge import Forecast
 
 _DEFAULT_AHEAD = 5  # samples
 
@@ -74,7 +75,7 @@ class FollowedProgram:
                 if now + ahead > last:
                     note(f"at {now:g} s: the recorded runs reach to {last:g} s, no further")
                     return
-                yield _step(live, now, ahead, limits, within)
+                yield step_report(live, now, ahead, limits, within)
                 if number == self.steps:
                     return
 
@@ -94,35 +95,3 @@ class FollowedProgram:
         finally:
             process.terminate()
             process.wait()
-
-
-def _step(
-    live: LiveForecast,
-    now: float,
-    ahead: float,
-    limits: Mapping[str, float],
-    within: float | None,
-) -> Report:
-    law = live.at(now + ahead)
-    low, middle, high = law.quantile((0.05, 0.5, 0.95))
-    over = law.exceedance_ratio(limits) if limits else None
-    soon = live.exceedance_ratio(limits, within) if limits and within is not None else None
-    document: dict[str, Any] = {
-        "schema": "forecast_step/v1",
-        "now_seconds": now,
-        "time_seconds": now + ahead,
-        "components_per_second": {
-            name: {"median": float(middle[c]), "low": float(low[c]), "high": float(high[c])}
-            for c, name in enumerate(law.components)
-        },
-        "idle_ratio": law.idle_ratio,
-        "exceedance_ratio": over,
-        "exceedance_within_ratio": soon,
-    }
-    text = ", ".join(
-        f"{name} {middle[c]:.4g} ({low[c]:.4g} to {high[c]:.4g})"
-        for c, name in enumerate(law.components)
-    )
-    text += "" if over is None else f"; P(over limit) {over:.4f}"
-    text += "" if soon is None else f", within {within:g} s {soon:.4f}"
-    return Report(document, [f"{now:.3f} s, at {now + ahead:.3f} s: {text}"])

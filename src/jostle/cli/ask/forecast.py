@@ -3,28 +3,28 @@ of several together."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Limits, Positional
 from jostle._report import Report
-from jostle.bridge import Bridge
-from jostle.cli.ask._answers import (
-    answer_document,
-    answers_table,
-    total_document,
-    totals_table,
+from jostle.answers import (
+    ForecastAnswer,
+    SharedMachine,
+    TracedRuns,
+    contexts_of,
+    live_of,
+    number_or_text,
+    sums_of,
 )
+from jostle.bridge import Bridge
 from jostle.cli.ask._following import FollowedProgram
-from jostle.cli.ask._together import SharedMachine, number_or_text
-from jostle.cli.ask._traced import TracedRuns, contexts_of, fitted_ones, live_of
 from jostle.errors import JostleError, UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge import Distribution, Forecast, LiveForecast
-    from jostle.cli.ask._answers import Total
+    from jostle.bridge import Distribution, Forecast
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +72,16 @@ class ForecastCommand:
         tuple[float, ...], "Learn from this time, in seconds; repeat for more."
     ] = ()
 
-    def check(self, together: bool) -> None:
-        """Raises UsageError for options that do not go together. together: whether workloads are on one
-        machine."""
+    def check(self, number: int, is_sum: bool) -> None:
+        """Raises UsageError for options that do not go together. number: of workloads. is_sum: whether they
+        are independent."""
         if not self.at:
             raise UsageError("no time is asked about", fix="Say --at SECONDS.")
+        if number > 1 and (self.save is not None or self.picture is not None):
+            raise UsageError("--save and --picture are for one workload at a time")
         if (self.at_context is None) != (not self.context):
             raise UsageError("--context and --at-context go together")
-        if together and (self.given or self.at_context is not None):
+        if not is_sum and (self.given or self.at_context is not None):
             raise UsageError(
                 "--dependence, --start, --slowdown and --model are of workloads together"
             )
@@ -93,7 +95,7 @@ class ForecastCommand:
 
 def forecast(
     command: ForecastCommand,
-    selection: TracedRuns,
+    runs: TracedRuns,
     shared: SharedMachine,
     program: FollowedProgram,
     settings: Annotated[dict[str, Any], Bridge],
@@ -110,15 +112,13 @@ def forecast(
     times = tuple(sorted(command.snapshot_at)) or command.snapshots
     settings["eps"] = number_or_text(settings["eps"])
     bridge = Bridge(**settings, snapshots=times)
-    fitted = fitted_ones(command.dataset, selection, bridge)
+    fitted = runs.forecasts(command.dataset, bridge)
     if program.is_asked:
         return program.run(fitted, command.core, command.limit, command.within)
-    if len(fitted) > 1 and (command.save is not None or command.picture is not None):
-        raise UsageError("--save and --picture are for one workload at a time")
-    command.check(shared.is_asked)
+    command.check(len(fitted), is_sum=shared.is_sum)
     live, answers, totals = None, [], []
     core, seed = command.core, bridge.seed
-    if shared.is_asked:
+    if not shared.is_sum:
         totals = shared.totals(fitted, command.at, command.capacity, core, seed)
     elif command.given is not None:
         live = live_of(command.given, fitted, core)
@@ -129,91 +129,19 @@ def forecast(
         fitted = [(f"context {command.at_context:g}", fitted[0][1])]
     else:
         answers = [[_at(name, one, time, core) for time in command.at] for name, one in fitted]
-    if not totals and (command.capacity or len(fitted) > 1):
-        by_time = zip(command.at, zip(*answers, strict=True), strict=True)
-        totals = [_total(time, parts, command.capacity, seed) for time, parts in by_time]
-    drawn: list[Path] = []
+    if answers and (command.capacity or len(fitted) > 1):
+        totals = sums_of(answers, command.at, command.capacity, seed)
+    pictures: list[Path] = []
     if command.picture is not None:
         from jostle.bridge import draw_forecast
 
-        drawn = draw_forecast(fitted[0][1], command.picture, core=core)
+        pictures = draw_forecast(fitted[0][1], command.picture, core=core)
     if command.save is not None:
         fitted[0][1].save(command.save, atoms=command.atoms)
-    return _report(command, shared, fitted, answers, totals, live, drawn)
-
-
-def _report(
-    command: ForecastCommand,
-    shared: SharedMachine,
-    fitted: Sequence[tuple[str, Forecast]],
-    answers: Sequence[Sequence[Distribution]],
-    totals: Sequence[Total],
-    live: tuple[str, LiveForecast] | None,
-    drawn: Sequence[Path],
-) -> Report:
-    rows = answers or [[] for _ in fitted]
-    each = [_document(command, *one, laws) for one, laws in zip(fitted, rows, strict=True)]
-    document: dict[str, Any] = {
-        "schema": "forecast/v1",
-        "data": {"datasets": [str(folder) for folder in command.dataset]},
-        **(each[0] if len(each) == 1 else {"forecasts": each}),
-    }
-    parts: list[Any] = []
-    for (name, _), laws in zip(fitted, answers, strict=False):
-        parts += [f"\n{name}"] if len(fitted) > 1 else []
-        parts.append(answers_table(laws, command.limit))
-    if totals:
-        document["total"] = [total_document(*row, command.capacity) for row in totals]
-    if live is not None:
-        run_id, law = live
-        soon = None
-        parts.append(f"given {run_id} until {law.now_seconds:g} s")
-        if command.within is not None:
-            soon = law.exceedance_ratio(command.limit, command.within)
-            parts.append(f"P(over limit within {command.within:g} s): {soon:.4f}")
-        document["given"] = {
-            "run_id": run_id,
-            "until_seconds": law.now_seconds,
-            "within_seconds": command.within,
-            "exceedance_within_ratio": soon,
-        }
-    if totals:
-        parts.append(f"\nall {len(fitted)} together, {shared.text}")
-        parts.append(totals_table(totals, command.capacity))
-    laws = [law for row in answers for law in row] + [total[1] for total in totals]
-    warnings = dict.fromkeys(text for law in laws for text in law.warnings)
-    document["pictures"] = [str(path) for path in drawn]
-    return Report(document, parts, drawn, [f"warning: {text}" for text in warnings])
-
-
-def _total(
-    time: float, parts: Sequence[Distribution], capacities: Mapping[str, float], seed: int
-) -> Total:
-    """(time, sum of the parts, how likely each capacity is exceeded, how likely any is)."""
-    from jostle.bridge import exceedance, exceedance_of_any, total_demand
-
-    total = total_demand(parts, seed=seed)
-    over = {name: exceedance(parts, name, value) for name, value in capacities.items()}
-    both = exceedance_of_any(parts, capacities, seed=seed) if len(capacities) > 1 else None
-    return time, total, over, both
-
-
-def _document(
-    command: ForecastCommand, name: str, one: Forecast, laws: Sequence[Distribution]
-) -> dict[str, Any]:
-    return {
-        "workload": name,
-        "snapshots": len(one.snapshots),
-        "span_seconds": list(one.span_seconds),
-        "settings": {
-            "method": one.method.method,
-            "graph": one.method.graph,
-            "core": command.core,
-            "seed": one.method.seed,
-            "eps": one.eps,
-        },
-        "answers": [answer_document(law, command.limit, command.atoms) for law in laws],
-    }
+    answer = ForecastAnswer(
+        fitted, core, answers, totals, command.limit, command.capacity, live, command.within
+    )
+    return answer.report(command.dataset, shared.text, command.atoms, pictures)
 
 
 def _at(name: str, one: Forecast, time: float, core: int) -> Distribution:

@@ -1,4 +1,4 @@
-"""Several workloads together on one machine, as `jostle forecast` is asked about them."""
+"""Several workloads together on one machine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Limits
+from jostle.answers.forecasts._report import TotalUse
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge import Forecast
-    from jostle.cli.ask._answers import Total
+    from jostle.bridge import Distribution, Forecast
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,22 +40,19 @@ class SharedMachine:
     ] = None
 
     @property
-    def is_asked(self) -> bool:
-        """Whether it is more than a sum of independent forecasts at one time."""
-        return bool(
-            self.start
-            or self.slowdown
-            or self.model is not None
-            or self.dependence != "independent"
-        )
+    def is_sum(self) -> bool:
+        """Whether it is no more than a sum of independent forecasts at one time."""
+        more = self.start or self.slowdown or self.model is not None
+        return not more and self.dependence == "independent"
 
     @property
     def text(self) -> str:
         """How they go together, in words."""
         if self.dependence == "measured":
             return "as they were measured side by side"
-        is_sum = self.dependence == "independent"
-        return "as independent ones" if is_sum else f"correlated by {self.dependence}"
+        if self.dependence == "independent":
+            return "as independent ones"
+        return f"correlated by {self.dependence}"
 
     def totals(
         self,
@@ -64,21 +61,21 @@ class SharedMachine:
         capacities: Mapping[str, float],
         core: int,
         seed: int,
-    ) -> list[Total]:
-        """(time, sum, how likely each capacity is exceeded, how likely any is), from draws.
+    ) -> list[TotalUse]:
+        """The sum at each time, from draws.
 
         Raises UsageError for a number of starts or slowdowns that is not that of the workloads.
         """
         from jostle.bridge import Exceedance, Joining, Together
 
-        for option, values in (("--start", self.start), ("--slowdown", self.slowdown)):
+        for name, values in (("start", self.start), ("slowdown", self.slowdown)):
             if values and len(values) != len(fitted):
                 raise UsageError(
-                    f"{len(values)} times {option} for {len(fitted)} workloads",
+                    f"{len(values)} times `{name}` for {len(fitted)} workloads",
                     fix="Say it once for each, in their order.",
                 )
         if self.slowdown and self.model is not None:
-            raise UsageError("--slowdown and --model both say how slow they are")
+            raise UsageError("`slowdown` and `model` both say how slow they are")
         starts = self.start or (0.0,) * len(fitted)
         together = Together(
             [Joining(one, at, core) for (_, one), at in zip(fitted, starts, strict=True)],
@@ -86,14 +83,14 @@ class SharedMachine:
             slowdowns=self.slowdown or self._by_model([name for name, _ in fitted]),
             seed=seed,
         )
-        rows: list[Total] = []
+        totals = []
         for time in times:
-            total = together.at(time)
-            ratios = {name: total.exceedance_ratio({name: v}) for name, v in capacities.items()}
+            law = together.at(time)
+            ratios = {name: law.exceedance_ratio({name: v}) for name, v in capacities.items()}
             over = {name: Exceedance(ratio, ratio, ratio) for name, ratio in ratios.items()}
-            both = total.exceedance_ratio(capacities) if len(capacities) > 1 else None
-            rows.append((time, total, over, both))
-        return rows
+            several = law.exceedance_ratio(capacities) if len(capacities) > 1 else None
+            totals.append(TotalUse(time, law, over, several))
+        return totals
 
     def _by_model(self, names: Sequence[str]) -> Callable[[Sequence[int]], Sequence[float]] | None:
         """What the model says of those that run: time beside the others over time alone."""
@@ -107,7 +104,7 @@ class SharedMachine:
             known = tuple(model.predictor.platform_names)
             if len(known) != 1:
                 raise UsageError(
-                    f"the model knows {len(known)} platforms", fix="Say --model-platform NAME."
+                    f"the model knows {len(known)} platforms", fix="Name one by `model_platform`."
                 )
             platform = known[0]
 
@@ -123,6 +120,24 @@ class SharedMachine:
             return (seconds[: len(here)] / seconds[len(here) :]).tolist()
 
         return slowdowns
+
+
+def sums_of(
+    answers: Sequence[Sequence[Distribution]],
+    times: Sequence[float],
+    capacities: Mapping[str, float],
+    seed: int,
+) -> list[TotalUse]:
+    """The sum of independent forecasts at each time. answers: for each of them, of each time."""
+    from jostle.bridge import exceedance, exceedance_of_any, total_demand
+
+    totals = []
+    for time, parts in zip(times, zip(*answers, strict=True), strict=True):
+        law = total_demand(parts, seed=seed)
+        over = {name: exceedance(parts, name, value) for name, value in capacities.items()}
+        several = exceedance_of_any(parts, capacities, seed=seed) if len(capacities) > 1 else None
+        totals.append(TotalUse(time, law, over, several))
+    return totals
 
 
 def number_or_text(value: str) -> Any:

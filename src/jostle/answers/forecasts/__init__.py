@@ -1,0 +1,1 @@
+"""Answers about resource use over time: of one workload, of several together, of a run that goes on."""
