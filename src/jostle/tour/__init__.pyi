@@ -9,3 +9,4 @@ from ._learning import tour_method as tour_method
 from ._measuring import check_tour as check_tour
 from ._measuring import measure_tour as measure_tour
 from ._plan import TourPlan as TourPlan
+from ._report import tour_report as tour_report

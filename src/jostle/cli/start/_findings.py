@@ -43,41 +43,44 @@ class Finding:
     fix: str | None = None
 
 
+Row = tuple[str, bool | None, str, str | None]  # (what, works, told, fix)
+
+
 def findings() -> list[Finding]:
     """Everything, in the order in which it is shown."""
-    return [*_installation(), *_extras(), *_measuring(), *_graphics()]
+    parts = {
+        "Installation": _installation(),
+        "Extras": _extras(),
+        "Measuring: engines": _engines(),
+        "Measuring: counters": _counters(),
+        "Graphics processors": _graphics(),
+    }
+    return [Finding(part, *row) for part, rows in parts.items() for row in rows]
 
 
-def _installation() -> list[Finding]:
+def _installation() -> list[Row]:
     import jostle
 
-    where = Path(jostle.__file__).parent
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     version = ".".join(map(str, sys.version_info[:3]))
     linux = sys.platform.startswith("linux")
+    told = "measuring works" if linux else "predictions work, measuring does not"
     return [
-        Finding("Installation", "jostle", None, f"{jostle.__version__} in {where}"),
-        Finding("Installation", "Python", None, f"{version} on {platform.platform(terse=True)}"),
-        Finding("Installation", "cores", None, f"{cores} that it may use"),
-        Finding(
-            "Installation",
-            "Linux",
-            linux,
-            "measuring works" if linux else "predictions work, measuring does not",
-        ),
+        ("jostle", None, f"{jostle.__version__} in {Path(jostle.__file__).parent}", None),
+        ("Python", None, f"{version} on {platform.platform(terse=True)}", None),
+        ("cores", None, f"{cores} that it may use", None),
+        ("Linux", linux, told, None),
     ]
 
 
-def _extras() -> list[Finding]:
-    found = []
+def _extras() -> list[Row]:
+    rows: list[Row] = []
     for extra, names in sorted(extras().items()):
         missing = [name for name in names if not _is_installed(name)]
-        told = FOR.get(extra, "")
-        if missing:
-            told += f"; missing: {', '.join(missing)}"
-        fix = install_command(extra) if missing else None
-        found.append(Finding("Extras", extra, not missing, told, fix and f"Install with: {fix}"))
-    return found
+        told = FOR.get(extra, "") + (f"; missing: {', '.join(missing)}" if missing else "")
+        fix = f"Install with: {install_command(extra)}" if missing else None
+        rows.append((extra, not missing, told, fix))
+    return rows
 
 
 def _is_installed(name: str) -> bool:
@@ -88,55 +91,53 @@ def _is_installed(name: str) -> bool:
     return True
 
 
-def _measuring() -> list[Finding]:
-    from jostle.measure import available_counters, engine_table
+def _engines() -> list[Row]:
+    from jostle.measure import engine_table
 
-    found = []
     try:
         engines = engine_table()
     except MissingExtra as error:
-        engines = []
-        found.append(Finding("Measuring: engines", "WebAssembly", False, error.what, error.fix))
-    for name, what, reason in engines:
-        told = what if reason is None else f"{what}; {reason}"
-        fix = None if reason is None else _ENGINES.get(name.partition("-")[0])
-        found.append(Finding("Measuring: engines", name, reason is None, told, fix))
+        return [("WebAssembly", False, error.what, error.fix)]
+    return [
+        (name, True, what, None)
+        if reason is None
+        else (name, False, f"{what}; {reason}", _ENGINES.get(name.partition("-")[0]))
+        for name, what, reason in engines
+    ]
+
+
+def _counters() -> list[Row]:
+    from jostle.measure import available_counters
+
     counters = available_counters()
     hardware = "perf_instructions" in counters
-    found.append(
-        Finding(
-            "Measuring: counters",
-            "hardware counters",
-            hardware,
-            f"{len(counters)} events" if hardware else _without_counters(),
-            None
-            if hardware
-            else "Traces then hold exact progress, CPU time and pressure, which is enough to learn from.",
-        )
-    )
-    for what, path, told in (
-        ("pressure (PSI)", "/proc/pressure/cpu", "who waited for what in a window"),
-        (
-            "scheduler waits",
-            "/proc/self/schedstat",
-            "tells a core that was taken from a program that waits",
-        ),
-        (
-            "control groups v2",
-            "/sys/fs/cgroup/cgroup.controllers",
-            "limits as variants of an engine",
-        ),
-    ):
+    rows: list[Row] = [
+        ("hardware counters", True, f"{len(counters)} events", None)
+        if hardware
+        else ("hardware counters", False, _without_counters(), _NO_COUNTERS)
+    ]
+    for what, path, told in _FILES:
+        fix = f"{path} cannot be read; a newer kernel or another container has it."
         there = os.access(path, os.R_OK)
-        fix = (
-            None if there else f"{path} cannot be read; a newer kernel or another container has it."
-        )
-        found.append(Finding("Measuring: counters", what, there, told, fix))
+        rows.append((what, there, told, None if there else fix))
     valgrind = shutil.which("valgrind") is not None
     fix = None if valgrind else "Install it with the system's packages."
     told = "instruction mixes of native commands, jostle opcodes"
-    found.append(Finding("Measuring: counters", "valgrind", valgrind, told, fix))
-    return found
+    return [*rows, ("valgrind", valgrind, told, fix)]
+
+
+_NO_COUNTERS = (
+    "Traces then hold exact progress, CPU time and pressure, which is enough to learn from."
+)
+_FILES = (
+    ("pressure (PSI)", "/proc/pressure/cpu", "who waited for what in a window"),
+    (
+        "scheduler waits",
+        "/proc/self/schedstat",
+        "tells a core that was taken from a program that waits",
+    ),
+    ("control groups v2", "/sys/fs/cgroup/cgroup.controllers", "limits as variants of an engine"),
+)
 
 
 def _without_counters() -> str:
@@ -149,18 +150,12 @@ def _without_counters() -> str:
     return "a virtual machine without them, or a processor that Linux cannot count on"
 
 
-def _graphics() -> list[Finding]:
+def _graphics() -> list[Row]:
     there = Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists()
-    told = (
-        "a device is here" if there else "no device here; profiles from elsewhere can be imported"
-    )
+    told = "no device here; profiles from elsewhere can be imported"
     tools = [name for name in ("nsys", "rocprofv3", "ncu") if shutil.which(name)]
+    profilers = ", ".join(tools) if tools else "none of nsys, ncu, rocprofv3 found here"
     return [
-        Finding("Graphics processors", "device", None, told),
-        Finding(
-            "Graphics processors",
-            "profilers",
-            None,
-            ", ".join(tools) if tools else "none of nsys, ncu, rocprofv3 found here",
-        ),
+        ("device", None, "a device is here" if there else told, None),
+        ("profilers", None, profilers, None),
     ]
