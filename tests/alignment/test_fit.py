@@ -308,7 +308,7 @@ def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert document["dataset_version"] is None
     asked = ["predict", output, "-w", "program-02", "-b", "program-03", "-c", "0.6", "--json"]
     assert _app.run([*asked, "--traces", data]) == 0
-    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    (answer,) = json.loads(capsys.readouterr().out)["items"]
     assert answer["bound_seconds"] > 0.5 * answer["runtime_seconds"] > 0
     assert _app.run(["fit", "alignment", data, "-o", output, "--learner", "tree"]) == 2
     assert _app.run(["predict", output, "-w", "nobody", "-b", "program-03"]) == 4

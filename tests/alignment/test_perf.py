@@ -59,7 +59,7 @@ def test_from_perf_to_a_prediction(tmp_path: Path, capsys: pytest.CaptureFixture
     errors, nothing = [], []
     for one, other in (("b", "c"), ("c", "b"), ("a", "d"), ("d", "b")):
         assert _app.run(["predict", model, "-w", one, "-b", other, "-c", "0.5", "--json"]) == 0
-        (answer,) = json.loads(capsys.readouterr().out)["answers"]
+        (answer,) = json.loads(capsys.readouterr().out)["items"]
         slow = slowdown(one, other)
         errors.append(answer["runtime_seconds"] / (PERIODS * STEP * slow) - 1)
         nothing.append(1 / slow - 1)

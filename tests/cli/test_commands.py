@@ -48,8 +48,8 @@ def test_predict_says_how_long_and_at_most(model: Path, capsys: pytest.CaptureFi
 def test_predict_json_matches_the_library(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(answer(model, "-b", "w03", "-b", "w02", "-c", "0.9", "--json")) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == "predict/v1"
-    one = document["answers"][0]
+    assert document["schema"] == "predict/v2"
+    one = document["items"][0]
     loaded = jostle.load(model)
     asked = jostle.Colocations.from_columns(
         workload=["w01"], platform=["p2"], corunners=[["w02", "w03"]]
@@ -63,7 +63,7 @@ def test_no_valid_bound_is_null_and_ends_with_3(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(answer(model, "-c", "0.9999", "--json")) == 3
-    one = json.loads(capsys.readouterr().out)["answers"][0]
+    one = json.loads(capsys.readouterr().out)["items"][0]
     assert one["bound_seconds"] is None
     assert one["outcome"] == "too_few_runs"
     assert run(answer(model, *["-b", "w02"] * 5)) == 3
@@ -121,7 +121,7 @@ def test_many_at_once_from_a_file(
     file = tmp_path / "asked.csv"
     file.write_text("workload,platform,corunners\nw01,p2,\nw03,p1,w02;w02\n")
     assert run(["predict", str(model), "-i", str(file), "-c", "0.8", "--json"]) == 0
-    answers = json.loads(capsys.readouterr().out)["answers"]
+    answers = json.loads(capsys.readouterr().out)["items"]
     assert [a["corunners"] for a in answers] == [[], ["w02", "w02"]]
     file.write_text("job,host,with\nw01,,\nw03,p1,w02|w02\n")
     asked = ["predict", str(model), "-i", str(file), "--column", "workload=job"]

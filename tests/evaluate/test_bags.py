@@ -211,10 +211,11 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     one = ["-w", "app1", "-b", "app2", "-c", "0.5"]
     assert run(["explain", model, *one, "--dataset", str(dataset), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["schema"] == "explain/v3"
-    assert printed["why"]["corunners"][0]["name"] == "app2"
-    assert printed["path"]
-    assert printed["evidence_runs"]["same_colocation"] == 1
+    assert printed["schema"] == "explain/v4"
+    (one_item,) = printed["items"]
+    assert one_item["why"]["corunners"][0]["name"] == "app2"
+    assert one_item["method"]["path"]
+    assert one_item["method"]["evidence_runs"]["same_colocation"] == 1
     assert run(["explain", model, *one, "--full"]) == 0
     assert "trees asked" in capsys.readouterr().out
 
@@ -222,7 +223,7 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["fit", "slowdown", str(dataset), "-o", slow, "--target", "extra"]) == 0
     capsys.readouterr()
     assert run(["predict", slow, *one, "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)["answers"][0]
+    answer = json.loads(capsys.readouterr().out)["items"][0]
     assert answer["outcome"] == "guaranteed"
     assert min(answer["bound_seconds"], answer["runtime_seconds"]) > 0
     assert run(["explain", slow, *one]) == 0

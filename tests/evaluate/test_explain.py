@@ -123,12 +123,13 @@ def test_command_as_json(
     )  # fmt: skip
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert document["schema"] == "explain/v3"
-    assert [entry["name"] for entry in document["corunners"]] == ["w01", "w02"]
+    assert document["schema"] == "explain/v4"
+    (item,) = document["items"]
+    assert [entry["name"] for entry in item["method"]["corunners"]] == ["w01", "w02"]
     bound = model.bound(one("w00", "p1", "w01", "w02"), 0.9)
-    assert document["bound"]["seconds"] == pytest.approx(float(bound.seconds[0]))
-    assert document["bound"]["pool"] == "2 co-runners"
-    assert document["evidence_runs"]["workload"] > 0
+    assert item["bound"]["seconds"] == pytest.approx(float(bound.seconds[0]))
+    assert item["bound"]["pool"] == "2 co-runners"
+    assert item["method"]["evidence_runs"]["workload"] > 0
 
 
 def test_command_for_people(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -121,11 +121,12 @@ def test_a_method_of_another_package(
     asked = (model, "-w", "w1", "-p", "p0", "-b", "w2", "-c", "0.8", "--json")
     predicted = jostle(environment, "predict", *asked)
     assert predicted.returncode == 0, predicted.stderr
-    (answer,) = json.loads(predicted.stdout)["answers"]
+    (answer,) = json.loads(predicted.stdout)["items"]
     explained = json.loads(jostle(environment, "explain", *asked).stdout)
-    assert explained["schema"] == "explain/v3"
-    assert explained["seconds"] == answer["runtime_seconds"]
-    assert explained["bound"]["seconds"] == answer["bound_seconds"]
+    assert explained["schema"] == "explain/v4"
+    (explanation,) = explained["items"]
+    assert explanation["method"]["seconds"] == answer["runtime_seconds"]
+    assert explanation["bound"]["seconds"] == answer["bound_seconds"]
     assert jostle(environment, "fit", "factor", dataset, "-o", model, "--rank", 3).returncode == 2
     without = jostle(dict(os.environ), "predict", *asked)  # its package is not installed here
     assert without.returncode == 2

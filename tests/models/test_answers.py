@@ -85,10 +85,10 @@ def test_bounds_over_the_mix_of_the_table_or_of_shares(
     base = ["predict", str(tmp_path / "model"), "--json", "-c", "0.5"]
     for words in (["--mix-by", "platform"], ["--share", "p01=2", "--share", "p02=1"]):
         assert run([*base, "--input", str(tmp_path / "jobs.csv"), *words]) == 0
-        answers = json.loads(capsys.readouterr().out)["answers"]
+        answers = json.loads(capsys.readouterr().out)["items"]
         assert [one["bound_seconds"] for one in answers] == expected
     assert run([*base, "-w", "w01", "-p", "p03", "--beside", "w04", "--share", "p01=2"]) == 3
-    assert json.loads(capsys.readouterr().out)["answers"][0]["outcome"] == "outside_mix"
+    assert json.loads(capsys.readouterr().out)["items"][0]["outcome"] == "outside_mix"
     for words, said in (
         (["--mix-by", "platform"], "--mix-by goes with --input"),
         (["--share", "p01"], "is not NAME=NUMBER"),

@@ -84,7 +84,7 @@ def test_the_command(model: jostle.Model, tmp_path: Path) -> None:
         return CliRunner().invoke(build(), ["predict", str(tmp_path / "model"), *words])
 
     done = run("-w", "w03", "--fastest", "3", "-c", "0.8", "--json")
-    answers = json.loads(done.stdout)["answers"]
+    answers = json.loads(done.stdout)["items"]
     assert [one["platform"] for one in answers] == list(model.fastest("w03", most=3).platforms)
     shown = run("-w", "w03", "--fastest", "3", "-c", "0.8").stdout
     assert "predicted" in shown

@@ -384,7 +384,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert document["runs"]["calibration"] > 0
     assert _app.run(["predict", output, "-w", "w1", "-b", "w2", "-c", "0.5", "--json"]) == 0
-    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    (answer,) = json.loads(capsys.readouterr().out)["items"]
     assert answer["runtime_seconds"] > 0
     assert _app.run(["fit", "probes", data, "-o", output, "--stressors", "none-*"]) == 3
     assert "beside probes (jostle measure)" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jostle.service.answers._about_model import bound_items
+from jostle.service.answers._about_model import predict_items
 from jostle.service.state._served import Lately, Served, read_served
 
 ITEMS: list[Any] = [
@@ -29,17 +29,17 @@ def test_the_same_question_is_computed_once(
         return bound(model, colocations, confidence)
 
     monkeypatch.setattr(type(served.model), "bound", counted)
-    first = bound_items(served, ITEMS, 0.8)
+    first = predict_items(served, ITEMS, 0.8)
     turned = {**ITEMS[0], "corunners": ["w03", "w02"]}
-    assert bound_items(served, [turned, *ITEMS[1:]], 0.8) == first
+    assert predict_items(served, [turned, *ITEMS[1:]], 0.8) == first
     assert asked == [2]
     more = [{"workload": "w04", "platform": "p0"}, ITEMS[2]]
-    assert bound_items(served, more, 0.8)[1] == first[2]
-    assert bound_items(served, ITEMS[:1], 0.7)[0] != first[0]
-    assert bound_items(other, ITEMS, 0.8)[0] != first[0]
+    assert predict_items(served, more, 0.8)[1] == first[2]
+    assert predict_items(served, ITEMS[:1], 0.7)[0] != first[0]
+    assert predict_items(other, ITEMS, 0.8)[0] != first[0]
     assert asked == [2, 1, 1, 2]
     fresh = Served.of(served.model, served.version)
-    assert bound_items(fresh, ITEMS, 0.8) == first
+    assert predict_items(fresh, ITEMS, 0.8) == first
 
 
 def test_the_oldest_is_forgotten() -> None:

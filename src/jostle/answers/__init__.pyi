@@ -1,3 +1,6 @@
+from ._items import KnownNames as KnownNames
+from ._items import read_items as read_items
+from ._items import why_not as why_not
 from ._questions import question_of as question_of
 from ._questions import question_schema as question_schema
 from ._questions import served_options as served_options
@@ -14,6 +17,13 @@ from .forecasts._together import sums_of as sums_of
 from .forecasts._traced import TracedRuns as TracedRuns
 from .forecasts._traced import contexts_of as contexts_of
 from .forecasts._traced import live_of as live_of
+from .model.explain import ExplainQuestion as ExplainQuestion
+from .model.explain import Explanations as Explanations
+from .model.predict import Prediction as Prediction
+from .model.predict import Predictions as Predictions
+from .model.predict import PredictQuestion as PredictQuestion
+from .model.predict import predictions as predictions
+from .model.predict import with_bounds as with_bounds
 from .placement.rank import RankedNode as RankedNode
 from .placement.rank import Ranking as Ranking
 from .placement.rank import Rankings as Rankings

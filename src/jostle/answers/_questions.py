@@ -6,6 +6,7 @@ Fields that are paths are not taken: files are asked about where they lie.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ from jostle.errors import UsageError
 _LARGEST = 2**31 - 1
 _LONGEST_SECONDS = 1e9
 _TEXT = {"type": "string"}
+
+
+@dataclass(frozen=True)
+class Local:
+    """Marks a field that a service does not take."""
 
 
 def served_verbs(about: str) -> tuple[Verb, ...]:
@@ -29,7 +35,11 @@ def served_verbs(about: str) -> tuple[Verb, ...]:
 
 def served_options(question: type) -> dict[str, Option]:
     """Of a question over HTTP, by name."""
-    return {one.name: one for one in options_of(question) if one.kind is not Path}
+    return {
+        one.name: one
+        for one in options_of(question)
+        if one.kind is not Path and Local() not in one.marks
+    }
 
 
 def question_of(kind: type, values: Mapping[str, Any]) -> Any:

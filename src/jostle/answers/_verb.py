@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from inspect import signature
 from sys import modules
 from typing import Any
 
 from jostle._verbs import ABOUT, load_verb, verb_names
 from jostle._verbs.documents import VerbAnswer
+from jostle.progress import no_progress
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,15 @@ class Verb:
             items = options.pop("requests", ())
         return items, self.question(*arguments, **options)
 
+    def of(self, subject: Any, *arguments: Any, **options: Any) -> Any:
+        """What it answers about a model or a placement. The question: itself, or its fields."""
+        items, rest = (arguments[0], arguments[1:]) if self.takes_items else ((), arguments)
+        is_whole = bool(rest) and isinstance(rest[0], self.question)
+        question = rest[0] if is_whole else self.question(*rest, **options)
+        if hasattr(subject, "ask"):
+            return subject.ask(self, items, question)
+        return self(subject, items, question, no_progress)
+
     def __call__(self, subject: Any, items: Any, question: Any, progress: Any) -> Any:
         rest = (items, question) if self.takes_items else (question,)
         return self.act(subject, *rest, progress)
@@ -67,12 +77,3 @@ def all_verbs(about: str | None = None) -> tuple[Verb, ...]:
     """Every verb, of a model first."""
     kinds = ABOUT if about is None else (about,)
     return tuple(load_verb(kind, name) for kind in kinds for name in verb_names(kind))
-
-
-def fields_of(question: Any) -> dict[str, Any]:
-    """What differs from the question's defaults."""
-    return {
-        field.name: getattr(question, field.name)
-        for field in fields(question)
-        if getattr(question, field.name) != field.default
-    }

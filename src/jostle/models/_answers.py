@@ -35,8 +35,8 @@ class AnsweredTable(Told):
     asked: the rows as they came, with their other columns. where: the file. numbers: (n,) where each row
     stands in it. ignored: the other columns. corunners: n lists, None for a bad row. seconds,
     bound_seconds: (n,), NaN where there is no answer, infinite where no bound is valid. outcome: (n,) of
-    jostle.bounds.OUTCOMES, or empty. calibration_runs: (n,). status: (n,) `ok`, `no_bound`,
-    `unknown_name` or `bad_row`. reason: (n,) sentences, empty where all is well.
+    jostle.bounds.OUTCOMES, or empty. calibration_runs, rank: (n,), of the score that is the bound. status:
+    (n,) `ok`, `no_bound`, `unknown_name` or `bad_row`. reason: (n,) sentences, empty where all is well.
     """
 
     asked: list[dict[str, Any]]
@@ -49,6 +49,7 @@ class AnsweredTable(Told):
     pool: np.ndarray
     evidence: np.ndarray
     calibration_runs: np.ndarray
+    rank: np.ndarray
     status: np.ndarray
     reason: np.ndarray
     confidence: float
@@ -132,6 +133,7 @@ def answers(
         seconds=np.full(n, np.nan),
         bound_seconds=np.full(n, np.nan),
         calibration_runs=np.zeros(n, np.int64),
+        rank=np.zeros(n, np.int64),
         status=np.array([one.status for one in parsed], object),
         reason=np.array([one.reason for one in parsed], object),
         confidence=confidence,
@@ -201,7 +203,7 @@ class _Known:
 
 
 def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, tail: bool) -> None:
-    """AnsweredTable where the model has them; a co-location that it refuses does not stop the others."""
+    """Fill in the model's answers; a co-location that it refuses does not stop the others."""
     if not len(rows):
         return
     asked = _colocations(rows)
@@ -221,6 +223,7 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, 
     made.seconds[at], made.bound_seconds[at] = seconds, bounds.seconds
     made.outcome[at], made.pool[at] = bounds.outcome, bounds.pool
     made.evidence[at], made.calibration_runs[at] = bounds.evidence, bounds.n
+    made.rank[at] = bounds.rank
     none = at[~bounds.is_valid]
     made.status[none] = NO_BOUND
     made.reason[none] = [OUTCOMES[outcome] for outcome in bounds.outcome[~bounds.is_valid]]

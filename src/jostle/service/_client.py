@@ -6,21 +6,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import numpy as np
-
 from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle._verbs import answers_verbs
+from jostle._verbs import answers_verbs, load_verb
 from jostle._verbs.documents import Unanswered, from_document
-from jostle.answers import Verb, served_verbs
-from jostle.bounds import Bounds
+from jostle.answers import (
+    ExplainQuestion,
+    Explanations,
+    Predictions,
+    PredictQuestion,
+    Verb,
+    served_options,
+    served_verbs,
+)
 from jostle.errors import BadRows, JostleError, MissingExtra, NotPermitted, UsageError
 from jostle.placement import Fleet, Request, Requests, Standard
-from jostle.service._documents import error_of, fleet_rows, report_of, request_row
+from jostle.service._documents import error_of, fleet_rows, request_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jostle._report import Report
+    import numpy as np
+
+    from jostle.bounds import Bounds
     from jostle.models import Drift
     from jostle.progress import Progress
     from jostle.runs import Colocations, Runs
@@ -84,34 +91,49 @@ class Client:
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds, NaN where there is no answer. Raises BadRows for names the model has never met."""
-        found = self._about(colocations, "predict", {})
-        return np.array([_number(one["runtime_seconds"], np.nan) for one in found], np.float64)
+        return self._predictions(colocations, DEFAULT_CONFIDENCE).seconds
 
     def bound(self, colocations: Colocations, confidence: float = DEFAULT_CONFIDENCE) -> Bounds:
         """Upper bounds, each with its outcome. Raises BadRows for names that the model has never met."""
-        found = self._about(colocations, "bound", {"confidence": confidence})
-
-        def column(key: str, kind: Any) -> np.ndarray:
-            return np.array([one[key] for one in found], kind)
-
-        return Bounds(
-            np.array([_number(one["bound_seconds"], np.inf) for one in found], np.float64),
-            column("outcome", "<U20"),
-            column("pool", "<U20"),
-            column("calibration_runs", np.int64),
-            column("rank", np.int64),
-            float(confidence),
-            column("evidence", "<U160"),
-        )
+        return self._predictions(colocations, confidence).bounds
 
     def explain(
-        self, colocations: Colocations, confidence: float = DEFAULT_CONFIDENCE
-    ) -> list[Report]:
-        """Of each: what its prediction is made of, as tables and as a document."""
-        return [
-            report_of(one)
-            for one in self._about(colocations, "explain", {"confidence": confidence})
+        self,
+        colocations: Colocations,
+        confidence: float = DEFAULT_CONFIDENCE,
+        *,
+        full: bool = False,
+    ) -> Explanations:
+        """Of each: what its prediction rests on. full: all that the method itself knows of it."""
+        question = ExplainQuestion(confidence, full=full)
+        return self._about(load_verb("model", "explain"), colocations, question, 64)
+
+    def _predictions(self, colocations: Colocations, confidence: float) -> Predictions:
+        question = PredictQuestion(confidence)
+        return self._about(load_verb("model", "predict"), colocations, question, _AT_ONCE)
+
+    def _about(self, verb: Verb, colocations: Colocations, question: Any, most: int) -> Any:
+        """What a verb about a model answers, in requests of at most so many items."""
+        columns = colocations.to_columns()
+        names = ("workload", "platform", "corunners")
+        rows = zip(*(columns[name] for name in names), strict=True)
+        items = [dict(zip(names, row, strict=True)) for row in rows]
+        values = {name: getattr(question, name) for name in served_options(verb.question)}
+        answers = [
+            from_document(
+                verb.answer,
+                self._call("POST", f"/v1/{verb.name}", {"items": items[n : n + most], **values}),
+            )
+            for n in range(0, max(len(items), 1), most)
         ]
+        found = [one for answer in answers for one in answer.items]
+        bad = [(n, one.error) for n, one in enumerate(found) if isinstance(one, Unanswered)]
+        if bad:
+            text = f"{len(bad)} of {len(found)} rows have no answer, first row {bad[0][0]}: {bad[0][1]}"
+            raise BadRows(text, rows=bad[:20], where=self.url)
+        return replace(answers[0], items=tuple(found))
+
+    # Where requests can go
 
     def ask(
         self,
@@ -227,25 +249,6 @@ class Client:
             return False
         return True
 
-    def _about(self, colocations: Colocations, verb: str, given: dict[str, Any]) -> list[Any]:
-        found: list[Any] = []
-        step = _AT_ONCE if verb != "explain" else 64
-        columns = colocations.to_columns()
-        items = [
-            {"workload": w, "platform": p, "corunners": c}
-            for w, p, c in zip(
-                columns["workload"], columns["platform"], columns["corunners"], strict=True
-            )
-        ]
-        for start in range(0, max(len(items), 1), step):
-            body = {"items": items[start : start + step], **given}
-            found += self._call("POST", f"/v1/{verb}", body)["items"]
-        bad = [(row, one["error"]) for row, one in enumerate(found) if one["status"] != "ok"]
-        if bad:
-            text = f"{len(bad)} of {len(found)} rows have no answer, first row {bad[0][0]}: {bad[0][1]}"
-            raise BadRows(text, rows=bad[:20], where=self.url)
-        return found
-
     def _call(self, method: str, path: str, body: Any) -> dict[str, Any]:
         try:
             found = self._http.request(method, path, **({} if body is None else {"json": body}))
@@ -267,7 +270,3 @@ class Client:
         if label := document.get("model"):
             self.model = dict(label)
         return document
-
-
-def _number(value: float | None, missing: float) -> float:
-    return missing if value is None else value

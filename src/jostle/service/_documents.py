@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jostle._report import Report, Table
 from jostle.errors import BadData, JostleError, NotEnoughRuns, NotPermitted, UsageError
 
 if TYPE_CHECKING:
@@ -51,12 +50,3 @@ def fleet_rows(fleet: Fleet) -> list[dict[str, Any]]:
         }
         for node in fleet.nodes
     ]
-
-
-def report_of(item: dict[str, Any]) -> Report:
-    """What explains a prediction."""
-    tables = [
-        part if isinstance(part, str) else Table(part["columns"], part["rows"], title=part["title"])
-        for part in item["tables"]
-    ]
-    return Report({**item["explanation"], "bound": item["bound"]}, tables)

@@ -1,4 +1,4 @@
-"""What a model is asked about: one co-location by options, or many in a table."""
+"""What a model is asked about: one co-location by options."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._options import Short
-from jostle.cli.console._fields import Confidence, Model
+from jostle.cli.console._fields import Model
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -23,13 +22,12 @@ class AboutOne:
     beside: Annotated[
         tuple[str, ...], "A co-runner; repeat for more.  [default: alone]", Short("-b")
     ] = ()
-    confidence: Confidence = DEFAULT_CONFIDENCE
 
 
 def one_colocation(
     predictor: Any, workload: str, platform: str | None, beside: Sequence[str]
 ) -> Colocations:
-    """What is asked about. Raises UsageError where no platform is named and the model answers on several."""
+    """Raises UsageError where no platform is named and the model answers on several."""
     from jostle.errors import UsageError
     from jostle.methods import HasInputPlatforms
     from jostle.runs import Colocations

@@ -150,7 +150,7 @@ def _about_itself(service: Serving) -> dict[tuple[str, str], Any]:
                     "jostle_version": served.model.metadata.get("jostle_version"),
                     "calibrated": served.is_calibrated,
                     "workloads": list(predictor.workload_names),
-                    "platforms": list(served.platform_code),
+                    "platforms": list(served.known.platforms),
                     "pools": [vars(one) for one in served.model.calibration.summary()],
                 }
             )

@@ -6,24 +6,22 @@ A call for many costs little more than a call for one; so the more wait, the les
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.service.state._served import Served
 
-Answer = Callable[[Served, list[Any], float], list[dict[str, Any]]]
+ItemsAnswer = Callable[[Served, list[Any], float], Sequence[Any]]
 
 
 class Gatherer:
     """answer: of a model, for items, at a confidence; used by one event loop."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ItemsAnswer) -> None:
         self._answer = answer
         self._waiting: dict[tuple[int, float], list[tuple[list[Any], asyncio.Future[Any]]]] = {}
 
-    async def ask(
-        self, served: Served, items: list[Any], confidence: float
-    ) -> list[dict[str, Any]]:
+    async def ask(self, served: Served, items: list[Any], confidence: float) -> Sequence[Any]:
         """What the model answers to these items. Raises what answering raises."""
         loop = asyncio.get_running_loop()
         mine: asyncio.Future[Any] = loop.create_future()

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
+from jostle._verbs.documents import shortened
 from jostle.errors import BadData, JostleError, NotEnoughRuns, NotPermitted, UnknownName, UsageError
-from jostle.service.answers._items import shortened
 from jostle.service.state._placing import NoPlace
 
 JSON = "application/json"

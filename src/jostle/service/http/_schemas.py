@@ -137,9 +137,13 @@ _POD = _object(
     NodeNames=_maybe(_list(_TEXT)),
 )
 BODIES: dict[str, dict[str, Any]] = {
-    "/v1/predict": _object(["items"], items=_list(_any_or(_COLOCATION))),
-    "/v1/bound": _object(["items"], items=_list(_any_or(_COLOCATION)), confidence=_maybe(_CONFIDENCE)),
-    "/v1/explain": _object(["items"], items=_list(_any_or(_COLOCATION)), confidence=_maybe(_CONFIDENCE)),
+    **{
+        f"/v1/{name}": _object(
+            ["items"], items=_list(_any_or(_COLOCATION)), **question_schema(verb.question)
+        )
+        for verb in served_verbs("model")
+        for name in (verb.name, *verb.also)
+    },
     **{
         f"/v1/{verb.name}": _of_fleet(**question_schema(verb.question))
         for verb in served_verbs("placement")
@@ -185,8 +189,11 @@ _FILTERED = _object(
 )
 _SCORE = {"type": "integer", "minimum": 0, "maximum": 10}
 ANSWERS: dict[str, dict[str, Any]] = {
-    **{f"/v1/{verb}": _ITEMS for verb in ("predict", "bound", "explain")},
-    **{f"/v1/{verb.name}": schema_of(verb.answer) for verb in served_verbs("placement")},
+    **{
+        f"/v1/{name}": schema_of(verb.answer)
+        for verb in (*served_verbs("model"), *served_verbs("placement"))
+        for name in (verb.name, *verb.also)
+    },
     "/v1/kubernetes/filter": _FILTERED,
     "/v1/kubernetes/prioritize": _list(_object(["Host", "Score"], Host=_TEXT, Score=_SCORE)),
     "/v1/kubernetes/bind": _object(["Error"], Error=_TEXT),

@@ -9,11 +9,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jostle._verbs.documents import Unanswered, shortened
+from jostle.answers import read_items, why_not
 from jostle.errors import UsageError
 from jostle.placement import Standard
 from jostle.service.answers._about_fleet import REQUEST_KEYS, given_twice
 from jostle.service.answers._fleet_now import fleet_document
-from jostle.service.answers._items import failed, read_items, shortened, why_not
 from jostle.service.http._problems import HttpProblem, answered
 from jostle.service.http._reading import items_of, json_of, number_of, only
 from jostle.service.http._service import Serving
@@ -91,7 +92,7 @@ def runs_added(service: Serving, served: Served | None, items: list[Any]) -> lis
         try:
             read[place] = read_run(item)
         except UsageError as error:
-            found[place] = failed(str(error))
+            found[place] = Unanswered(str(error), place).to_document()
     bounds = _bounds_of(served, read, level)
     for place, run in read.items():
         version = None if served is None else served.version
@@ -123,13 +124,13 @@ def _bounds_of(
     if served is None or not runs:
         return {}
     keys = ("workload", "platform", "corunners")
-    asked = read_items([{key: run[key] for key in keys} for run in runs.values()], served)
-    if not asked.at:
+    read = read_items([{key: run[key] for key in keys} for run in runs.values()], served.known)
+    if not read.at:
         return {}
-    places, seconds = list(runs), served.model.bound(asked.colocations, level).seconds.tolist()
+    places, seconds = list(runs), served.model.bound(read.colocations, level).seconds.tolist()
     return {
         places[at]: bound
-        for at, bound in zip(asked.at, seconds, strict=True)
+        for at, bound in zip(read.at, seconds, strict=True)
         if math.isfinite(bound)
     }
 
@@ -206,7 +207,7 @@ def state_handlers(service: Serving) -> dict[tuple[str, str], Any]:
 
     async def list_placements(request: Request) -> Response:
         def read(places: LivePlaces, served: Served) -> list[dict[str, Any]]:
-            places.fleet.sync(served.platform_code)
+            places.fleet.sync(served.known.platforms)
             return [
                 {"id": row.id, "node": row.node, **row.request, "held": row.held,
                  "expires_at": row.expires_at}

@@ -1,4 +1,4 @@
-"""The operations that are the library's verbs: predict, bound, explain, safe, rank, assign, walltime."""
+"""The operations that are the library's verbs, each made from its question and its answer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jostle.answers import Verb, question_of, served_options, served_verbs
+from jostle.answers import Predictions, Verb, question_of, served_options, served_verbs
 from jostle.errors import NotPermitted, UsageError
 from jostle.progress import Progress
 from jostle.service.answers._about_fleet import FleetQuestion
-from jostle.service.answers._about_model import bound_items, explain_items, predict_items
+from jostle.service.answers._about_model import predict_items
 from jostle.service.answers._apart import Apart, ApartQuery
 from jostle.service.http._gather import Gatherer
 from jostle.service.http._problems import answered
@@ -29,7 +29,6 @@ from jostle.service.http._reading import (
 from jostle.service.http._service import Serving
 from jostle.service.state._served import Served
 
-MOST_EXPLAINED = 64
 MOST_GATHERED = 32  # items of one request
 FLEET_KEYS = ("items", "fleet", "tenants", "confidence", "joint", "accept")
 LATE = "the time limit passed before this item was reached. Ask for fewer at once."
@@ -37,57 +36,48 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def model_verbs(service: Serving) -> dict[str, Handler]:
-    """{verb: its handler}: what a model says of co-locations."""
-    settings = service.settings
-    gathered = {"predict": Gatherer(predict_items), "bound": Gatherer(bound_items)}
+    """{operation: its handler}: verbs about what a model says of co-locations."""
+    gatherer = Gatherer(predict_items)
+    return {
+        name: _model_handler(verb, name, service, gatherer)
+        for verb in served_verbs("model")
+        for name in (verb.name, *verb.also)
+    }
 
-    async def answer_items(
-        gatherer: Gatherer, act: Any, served: Served, items: list[Any], level: float
-    ) -> list[dict[str, Any]]:
-        if len(items) <= MOST_GATHERED:
-            return await gatherer.ask(served, items, level)
-        # Many take a while: in a thread, so that nobody else waits for them.
-        return await service.answers.ask(lambda: act(served, items, level), settings.most_seconds)
 
-    async def predict(request: Request) -> Response:
+def _model_handler(verb: Verb, name: str, service: Serving, gatherer: Gatherer) -> Handler:
+    settings, names = service.settings, served_options(verb.question)
+    most = getattr(verb.question, "most_items", settings.most_items)
+
+    async def handle(request: Request) -> Response:
         body = await json_of(request, settings)
-        only(body, "items")
+        only(body, "items", *names)
         items, served = items_of(body, settings), service.served
-        found = await answer_items(gathered["predict"], predict_items, served, items, 0.0)
-        service.metrics.count("predict", (one["status"] for one in found))
-        document = {"schema": "predict/v1", "model": served.label, "items": found}
+        if len(items) > most:
+            raise UsageError(f"{len(items)} items; at most {most} are taken at once")
+        level = confidence_of(body, settings)
+        values = {key: body.get(key) for key in names} | {"confidence": level}
+        question = question_of(verb.question, values)
+        if verb.name == "predict" and len(items) <= MOST_GATHERED:
+            rows = await gatherer.ask(served, items, level)
+            document = Predictions(tuple(rows), level, served.label).to_document()
+        else:
+            # Many take a while: in a thread, so that nobody else waits for them.
+            document = await service.answers.ask(
+                lambda: _document(verb, served, items, question), settings.most_seconds
+            )
+        outcomes = (one.get("outcome", one["status"]) for one in document["items"])
+        service.metrics.count(name, outcomes)
         return answered(document, service.headers(served))
 
-    async def bound(request: Request) -> Response:
-        body = await json_of(request, settings)
-        only(body, "items", "confidence")
-        items, served = items_of(body, settings), service.served
-        level = confidence_of(body, settings)
-        found = await answer_items(gathered["bound"], bound_items, served, items, level)
-        service.metrics.count("bound", (one.get("outcome", "error") for one in found))
-        document = {
-            "schema": "bound/v1",
-            "model": served.label,
-            "confidence": level,
-            "items": found,
-        }
-        return answered(document, service.headers(served))
+    return handle
 
-    async def explain(request: Request) -> Response:
-        body = await json_of(request, settings)
-        only(body, "items", "confidence")
-        items, served = items_of(body, settings), service.served
-        if len(items) > MOST_EXPLAINED:
-            raise UsageError(f"{len(items)} items; at most {MOST_EXPLAINED} are explained at once")
-        level = confidence_of(body, settings)
-        found = await service.answers.ask(
-            lambda: explain_items(served, items, level), settings.most_seconds
-        )
-        service.metrics.count("explain", (one["status"] for one in found))
-        document = {"schema": "explain/v1", "model": served.label, "confidence": level}
-        return answered({**document, "items": found}, service.headers(served))
 
-    return {"predict": predict, "bound": bound, "explain": explain}
+def _document(verb: Verb, served: Served, items: list[Any], question: Any) -> dict[str, Any]:
+    if verb.name == "predict":
+        rows = predict_items(served, items, question.confidence)
+        return Predictions(rows, question.confidence, served.label).to_document()
+    return verb.of(served.model, items, question).to_document()
 
 
 def fleet_verbs(service: Serving, apart: Apart) -> dict[str, Handler]:

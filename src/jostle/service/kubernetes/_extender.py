@@ -142,7 +142,7 @@ class Extender:
 
     async def _row_of(self, pod: Pod) -> dict[str, Any]:
         def held(places: LivePlaces, served: Served) -> dict[str, Any] | None:
-            places.fleet.sync(served.platform_code)
+            places.fleet.sync(served.known.platforms)
             known = places.fleet.placed.get(pod.id)
             return None if known is None else known[0].request
 
@@ -169,7 +169,7 @@ class Extender:
         assert self.api is not None
 
         def known(places: LivePlaces, served: Served) -> dict[str, Any]:
-            places.fleet.sync(served.platform_code)
+            places.fleet.sync(served.known.platforms)
             return {
                 id: row for id, (row, _) in places.fleet.placed.items() if id.startswith("pod:")
             }

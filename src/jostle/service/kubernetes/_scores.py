@@ -61,7 +61,7 @@ def assessed(
 ) -> PodAssessment:
     """The pod on each of these nodes, beside everybody but itself."""
     fleet = places.fleet
-    fleet.sync(served.platform_code)
+    fleet.sync(served.known.platforms)
     kinds = fleet.kinds.of
     # Not found is -1: the last place, appended below.
     at = np.fromiter((kinds.get(name, -1) for name in names), np.int64, len(names))

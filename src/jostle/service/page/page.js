@@ -47,18 +47,16 @@ async function guarded(act) {
   }
 }
 
-async function both(items, confidence) {
-  const [predicted, bounded] = await Promise.all([
-    call("v1/predict", { items }), call("v1/bound", { items, confidence }),
-  ]);
-  return items.map((item, n) => ({ ...item, ...bounded.items[n], ...predicted.items[n] }));
+async function predictions(items, confidence) {
+  const answer = await call("v1/predict", { items, confidence });
+  return items.map((item, n) => ({ ...item, ...answer.items[n] }));
 }
 
 async function ask() {
   const workload = $("workload").value, platform = $("platform").value;
   const confidence = Number($("confidence").value), corunners = [...beside];
   const places = platform === ANYWHERE ? platforms : [platform];
-  const found = await both(places.map((p) => ({ workload, platform: p, corunners })), confidence);
+  const found = await predictions(places.map((p) => ({ workload, platform: p, corunners })), confidence);
   const last = Number.MAX_VALUE;
   found.sort((a, b) => (a.bound_seconds ?? last) - (b.bound_seconds ?? last)
     || (a.runtime_seconds ?? last) - (b.runtime_seconds ?? last));
@@ -94,7 +92,7 @@ async function why(one, confidence) {
   if (item.status === "ok") parts.push(make("p", {}, badge(item.bound.outcome), ` ${item.bound.meaning}.`));
   fill($("why-parts"), ...parts);
   const fewer = corunners.map((_, at) => corunners.filter((__, other) => other !== at));
-  const found = corunners.length ? await both(fewer.map((left) => ({ workload, platform, corunners: left })), confidence) : [];
+  const found = corunners.length ? await predictions(fewer.map((left) => ({ workload, platform, corunners: left })), confidence) : [];
   fill(document.querySelector("#leaves tbody"), ...(found.length ? found.map((less, at) => make("tr", {},
     make("th", { scope: "row" }, corunners[at]),
     make("td", { class: "number" }, duration(less.runtime_seconds)),

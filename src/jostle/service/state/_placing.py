@@ -63,7 +63,7 @@ class LivePlaces:
 
     def now(self, served: Served, standard: Standard) -> Placement:
         """The fleet as it is now."""
-        self.fleet.sync(served.platform_code)
+        self.fleet.sync(served.known.platforms)
         sets = self.sets(served, standard)
         key = self.fleet.version, id(sets)
         if self._placement is None or self._placement[0] != key:
@@ -86,7 +86,7 @@ class LivePlaces:
         """
         request = checked_request(wanted)
         with self.store.changing() as change:
-            self.fleet.sync(served.platform_code, change.connection)
+            self.fleet.sync(served.known.platforms, change.connection)
             if wanted.node not in self.fleet.nodes:
                 raise UnknownName("node", wanted.node, list(self.fleet.nodes))
             if wanted.require != "nothing":

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from jostle.errors import JostleError, UnknownName, UnreadableFile
-from jostle.methods import HasInputPlatforms
+from jostle.answers import KnownNames
+from jostle.errors import JostleError, UnreadableFile
 from jostle.models import load
 
 if TYPE_CHECKING:
     from jostle.models import Model
 
 _ATTEMPTS = 20
-_LONGEST_NAME = 200
 MOST_LATELY = 20_000
 
 
@@ -58,24 +56,15 @@ class Served:
     model: Model
     version: str
     data_version: str
-    workload_code: dict[str, int] = field(repr=False)
-    platform_code: dict[str, int] = field(repr=False)
+    known: KnownNames = field(repr=False)
     bounds_lately: Lately = field(default_factory=lambda: Lately(MOST_LATELY), repr=False)
     drifts: int = 0
     changed: int = 0
 
     @classmethod
     def of(cls, model: Model, version: str) -> Served:
-        predictor = model.predictor
-        workloads, platforms = predictor.workload_names, predictor.platform_names
-        inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
-        return cls(
-            model,
-            version,
-            str(model.metadata.get("data_version") or "unknown"),
-            {name: code for code, name in enumerate(workloads)},
-            {n: code for code, n in enumerate(platforms) if n not in inputs},
-        )
+        data_version = str(model.metadata.get("data_version") or "unknown")
+        return cls(model, version, data_version, KnownNames.of(model.predictor))
 
     def following(self, model: Model, drifts: int) -> Served:
         """The same model, its answers moved by what has drifted up to now."""
@@ -99,21 +88,6 @@ class Served:
     def label(self) -> dict[str, Any]:
         """What every answer says of it."""
         return self.model.label
-
-    def unknown(self, kind: str, name: str) -> str:
-        """The sentence for a name that the model has never met."""
-        return _unknown(kind, name[:_LONGEST_NAME], self.names(kind))
-
-    def knows(self, kind: str, name: str) -> bool:
-        return name in (self.platform_code if kind == "platform" else self.workload_code)
-
-    def names(self, kind: str) -> tuple[str, ...]:
-        return tuple(self.platform_code if kind == "platform" else self.workload_code)
-
-
-@lru_cache(maxsize=1024)
-def _unknown(kind: str, name: str, known: tuple[str, ...]) -> str:
-    return str(UnknownName(kind, name, known))
 
 
 class ModelFolder:
@@ -174,6 +148,7 @@ def read_served(path: Path) -> Served:
         before = _checksum(path)
         model = load(path)
         if before == _checksum(path):
+            model.label = {**model.label, "version": before[:16]}
             return Served.of(model, before[:16])
     raise UnreadableFile("the model changes faster than it can be read", where=str(path))
 

@@ -1,24 +1,58 @@
-"""Items of a request as co-locations: a bad one gets a status of its own and spoils no other."""
+"""Co-locations as objects of JSON, read one by one: a bad one has a reason and stops no other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from jostle._verbs.documents import Unanswered, shortened
+from jostle.errors import UnknownName
 
-from jostle.runs import Colocations
-from jostle.service.state._served import Served
+if TYPE_CHECKING:
+    from jostle.runs import Colocations
 
 KEYS = frozenset({"workload", "platform", "corunners"})
 MOST_CORUNNERS = 64
-LONGEST = 300  # characters of a sentence
+_LONGEST_NAME = 200
 MOST_SUGGESTED = 20  # sentences in one answer that look for names that are meant
 
 
 @dataclass(frozen=True)
-class AskedItems:
+class KnownNames:
+    """What a model answers about: codes by name; `platforms` without those that are inputs alone."""
+
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    workloads: dict[str, int]
+    platforms: dict[str, int]
+
+    @classmethod
+    def of(cls, predictor: Any) -> KnownNames:
+        from jostle.methods import HasInputPlatforms
+
+        workloads, platforms = tuple(predictor.workload_names), tuple(predictor.platform_names)
+        inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
+        codes = {name: code for code, name in enumerate(platforms) if name not in inputs}
+        return cls(workloads, platforms, {n: c for c, n in enumerate(workloads)}, codes)
+
+    def of_kind(self, kind: str) -> dict[str, int]:
+        """{name: code}."""
+        return self.platforms if kind == "platform" else self.workloads
+
+    def unknown(self, kind: str, name: str) -> str:
+        """The sentence for a name that the model has never met."""
+        return _unknown(kind, name[:_LONGEST_NAME], tuple(self.of_kind(kind)))
+
+
+@lru_cache(maxsize=1024)
+def _unknown(kind: str, name: str, known: tuple[str, ...]) -> str:
+    return str(UnknownName(kind, name, known))
+
+
+@dataclass(frozen=True)
+class ReadItems:
     """n items. colocations: of the m good ones. keys: m, the same for the same question. at: (m,) where each
     stands. errors: {place: why not}."""
 
@@ -28,28 +62,23 @@ class AskedItems:
     errors: dict[int, str]
     n: int
 
-    def listed(self, good: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    def listed(self, good: Sequence[Any]) -> tuple[Any, ...]:
         """n answers in the order of the items; good: the m of the good ones."""
-        found: list[Any] = [None] * self.n
+        answers: list[Any] = [None] * self.n
         for place, one in zip(self.at, good, strict=True):
-            found[place] = one
+            answers[place] = one
         for place, why in self.errors.items():
-            found[place] = failed(why)
-        return found
+            answers[place] = Unanswered(why, place)
+        return tuple(answers)
 
 
-def failed(why: str) -> dict[str, str]:
-    """The answer to an item that has none."""
-    return {"status": "error", "error": shortened(why)}
+def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
+    """In the model's own codes."""
+    import numpy as np
 
+    from jostle.runs import Colocations
 
-def shortened(text: str, most: int = LONGEST) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def read_items(items: Sequence[Any], served: Served) -> AskedItems:
-    """What is asked, in the model's own codes."""
-    workloads, platforms = served.workload_code, served.platform_code
+    workloads, platforms = known.workloads, known.platforms
     only = next(iter(platforms.values())) if len(platforms) == 1 else None
     workload: list[int] = []
     platform: list[int] = []
@@ -66,7 +95,7 @@ def read_items(items: Sequence[Any], served: Served) -> AskedItems:
             p = only if only is not None and "platform" not in item else platforms[item["platform"]]
             others = sorted([workloads[name] for name in beside])
         except (KeyError, TypeError, AttributeError):
-            errors[place] = why_not(item, served, suggest=len(errors) < MOST_SUGGESTED)
+            errors[place] = why_not(item, known, suggest=len(errors) < MOST_SUGGESTED)
             continue
         workload.append(w)
         platform.append(p)
@@ -74,18 +103,18 @@ def read_items(items: Sequence[Any], served: Served) -> AskedItems:
         keys.append((w, p, tuple(others)))
         offsets.append(len(corunner))
         at.append(place)
-    asked = Colocations(
-        tuple(served.model.predictor.workload_names),
-        tuple(served.model.predictor.platform_names),
+    colocations = Colocations(
+        known.workload_names,
+        known.platform_names,
         np.array(workload, np.int32),
         np.array(platform, np.int32),
         np.array(offsets, np.int64),
         np.array(corunner, np.int32),
     )
-    return AskedItems(asked, keys, at, errors, len(items))
+    return ReadItems(colocations, keys, at, errors, len(items))
 
 
-def why_not(item: Any, served: Served | None, *, suggest: bool = True) -> str:
+def why_not(item: Any, known: KnownNames | None, *, suggest: bool = True) -> str:
     """The sentence for an item that is no co-location, or names what the model has never met."""
     if not isinstance(item, dict):
         return f"the item is {type(item).__name__}, not an object with workload and platform"
@@ -103,6 +132,6 @@ def why_not(item: Any, served: Served | None, *, suggest: bool = True) -> str:
     for kind, name in [*named, *(("co-runner", name) for name in beside or ())]:
         if not isinstance(name, str) or not name:
             return f"{kind} is {shortened(repr(name), 80)}, not a name"
-        if served is not None and not served.knows(kind, name):
-            return served.unknown(kind, name) if suggest else f"unknown {kind} {name!r}"
+        if known is not None and name not in known.of_kind(kind):
+            return known.unknown(kind, name) if suggest else f"unknown {kind} {name!r}"
     return "the item cannot be read"

@@ -1,0 +1,169 @@
+"""Why a prediction is what it is, of one co-location or of several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
+from jostle._options import Short
+from jostle._report import Report, Table, duration
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer, notes_on
+from jostle.answers._items import KnownNames, read_items
+from jostle.answers._verb import verb
+from jostle.errors import JostleError, UsageError
+
+if TYPE_CHECKING:
+    from jostle.bounds import Bounds
+    from jostle.models import Model
+    from jostle.progress import Progress
+    from jostle.runs import Colocations, Runs
+
+
+@dataclass(frozen=True)
+class ExplainQuestion:
+    """What a prediction rests on: what each co-runner costs, the runs behind it, the largest doubt and what
+    would remove it; with --full what its method makes it of, and what is near."""
+
+    confidence: Annotated[float, "How sure the bound is, under 1.", Short("-c")] = (
+        DEFAULT_CONFIDENCE
+    )
+    dataset: Annotated[
+        Path | None,
+        "The runs it was fitted on, to find what was measured most like it.",
+        Short("-d"),
+    ] = None
+    full: Annotated[bool, "All that the method itself knows of the prediction."] = False
+
+    most_items: ClassVar[int] = 64  # of one request to a service
+
+    def __post_init__(self) -> None:
+        """Raises UsageError."""
+        object.__setattr__(self, "confidence", float(exact_confidence(self.confidence)))
+
+
+@dataclass(frozen=True)
+class ExplainedBound(Record):
+    """seconds: None where no bound is valid. rank: of the score in its pool. meaning: of the outcome."""
+
+    confidence: float
+    seconds: float | None
+    outcome: str
+    pool: str
+    calibration_runs: int
+    rank: int
+    evidence: str
+    meaning: str
+
+    @classmethod
+    def of(cls, bounds: Bounds) -> ExplainedBound:
+        """The first of them."""
+        from jostle.bounds import OUTCOMES
+
+        seconds, outcome = float(bounds.seconds[0]), str(bounds.outcome[0])
+        return cls(
+            bounds.confidence,
+            None if seconds == float("inf") else seconds,
+            outcome,
+            str(bounds.pool[0]),
+            int(bounds.n[0]),
+            int(bounds.rank[0]),
+            str(bounds.evidence[0]),
+            OUTCOMES[outcome],
+        )
+
+    @property
+    def lines(self) -> list[str]:
+        """For people."""
+        at_most = "no bound" if self.seconds is None else f"at most {duration(self.seconds)}"
+        pool = f"no pool {self.pool!r}"
+        if self.calibration_runs:
+            pool = f"pool {self.pool!r}, score {self.rank} of {self.calibration_runs}"
+        return [
+            f"{at_most} with confidence {self.confidence:g} ({pool})",
+            f"{self.outcome}: {self.meaning}",
+            f"measured: {self.evidence}",
+        ]
+
+
+@dataclass(frozen=True)
+class ExplainedItem(Record):
+    """Of one co-location. why: what the answer rests on, of a model of any method. method: what the method
+    itself makes of it, None where it knows no more. tables: all that for people."""
+
+    workload: str
+    platform: str
+    corunners: Sequence[str]
+    why: Mapping[str, Any]
+    bound: ExplainedBound
+    method: Mapping[str, Any] | None
+    tables: Sequence[str | Table]
+    status: Literal["ok"] = "ok"
+
+
+@dataclass(frozen=True)
+class Explanations(VerbAnswer):
+    """items: one for each co-location, in their order. model_runs: what the model learned from."""
+
+    items: tuple[ExplainedItem | Unanswered, ...]
+    model_runs: Mapping[str, Any]
+    model: dict[str, Any] | None = None
+
+    schema: ClassVar[str] = "explain/v4"
+
+    def report(self) -> Report:
+        parts = [part for item in self.items for part in getattr(item, "tables", ())]
+        return Report(self.to_document(), parts, notes=notes_on(self.items))
+
+
+@verb(ExplainQuestion)
+def explain(
+    model: Model, items: Any, question: ExplainQuestion, progress: Progress
+) -> Explanations:
+    """items: as of `predict`. Raises UsageError for `full` where the method knows no more."""
+    from jostle.methods import Explains
+    from jostle.runs import Colocations, read_runs
+
+    if question.full and not isinstance(model.answering, Explains):
+        raise UsageError(f"the method {model.metadata['method']} knows no more of a prediction")
+    runs = None if question.dataset is None else read_runs(question.dataset)
+    if isinstance(items, Colocations):
+        answers = [_explained(model, items.take([n]), question, runs) for n in range(len(items))]
+    else:
+        read = read_items(items, KnownNames.of(model.predictor))
+        one_by_one = [read.colocations.take([n]) for n in range(len(read.at))]
+        good = [
+            _or_why_not(model, one, question, place)
+            for one, place in zip(one_by_one, read.at, strict=True)
+        ]
+        answers = read.listed(good)
+    return Explanations(tuple(answers), model.metadata.get("runs", {}), model.label)
+
+
+def _or_why_not(
+    model: Model, one: Colocations, question: ExplainQuestion, place: int
+) -> ExplainedItem | Unanswered:
+    try:
+        return _explained(model, one, question, None)
+    except JostleError as error:
+        return Unanswered(str(error), place)
+
+
+def _explained(
+    model: Model, one: Colocations, question: ExplainQuestion, runs: Runs | None
+) -> ExplainedItem:
+    from jostle.methods import Explains
+
+    why = model.why(one, question.confidence, runs=runs)
+    bound, predictor, document = ExplainedBound.of(why.bounds), model.answering, None
+    parts: list[str | Table] = [*why.report().tables, ""]
+    if isinstance(predictor, Explains):
+        report = predictor.explain(one, runs=runs)
+        document = report.document
+        if question.full:
+            parts += [line for part in report.tables for line in (part, "")]
+    workload, platform, corunners = one.row(0)
+    tables = [*parts, *bound.lines]
+    return ExplainedItem(workload, platform, corunners, why.to_json(), bound, document, tables)
