@@ -336,30 +336,43 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise type(error)(error.what, where=error.where, fix=AGAIN) from None
     from jostle.models._usual import Usual
 
-    def part(name: str, restore: Callable[..., Any]) -> Any:
-        """None where it was not saved."""
-        if document.get(name) is None:
-            return None
-        try:
-            return restore(_under(f"{name}.", tensors), document[name])
-        except (ValueError, KeyError, TypeError) as error:
-            text = f"not a readable model: {error}"
-            raise UnreadableFile(text, where=str(path), fix=AGAIN) from None
-
-    def kept() -> Any:
-        from jostle.models.online._kept import Kept
-
-        return part("kept", Kept.from_arrays)
-
+    part = partial(_part, document, tensors, path)
     method = method_named(str(document.get("method")))
     predictor, whole = (part(name, method.restore) for name in ("predictor", "whole"))
     calibration, usual = part("bounds", Calibration.from_arrays), part("usual", Usual.from_arrays)
     if predictor is None or calibration is None:
         raise UnreadableFile("not a readable model: a part is missing", where=str(path), fix=AGAIN)
     metadata = {k: document[k] for k in METADATA if k in document}
+    kept = partial(_kept_part, document, tensors, path)
     model = Model(predictor, calibration, metadata, usual, kept, whole)
     model.label["version"] = document["sha256"][:16]
     return model
+
+
+def _part(
+    document: Mapping[str, Any],
+    tensors: dict[str, Any],
+    path: str | os.PathLike[str],
+    name: str,
+    restore: Callable[..., Any],
+) -> Any:
+    """None where it was not saved. Raises UnreadableFile."""
+    if document.get(name) is None:
+        return None
+    try:
+        return restore(_under(f"{name}.", tensors), document[name])
+    except (ValueError, KeyError, TypeError) as error:
+        text = f"not a readable model: {error}"
+        raise UnreadableFile(text, where=str(path), fix=AGAIN) from None
+
+
+def _kept_part(
+    document: Mapping[str, Any], tensors: dict[str, Any], path: str | os.PathLike[str]
+) -> Kept | None:
+    """Raises UnreadableFile."""
+    from jostle.models.online._kept import Kept
+
+    return _part(document, tensors, path, "kept", Kept.from_arrays)
 
 
 def _under(prefix: str, tensors: dict[str, Any]) -> dict[str, Any]:
