@@ -57,7 +57,7 @@ class Model(Told):
         calibration: Calibration,
         metadata: dict[str, Any],
         usual: Usual | None = None,
-        kept: Kept | Callable[[], Kept] | None = None,
+        kept: Kept | Callable[[], Kept | None] | None = None,
         whole: Any | None = None,
     ) -> None:
         self.predictor = predictor

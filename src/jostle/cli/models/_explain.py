@@ -9,7 +9,7 @@ import typer
 
 from jostle._options import Short
 from jostle._verbs import load_verb
-from jostle.cli.console import answering
+from jostle.cli.console import command_of
 from jostle.cli.models._questions import AboutOne, one_colocation
 
 
@@ -31,4 +31,4 @@ def register(app: typer.Typer) -> None:
         one = one_colocation(model.answering, about.workload, about.platform, about.beside)
         return verb.of(model, one, question)
 
-    app.command("explain")(answering((AboutExplained, verb.question), explain, verb.help))
+    app.command("explain")(command_of((AboutExplained, verb.question), explain, verb.help))

@@ -12,7 +12,7 @@ import typer
 from jostle._options import Limits, Short
 from jostle._report import Report, duration
 from jostle._verbs import load_verb
-from jostle.cli.console import answering, note
+from jostle.cli.console import command_of, note
 from jostle.cli.models._questions import AboutOne, one_colocation
 from jostle.errors import UsageError
 
@@ -56,7 +56,7 @@ class AboutMany(AboutOne):
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
     verb = load_verb("model", "predict")
-    app.command("predict")(answering((AboutMany, verb.question), predict, verb.help))
+    app.command("predict")(command_of((AboutMany, verb.question), predict, verb.help))
 
 
 def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport:
