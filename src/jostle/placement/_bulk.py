@@ -8,8 +8,9 @@ of the co-runners. It is answered as `safe` answers, and only one batch is ever 
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from jostle._cluster import connected
 from jostle.errors import BadData, NotPermitted, UnknownName, UnreadableFile, UsageError
 from jostle.placement._reasons import CODES, REASONS
 from jostle.placement.sets._bounds import SetBounds
+from jostle.placement.sets._fleet_bounds import JoinedSets
 from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -63,13 +65,14 @@ def score_parquet(
     total, groups = _looked_at(path, names)
     if target.exists() and target.samefile(path):
         raise UsageError("the output would overwrite the table", where=str(target))
-    counts = np.zeros(len(WORDS), np.int64)
+    counts: Counter[str] = Counter()
     done = guessed = 0
     writer = None
     partial = target.with_name(f".{target.name}.part")
     try:
         if scheduler is None:
-            parts = _here(sets, path, names, groups, rows_at_once)
+            each = (_group(sets, path, names, group, rows_at_once) for group in range(groups))
+            parts = chain.from_iterable(each)
         else:
             parts = _on_workers(scheduler, sets, path, names, groups, rows_at_once)
         import pyarrow.parquet as pq
@@ -78,10 +81,8 @@ def score_parquet(
             if writer is None:
                 writer = pq.ParquetWriter(partial, table.schema)
             writer.write_table(table)
-            reason = table.column("reason").combine_chunks().dictionary_encode()
-            words = [CODES[word] for word in reason.dictionary.to_pylist()]
-            found = np.bincount(reason.indices.to_numpy(), minlength=len(words))
-            np.add.at(counts, words, found)
+            for entry in table.column("reason").value_counts().to_pylist():
+                counts[entry["values"]] += entry["counts"]
             guessed += int(np.sum(table.column("used_prediction").to_numpy()))
             done += len(table)
             progress(done, total, float("nan"))
@@ -94,7 +95,7 @@ def score_parquet(
         raise NotPermitted(f"cannot be written: {error.strerror}", where=str(target)) from None
     finally:
         partial.unlink(missing_ok=True)
-    return {WORDS[code]: int(n) for code, n in enumerate(counts) if n}, guessed
+    return {word: counts[word] for word in WORDS if counts[word]}, guessed
 
 
 def _looked_at(path: Path, names: Mapping[str, str]) -> tuple[int, int]:
@@ -121,13 +122,6 @@ def _looked_at(path: Path, names: Mapping[str, str]) -> tuple[int, int]:
             f"the table has a column {clash[0]!r}, which is what is added", where=str(path)
         )
     return file.metadata.num_rows, file.num_row_groups
-
-
-def _here(
-    sets: SetBounds, path: Path, names: Mapping[str, str], groups: int, rows: int
-) -> Iterator[pa.Table]:
-    for group in range(groups):
-        yield from _group(sets, path, names, group, rows)
 
 
 def _group(
@@ -190,19 +184,13 @@ def _scored(sets: SetBounds, table: pa.Table, names: Mapping[str, str]) -> pa.Ta
 
     n = len(table)
     rows = _Rows(sets, table, names)
-    reason = np.full(n, CODES["ok"])
+    reason, limit = rows.reason, rows.limit(sets)
     bound, used = np.full(n, np.inf), np.zeros(n, bool)
-    limit = rows.limits(sets)
-    for k in np.unique(rows.count):
-        at = np.flatnonzero((rows.count == k) & rows.is_known)
-        if not len(at):
-            continue
-        mine, theirs_late, guessed = rows.assessed(sets, at, int(k))
-        bound[at], used[at] = mine, guessed
-        reason[at[theirs_late]] = CODES["tenant_late"]
-        reason[at[mine > limit[at]]] = CODES["newcomer_late"]
-        reason[at[~np.isfinite(mine) | np.isnan(limit[at])]] = CODES["no_ground"]
-    reason = np.where(rows.reason != CODES["ok"], rows.reason, reason)
+    at = np.flatnonzero(reason == CODES["ok"])
+    if len(at):
+        joined = rows.joined(at, limit)
+        reason[at], seconds, used[at] = joined.assess(sets)
+        bound[at] = seconds[:, -1]
     is_safe = reason == CODES["ok"]
 
     def numbers(values: np.ndarray) -> pa.Array:
@@ -211,7 +199,7 @@ def _scored(sets: SetBounds, table: pa.Table, names: Mapping[str, str]) -> pa.Ta
     words = pa.DictionaryArray.from_arrays(pa.array(reason, pa.int32()), list(WORDS))
     added = (
         numbers(bound),
-        numbers(np.where(rows.is_known, limit, np.nan)),
+        numbers(limit),
         pa.array(is_safe),
         words.cast(pa.string()),
         pa.array(used & is_safe),
@@ -222,7 +210,7 @@ def _scored(sets: SetBounds, table: pa.Table, names: Mapping[str, str]) -> pa.Ta
 
 
 class _Rows:
-    """A batch as codes. reason: (n,) of what cannot be answered. count: (n,) co-runners."""
+    """A batch as codes. reason: (n,) of what cannot be answered. row, place: of each co-runner."""
 
     def __init__(self, sets: SetBounds, table: pa.Table, names: Mapping[str, str]) -> None:
         def column(name: str) -> Any:
@@ -231,68 +219,47 @@ class _Rows:
                 return None
             return table.column(theirs).combine_chunks()
 
+        n = len(table)
         self.workload = _codes(column("workload"), sets.workload_code)
         self.platform = _codes(column("platform"), sets.platform_code)
-        n = len(table)
-        self.offsets, beside, bad = _lists(column("corunners"), n)
-        self.corunner = _codes(beside, sets.workload_code)
-        self.count = np.diff(self.offsets)
+        count, names_beside, bad = _lists(column("corunners"), n)
+        self.corunner = _codes(names_beside, sets.workload_code)
+        self.row = np.repeat(np.arange(n), count)
+        self.place = np.arange(len(self.row)) - np.repeat(np.cumsum(count) - count, count)
         self.deadline, odd = _numbers(column("deadline_seconds"), n, 0.0)
         self.slowdown, odd_too = _numbers(column("slowdown"), n, 1.0)
-        self.theirs, odd_limits = self._corunner_limits(column("corunner_limits_seconds"), n)
-        row = np.repeat(np.arange(n), self.count)
-        unmet = np.zeros(n, bool)
-        unmet[row[self.corunner == UNKNOWN]] = True
+        limits, flat, bad_limits = _lists(column("corunner_limits_seconds"), n)
+        seconds, is_odd = _numbers(flat, len(flat), 0.0)
+        bad_limits |= (limits > 0) & (limits != count)
+        bad_limits[np.repeat(np.arange(n), limits)[is_odd]] = True
+        use = (limits > 0) & ~bad_limits
+        self.theirs = np.full(len(self.row), np.inf)
+        self.theirs[use[self.row]] = seconds[np.repeat(use, limits)]
         empty = _is_empty(column("workload")) | _is_empty(column("platform"))
         self.reason = np.full(n, CODES["ok"])
-        self.reason[unmet] = CODES["unknown_tenant"]
+        self.reason[self.row[self.corunner == UNKNOWN]] = CODES["unknown_tenant"]
         self.reason[self.platform == UNKNOWN] = CODES["unknown_platform"]
         self.reason[self.workload == UNKNOWN] = CODES["unknown_workload"]
-        self.reason[bad | odd | odd_too | odd_limits | empty] = CODES["bad_request"]
-        self.is_known = self.reason == CODES["ok"]
+        self.reason[bad | odd | odd_too | bad_limits | empty] = CODES["bad_request"]
 
-    def _corunner_limits(self, column: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """(the flat limits of co-runners, rows whose list is of another length or has odd numbers)."""
-        none = np.full(len(self.corunner), np.inf)
-        if column is None:
-            return none, np.zeros(n, bool)
-        offsets, flat, bad = _lists(column, n)
-        given = np.diff(offsets)
-        bad = bad | ((given > 0) & (given != self.count))
-        found, odd = _numbers(flat, len(flat), 0.0)
-        row = np.repeat(np.arange(n), given)
-        bad[row[odd]] = True
-        use = (given > 0) & ~bad
-        mine = np.repeat(use, self.count)
-        none[mine] = found[np.repeat(use, given)]
-        return none, bad
+    def limit(self, sets: SetBounds) -> np.ndarray:
+        """(n,) seconds; infinite without an objective, NaN for what cannot be answered."""
+        is_known = self.reason == CODES["ok"]
+        limit, has_slowdown = self.deadline.copy(), is_known & np.isfinite(self.slowdown)
+        if has_slowdown.any():
+            used, which = np.unique(self.platform[has_slowdown], return_inverse=True)
+            solo = sets.solo(used)[which, self.workload[has_slowdown]]
+            by_slowdown = self.slowdown[has_slowdown] * solo
+            limit[has_slowdown] = np.minimum(limit[has_slowdown], by_slowdown)
+        return np.where(is_known, limit, np.nan)
 
-    def limits(self, sets: SetBounds) -> np.ndarray:
-        """(n,) seconds; infinite without an objective."""
-        limit = self.deadline.copy()
-        asked = self.is_known & np.isfinite(self.slowdown)
-        if asked.any():
-            used, which = np.unique(self.platform[asked], return_inverse=True)
-            solo = sets.solo(used)[which, self.workload[asked]]
-            limit[asked] = np.minimum(limit[asked], self.slowdown[asked] * solo)
-        return limit
-
-    def assessed(
-        self, sets: SetBounds, at: np.ndarray, k: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(own bounds, whether a co-runner is over its limit, whether a prediction stood in), of rows with k
-        co-runners."""
-        flat = self.offsets[at][:, None] + np.arange(k)[None]
-        members = np.column_stack([self.corunner[flat], self.workload[at]])
-        limit = np.column_stack([self.theirs[flat], np.full(len(at), np.inf)])
-        order = np.argsort(members, axis=1, kind="stable")
-        seconds, valid = sets.of(self.platform[at], np.take_along_axis(members, order, 1))
-        late = seconds > np.take_along_axis(limit, order, 1)
-        mine = (np.arange(len(at)), np.argmax(order == k, axis=1))
-        held = np.isfinite(np.take_along_axis(limit, order, 1))
-        guessed = ~valid & np.isfinite(seconds)
-        is_late = np.asarray(late.any(axis=1))
-        return seconds[mine], is_late, guessed[mine] | (guessed & held).any(axis=1)
+    def joined(self, at: np.ndarray, limit: np.ndarray) -> JoinedSets:
+        """These rows, each with its co-runners. limit: (n,) of all rows."""
+        shape = len(self.reason), int(self.place.max(initial=-1)) + 2
+        members, seconds = np.full(shape, -1), np.full(shape, np.inf)
+        members[self.row, self.place], seconds[self.row, self.place] = self.corunner, self.theirs
+        members[:, -1], seconds[:, -1] = self.workload, limit
+        return JoinedSets(self.platform[at], members[at], seconds[at], np.zeros(shape, int)[at])
 
 
 def _codes(column: Any, known: Mapping[str, int]) -> np.ndarray:
@@ -309,16 +276,15 @@ def _codes(column: Any, known: Mapping[str, int]) -> np.ndarray:
 
 
 def _is_empty(column: Any) -> np.ndarray:
-
     return np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
 
 
 def _lists(column: Any, n: int) -> tuple[np.ndarray, Any, np.ndarray]:
-    """(offsets (n + 1,), the flat entries, rows that are neither a list nor text)."""
+    """(how many entries (n,), all of them in one, rows that are neither a list nor text)."""
     import pyarrow as pa
 
     if column is None or pa.types.is_null(column.type):
-        return np.zeros(n + 1, int), pa.array([], pa.string()), np.zeros(n, bool)
+        return np.zeros(n, int), pa.array([], pa.string()), np.zeros(n, bool)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -328,10 +294,9 @@ def _lists(column: Any, n: int) -> tuple[np.ndarray, Any, np.ndarray]:
         ]
         column = pa.array(parts, pa.list_(pa.string()))
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
-        return np.zeros(n + 1, int), pa.array([], pa.string()), np.ones(n, bool)
+        return np.zeros(n, int), pa.array([], pa.string()), np.ones(n, bool)
     lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(int)
-    return offsets, column.flatten(), np.zeros(n, bool)
+    return lengths.astype(int), column.flatten(), np.zeros(n, bool)
 
 
 def _numbers(column: Any, n: int, least: float) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -65,16 +66,16 @@ def safe_together(requests: Sequence[Request], node: Node, fleet: FleetBounds) -
 
 class _Explained:
     """Pairs of a request and a node. pairs: (requests, nodes) which of them. row, at: (n,) of each the
-    request and the node. bounded: (m,) those that bounds answer, in whose order `beside` is."""
+    request and the node. bounded: (m,) those that bounds answer, in whose order `joined` is."""
 
     def __init__(self, requests: Sequence[Request], here: FleetBounds, pairs: np.ndarray) -> None:
         self.requests, self.here = requests, here
         self.assessed = here.assess_all(requests, pairs)
-        self.row, self.at = np.nonzero(pairs)
+        self.row, self.at = pairs.nonzero()
         self.reasons = [WORDS[code] for code in self.assessed.reason[self.row, self.at].tolist()]
         self.bounded = np.array([n for n, r in enumerate(self.reasons) if r in BY_BOUNDS], int)
         row, at = self.row[self.bounded], self.at[self.bounded]
-        self.beside = here.beside(requests, row, at, self.assessed.limit_seconds)
+        self.joined = here.joined(requests, row, at, self.assessed.limit_seconds)
 
     def answers(self, fleet: FleetBounds) -> list[SafeAnswer]:
         """fleet: where else they might go."""
@@ -104,33 +105,33 @@ class _Explained:
 
     def _members(self) -> dict[int, tuple[Sharer, ...]]:
         """Of the pairs that bounds answer, by number."""
-        beside, sets = self.beside, self.here.sets
-        bounds, limits = _or_none(beside.bounds(sets)[0]), _or_none(beside.limit)
+        joined, sets = self.joined, self.here.sets
+        bounds, limits = _or_none(joined.bounds(sets)[0]), _or_none(joined.limit)
         words: dict[tuple[int, int], Sequence[tuple[float, str]]] = {}
-        for own, confidence in enumerate(beside.confidences):
-            rows = np.flatnonzero((beside.own == own).any(axis=1))
-            some = beside.take(rows)
+        for own, confidence in enumerate(joined.confidences):
+            rows = (joined.own == own).any(axis=1).nonzero()[0]
+            some = joined.take(rows)
             explained = sets.explained(some.platform, some.members, confidence)
             words |= {(n, own): e for n, e in zip(rows.tolist(), explained, strict=True)}
-        first = (beside.members < 0).sum(axis=1).tolist()
-        place, owns = beside.newcomer.tolist(), beside.own.tolist()
+        owns, last = joined.own.tolist(), joined.members.shape[1] - 1
         found = {}
         for number, n in enumerate(self.bounded.tolist()):
-            request, start = self.requests[int(self.row[n])], first[number]
-            people = list(self.here.nodes[self.at[n]].tenants)
-            people.insert(place[number] - start, request)
+            request = self.requests[int(self.row[n])]
+            tenants = self.here.nodes[self.at[n]].tenants
+            people = list(zip(tenants, range(last - len(tenants), last), strict=True))
+            place = bisect([one.workload for one in tenants], request.workload)
+            people.insert(place, (request, last))
             sharers = []
-            for column, one in enumerate(people):
-                at = start + column
-                predicted, outcome = words[number, owns[number][at]][column]
+            for place, (one, column) in enumerate(people):
+                predicted, outcome = words[number, owns[number][column]][place]
                 sharers.append(
                     Sharer(
                         one.name or one.workload,
                         one.workload,
                         one is request,
-                        limits[number][at],
+                        limits[number][column],
                         predicted if isfinite(predicted) else None,
-                        bounds[number][at],
+                        bounds[number][column],
                         outcome,
                         sets.standard.of_each(one.confidence, len(people)),
                     )
@@ -181,7 +182,7 @@ class _Explained:
         else:
             is_safe = fleet.assess_all([self.requests[row] for row in rows]).is_safe
         places = {
-            row: [fleet.nodes[at].name for at in np.flatnonzero(safe)[: MOST_OTHERS + 2]]
+            row: [fleet.nodes[at].name for at in safe.nonzero()[0][: MOST_OTHERS + 2]]
             for row, safe in zip(rows, is_safe, strict=True)
         }
         for n, texts in helps.items():
@@ -192,25 +193,25 @@ class _Explained:
                 texts.append(f"another node: {', '.join(others[:MOST_OTHERS])}{more}")
 
     def _by_another_standard(self, helps: dict[int, list[str]]) -> None:
-        sets, beside = self.here.sets, self.beside
+        sets, joined = self.here.sets, self.joined
         reasons = [self.reasons[n] for n in self.bounded]
-        has_own = np.array([c is not None for c in (*beside.confidences, None)])
-        common = ~has_own[beside.own].any(axis=1)
+        has_own = np.array([c is not None for c in (*joined.confidences, None)])
+        common = ~has_own[joined.own].any(axis=1)
         left = np.flatnonzero(common & np.array([r != "ok" for r in reasons], bool))
         levels = sorted((x for x in LEVELS if x < sets.standard.confidence), reverse=True)
         if levels and len(left) and not sets.standard.takes_predictions:
             # Bounds never fall as confidence rises: what the lowest does not help, none does.
-            left = left[beside.take(left).is_kept(sets.by(confidence=levels[-1]))]
+            left = left[joined.take(left).is_kept(sets.by(confidence=levels[-1]))]
         for level in levels:
             if not len(left):
                 break
-            kept = beside.take(left).is_kept(sets.by(confidence=level))
+            kept = joined.take(left).is_kept(sets.by(confidence=level))
             for number in left[kept]:
                 helps[int(self.bounded[number])].append(f"a confidence of {level:g}")
             left = left[~kept]
         rows = np.flatnonzero([r == "no_ground" for r in reasons])
         if len(rows) and sets.standard.accept != PREDICTED:
-            kept = beside.take(rows).is_kept(sets.by(accept=PREDICTED))
+            kept = joined.take(rows).is_kept(sets.by(accept=PREDICTED))
             for number in rows[kept]:
                 text = "to accept predictions, for which nothing is promised"
                 helps[int(self.bounded[number])].append(text)

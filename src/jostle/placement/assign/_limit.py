@@ -99,11 +99,11 @@ class PairLimits:
         """(kinds,) bool: who may be beside all of these, and the tenants; None where that is not looked up
         any more."""
         problem = self.problem
-        codes, limit, confidences = problem.tenants[t]
-        order = sorted(taken, key=lambda kind: int(problem.codes[kind]))
-        people = [*codes.tolist(), *problem.codes[order].tolist()]
-        held = [*limit.tolist(), *problem.limit[t, order].tolist()]
-        levels = [*(problem.levels.index(c) for c in confidences), *problem.level[order].tolist()]
+        here = problem.tenants[t] >= 0
+        taken = sorted(taken, key=lambda kind: int(problem.codes[kind]))
+        people = [*problem.tenants[t, here].tolist(), *problem.codes[taken].tolist()]
+        held = [*problem.tenant_limit[t, here].tolist(), *problem.limit[t, taken].tolist()]
+        levels = [*problem.tenant_level[t, here].tolist(), *problem.level[taken].tolist()]
         fine = np.ones(len(self.place_in), bool)
         for level in {*levels, *problem.level.tolist()}:
             seconds = self._seconds_with(int(problem.platform[t]), people, level)
@@ -122,15 +122,10 @@ class PairLimits:
         if key not in self._larger:
             if len(self._larger) >= MOST_LARGER:
                 return None
-            u, k = len(self.workloads), len(people) + 1
+            u, sets = len(self.workloads), self.problem.sets
             members = np.column_stack([np.tile(people, (u, 1)), self.workloads])
-            order = np.argsort(members, axis=1, kind="stable")
-            sets, confidence = self.problem.sets, self.problem.levels[level]
-            ordered = np.take_along_axis(members, order, 1)
-            seconds, _ = sets.of(np.full(u, platform), ordered, confidence)
-            found = np.zeros((u, k))
-            np.put_along_axis(found, order, np.where(np.isfinite(seconds), seconds, 0.0), 1)
-            self._larger[key] = found
+            seconds, _ = sets.of(np.full(u, platform), members, self.problem.levels[level])
+            self._larger[key] = np.where(np.isfinite(seconds), seconds, 0.0)
         return self._larger[key]
 
 

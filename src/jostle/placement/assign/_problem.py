@@ -36,8 +36,8 @@ class Problem:
     """kinds: a Request for each of I kinds; names: the requests of each, sorted. places: a Node for each of T
     kinds; nodes: the nodes' names of each, sorted. counts (I,), copies (T,): how many of each there are.
     codes (I,) of workloads, platform (T,), levels: the confidences of their own that occur, level (I,)
-    which of them. limit (T, I) seconds. permitted (T, I). tenants: of each kind of node (codes, limits,
-    confidences)."""
+    which of them. limit (T, I) seconds. permitted (T, I). tenants, tenant_limit, tenant_level: (T, k),
+    codes -1 for nobody."""
 
     def __init__(self, requests: Sequence[Request], fleet: FleetBounds) -> None:
         self.sets = fleet.sets
@@ -85,16 +85,9 @@ class Problem:
         self.has_apart = any(kind.apart for kind in kinds)
         if self.has_apart:
             self.compatible = np.array([[not a.is_apart_from(b) for b in kinds] for a in kinds])
-        self.tenants = [
-            (
-                np.array([sets.workload_code[t.workload] for t in node.tenants], int),
-                view.limit[n, len(view.limit[n]) - len(node.tenants) :],
-                [t.confidence for t in node.tenants],
-            )
-            for n, node in enumerate(self.places)
-        ]
-        own = [kind.confidence for kind in kinds] + [c for *_, row in self.tenants for c in row]
-        self.levels = list(dict.fromkeys(own))
+        self.tenants, self.tenant_limit = view.tenants, view.limit
+        self.levels = list(dict.fromkeys((*view.confidences, *(k.confidence for k in kinds))))
+        self.tenant_level = view.own
         self.level = np.array([self.levels.index(kind.confidence) for kind in kinds], int)
 
     @property
@@ -123,45 +116,21 @@ class Problem:
 
     def check(self, place: np.ndarray, items: np.ndarray) -> Checked:
         """Of n sets: place (n,) kinds of nodes, items (n, k) kinds of requests."""
-        n, k = items.shape
-        feasible, late = self.has_room(place, items), np.zeros(n, bool)
-        seconds = np.full((n, k), np.inf)
-        beside = np.array([len(codes) for codes, *_ in self.tenants], int)[place]
-        for m in np.unique(beside[feasible]):
-            at = np.flatnonzero(feasible & (beside == m))
-            found, limit, is_item = self._seconds(place[at], items[at], int(m))
-            kept = found <= limit
-            known = np.isfinite(found)
-            seconds[at] = found[:, int(m) :]
-            late[at] = (known & ~kept).any(axis=1)
-            feasible[at] = (kept & (known | ~is_item)).all(axis=1)
+        feasible, late = self.has_room(place, items), np.zeros(len(items), bool)
+        seconds = np.full(items.shape, np.inf)
+        at = np.flatnonzero(feasible)
+        here, kinds, tenants = place[at], items[at], self.tenants.shape[1]
+        limit = np.column_stack([self.tenant_limit[here], self.limit[here[:, None], kinds]])
+        bound, _ = self.sets.of_each(
+            self.platform[here],
+            np.column_stack([self.tenants[here], self.codes[kinds]]),
+            np.column_stack([self.tenant_level[here], self.level[kinds]]),
+            self.levels,
+        )
+        kept, is_bounded = bound <= limit, np.isfinite(bound)
+        seconds[at], late[at] = bound[:, tenants:], (is_bounded & ~kept).any(axis=1)
+        feasible[at] = kept.all(axis=1) & is_bounded[:, tenants:].all(axis=1)
         return Checked(feasible, late, seconds)
-
-    def _seconds(
-        self, place: np.ndarray, items: np.ndarray, m: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """((n, m + k) bounds of tenants and requests, their limits, which are requests)."""
-        n, k = items.shape
-        codes, limit, level = (np.zeros((n, m + k), t) for t in (int, float, int))
-        codes[:, m:], limit[:, m:] = self.codes[items], self.limit[place[:, None], items]
-        level[:, m:] = self.level[items]
-        if m:
-            for t in np.unique(place):
-                here, (tenant, tenant_limit, confidence) = place == t, self.tenants[t]
-                codes[here, :m], limit[here, :m] = tenant, tenant_limit
-                level[here, :m] = [self.levels.index(c) for c in confidence]
-        order = np.argsort(codes, axis=1, kind="stable")
-        members = np.take_along_axis(codes, order, 1)
-        found = np.full((n, m + k), np.inf)
-        for number, confidence in enumerate(self.levels):
-            wanted = level == number
-            rows = wanted.any(axis=1)
-            if rows.any():
-                sorted_, _ = self.sets.of(self.platform[place[rows]], members[rows], confidence)
-                back = np.empty_like(sorted_)
-                np.put_along_axis(back, order[rows], sorted_, 1)
-                found[rows] = np.where(wanted[rows], back, found[rows])
-        return found, limit, np.arange(m + k)[None] >= m
 
 
 def _kept(name: str, avoided: set[str]) -> str:

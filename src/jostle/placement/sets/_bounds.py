@@ -125,24 +125,13 @@ class SetBounds:
     ) -> tuple[np.ndarray, np.ndarray]:
         """(bound seconds (n, k), whether it is valid (n, k)) of n sets of k members at most.
 
-        platform: (n,) codes. members: (n, k) workload codes, ascending in each row, -1 before them for
-        nobody, whose bound is infinite. confidence: a member's own, if any. Where no bound is valid it is
-        +inf, or the prediction if that is accepted.
+        platform: (n,) codes. members: (n, k) workload codes, -1 for nobody, whose bound is infinite.
+        confidence: a member's own, if any. Where no bound is valid it is +inf, or the prediction if that is
+        accepted.
         """
-        seconds, valid = np.full(members.shape, np.inf), np.zeros(members.shape, bool)
-        if not members.size:
-            return seconds, valid
-        at = self._parts.numbers(platform, members)
-        level = self._settled(confidence, at)
-        here, there = _same_columns(members, level.seconds)
-        floor, valid[:, here] = level.seconds[at, there], level.valid[at, there]
-        usable = valid[:, here]
-        if self.standard.takes_predictions:
-            usable = usable | np.isfinite(floor)
-        np.copyto(seconds[:, here], floor, where=usable)
-        return seconds, valid
+        return self.of_each(platform, members, np.zeros(members.shape, int), (confidence,))
 
-    def of_levels(
+    def of_each(
         self,
         platform: np.ndarray,
         members: np.ndarray,
@@ -150,23 +139,31 @@ class SetBounds:
         confidences: Sequence[float | None],
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `of`, each member at its own confidence. own: (n, k) places in confidences."""
-        if len(confidences) == 1:
-            return self.of(platform, members, confidences[0])
         seconds, valid = np.full(members.shape, np.inf), np.zeros(members.shape, bool)
+        if not members.size:
+            return seconds, valid
+        every, order = np.arange(len(members))[:, None], np.argsort(members, axis=1, kind="stable")
+        at, own = self._parts.numbers(platform, members[every, order]), own[every, order]
         for place, confidence in enumerate(confidences):
             mine = own == place
-            rows = mine.any(axis=1)
-            if rows.any():
-                bound, good = self.of(platform[rows], members[rows], confidence)
-                seconds[rows] = np.where(mine[rows], bound, seconds[rows])
-                valid[rows] = np.where(mine[rows], good, valid[rows])
+            rows = mine.any(axis=1).nonzero()[0]
+            if not len(rows):
+                continue
+            level = self._settled(confidence, at[rows])
+            width = min(members.shape[1], level.seconds.shape[1])
+            floor, good = level.seconds[at[rows], -width:], level.valid[at[rows], -width:]
+            usable = good | np.isfinite(floor) if self.standard.takes_predictions else good
+            row, column = mine[rows, -width:].nonzero()
+            where = rows[row], order[rows, -width:][row, column]
+            valid[where], floor[~usable] = good[row, column], np.inf
+            seconds[where] = floor[row, column]
         return seconds, valid
 
     def explained(
         self, platform: np.ndarray, members: np.ndarray, confidence: float | None = None
     ) -> list[list[tuple[float, str]]]:
-        """(predicted seconds, outcome of the bound) of every member of n sets as for `of`."""
-        at = self._parts.numbers(platform, members).tolist()
+        """(predicted seconds, outcome of the bound) of every member of n sets, by their codes."""
+        at = self._parts.numbers(platform, np.sort(members, axis=1)).tolist()
         words = self._level(confidence).words
         missing = np.array([number for number in dict.fromkeys(at) if number not in words], int)
         for c, rows in self._by_confidence(self._level(confidence), missing):
@@ -208,7 +205,7 @@ class SetBounds:
         by_slowdown = np.full(np.broadcast_shapes(limit.shape, platform.shape), np.inf)
         of_model = np.isnan(solo) & ~np.isnan(slowdown) & (platform >= 0)
         if of_model.any():
-            row, column = np.nonzero(of_model)
+            row, column = of_model.nonzero()
             used, which = np.unique(
                 np.broadcast_to(platform, of_model.shape)[row, column], return_inverse=True
             )
@@ -315,7 +312,7 @@ class SetBounds:
 
     def _colocations(self, platform: np.ndarray, members: np.ndarray) -> Colocations:
         """A row for every member of every set, beside the others."""
-        row, column = np.nonzero(members >= 0)
+        row, column = (members >= 0).nonzero()
         others = members[row]
         others[np.arange(len(row)), column] = -1
         beside = others >= 0
@@ -339,9 +336,3 @@ def _raise(level: _Level, parts: np.ndarray, rows: np.ndarray, size: int) -> Non
         seconds[:, before] = np.maximum(seconds[:, before], moved)
         seconds[:, after] = np.maximum(seconds[:, after], part[:, after])
     level.seconds[rows], level.state[rows, 0] = seconds, RAISED
-
-
-def _same_columns(members: np.ndarray, known: np.ndarray) -> tuple[slice, slice]:
-    """The last columns of both."""
-    width = min(members.shape[1], known.shape[1])
-    return slice(members.shape[1] - width, None), slice(known.shape[1] - width, None)

@@ -36,40 +36,49 @@ class Assessed:
 
 @dataclass(frozen=True)
 class JoinedSets:
-    """n sets, each of a request and the tenants of a node. platform: (n,). members: (n, k) ascending codes,
-    -1 before them. limit: (n, k) seconds. own: (n, k) places in confidences. newcomer: (n,) its column."""
+    """n sets, each of the tenants of a node and a request, which comes last. platform: (n,). members: (n, k)
+    codes, -1 for nobody. limit: (n, k) seconds, infinite without an objective, NaN where it is not known.
+    own: (n, k) places in confidences."""
 
     platform: np.ndarray
     members: np.ndarray
     limit: np.ndarray
     own: np.ndarray
-    newcomer: np.ndarray
-    confidences: tuple[float | None, ...]
+    confidences: tuple[float | None, ...] = (None,)
 
     def take(self, rows: np.ndarray) -> JoinedSets:
-        return JoinedSets(
-            self.platform[rows],
-            self.members[rows],
-            self.limit[rows],
-            self.own[rows],
-            self.newcomer[rows],
-            self.confidences,
-        )
+        columns = (column[rows] for column in (self.platform, self.members, self.limit, self.own))
+        return JoinedSets(*columns, confidences=self.confidences)
 
     def bounds(self, sets: SetBounds) -> tuple[np.ndarray, np.ndarray]:
         """(seconds, whether valid), both (n, k)."""
-        return sets.of_levels(self.platform, self.members, self.own, self.confidences)
+        return sets.of_each(self.platform, self.members, self.own, self.confidences)
 
     def is_kept(self, sets: SetBounds) -> np.ndarray:
         """(n,) whether the request is bounded and everybody would keep the limit."""
         seconds, _ = self.bounds(sets)
-        mine = seconds[np.arange(len(seconds)), self.newcomer]
-        return np.isfinite(mine) & (seconds <= self.limit).all(axis=1)
+        return np.isfinite(seconds[:, -1]) & (seconds <= self.limit).all(axis=1)
+
+    def assess(self, sets: SetBounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(codes of REASONS (n,), bounds (n, k), whether a prediction stood in for one that counts (n,))."""
+        seconds, valid = self.bounds(sets)
+        # A tenant without an objective is held to nothing.
+        late, is_bounded = seconds > self.limit, np.isfinite(seconds)
+        tenants = late[:, :-1]
+        reason = np.full(len(seconds), CODES["ok"])
+        reason[tenants.any(axis=1)] = CODES["tenant_late"]
+        reason[late[:, -1]] = CODES["newcomer_late"]
+        no_ground = ~is_bounded[:, -1] | (tenants & ~is_bounded[:, :-1]).any(axis=1)
+        reason[no_ground | np.isnan(self.limit).any(axis=1)] = CODES["no_ground"]
+        counts = np.isfinite(self.limit) & (self.members >= 0)
+        counts[:, -1] = is_bounded[:, -1]
+        return reason, seconds, np.asarray((counts & ~valid).any(axis=1))
 
 
 class FleetBounds:
-    """A fleet as a model sees it, by one standard. tenants: (n, k) ascending codes, -1 before them; limit:
-    (n, k) seconds, infinite without an objective; both of nodes of which the model knows everybody."""
+    """A fleet as a model sees it, by one standard. tenants: (n, k) codes, -1 before them; limit: (n, k)
+    seconds, infinite without an objective; own: (n, k) places in confidences; all three of nodes of which the
+    model knows everybody."""
 
     def __init__(self, fleet: Fleet | Sequence[Node], sets: SetBounds) -> None:
         self.nodes = fleet.nodes if isinstance(fleet, Fleet) else tuple(fleet)
@@ -103,49 +112,31 @@ class FleetBounds:
         bound, growth = np.full(reason.shape, np.inf), np.full(reason.shape, np.nan)
         predicted = np.zeros(reason.shape, bool)
         open_ = reason == CODES["ok"]
-        row, at = np.nonzero(open_ if only is None else open_ & only)
+        row, at = (open_ if only is None else open_ & only).nonzero()
         if not len(row):
             return Assessed(reason, bound, limit, growth, predicted)
-        beside = self.beside(requests, row, at, limit)
-        seconds, valid = beside.bounds(self.sets)
-        every, newcomer = np.arange(len(row)), beside.newcomer
-        mine, is_tenant = seconds[every, newcomer], beside.members >= 0
-        is_tenant[every, newcomer] = False
-        # A tenant without an objective is held to nothing.
-        late = is_tenant & (seconds > beside.limit)
-        no_ground = ~np.isfinite(mine) | (late & ~np.isfinite(seconds)).any(axis=1)
-        why = np.full(len(row), CODES["ok"])
-        why[late.any(axis=1)] = CODES["tenant_late"]
-        why[mine > limit[row, at]] = CODES["newcomer_late"]
-        why[no_ground | np.isnan(beside.limit).any(axis=1)] = CODES["no_ground"]
-        guessed = np.isfinite(mine) & ~valid[every, newcomer]
-        held = is_tenant & np.isfinite(beside.limit)
-        reason[row, at], bound[row, at] = why, mine
-        predicted[row, at] = guessed | (~valid & held).any(axis=1)
+        joined = self.joined(requests, row, at, limit)
+        reason[row, at], seconds, predicted[row, at] = joined.assess(self.sets)
+        bound[row, at], tenants = seconds[:, -1], joined.members[:, :-1] >= 0
         with np.errstate(invalid="ignore"):
-            ratio = seconds[is_tenant] / self.now[0][at][self.tenants[at] >= 0] - 1
-        most = np.full(seconds.shape, -np.inf)
-        most[is_tenant] = ratio
-        growth[row, at] = np.where(is_tenant.any(axis=1), most.max(axis=1), 0.0)
+            grown = np.where(tenants, seconds[:, :-1] / self.now[0][at] - 1, -np.inf)
+        most = grown.max(axis=1, initial=-np.inf)
+        growth[row, at] = np.where(tenants.any(axis=1), most, 0.0)
         return Assessed(reason, bound, limit, growth, predicted)
 
-    def beside(
+    def joined(
         self, requests: Sequence[Request], row: np.ndarray, at: np.ndarray, limit: np.ndarray
     ) -> JoinedSets:
         """The sets of requests, by their places, with the tenants of nodes, by theirs, which must be open to
         them. limit: (requests, nodes)."""
-        known = tuple(dict.fromkeys((*self._confidences, *(r.confidence for r in requests))))
+        known = tuple(dict.fromkeys((*self.confidences, *(r.confidence for r in requests))))
         code = np.array([self.sets.workload_code.get(r.workload, -1) for r in requests], int)
         own = np.array([known.index(r.confidence) for r in requests], int)
-        members = np.column_stack([self.tenants[at], code[row]])
-        order = np.argsort(members, axis=1, kind="stable")
-        every = np.arange(len(row))[:, None]
         return JoinedSets(
             self._platform[at],
-            members[every, order],
-            np.column_stack([self.limit[at], limit[row, at]])[every, order],
-            np.column_stack([self._own[at], own[row]])[every, order],
-            order.argmax(axis=1),
+            np.column_stack([self.tenants[at], code[row]]),
+            np.column_stack([self.limit[at], limit[row, at]]),
+            np.column_stack([self.own[at], own[row]]),
             known,
         )
 
@@ -154,13 +145,14 @@ class FleetBounds:
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """(places in the fleet (n,), platforms (n,), members (n, k), limits (n, k)) of the sets that the
         request would make with the tenants of these nodes, which must be open to it, by their size."""
-        limit, row = self.sets.limits([request], self._platform), np.zeros(len(at), int)
-        beside = self.beside([request], row, at, limit)
-        count = (beside.members >= 0).sum(axis=1)
+        limit = self.sets.limits([request], self._platform)
+        joined = self.joined([request], np.zeros(len(at), int), at, limit)
+        order = np.argsort(joined.members, axis=1, kind="stable")
+        every, count = np.arange(len(at))[:, None], (joined.members >= 0).sum(axis=1)
+        members, limit = joined.members[every, order], joined.limit[every, order]
         for k in np.unique(count):
             rows = np.flatnonzero(count == k)
-            some = beside.take(rows)
-            yield at[rows], some.platform, some.members[:, -k:], some.limit[:, -k:]
+            yield at[rows], joined.platform[rows], members[rows, -k:], limit[rows, -k:]
 
     def arrangement(self, people: Sequence[Request], node: Node) -> str:
         """How they share a node, where that is a decision."""
@@ -245,8 +237,8 @@ class FleetBounds:
         """(bounds of the tenants as they are, whether they are valid), both (n, k)."""
         seconds, valid = np.full(self.tenants.shape, np.inf), np.zeros(self.tenants.shape, bool)
         some = np.flatnonzero((self.tenants >= 0).any(axis=1))
-        seconds[some], valid[some] = self.sets.of_levels(
-            self._platform[some], self.tenants[some], self._own[some], self._confidences
+        seconds[some], valid[some] = self.sets.of_each(
+            self._platform[some], self.tenants[some], self.own[some], self.confidences
         )
         return seconds, valid
 
@@ -261,12 +253,12 @@ class FleetBounds:
         return self._of_tenants(self.sets.limits(self._everybody, platform[:, None])[:, 0], np.inf)
 
     @cached_property
-    def _confidences(self) -> tuple[float | None, ...]:
+    def confidences(self) -> tuple[float | None, ...]:
         return tuple(dict.fromkeys(one.confidence for one in self._everybody)) or (None,)
 
     @cached_property
-    def _own(self) -> np.ndarray:
-        known = self._confidences
+    def own(self) -> np.ndarray:
+        known = self.confidences
         return self._of_tenants([known.index(one.confidence) for one in self._everybody], -1)
 
     @cached_property

@@ -36,7 +36,7 @@ class Parts:
             self._keys, self._numbers = keys[order], order
         keys = self._key(platform, members)
         found = self._places(keys)
-        missing = np.flatnonzero(found < 0)
+        missing = (found < 0).nonzero()[0]
         if len(missing):
             fresh, first = np.unique(keys[missing], return_index=True)
             rows = missing[first]
@@ -62,7 +62,7 @@ class Parts:
         new = at[(self.parts[at] == UNKNOWN).any(axis=1)]
         if len(new):
             members, columns = self.members[new], np.arange(self.width)
-            row, column = np.nonzero((members >= 0) & (self.count[new] > 1)[:, None])
+            row, column = ((members >= 0) & (self.count[new] > 1)[:, None]).nonzero()
             others = members[row]
             # What stands before the member moves by one place.
             moved = np.where(columns <= column[:, None], np.roll(others, 1, axis=1), others)
