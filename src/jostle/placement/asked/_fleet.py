@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from jostle._tables import RAGGED, cells, read_rows
 from jostle.errors import BadData, UnknownName, UsageError
-from jostle.placement.asked._requests import OK, Request, Requests, request_of_row
+from jostle.placement.asked._requests import (
+    OK,
+    Request,
+    Requests,
+    another_name,
+    memory_of,
+    request_of_row,
+)
 
 COLUMNS = (
     "name",
@@ -122,10 +129,9 @@ class Fleet:
                 if node.name in taken:
                     if not cells.is_empty(row.get("name")):
                         raise ValueError(f"the name {node.name!r} stands in an earlier row")
-                    node = replace(node, name=_another(node.name, taken))
+                    node = replace(node, name=another_name(node.name, taken))
             except (ValueError, UsageError) as error:
-                name = f"row {number}"
-                name = _another(name, taken) if name in taken else name
+                name = another_name(f"row {number}", taken)
                 node = Node(name, "(unreadable)", slots=0, status=str(error))
             taken.add(node.name)
             nodes.append(node)
@@ -157,46 +163,30 @@ class Fleet:
             if row.node not in self._names:
                 raise UnknownName("node", row.node, sorted(self._names))
             added.setdefault(row.node, []).append(row)
-        return replace(
-            self,
-            nodes=tuple(
-                replace(node, tenants=(*node.tenants, *added[node.name]))
-                if node.name in added
-                else node
-                for node in self.nodes
-            ),
-        )
+        nodes = [
+            replace(node, tenants=(*node.tenants, *added[node.name]))
+            if node.name in added
+            else node
+            for node in self.nodes
+        ]
+        return replace(self, nodes=tuple(nodes))
 
     @cached_property
     def _names(self) -> frozenset[str]:
         return frozenset(node.name for node in self.nodes)
 
 
-def _another(name: str, taken: Iterable[str]) -> str:
-    again, used = 2, set(taken)
-    while f"{name} {again}" in used:
-        again += 1
-    return f"{name} {again}"
-
-
 def _node_of(row: Mapping[str, Any]) -> Node:
     """Raises ValueError."""
     if RAGGED in row:
         raise ValueError(str(row[RAGGED]))
-    name, platform = (
-        cells.text(row.get("name"), "name"),
-        cells.text(row.get("platform"), "platform"),
-    )
+    name, platform = (cells.text(row.get(column), column) for column in ("name", "platform"))
     if name is None and platform is None:
         raise ValueError("neither name nor platform is given")
     slots = cells.number(row.get("slots"), "slots", above=False)
     if slots is not None and slots != int(slots):
         raise ValueError(f"slots is {slots:g}, not a whole number")
-    if not cells.is_empty(row.get("memory")) and not cells.is_empty(row.get("memory_bytes")):
-        raise ValueError("both memory and memory_bytes are given")
-    memory = cells.size(row.get("memory"), "memory")
-    if memory is None:
-        memory = cells.size(row.get("memory_bytes"), "memory_bytes")
+    memory = cells.size(memory_of(row), "memory")
     price = cells.number(row.get("price_per_hour"), "price_per_hour", above=False)
     return Node(
         name or platform or "",

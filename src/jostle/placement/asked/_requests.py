@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from jostle._confidence import exact_confidence
@@ -11,29 +12,39 @@ from jostle._tables import RAGGED, cells, read_rows
 from jostle.errors import BadData, UsageError
 
 OK = "ok"
-COLUMNS = (
-    "name",
-    "workload",
-    "deadline",
-    "deadline_seconds",
-    "slowdown",
-    "solo_seconds",
-    "confidence",
-    "memory",
-    "memory_bytes",
-    "needs",
-    "allowed",
-    "pin",
-    "apart",
-    "stay_seconds",
-    "worth",
-    "node",
-    "rate_per_second",
-    "statistic",
-    "pes_ratio",
-)
 STATISTICS = ("mean", "p95", "p99", "max")
 LEVELS = {"p95": 0.95, "p99": 0.99}  # confidences of runs at most so long
+
+
+def _statistic(cell: Any, what: str) -> str | None:
+    statistic = cells.text(cell, what)
+    if statistic is not None and statistic not in STATISTICS:
+        raise ValueError(f"{what} is {statistic!r}, none of {', '.join(STATISTICS)}")
+    return statistic
+
+
+_seconds = partial(cells.seconds, unit="s")
+# How the cell of each column is read.
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    "workload": cells.text,
+    "name": cells.text,
+    "deadline_seconds": _seconds,
+    "slowdown": cells.slowdown,
+    "solo_seconds": _seconds,
+    "stay_seconds": _seconds,
+    "memory_bytes": cells.size,
+    "worth": cells.number,
+    "confidence": cells.number,
+    "rate_per_second": cells.number,
+    "statistic": _statistic,
+    "pes_ratio": cells.number,
+    "needs": cells.names,
+    "allowed": cells.names,
+    "apart": cells.names,
+    "pin": cells.text,
+    "node": cells.text,
+}
+COLUMNS = (*READERS, "deadline", "memory")
 
 
 @dataclass(frozen=True)
@@ -73,10 +84,10 @@ class Request:
     def __post_init__(self) -> None:
         """Raises UsageError for what no request can ask."""
         try:
-            made = _checked(vars(self))
+            fields = _checked(vars(self))
         except ValueError as error:
             raise UsageError(f"the request {self.name or self.workload!r}: {error}") from None
-        for name, value in made.items():
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -102,42 +113,38 @@ class Request:
 
 def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a request from cells. Raises ValueError."""
-    workload = cells.text(row.get("workload"), "workload")
-    if workload is None:
+    if cells.text(row.get("workload"), "workload") is None:
         raise ValueError("workload is empty")
-    made: dict[str, Any] = {"workload": workload, "name": cells.text(row.get("name"), "name") or ""}
-    made["deadline_seconds"] = cells.seconds(
-        row.get("deadline_seconds"), "deadline_seconds", unit="s"
-    )
-    made["slowdown"] = cells.slowdown(row.get("slowdown"), "slowdown")
-    made["solo_seconds"] = cells.seconds(row.get("solo_seconds"), "solo_seconds", unit="s")
-    made["stay_seconds"] = cells.seconds(row.get("stay_seconds"), "stay_seconds", unit="s")
-    made["memory_bytes"] = cells.size(row.get("memory_bytes"), "memory_bytes") or 0.0
-    worth = cells.number(row.get("worth"), "worth")
-    made["worth"] = 1.0 if worth is None else worth
-    confidence = cells.number(row.get("confidence"), "confidence")
+    fields = {name: read(row.get(name), name) for name, read in READERS.items()}
+    for name, value in (("name", ""), ("memory_bytes", 0.0), ("worth", 1.0)):
+        fields[name] = value if fields[name] is None else fields[name]
+    confidence, share = fields["confidence"], fields["pes_ratio"]
     if confidence is not None and confidence >= 1:
         raise ValueError(f"confidence is {confidence:g}, not between 0 and 1")
-    made["confidence"] = confidence and float(exact_confidence(confidence))
-    made["rate_per_second"] = cells.number(row.get("rate_per_second"), "rate_per_second")
-    made["statistic"] = _statistic(row.get("statistic"))
-    if confidence is None and made["rate_per_second"] is None:
-        made["confidence"] = LEVELS.get(made["statistic"] or "")
-    made["pes_ratio"] = cells.number(row.get("pes_ratio"), "pes_ratio")
-    if made["pes_ratio"] is not None and made["pes_ratio"] > 1:
-        raise ValueError(f"pes_ratio is {made['pes_ratio']:g}, not above 0 and at most 1")
-    for name in ("needs", "allowed", "apart"):
-        made[name] = cells.names(row.get(name), name)
-    for name in ("pin", "node"):
-        made[name] = cells.text(row.get(name), name)
-    return made
+    if confidence is not None:
+        fields["confidence"] = float(exact_confidence(confidence))
+    elif fields["rate_per_second"] is None:
+        fields["confidence"] = LEVELS.get(fields["statistic"] or "")
+    if share is not None and share > 1:
+        raise ValueError(f"pes_ratio is {share:g}, not above 0 and at most 1")
+    return fields
 
 
-def _statistic(cell: Any) -> str | None:
-    found = cells.text(cell, "statistic")
-    if found is not None and found not in STATISTICS:
-        raise ValueError(f"statistic is {found!r}, none of {', '.join(STATISTICS)}")
-    return found
+def memory_of(row: Mapping[str, Any]) -> Any:
+    """The cell that says it. Raises ValueError where two do."""
+    said = [name for name in ("memory", "memory_bytes") if not cells.is_empty(row.get(name))]
+    if len(said) > 1:
+        raise ValueError("both memory and memory_bytes are given")
+    return row[said[0]] if said else None
+
+
+def another_name(name: str, taken: Collection[str]) -> str:
+    """The name, with a number after it where it is taken."""
+    again, free = 1, name
+    while free in taken:
+        again += 1
+        free = f"{name} {again}"
+    return free
 
 
 def request_of_row(row: Mapping[str, Any]) -> Request:
@@ -151,10 +158,7 @@ def request_of_row(row: Mapping[str, Any]) -> Request:
             if value is not None and not cells.is_empty(row.get(name)):
                 raise ValueError(f"both deadline and {name} are given")
             row[name] = value if value is not None else row.get(name)
-    if not cells.is_empty(row.get("memory")):
-        if not cells.is_empty(row.get("memory_bytes")):
-            raise ValueError("both memory and memory_bytes are given")
-        row["memory_bytes"] = row["memory"]
+    row["memory_bytes"] = memory_of(row)
     for name in ("deadline_seconds", "slowdown"):
         other = row.get("slowdown" if name == "deadline_seconds" else "deadline_seconds")
         if isinstance(row.get(name), float) and row[name] != row[name]:
@@ -236,12 +240,8 @@ class Requests:
         made: list[Request | None] = []
         for place, row in enumerate(rows):
             if row is not None and not row.name:
-                name, again = row.workload, 1
-                while name in taken:
-                    again += 1
-                    name = f"{row.workload} {again}"
-                taken.add(name)
-                row = _renamed(row, name)
+                row = replace(row, name=another_name(row.workload, taken))
+                taken.add(row.name)
             if row is not None and row.name in seen:
                 status[place] = f"the name {row.name!r} stands in an earlier row"
                 row = None
@@ -249,7 +249,3 @@ class Requests:
                 seen.add(row.name)
             made.append(row)
         return cls(tuple(made), tuple(status), numbers, where, ignored)
-
-
-def _renamed(row: Request, name: str) -> Request:
-    return Request(**{**vars(row), "name": name})
