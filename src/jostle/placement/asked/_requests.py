@@ -132,10 +132,10 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def memory_of(row: Mapping[str, Any]) -> Any:
     """The cell that says it. Raises ValueError where two do."""
-    said = [name for name in ("memory", "memory_bytes") if not cells.is_empty(row.get(name))]
-    if len(said) > 1:
+    columns = [name for name in ("memory", "memory_bytes") if not cells.is_empty(row.get(name))]
+    if len(columns) > 1:
         raise ValueError("both memory and memory_bytes are given")
-    return row[said[0]] if said else None
+    return row[columns[0]] if columns else None
 
 
 def another_name(name: str, taken: Collection[str]) -> str:
