@@ -237,8 +237,7 @@ def set_up(given: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
 
 def stressors(given: argparse.Namespace) -> tuple[TracedProgram, ...]:
     """Without end."""
-    from jostle.measure.workloads._probes import probe_workloads
-    from jostle.measure.workloads._program import find_programs
+    from jostle.measure.workloads._program import find_programs, probe_workloads
 
     if not given.own_cores:
         return (*find_programs(probe_workloads(SHARED_STRESSORS)), turns(given.scratch))

@@ -39,7 +39,7 @@ from collect_sample import export
 
 from jostle.measure import Campaign, MeasureOptions, Tolerance, Workload, measure
 from jostle.measure.campaign._campaign import PlannedWindow
-from jostle.measure.slots._parts import can_run
+from jostle.measure.slots._available import can_run
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 from jostle.runs import Dataset, Runs
 

@@ -14,7 +14,7 @@ import pytest
 
 from jostle.cli._app import run
 from jostle.measure import follow_running
-from jostle.measure.tracing._options import TraceOptions
+from jostle.measure.tracing._watch import TraceOptions
 from jostle.traces import Traces, write_traces
 from tests.bridge.conftest import a_trace
 

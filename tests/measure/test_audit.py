@@ -26,11 +26,15 @@ from jostle.measure import (
     measure,
 )
 from jostle.measure.audit._audit import AuditReport
-from jostle.measure.audit._direct import SecondCount, second_count, timed_directly
+from jostle.measure.audit._direct import (
+    SecondCount,
+    contradictions,
+    overlap_of,
+    second_count,
+    timed_directly,
+)
 from jostle.measure.audit._disturbers import disturber
-from jostle.measure.audit._overlap import overlap_of
-from jostle.measure.audit._stored import contradictions
-from jostle.measure.slots._beats import packed
+from jostle.measure.slots._harness import packed
 from jostle.measure.window._assess import Clocks, Observed
 from jostle.measure.window._foreign import Moment
 

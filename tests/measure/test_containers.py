@@ -10,7 +10,7 @@ import pytest
 
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import container_workload, job_of
-from jostle.measure.slots._parts import part_of
+from jostle.measure.slots._available import part_of
 from tests.measure.measured import measured
 
 # Knows one image, `tiny`; what is run in it runs in the folder that is mounted, here.

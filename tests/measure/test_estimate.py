@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jostle.measure import Tolerance
+from jostle.measure.window._assess import worst_status
 from jostle.measure.window._estimate import beats_done, contamination, estimate
 from jostle.measure.window._placement import balanced_groups, phases
-from jostle.measure.window._results import worst_status
 
 MILLISECOND = 1_000_000
 BEGIN, END = 50 * MILLISECOND, 300 * MILLISECOND

@@ -16,11 +16,10 @@ from typer.testing import CliRunner
 from jostle.cli._app import build
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import Tolerance, command_workload, job_of
-from jostle.measure.host._core_times import CoreTimes
-from jostle.measure.window._assess import Window
+from jostle.measure.host._proc import CoreTimes
+from jostle.measure.window._assess import Window, WindowResult
 from jostle.measure.window._foreign import Elapsed, Foreign, Moment, foreign_to_kernels
 from jostle.measure.window._jobs import _assessed, _Seen
-from jostle.measure.window._results import WindowResult
 from tests.measure.measured import measured, rows
 
 

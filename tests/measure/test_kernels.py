@@ -15,8 +15,7 @@ import wasmtime
 from jostle.errors import UnknownName, UnreadableFile, UsageError
 from jostle.measure import Workload, available_engines, find_workloads, shipped_workloads
 from jostle.measure.host._engines import engine_setting, make_engine
-from jostle.measure.slots._available import CHECKSUM, find_engines, why_not
-from jostle.measure.slots._parts import part_of
+from jostle.measure.slots._available import CHECKSUM, find_engines, part_of, why_not
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.workloads.kernels import KERNEL_FOLDER, build
 

@@ -15,8 +15,7 @@ import pytest
 import wasmtime
 
 from jostle.measure import find_workloads
-from jostle.measure.slots._beats import CAPACITY
-from jostle.measure.slots._harness import Harness
+from jostle.measure.slots._harness import CAPACITY, Harness
 from jostle.measure.slots._harness_wasm import KernelInstance, Probe, kernels_on
 from jostle.measure.slots._slots import Slot, child_environment, gather
 

@@ -21,8 +21,7 @@ from jostle.measure import (
     probe_workloads,
     trace,
 )
-from jostle.measure.host._perf_events import PerfEvents
-from jostle.measure.host._sampler import NAMES, Sampler
+from jostle.measure.host._sampler import NAMES, PerfEvents, Sampler
 from jostle.measure.tracing import _progress as trace_progress
 from jostle.traces import read_traces
 

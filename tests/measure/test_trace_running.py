@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from jostle.cli._app import build
 from jostle.errors import BadData, UnreadableFile, UsageError
 from jostle.measure import TraceOptions, trace_running
-from jostle.measure.host._control_group import group_totals
+from jostle.measure.host._proc import group_totals
 from jostle.traces import cut_traces, read_traces
 
 BURN = "import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', 'while True: pass'])"

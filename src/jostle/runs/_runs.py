@@ -17,13 +17,15 @@ from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import Colocations
 from jostle.runs._columns import encode_lists, encode_text, filled, flags, number_text
 from jostle.runs._features import merge_features
-from jostle.runs._origins import Origin, merged_origins, origins_of
 from jostle.runs._schema import (
     ARROW_ERRORS,
     CHOSEN,
     COLUMNS,
+    Origin,
     conform,
     conform_features,
+    merged_origins,
+    origins_of,
     runs_schema,
 )
 

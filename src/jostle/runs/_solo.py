@@ -1,10 +1,13 @@
-"""What several rooms ask of runs: every name they mention, and how long each workload takes alone."""
+"""What rooms need of runs: all names, times alone, splits, and which rows are of one window."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from jostle.errors import UnknownName, UsageError
 
 # Runs draw pictures of what they tell alone, so they import this module and it cannot import them: where it
 # says Any, Runs are meant.
@@ -69,4 +72,105 @@ def _medians(
     cells, starts = np.unique(cell[order], return_index=True)
     for at, part in zip(cells.tolist(), np.split(value[alone][order], starts[1:]), strict=False):
         out[at // width, at % width] = np.median(part)
+    return out
+
+
+def split_rows(
+    runs: Any | int, fractions: Sequence[float], seed: int, by: str = "window"
+) -> list[np.ndarray]:
+    """Disjoint sorted index arrays that cover all runs, one per fraction.
+
+    runs: the runs, or how many rows there are (then every row stands alone). fractions: not
+    negative, summing to 1. by: `window` keeps rows that were measured together on one side, which
+    an honest test needs; `together` keeps all runs of the same workloads on the same platform on one
+    side; `row` keeps nothing together. Units are shared out separately for every number of
+    co-runners, so that each part has its share of each. The same runs and seed give the same split.
+    Raises UsageError.
+    """
+    if len(fractions) == 0 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
+        raise UsageError(f"the fractions {list(fractions)} do not sum to 1")
+    if isinstance(runs, int):
+        if by not in ("window", "row"):
+            raise UsageError(
+                f"split by {by!r}", fix="Rows known by number alone are split one by one."
+            )
+        unit, degree = np.arange(runs), np.zeros(runs, np.int64)
+    else:
+        unit = runs.units(by)
+        degree = runs.colocations.number_of_corunners
+    random = np.random.default_rng(seed)
+    cuts = np.cumsum(fractions)[:-1]
+    # A window's degree is that of its first row: rows measured together have the same as a rule.
+    units, first = np.unique(unit, return_index=True)
+    of_unit = np.zeros(len(units), np.int64)
+    for d in np.unique(degree[first]):
+        here = np.flatnonzero(degree[first] == d)
+        # A random start for the cut points shares out remainders fairly among the parts.
+        place = (random.permutation(len(here)) + random.random()) / len(here)
+        of_unit[here] = np.searchsorted(cuts, np.minimum(place, 1 - 1e-12), side="right")
+    part = of_unit[np.searchsorted(units, unit)]
+    return [np.flatnonzero(part == number) for number in range(len(fractions))]
+
+
+def leave_out_workload(runs: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """(rest, held) indices: held are the runs where `name` is the workload or a co-runner.
+
+    Raises UnknownName.
+    """
+    colocations = runs.colocations
+    code = _code(colocations.workload_names, "workload", name)
+    held = colocations.workload == code
+    row = np.repeat(np.arange(len(runs)), colocations.number_of_corunners)
+    held = held.copy()
+    held[row[colocations.corunner == code]] = True
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def leave_out_platform(runs: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """(rest, held) indices: held are the runs on platform `name`. Raises UnknownName."""
+    held = runs.colocations.platform == _code(runs.colocations.platform_names, "platform", name)
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _code(names: tuple[str, ...], kind: str, name: str) -> int:
+    if name not in names:
+        raise UnknownName(kind, name, names)
+    return names.index(name)
+
+
+def windows_of(
+    platform: np.ndarray, workload: np.ndarray, members: np.ndarray, seconds: np.ndarray
+) -> np.ndarray:
+    """(n,) int64: the first row of the window that each row belongs to.
+
+    Rows belong together when platform and the set of all that ran are the same. Such a set measured
+    several times gives each member several rows: the r-th rows of all members make the r-th window.
+    A row that repeats another to the last digit is a copy of it and stays in its window.
+    """
+    n, k = members.shape
+    if k == 0:
+        return np.arange(n)
+    exact = np.column_stack([platform, workload, members, seconds.view(np.int64)])
+    _, first, inverse = np.unique(exact, axis=0, return_index=True, return_inverse=True)
+    original = first[inverse.reshape(-1)]
+    real = np.flatnonzero(original == np.arange(n))
+    everyone = np.sort(np.column_stack([workload, members]), axis=1)[real]
+    # How often the workload occurs in the set: beside itself it has that many rows in one window.
+    times = 1 + (members[real] == workload[real, None]).sum(axis=1)
+    row_key = np.column_stack([platform[real], everyone, workload[real]])
+    ordinal = _ordinal(np.unique(row_key, axis=0, return_inverse=True)[1].reshape(-1))
+    window_key = np.column_stack([platform[real], everyone, ordinal // times])
+    _, head, which = np.unique(window_key, axis=0, return_index=True, return_inverse=True)
+    window = np.zeros(n, np.int64)
+    window[real] = real[head[which.reshape(-1)]]
+    return window[original]
+
+
+def _ordinal(codes: np.ndarray) -> np.ndarray:
+    """(n,) how many earlier elements are equal to this one."""
+    order = np.argsort(codes, kind="stable")
+    place = np.arange(len(codes))
+    starts = np.r_[True, np.diff(codes[order]) != 0] if len(codes) else np.zeros(0, bool)
+    out = np.empty(len(codes), np.int64)
+    out[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
     return out

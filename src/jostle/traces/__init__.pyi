@@ -2,13 +2,13 @@ from .counters._counters import LEVELS as LEVELS
 from .counters._counters import MARKS as MARKS
 from .counters._counters import Trace as Trace
 from .counters._counters import Traces as Traces
+from .counters._counters import has_traces as has_traces
 from .counters._counters import is_level as is_level
-from .counters._store import has_traces as has_traces
-from .counters._store import read_traces as read_traces
-from .counters._store import write_traces as write_traces
-from .counters._waiting import all_without_waiting as all_without_waiting
-from .counters._waiting import without_waiting as without_waiting
+from .counters._counters import read_traces as read_traces
+from .counters._counters import write_traces as write_traces
 from .counters._windows import Windows as Windows
+from .counters._windows import all_without_waiting as all_without_waiting
+from .counters._windows import without_waiting as without_waiting
 from .profiles._gpus import GPUS as GPUS
 from .profiles._gpus import Gpu as Gpu
 from .profiles._gpus import gpu_named as gpu_named
@@ -21,7 +21,7 @@ from .profiles._tasks import tasks_from_rows as tasks_from_rows
 from .readers._importers import PerfImport as PerfImport
 from .readers._importers import ProfileImport as ProfileImport
 from .readers._memory_needs import with_memory_counters as with_memory_counters
-from .readers._recorded import RecordedRun as RecordedRun
+from .readers._registry import RecordedRun as RecordedRun
 from .readers._registry import TraceReader as TraceReader
 from .readers._registry import read_any as read_any
 from .readers._registry import read_profile as read_profile
@@ -30,5 +30,5 @@ from .services._assembled import Cut as Cut
 from .services._assembled import traces_of as traces_of
 from .services._importers import PrometheusImport as PrometheusImport
 from .services._importers import SeriesImport as SeriesImport
-from .services._pieces import cut_traces as cut_traces
 from .services._series import Series as Series
+from .services._times import cut_traces as cut_traces

@@ -14,14 +14,15 @@ from jostle._options import Flag, Limits
 from jostle.errors import UsageError
 from jostle.measure.audit._direct import (
     DirectTime,
+    Overlap,
     SecondCount,
     can_time,
+    contradictions,
     direct_times,
+    overlaps,
     second_count,
 )
 from jostle.measure.audit._disturbers import Detection, detection
-from jostle.measure.audit._overlap import Overlap, overlaps
-from jostle.measure.audit._stored import contradictions
 from jostle.measure.campaign._campaign import Campaign
 from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._summary import MeasureOptions

@@ -1,4 +1,6 @@
-"""The same kernels without the collector: timed by a plain loop, counted by wasmtime's own fuel."""
+"""A dataset checked: kernels without the collector (a plain loop, wasmtime's own fuel), members' overlap in
+windows measured anew, and whether what it says of its windows can all be true at the same time.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import os
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from jostle.measure.campaign._campaign import Campaign
+from jostle.measure.campaign._campaign import Campaign, PlannedWindow
 from jostle.measure.campaign._session import measure
+from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._summary import MeasureOptions
 from jostle.measure.counting._opcode_counts import count_opcodes
+from jostle.measure.slots._harness import beat_times
+from jostle.measure.window._assess import Observed
 from jostle.measure.window._estimate import Tolerance
 from jostle.measure.workloads._workloads import Workload
 
@@ -162,3 +168,99 @@ def _collected(
         if row["runtime_seconds"] is not None:
             found.setdefault(row["workload"], []).append(row["runtime_seconds"])
     return {name: statistics.median(times) for name, times in found.items()}
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """set_name: engine and members. common_ratio: the part of the interval that counts in which everyone was
+    between its first and its last beat; longest_beat_ratio: the longest beat of anyone, as a share of the
+    interval, which is how long nothing was heard of it. spread_seconds: between the first and the last to
+    start. counts: whether a campaign would take it, or repeat it since somebody started too late."""
+
+    set_name: str
+    common_ratio: float
+    longest_beat_ratio: float
+    spread_seconds: float
+    counts: bool
+
+
+def overlap_of(set_name: str, observed: Observed) -> Overlap:
+    """From the beats of all members of a window."""
+    beats = [beat_times(answer) for answer in observed.answers]
+    begin, end = observed.begin_ns, observed.end_ns
+    first = max(begin, *(int(times[0]) for times in beats))
+    last = min(end, *(int(times[-1]) for times in beats))
+    inside = [times[(times >= begin) & (times <= end)] for times in beats]
+    longest = max(float(np.diff(np.concatenate([[begin], times, [end]])).max()) for times in inside)
+    starts = [int(times[0]) for times in beats]
+    whole = end - begin
+    allowed_ns = min(Tolerance().lateness_seconds * 1e9, begin - observed.start_ns)
+    return Overlap(
+        set_name,
+        max(0, last - first) / whole,
+        longest / whole,
+        (max(starts) - min(starts)) * 1e-9,
+        max(starts) - observed.start_ns <= allowed_ns,
+    )
+
+
+def overlaps(
+    pool: SlotPool, planned: Sequence[PlannedWindow], window_seconds: float
+) -> list[Overlap]:
+    """Measure these windows, and look at their beats; those with a failure are left out."""
+    found: list[Overlap] = []
+    for one in planned:
+
+        def look(observed: Observed, name: str = one.set_name) -> None:
+            found.append(overlap_of(name, observed))
+
+        pool.measure(one, window_seconds, look)
+    return found
+
+
+# Repetitions times seconds each must fit into the window; both are rounded by what a beat lasts.
+_FITS = 1.05
+_LONGEST_WARMUP_RATIO = 0.1
+_SHORTEST_WARMUP_SECONDS = 0.02
+_ESTIMATORS = {"quiet", "wall", "cpu"}
+
+
+def contradictions(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Sentences about windows that cannot have been as they are written down. rows: of campaigns, with their
+    window_id."""
+    windows: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row.get("window_id"):
+            windows.setdefault(str(row["window_id"]), []).append(row)
+    found = []
+    for name, members in windows.items():
+        found += [f"window {name}: {text}" for text in _of_window(members)]
+    return found
+
+
+def _of_window(members: list[dict[str, Any]]) -> list[str]:
+    found = []
+    names = Counter(row["workload"] for row in members)
+    for row in members:
+        if Counter([row["workload"], *(row["corunners"] or ())]) != names:
+            found.append(f"{row['workload']} has other co-runners than the window has members")
+            break
+    found += [
+        f"its members differ in {what}"
+        for what in ("platform", "measured_at", "window_seconds")
+        if len({str(row.get(what)) for row in members}) > 1
+    ]
+    for row in members:
+        if row["status"] != "ok":
+            continue
+        seconds, late = row.get("window_seconds"), row.get("lateness_seconds")
+        if late is not None and seconds is not None:
+            allowed = max(_SHORTEST_WARMUP_SECONDS, _LONGEST_WARMUP_RATIO * seconds)
+            if late > allowed:
+                found.append(f"{row['workload']} started {late:.3f} s late and counts")
+        if seconds is None or row.get("estimator") not in _ESTIMATORS:
+            continue
+        if row["repetitions"] * row["runtime_seconds"] > _FITS * seconds:
+            text = f"{row['repetitions']:.1f} of {row['runtime_seconds']:.3g} s each"
+            found.append(f"{row['workload']} did {text} in {seconds:.3g} s")
+    return found

@@ -23,7 +23,7 @@ from jostle.measure.workloads._workloads import Workload
 # the clock on the wall, whoever computes on the same core would take half of the share back.
 _PROGRAM = """
 import os, sys, time
-from jostle.measure.slots._process import die_with
+from jostle.measure.slots._slots import die_with
 share, core, parent = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 die_with(parent)
 if core >= 0:

@@ -20,9 +20,8 @@ from jostle.errors import UnknownName, UsageError
 from jostle.measure.host._engines import platform_name
 from jostle.measure.host._facts import Cores, Device, chosen_cores, device_name
 from jostle.measure.host._variants import variant_of
-from jostle.measure.slots._available import find_engines
-from jostle.measure.slots._parts import can_run
-from jostle.measure.workloads._probes import probe_workloads
+from jostle.measure.slots._available import can_run, find_engines
+from jostle.measure.workloads._program import probe_workloads
 from jostle.measure.workloads._workloads import Workload, find_workloads
 
 _FORMAT = 1

@@ -22,8 +22,8 @@ from jostle.measure.campaign._summary import (
     interrupts,
 )
 from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS
+from jostle.measure.window._assess import MemberResult, WindowResult
 from jostle.measure.window._estimate import too_slow
-from jostle.measure.window._results import MemberResult, WindowResult
 from jostle.measure.window._speed import CoreSpeed
 from jostle.measure.window._window import Stopped
 

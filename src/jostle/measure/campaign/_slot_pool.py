@@ -10,10 +10,9 @@ from jostle.measure.campaign._summary import MeasureOptions
 from jostle.measure.host._engines import engine_setting
 from jostle.measure.host._variants import EngineVariant, variant_of
 from jostle.measure.slots._slots import Slot
-from jostle.measure.window._assess import Observed, Window
+from jostle.measure.window._assess import Observed, Window, WindowResult
 from jostle.measure.window._jobs import has_jobs, run_jobs
 from jostle.measure.window._placement import phases
-from jostle.measure.window._results import WindowResult
 from jostle.measure.window._speed import CoreSpeed
 from jostle.measure.window._window import run_window
 

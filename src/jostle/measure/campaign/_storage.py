@@ -15,8 +15,8 @@ from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS
 from jostle.measure.counting._native_mix import NativeMix, native_mix
 from jostle.measure.counting._opcode_counts import OpcodeCounts, count_opcodes
 from jostle.measure.host._facts import engine_facts, machine_facts
+from jostle.measure.window._assess import WindowResult, worst_status
 from jostle.measure.window._foreign import foreign_columns
-from jostle.measure.window._results import WindowResult, worst_status
 from jostle.measure.workloads._workloads import Workload
 
 if TYPE_CHECKING:

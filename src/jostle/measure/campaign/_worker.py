@@ -24,7 +24,7 @@ from jostle.measure.campaign._campaign import Campaign
 from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._storage import platform_rows
 from jostle.measure.campaign._summary import MeasureOptions
-from jostle.measure.window._results import WindowResult
+from jostle.measure.window._assess import WindowResult
 from jostle.measure.workloads._workloads import (
     Workload,
     command_workload,

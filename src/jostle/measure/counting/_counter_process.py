@@ -1,4 +1,4 @@
-"""A process of its own in which modules from elsewhere are validated, compiled and counted.
+"""Counting what a module executes, and a process of its own for modules from elsewhere.
 
 A module may sleep for ever, need all memory, or keep a compiler busy: whoever asks waits for a limited time,
 and can give up. Run with the number of its parent, it reads lines of JSON and answers each with one.
@@ -14,14 +14,65 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from jostle.errors import BadData
-from jostle.measure.counting._counted import counted
-from jostle.measure.slots._process import die_with
-from jostle.measure.slots._slots import Slot, gather
+from jostle.measure.host._engines import limited_store, make_engine, reason_of, silent_wasi
+from jostle.measure.slots._slots import Slot, die_with, gather
+from jostle.measure.wasm._rewrite import rewrite
+
+# Of set-up and one repetition: a few seconds' worth.
+_MOST_INSTRUCTIONS = 5_000_000_000
+
+
+def counted(
+    module: bytes, kind: str, words: Sequence[str], argument: int, repeats: int
+) -> dict[str, Any]:
+    """The fields of OpcodeCounts. Raises BadData."""
+    import wasmtime
+
+    counting = rewrite(module)
+    engine = make_engine("speed", fuel=True)
+    try:
+        compiled = wasmtime.Module(engine, counting.module)
+        store = limited_store(engine)
+        # A workload that never ends must not hang whoever asks what it executes.
+        store.set_fuel(_MOST_INSTRUCTIONS)
+        linker = wasmtime.Linker(engine)
+        linker.define_wasi()
+        store.set_wasi(silent_wasi(words))
+        exports: Any = linker.instantiate(store, compiled).exports(store)
+        before = counting.read(store, exports)
+        if kind == "wasi":
+            repetitions = repeats
+            try:
+                exports["_start"](store)
+            except wasmtime.ExitTrap as ended:
+                if ended.code:
+                    raise BadData(f"it ended with exit code {ended.code}") from None
+        else:
+            repetitions = 1
+            exports["setup"](store, argument)
+            before = counting.read(store, exports)
+            exports["run"](store, repeats)
+        after = counting.read(store, exports)
+        memories = [exports[name] for name in exports if isinstance(exports[name], wasmtime.Memory)]
+    except (wasmtime.WasmtimeError, wasmtime.Trap, KeyError, TypeError, ValueError) as error:
+        raise BadData(f"its instructions cannot be counted: {reason_of(error)}") from error
+    executions, bulk_bytes, bulk_other = (
+        [repetitions * (b - a) for a, b in zip(start, end, strict=True)]
+        for start, end in zip(before, after, strict=True)
+    )
+    memory_bytes = sum(memory.data_len(store) for memory in memories)
+    return {
+        "opcodes": counting.histogram(executions),
+        "bulk_bytes": bulk_bytes[0],
+        "bulk_other": bulk_other[0],
+        "memory_bytes": memory_bytes,
+    }
+
 
 DEFAULT_TIMEOUT_SECONDS = 120.0
 # Of data: a compiler of a large module needs some hundred megabytes, a module's memory has its own limit.

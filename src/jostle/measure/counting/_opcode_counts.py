@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from jostle.errors import BadData, JostleError
-from jostle.measure.counting._counted import counted
-from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS, counted_apart
+from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS, counted, counted_apart
 from jostle.measure.wasm._opcodes import COUNTED
 from jostle.measure.workloads._workloads import Workload
 from jostle.measure.workloads.kernels import KERNEL_FOLDER

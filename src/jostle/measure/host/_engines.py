@@ -23,6 +23,7 @@ from jostle.measure.host._variants import parse_variant
 if TYPE_CHECKING:
     import wasmtime
 
+
 # From the wasmtime C API's enums, wasmtime_strategy_t and wasmtime_regalloc_algorithm_t.
 _STRATEGY_WINCH = 2
 _REGALLOC_SINGLE_PASS = 1
@@ -183,3 +184,18 @@ def with_variant(name: str) -> str:
     base, at, text = name.partition("@")
     engine_setting(base)
     return f"{base}@{parse_variant(text)}" if at else base
+
+
+# Of linear memory, for each instance: above what any shipped kernel needs (64 MiB), below what hurts.
+MOST_MEMORY_BYTES = 2 << 30
+_MOST_TABLE_ELEMENTS = 10_000_000
+
+
+def limited_store(engine: wasmtime.Engine) -> Any:
+    """A store whose instances cannot grow beyond the limit: growing further is refused to the module, and
+    one that needs more from the start is not instantiated."""
+    import wasmtime
+
+    store = wasmtime.Store(engine)
+    store.set_limits(memory_size=MOST_MEMORY_BYTES, table_elements=_MOST_TABLE_ELEMENTS)
+    return store

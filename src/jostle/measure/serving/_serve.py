@@ -25,7 +25,7 @@ from typing import Any
 
 from jostle.measure.serving._requests import OpenLoop, Refused, asked_once
 from jostle.measure.slots._harness import Part
-from jostle.measure.slots._process import (
+from jostle.measure.slots._slots import (
     adopt_orphans,
     end_children,
     how_it_ended,

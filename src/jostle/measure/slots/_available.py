@@ -1,6 +1,6 @@
-"""Which engines work here: each runs a kernel whose result is known, in a process of its own.
+"""Which engines work here, and what runs on them: each has run a kernel whose result is known.
 
-In a process of its own because a private setting given a value it no longer knows, or a foreign
+That is in a process of its own because a private setting given a value it no longer knows, or a foreign
 library, may abort it.
 """
 
@@ -9,14 +9,17 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 from jostle.errors import UsageError
 from jostle.measure.host._engines import (
     SETTINGS,
     EngineSetting,
+    engine_setting,
     wasmtime_version,
     with_variant,
 )
+from jostle.measure.host._variants import variant_of
 from jostle.measure.slots._slots import Slot
 from jostle.measure.workloads._workloads import Workload
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
@@ -86,3 +89,31 @@ def _why_not(slot: Slot, setting: EngineSetting) -> str | None:
         if what == "checksum" and int(answer[what]) != CHECKSUM:
             return "its result of a known kernel is wrong"
     return None
+
+
+def can_run(engine: str, workload: Workload) -> bool:
+    """Whether this engine runs workloads of this kind; natively, kernels that have a C source."""
+    runs = engine_setting(engine).runs
+    if workload.kind == "kernel" and "native" in runs:
+        return workload.module.with_suffix(".c").exists()
+    return workload.kind in runs
+
+
+def part_of(workload: Workload, engine: str) -> dict[str, Any]:
+    """What a slot must know to set a workload up on an engine."""
+    part = workload.part()
+    container = part.get("job", {}).get("container")
+    if container is not None:  # control groups of its own: the platform's limits are told to it
+        variant = variant_of(engine)
+        container |= {"quota_ratio": variant.quota_ratio, "memory_bytes": variant.memory_bytes}
+    native = part["kind"] == "kernel" and "native" in engine_setting(engine).runs
+    return {**part, "kind": "native"} if native else part
+
+
+def repeats_per_beat(workload: Workload, engine: str) -> int:
+    """How much of a repetition one beat holds: all of it, or in an interpreter about a thirtieth.
+
+    Beats of a few milliseconds at most can tell a quiet moment from a disturbed one.
+    """
+    cut = engine_setting(engine).interprets and workload.kind == "kernel"
+    return max(1, workload.repeats // 32) if cut else workload.repeats

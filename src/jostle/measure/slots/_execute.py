@@ -1,7 +1,8 @@
 """In a slot: whole executions of a command line, or a kernel, over and over until told to stop.
 
 An execution is timed from the moment its process becomes the program to its end. One that still runs when
-everyone is told to stop is killed, with all it started, and does not count.
+everyone is told to stop is killed, with all it started, and does not count. A command line may run in a
+container, which is ended with it.
 """
 
 from __future__ import annotations
@@ -17,17 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from mmap import mmap
 from pathlib import Path
 from typing import Any
 
 from jostle.measure.serving._serve import ServicePart, serve
-from jostle.measure.slots._beats import packed, sleep_until
-from jostle.measure.slots._containers import remove, run_words
-from jostle.measure.slots._harness import Harness, Part
-from jostle.measure.slots._process import adopt_orphans, die_with, end_children, how_it_ended
+from jostle.measure.slots._harness import Harness, Part, packed, sleep_until
+from jostle.measure.slots._slots import adopt_orphans, die_with, end_children, how_it_ended
 
 _LOOK_EVERY_NS = 50_000_000
 _OUTPUT_CHUNK = 1 << 20
@@ -309,3 +308,54 @@ def _kill_group(leader: int) -> None:
 def _told_to_stop() -> bool:
     """Whether a line has come; it stays to be read."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
+_REMOVED_SECONDS = 60.0
+_LABEL = "jostle"
+
+
+def run_words(
+    program: str, job: Mapping[str, Any], words: Sequence[str], folder: str, name: str
+) -> list[str]:
+    """The program's command line, for a container on the cores that this process may use.
+
+    name: of the container. job: settings as a slot is told them; its limits are those of the platform.
+    """
+    container = job["container"]
+    cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    options = ["--rm", "--pull=never", f"--name={name}", f"--label={_LABEL}={os.getppid()}"]
+    options += [f"--cpuset-cpus={cores}", f"--volume={folder}:/work", "--workdir=/work"]
+    if (quota := container.get("quota_ratio")) is not None:
+        options.append(f"--cpus={quota:g}")
+    if (memory := container.get("memory_bytes")) is not None:
+        options.append(f"--memory={memory}")
+    options += [f"--env={key}={value}" for key, value in job.get("environment", {}).items()]
+    return [program, "run", *options, *container["options"], container["image"], *words]
+
+
+def remove(program: str, name: str) -> None:
+    """End a container and forget it, if it is there."""
+    # `rm --force` alone would ask it to end first, and wait.
+    for words in (["kill", name], ["rm", "--force", name]):
+        _told(program, words)
+
+
+def remove_all(program: str, owner: int) -> None:
+    """The same for all that the slots of a process have begun. What runs them should still be alive."""
+    listed = _told(program, ["ps", "--all", "--quiet", f"--filter=label={_LABEL}={owner}"])
+    for number in listed.split():
+        remove(program, number)
+
+
+def _told(program: str, words: Sequence[str]) -> str:
+    """What it prints; nothing where it fails."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            [program, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_REMOVED_SECONDS,
+            check=False,
+        )
+        return done.stdout.decode("ascii", "replace")
+    return ""

@@ -25,10 +25,9 @@ from typing import Any
 
 from jostle.measure.host._engines import gcc_version
 from jostle.measure.serving._serve import ServicePart
-from jostle.measure.slots._beats import CAPACITY, Beats, packed, repeated, sleep_until
 from jostle.measure.slots._execute import JobPart
-from jostle.measure.slots._harness import Part
-from jostle.measure.slots._process import die_with, how_it_ended
+from jostle.measure.slots._harness import CAPACITY, Beats, Part, packed, repeated, sleep_until
+from jostle.measure.slots._slots import die_with, how_it_ended
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 # No fused multiply-add, so that results are those of WebAssembly to the bit; kernels cast

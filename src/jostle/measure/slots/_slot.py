@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from jostle.measure.host._engines import reason_of
 from jostle.measure.slots._execute import execute
-from jostle.measure.slots._follow import follow
-from jostle.measure.slots._harness import Harness
-from jostle.measure.slots._process import die_with
+from jostle.measure.slots._harness import Harness, follow
+from jostle.measure.slots._slots import die_with
 
 if TYPE_CHECKING:
     from jostle.measure.slots._harness_wasm import Probe
@@ -39,6 +38,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    # Without a buffer: a stop that comes with what it is to stop must not be read ahead, where nobody looks.
+    sys.stdin = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115
     harnesses: dict[str, Harness] = {}
     current: Harness | None = None
     for line in sys.stdin:
@@ -82,11 +83,11 @@ def _harness(harnesses: dict[str, Harness], message: dict[str, Any]) -> Harness:
         if engine == "native":
             from jostle.measure.slots._harness_native import native_part as make
         elif engine == "wasm3":
-            from jostle.measure.slots._harness_python import kernels_on_wasm3
+            from jostle.measure.slots._harness_wasm import kernels_on_wasm3
 
             make = kernels_on_wasm3()
         elif kind == "wasi":
-            from jostle.measure.slots._harness_python import wasi_programs_on
+            from jostle.measure.slots._harness_wasm import wasi_programs_on
 
             make = wasi_programs_on(engine)
         else:

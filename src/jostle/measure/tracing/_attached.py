@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.errors import UnreadableFile, UsageError
-from jostle.measure.host._control_group import GROUP_NAMES, group_totals, is_populated
 from jostle.measure.host._engines import platform_name
 from jostle.measure.host._facts import chosen_cores, device_name
-from jostle.measure.host._proc import text_of
+from jostle.measure.host._proc import GROUP_NAMES, group_totals, is_populated, text_of
 from jostle.measure.host._sampler import NAMES, Sampler
-from jostle.measure.tracing._options import TraceOptions
+from jostle.measure.tracing._watch import TraceOptions
 from jostle.traces import is_level
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.errors import BadData
 from jostle.measure.counting._opcode_counts import count_opcodes
-from jostle.measure.slots._beats import CAPACITY, beat_times
+from jostle.measure.slots._harness import CAPACITY, beat_times
 from jostle.measure.workloads._program import TracedProgram
 from jostle.measure.workloads._workloads import Workload
 

@@ -18,14 +18,11 @@ from jostle.errors import UsageError
 from jostle.measure.host._engines import engine_setting, platform_name
 from jostle.measure.host._facts import chosen_cores, device_name
 from jostle.measure.host._variants import variant_of
-from jostle.measure.slots._available import find_engines
-from jostle.measure.slots._parts import can_run
+from jostle.measure.slots._available import can_run, find_engines
 from jostle.measure.slots._slots import Slot
-from jostle.measure.tracing._options import TraceOptions
 from jostle.measure.tracing._recording import TracedWindow
-from jostle.measure.tracing._watch import Assessment, Watch
-from jostle.measure.workloads._probes import probe_workloads
-from jostle.measure.workloads._program import TracedProgram, find_programs
+from jostle.measure.tracing._watch import Assessment, TraceOptions, Watch
+from jostle.measure.workloads._program import TracedProgram, find_programs, probe_workloads
 from jostle.measure.workloads._workloads import Workload
 from jostle.progress import Progress
 

@@ -13,13 +13,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jostle.measure.host._core_times import (
+from jostle.measure.host._proc import (
     TICK_SECONDS,
     CoreTimes,
     core_times,
     kernel_thread_seconds,
+    pressure,
 )
-from jostle.measure.host._proc import pressure
 from jostle.measure.window._estimate import Tolerance
 
 # So much of every core goes to keeping house on any machine.

@@ -21,14 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from jostle.measure.slots._beats import beat_times, sleep_until
-from jostle.measure.slots._containers import remove_all
-from jostle.measure.slots._parts import part_of, repeats_per_beat
+from jostle.measure.slots._available import part_of, repeats_per_beat
+from jostle.measure.slots._execute import remove_all
+from jostle.measure.slots._harness import beat_times, sleep_until
 from jostle.measure.slots._slots import Slot, gather
-from jostle.measure.window._assess import Window
+from jostle.measure.window._assess import MemberResult, Window, WindowResult, failures
 from jostle.measure.window._estimate import estimate, too_slow
 from jostle.measure.window._foreign import Elapsed, Moment, foreign_to_jobs
-from jostle.measure.window._results import MemberResult, WindowResult, failures
 from jostle.measure.window._speed import CoreSpeed, wait_for_speed
 from jostle.measure.window._window import Stopped
 from jostle.measure.workloads._workloads import Workload

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from jostle.measure.slots._beats import sleep_until
-from jostle.measure.slots._parts import part_of, repeats_per_beat
+from jostle.measure.slots._available import part_of, repeats_per_beat
+from jostle.measure.slots._harness import sleep_until
 from jostle.measure.slots._slots import Slot, gather
-from jostle.measure.window._assess import Clocks, Observed, Window, assessed
+from jostle.measure.window._assess import Clocks, Observed, Window, WindowResult, assessed, failures
 from jostle.measure.window._foreign import Moment
-from jostle.measure.window._results import WindowResult, failures
 from jostle.measure.window._speed import CoreSpeed, wait_for_speed
 
 # From the last member being ready to the common start: enough for every slot to fall asleep.

@@ -20,8 +20,7 @@ from typing import Any
 
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from jostle.measure.wasm._binary import exported_functions
-from jostle.measure.workloads._job import JobSettings
-from jostle.measure.workloads._load_settings import LoadSettings
+from jostle.measure.workloads._job import JobSettings, LoadSettings
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 # family: {kernel: ((setup argument, repeats) for s, m, l)}. Arguments are what the C source calls n.

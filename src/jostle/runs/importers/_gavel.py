@@ -24,7 +24,7 @@ import pyarrow as pa
 from jostle._options import Positional
 from jostle._untrusted import understands
 from jostle.errors import BadRows, UnknownName, UnreadableFile, UsageError
-from jostle.runs._origins import Origin
+from jostle.runs._schema import Origin
 from jostle.runs.importers._foreign import require_text
 from jostle.runs.importers._imported import Imported
 from jostle.runs.importers._pairs import Measurement, runs_of

@@ -26,10 +26,9 @@ import pyarrow as pa
 from jostle._options import Positional
 from jostle._untrusted import understands
 from jostle.errors import BadData, UnknownName, UsageError
-from jostle.runs._origins import Origin, with_origins
 from jostle.runs._runs import Runs, columns_table
-from jostle.runs._schema import conform
-from jostle.runs._windows import windows_of
+from jostle.runs._schema import Origin, conform, with_origins
+from jostle.runs._solo import windows_of
 from jostle.runs.importers._foreign import ForeignTable, read_csv, source_bytes
 from jostle.runs.importers._imported import Imported, rejected_rows
 from jostle.runs.importers._table import UNITS

@@ -15,6 +15,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from jostle._files import (
     sync_folder,
 )
 from jostle._untrusted import understood
-from jostle.errors import BadRows, UnreadableFile
+from jostle.errors import BadRows, UnreadableFile, UsageError
 from jostle.runs._check import find_bad_rows
 from jostle.runs._columns import flags
 from jostle.runs._features import merge_features
@@ -299,3 +300,45 @@ def read_runs(path: str | os.PathLike[str]) -> Runs:
 def has_runs(path: str | os.PathLike[str]) -> bool:
     """Whether the folder holds files of runs; none is opened."""
     return bool(parquet_files(Path(path) / "runs"))
+
+
+MOST_TRIED = 20_000  # lists of files that are looked through for a version
+
+
+def runs_since(path: str | os.PathLike[str], version: str) -> Runs:
+    """Those in files written after the dataset in folder `path` had this version, with all features.
+
+    A version is a hash of the list of files, and files are only ever added, so an older version is that of
+    the files written first. Raises UsageError for one that the folder never had, and what Dataset.read
+    raises.
+    """
+    dataset = Dataset(path)
+    before = _files_of(dataset, version)
+    if before is None:
+        raise UsageError(
+            f"the dataset {path} never had the version {version}",
+            fix="Look at what jostle runs prints, or leave `since` out and learn all of it.",
+        )
+    runs = dataset.read()
+    known = set()
+    for file in before:
+        if file.parent.name == "runs":
+            known.update(read_parquet(file, VERSION).column("run_id").to_pylist())
+    ids = runs.table.column("run_id").to_pylist()
+    return runs.take(np.array([number not in known for number in ids], bool))
+
+
+def _files_of(dataset: Dataset, version: str) -> list[Path] | None:
+    """The files of an older version; None where there is none. Of each folder it has the first few."""
+    folders: dict[str, list[Path]] = {"runs": []}
+    for file in dataset.files():
+        folders.setdefault(file.parent.name, []).append(file)
+    counts = [range(len(files), -1, -1) for files in folders.values()]
+    for tried, sizes in enumerate(product(*counts)):
+        if tried >= MOST_TRIED:
+            return None
+        parts = zip(folders.values(), sizes, strict=True)
+        files = [file for every, size in parts for file in every[:size]]
+        if version_of(files) == version:
+            return files
+    return None

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow.compute
 
 from jostle.runs._runs import Runs
-from jostle.runs.store._doubts import doubts
-from jostle.runs.store._polish import medians, polished
+from jostle.runs.store._doubts import doubts, medians, polished
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute

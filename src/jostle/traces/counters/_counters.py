@@ -9,17 +9,20 @@ History: v1, the first.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from jostle.errors import BadData, BadRows, UnknownName
-from jostle.traces._format import TableFormat
+from jostle._files import parquet_files
+from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile
+from jostle.traces._format import TableFormat, TablePair
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
@@ -356,3 +359,48 @@ def _or_null(value: float) -> float | None:
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     return table.column(name).to_numpy()
+
+
+_PAIR = TablePair(TRACED, "traced_runs", SAMPLES, "traces")
+
+
+def write_traces(path: str | os.PathLike[str], traces: Traces) -> list[Path]:
+    """Add the traces to the dataset in folder `path`; returns the files written.
+
+    What the dataset already holds as a file is not written again. Raises BadData for a run_id that it
+    holds already with other content, NotPermitted when the disk is full or the folder cannot be written.
+    """
+    folder = Path(path)
+
+    def require_new() -> None:
+        known = TRACED.run_ids(folder / "traced_runs")
+        twice = [run_id for run_id in traces.run_ids if run_id in known]
+        if twice:
+            raise BadData(
+                f"{len(twice)} traced runs are in the dataset already, the first is {twice[0]!r}",
+                where=str(folder),
+                fix="Write to another folder, or give new runs run_ids of their own.",
+            )
+
+    return _PAIR.write(folder, traces.traced, traces.samples, require_new)
+
+
+def read_traces(path: str | os.PathLike[str]) -> Traces:
+    """All traces of the dataset in folder `path`; of a run in two files, the earlier.
+
+    Raises UnreadableFile naming a file that is missing, truncated or foreign, BadRows for bad rows.
+    """
+    folder = Path(path)
+    traced, samples, notes = _PAIR.read(folder)
+    if not traced.num_rows:
+        raise UnreadableFile(
+            "the folder holds no traces",
+            where=str(folder),
+            fix="A dataset has them in its folders traces and traced_runs; record some with jostle trace.",
+        )
+    return Traces(samples, traced, where=str(folder), notes=notes)
+
+
+def has_traces(path: str | os.PathLike[str]) -> bool:
+    """Whether the folder holds files of traces; none is opened."""
+    return bool(parquet_files(Path(path) / "traced_runs"))

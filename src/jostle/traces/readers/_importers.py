@@ -14,8 +14,7 @@ from jostle.traces.profiles._tasks import Profile
 from jostle.traces.readers._manifest import is_manifest, read_manifest
 from jostle.traces.readers._memory_needs import with_memory_counters
 from jostle.traces.readers._perf_stat import read as read_counters
-from jostle.traces.readers._recorded import STEP, RecordedRun
-from jostle.traces.readers._registry import read_profile
+from jostle.traces.readers._registry import STEP, RecordedRun, read_profile
 
 
 @dataclass(frozen=True)

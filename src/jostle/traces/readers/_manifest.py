@@ -31,7 +31,7 @@ from jostle.traces.readers._perf_stat import (
     natural,
     trace_of,
 )
-from jostle.traces.readers._recorded import RecordedRun, text_of
+from jostle.traces.readers._registry import RecordedRun, text_of
 
 COLUMNS = ("file", "workload", "platform", "cpu", "beside", "window", "run_id", "runtime")
 WHOLE = "whole"

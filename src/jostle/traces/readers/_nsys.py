@@ -20,7 +20,7 @@ from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, register_rules, reported_gpu
 from jostle.traces.profiles._tasks import Profile, TaskBuilder, volume
 from jostle.traces.readers._nvprof import is_stats, read_gpu_trace
-from jostle.traces.readers._recorded import RecordedRun
+from jostle.traces.readers._registry import RecordedRun
 
 name = "nsys"
 _AGAIN = "Export the report again: nsys export --type sqlite REPORT.nsys-rep"

@@ -16,7 +16,7 @@ from jostle.errors import UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, known_gpu
 from jostle.traces.profiles._tasks import COPIES, Profile, TaskBuilder, volume
 from jostle.traces.readers._lines import SECONDS, Line, csv_lines, plain, table_lines
-from jostle.traces.readers._recorded import RecordedRun, text_of
+from jostle.traces.readers._registry import RecordedRun, text_of
 
 name = "nvprof"
 # Bytes of a unit: nvprof means powers of 1024.

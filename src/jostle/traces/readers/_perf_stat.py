@@ -24,7 +24,7 @@ import numpy as np
 from jostle._tables import read_text
 from jostle.errors import BadData
 from jostle.traces.counters._counters import Trace, Traces
-from jostle.traces.readers._recorded import RecordedRun, text_of
+from jostle.traces.readers._registry import RecordedRun, text_of
 
 name = "perf"
 _SCALES = {"": (1.0, ""), "msec": (1e6, "_ns"), "ns": (1.0, "_ns"), "Bytes": (1.0, "_bytes")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +19,33 @@ from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._gpus import Gpu, gpu_named
 from jostle.traces.profiles._queries import one_query
 from jostle.traces.profiles._tasks import Profile
-from jostle.traces.readers._recorded import STEP, RecordedRun
+
+STEP = "ProfilerStep#"  # what torch.profiler calls its steps
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """What a file may not say itself. workload, run_id: what ran and the run's name; empty, they come from
+    the file's name. gpu: the device, instead of what the file says of it. The others are of traces:
+    platform, co-runners, what runs recorded together share, and seconds of the whole run where it had ended.
+    mark: how the names of annotations begin that mark a step (a query).
+    """
+
+    workload: str = ""
+    run_id: str = ""
+    gpu: Gpu | None = None
+    platform: str = ""
+    corunners: tuple[str, ...] = ()
+    window_id: str | None = None
+    runtime_seconds: float | None = None
+    mark: str = STEP
+
+
+def text_of(head: bytes) -> str:
+    """The beginning of a file as text, without its mark of byte order and blank lines before it."""
+    marked = head[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return head.decode("utf-16" if marked else "utf-8", "replace").lstrip("\ufeff \t\r\n")
+
 
 GROUP = "jostle.trace_readers"
 _HEAD = 65536  # bytes that a reader is shown to tell whether a file is its own

@@ -15,7 +15,7 @@ from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, amd_gpu, known_gpu
 from jostle.traces.profiles._tasks import COPIES, Profile, TaskBuilder, volume
 from jostle.traces.readers._lines import MOST_DIGITS, Line, csv_table, plain
-from jostle.traces.readers._recorded import RecordedRun, text_of
+from jostle.traces.readers._registry import RecordedRun, text_of
 
 name = "rocprof"
 _LATEST_NANOSECONDS = 10**20

@@ -1,16 +1,17 @@
-"""Moments as people write them, and how the time of a service without an end is cut into runs."""
+"""Moments as people write them, and how a time without an end is cut into runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from jostle.errors import BadData, UsageError
+from jostle.traces.counters._counters import Trace, Traces
 
 # Readings of a clock in finer units than seconds are told by their size: 1e11 s is the year 5138.
 _FINER = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
@@ -134,3 +135,36 @@ def pieces_of(
         twice = next(label for n, label in enumerate(labels) if label in labels[:n])
         raise BadData(f"the request {twice!r} stands twice", where=where)
     return [Piece(*one) for one in zip(labels, begins.tolist(), ends.tolist(), strict=True)]
+
+
+def cut_traces(traces: Traces, length_seconds: float) -> Traces:
+    """Every trace as runs of so many seconds; what is left at the end, shorter than half of one, is left out.
+
+    A sample belongs to the run in which it ends. Raises BadData for a length that no trace has two of.
+    """
+    found: list[Trace] = []
+    for trace in traces:
+        # A hair of slack: samples that end where a run does are its last.
+        numbers = np.ceil(trace.time_seconds / length_seconds - 1e-6).astype(np.int64) - 1
+        for number in np.unique(numbers).tolist():
+            mine = numbers == number
+            part = trace.take(mine)
+            times = part.time_seconds - number * length_seconds
+            if number and times[-1] < length_seconds / 2:
+                continue
+            ending = f"-{number:04d}"
+            found.append(
+                replace(
+                    part,
+                    run_id=trace.run_id + ending,
+                    window_id=trace.window_id and trace.window_id + ending,
+                    runtime_seconds=float("nan"),
+                    time_seconds=times,
+                )
+            )
+    if len(found) < 2 * len(traces):
+        raise BadData(
+            f"the recording is shorter than two runs of {length_seconds:g} s",
+            fix="Record longer, or cut shorter runs.",
+        )
+    return Traces.from_traces(found)
