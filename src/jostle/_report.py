@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from numbers import Integral, Real
@@ -25,6 +25,18 @@ class Table:
     right: Sequence[int] = ()
     title: str = ""
     wrapped: Sequence[int] = ()
+
+    @classmethod
+    def of(
+        cls,
+        items: Iterable[Any],
+        cells: Mapping[str, Callable[[Any], str]],
+        right: Sequence[int] = (),
+        title: str = "",
+    ) -> Table:
+        """A row for each item. cells: of each column, by its heading."""
+        rows = [[cell(item) for cell in cells.values()] for item in items]
+        return cls(list(cells), rows, right, title)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,16 @@ from ._questions import served_verbs as served_verbs
 from ._verb import Verb as Verb
 from ._verb import all_verbs as all_verbs
 from ._verb import verb as verb
+from .data._audit import audit_report as audit_report
+from .data._campaign import check_report as check_report
+from .data._campaign import engines_report as engines_report
+from .data._campaign import fleet_report as fleet_report
+from .data._campaign import plan_report as plan_report
+from .data._campaign import summary_report as summary_report
+from .data._dataset import dataset_report as dataset_report
+from .data._dataset import imported_report as imported_report
+from .data._dataset import profile_report as profile_report
+from .data._traces import traces_report as traces_report
 from .forecasts._report import ForecastAnswer as ForecastAnswer
 from .forecasts._report import TotalUse as TotalUse
 from .forecasts._report import step_report as step_report

@@ -8,6 +8,7 @@ from .campaign._fleet import FleetOptions as FleetOptions
 from .campaign._fleet import measure_fleet as measure_fleet
 from .campaign._session import measure as measure
 from .campaign._storage import recover as recover
+from .campaign._suggested import suggested_settings as suggested_settings
 from .campaign._summary import CampaignProgress as CampaignProgress
 from .campaign._summary import FleetInterrupted as FleetInterrupted
 from .campaign._summary import FleetSummary as FleetSummary

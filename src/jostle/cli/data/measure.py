@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Flag, Limits, Positional, Short
 from jostle._report import Report
-from jostle.cli.console import progress_bar
-from jostle.cli.data._machine import check_report, engines_report
-from jostle.cli.data._summaries import fleet_report, plan_report, summary_report
+from jostle.answers import (
+    check_report,
+    engines_report,
+    fleet_report,
+    plan_report,
+    summary_report,
+)
+from jostle.cli.console import note, progress_bar
 from jostle.errors import UsageError
-from jostle.measure import Campaign, MeasureOptions, Tolerance
+from jostle.measure import Campaign, MeasureOptions, Tolerance, suggested_settings
 
 if TYPE_CHECKING:
     from jostle.measure import JobSettings, Workload
@@ -221,30 +226,16 @@ def _campaign(command: MeasureCommand, jobs: Jobs, settings: Settings) -> Settin
         "set_sizes": (command.smallest, command.largest),
         "probes": settings["probes"] or bool(settings["stressors"]),
     }
-    return settings if command.suggested is None else _suggested(command.suggested, settings)
-
-
-def _suggested(path: Path, settings: Settings) -> Settings:
-    """With the suggested sets that can be measured here, and no others."""
-    from jostle.cli.data._suggested import suggested_sets
-    from jostle.measure import available_engines, chosen_cores, device_name, find_workloads
-
+    if command.suggested is None:
+        return settings
     if settings["probes"]:
         raise UsageError(
             "either what was suggested is measured, or all beside stressors", fix="Drop one."
         )
-    members = find_workloads(settings["workloads"])
-    device = settings["device"] or device_name(chosen_cores(settings["cores"]))
-    engines = available_engines() if settings["engines"] is None else settings["engines"]
-    chosen = suggested_sets(path, engines, device, [one.name for one in members])
-    names = {name for _, names in chosen for name in names}
-    return settings | {
-        "workloads": [one for one in members if one.name in names],
-        "engines": list(dict.fromkeys(engine for engine, _ in chosen)),
-        "solo_repeats": 0,
-        "sets": 0,
-        "chosen": chosen,
-    }
+    settings, remarks = suggested_settings(command.suggested, settings)
+    for text in remarks:
+        note(text)
+    return settings
 
 
 def _on_this_machine(campaign: Campaign, output: Path, options: MeasureOptions) -> Report:

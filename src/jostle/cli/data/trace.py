@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from jostle._options import Limits, Short
 from jostle._report import Report
+from jostle.answers import traces_report
 from jostle.cli.console import note
 from jostle.cli.console._fields import DatasetOutput
-from jostle.cli.data._traces import traces_report
 from jostle.errors import UsageError
 from jostle.measure import TraceOptions
 

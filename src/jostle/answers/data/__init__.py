@@ -1,0 +1,1 @@
+"""Reports about data: datasets, what came into them, campaigns and audits of them."""

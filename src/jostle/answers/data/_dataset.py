@@ -1,0 +1,146 @@
+"""A dataset, and what came into it, as reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostle._report import Report, Table, duration
+
+if TYPE_CHECKING:
+    from jostle.runs import Dataset, Imported, RunsSummary
+    from jostle.traces import Profile
+
+MOST_REJECTED = 20
+
+
+def dataset_report(
+    dataset: Dataset, repairs: Sequence[str], sentence: Callable[[str], str] = str
+) -> Report:
+    """What it holds, and what unfinished writers left. repairs: what was repaired before. sentence: of a
+    doubt, as the door words it."""
+    from jostle.runs import summarise
+
+    runs = dataset.read()
+    summary = summarise(runs)
+    left = [str(file) for file in dataset.leftovers()]
+    document = {
+        **summary.to_json(),
+        "dataset": str(dataset.path),
+        "version": dataset.version(),
+        "notes": list(runs.notes),
+        "leftovers": left,
+        "repaired": list(repairs),
+    }
+    notes = [f"repaired: {text}" for text in repairs]
+    notes += [f"note: {text}" for text in (*runs.notes, *map(sentence, summary.doubts))]
+    if left:
+        notes.append(
+            f"{len(left)} unfinished files of writers that are at work or were killed, passed "
+            f"over; the first is {left[0]}"
+        )
+    parts: list[Table | str] = [
+        Table(("", ""), _lines(summary), title=str(dataset.path), wrapped=(1,))
+    ]
+    suspicious = [
+        (kind.replace("_", " "), str(one.count), ", ".join(one.run_ids[:2]), one.meaning)
+        for kind, one in summary.suspicious.items()
+        if one.count
+    ]
+    if suspicious:
+        columns = ("what", "runs", "for example", "may mean")
+        parts += ["", Table(columns, suspicious, (1,), "Worth a look", wrapped=(2, 3))]
+    return Report(document, parts, notes=notes)
+
+
+def _lines(summary: RunsSummary) -> list[tuple[str, str]]:
+    def counted(counts: dict[str, int]) -> str:
+        return ", ".join(f"{count} {name or '(no name)'}" for name, count in counts.items())
+
+    beside = {
+        "alone" if number == 0 else f"with {number}": count
+        for number, count in summary.corunners.items()
+    }
+    lines = [
+        ("runs", f"{summary.runs} ({counted(summary.status)})"),
+        ("campaigns", counted(summary.campaigns)),
+        ("co-runners", counted(beside)),
+        ("workloads, platforms", f"{summary.workloads}, {summary.platforms}"),
+        ("co-locations, windows", f"{summary.colocations}, {summary.windows}"),
+    ]
+    if summary.coverage_ratio is not None:
+        lines.append(
+            ("measured alone", f"{summary.solo_cells} cells, {summary.coverage_ratio:.1%} of all")
+        )
+    if summary.connected_parts > 1:
+        lines.append(("unconnected parts", f"{summary.connected_parts}: they cannot be compared"))
+    if summary.shortest_seconds is not None and summary.longest_seconds is not None:
+        lines.append(
+            ("runtimes", f"{summary.shortest_seconds:.3g} s to {summary.longest_seconds:.3g} s")
+        )
+    median, high = summary.repeatability_median_ratio, summary.repeatability_p90_ratio
+    if median is not None and high is not None:
+        text = f"within {median:.2%} (median), {high:.2%} (nine of ten), {summary.repeats} repeats"
+    else:
+        text = "not known: nothing was measured twice"
+    return [*lines, ("repeats agree", text)]
+
+
+def imported_report(
+    imported: Imported, output: Path, written: Sequence[Path], sentence: Callable[[str], str] = str
+) -> Report:
+    """Runs that came in; the notes are of rows set aside. written: files. sentence: as in dataset_report."""
+    from jostle.runs import doubts
+
+    runs, bad = imported.runs, imported.bad
+    remarks = doubts(runs)
+    alone = int((runs.colocations.number_of_corunners == 0).sum())
+    document = {
+        "schema": "import/v1",
+        "dataset": str(output),
+        "source": imported.source,
+        "runs": len(runs),
+        "alone": alone,
+        "workloads": len(runs.colocations.workload_names),
+        "platforms": len(runs.colocations.platform_names),
+        "rejected": len(bad),
+        "not_measured": imported.skipped,
+        "doubts": list(remarks),
+        "origins": [vars(origin) for origin in runs.origins],
+        "files": [str(path) for path in written],
+    }
+    notes = [f"set aside: row {row}: {reason}" for row, reason in bad[:MOST_REJECTED]]
+    if bad:
+        more = f", {len(bad)} rows in all" if len(bad) > MOST_REJECTED else ""
+        notes.append(f"with their reasons in {written[0]}{more}")
+    if imported.skipped:
+        notes.append(f"{imported.skipped} entries are zero or empty: not measured, passed over")
+    notes += [f"note: {sentence(text)}" for text in remarks]
+    text = (
+        f"{output}: {len(runs)} runs from {imported.source}, {alone} alone and {len(runs) - alone} with "
+        f"co-runners; {document['workloads']} workloads, {document['platforms']} platforms"
+    )
+    return Report(document, [text], notes=notes)
+
+
+def profile_report(profile: Profile) -> Report:
+    """A profile that came in."""
+    kinds = profile.tasks.column("kind").to_pylist()
+    counts = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+    busy = float(profile.column("duration_seconds").sum())
+    devices = {str(d): g.name if g else None for d, g in sorted(profile.gpus.items())}
+    document = {
+        "schema": "import_profile/v1",
+        "workload": profile.workload,
+        "run_id": profile.run_id,
+        "format": profile.format,
+        "tasks": counts,
+        "task_seconds": busy,
+        "devices": devices,
+        "notes": list(profile.notes),
+    }
+    tasks = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    names = ", ".join(sorted({name or "an unknown device" for name in devices.values()}))
+    text = f"{profile.workload}: {tasks}, {duration(busy)} in all on {names} ({profile.format})."
+    return Report(document, [text], notes=[f"Note: {text}." for text in profile.notes])
