@@ -5,7 +5,7 @@
 #   make test-schedulers   a real kube-scheduler and a real Slurm, got from Debian's archives (as root)
 #   make check   lint, types and the rooms' import contract
 #   make docs    the documentation site, in site/, without network
-#   make results draws and prints again what is cheap of docs/results (python benchmarks/results.py --list: the rest)
+#   make results draws and prints again what is cheap of docs/results (python -m studies.results --list: the rest)
 
 # The newest supported interpreter that really starts here (version managers leave shims that do not).
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
@@ -38,7 +38,7 @@ docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 results: $(READY)
-	$(BIN)/python benchmarks/results.py
+	$(BIN)/python -m studies.results
 
 setup: $(READY)
 

@@ -6,6 +6,10 @@ import os
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
+# A script finds what lies beside it; the studies lie beside its folder.
+sys.path.insert(0, str(ROOT))
+
 
 def pitot_folder() -> Path:
     """The folder with the published Pitot files; ends the program with a sentence where it is absent."""
@@ -14,8 +18,7 @@ def pitot_folder() -> Path:
 
 def data_folder(file: str) -> Path:
     """Where the file is; ends the program with a sentence where it is absent."""
-    root = Path(__file__).resolve().parents[1]
-    found = Path(os.environ.get("JOSTLE_DATA", root.parent / "shared" / "data")) / file
+    found = Path(os.environ.get("JOSTLE_DATA", ROOT.parent / "shared" / "data")) / file
     if not found.is_file():
         sys.exit(f"there is no {found}: set JOSTLE_DATA to the folder that holds {file}")
     return found

@@ -51,7 +51,7 @@ def main() -> None:
             (history,) = simulate(Machine(), [Job(program, core)])
             trace = trace_of(history, 1e-3, run_id=program.name)
             solos.append(solo_counters(trace, counters))
-        model = FittedAlignment(SoloIndex(solos), {None: learned}, counts)
+        model = FittedAlignment(SoloIndex(tuple(solos)), {None: learned}, counts)
         best = float("inf")
         for _ in range(5):
             began = time.process_time()

@@ -27,6 +27,7 @@ def replaced() -> dict[str, str]:
 
 def texts() -> list[Path]:
     every = [*ROOT.glob("src/**/*.py"), *ROOT.glob("src/**/*.pyi"), *ROOT.glob("benchmarks/*.py")]
+    every += ROOT.glob("studies/**/*.py")
     every += [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     return [path for path in every if path != GLOSSARY]
 

@@ -206,7 +206,7 @@ class AlignmentStudy:
         if self.data is None and not about.is_file():
             raise UsageError(
                 "no recorded campaign comes with this copy",
-                fix="Record one (python benchmarks/alignment_campaign.py), or give its folder with --data.",
+                fix="Record one (python -m studies.collect.alignment_campaign), or say --data.",
             )
         if not about.is_file():
             return self

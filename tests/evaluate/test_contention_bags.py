@@ -1,32 +1,20 @@
-"""benchmarks/contention_bags.py: the plan, how far pairs and repeats differ, and what is written of them."""
+"""Bags that contend: the plan, how far pairs and repeats differ, and what is written of them."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from jostle.runs import Dataset, Runs
+from studies.collect import contention_bags as recorder
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 NAMES = ("a", "b", "c", "d")
 
 
-@pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name in ("contention_bags", "collect_sample"):
-        sys.modules.pop(name, None)
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import contention_bags  # pyright: ignore[reportMissingImports]
-
-    return contention_bags
-
-
-def test_every_pair_is_there_once_in_every_pass(recorder: ModuleType) -> None:
+def test_every_pair_is_there_once_in_every_pass() -> None:
     def plan(passes: int):
         return recorder.EveryPair(
             workloads=recorder.workloads(5), engines=["speed"], passes=passes
@@ -59,7 +47,7 @@ def runs_of(noise: float) -> Runs:
     )
 
 
-def test_pairs_and_repeats_are_measured_alike(recorder: ModuleType) -> None:
+def test_pairs_and_repeats_are_measured_alike() -> None:
     found = recorder.differences(runs_of(0.01))
     logs = np.log([1.0, 2.0, 3.0, 4.0])
     expected = np.mean(np.abs(np.subtract.outer(logs, logs)))
@@ -70,7 +58,7 @@ def test_pairs_and_repeats_are_measured_alike(recorder: ModuleType) -> None:
 
 
 def test_only_what_shows_something_is_written(
-    recorder: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Dataset(tmp_path / "noisy").write(runs_of(0.5))
     assert recorder.ship(tmp_path / "noisy", tmp_path / "out") == 1

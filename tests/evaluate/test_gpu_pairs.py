@@ -1,32 +1,21 @@
-"""benchmarks/gpu_pairs.py on the CPU: it goes on where it was left, and loses nothing to members that die."""
+"""KernelJob kernels on the CPU: it goes on where it was left, and loses nothing to members that die."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 import jostle
+from studies.collect import gpu_pairs as recorder
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 QUICK = ["--device", "cpu", "--seconds", "0.02", "--warm-up", "0.02", "--scale", "0.001"]
 
 
-@pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    sys.modules.pop("gpu_pairs", None)
-    import gpu_pairs  # pyright: ignore[reportMissingImports]
-
-    return gpu_pairs
-
-
-def test_the_plan_is_as_large_as_it_must_be(recorder: ModuleType) -> None:
+def test_the_plan_is_as_large_as_it_must_be() -> None:
     jobs = recorder.plan()
     assert jobs == recorder.plan()
     assert len({job.key("mps") for job in jobs}) == len(jobs)
@@ -38,17 +27,15 @@ def test_the_plan_is_as_large_as_it_must_be(recorder: ModuleType) -> None:
     assert sum(job.kind == "solo" and job.again > 0 for job in jobs) > 20
 
 
-def test_it_goes_on_where_it_was_left(
-    recorder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "torch" else real(n))
     jobs = [
-        recorder.Job("solo", ("sort-1",)),
-        recorder.Job("bag", ("sort-1", "sort-1")),
-        recorder.Job("service", ("sort-1", "stream-1"), loads=(0.5, None)),
-        recorder.Job("bag", ("nothing-1", "sort-1")),
-        recorder.Job("solo", ("stream-1",)),
+        recorder.KernelJob("solo", ("sort-1",)),
+        recorder.KernelJob("bag", ("sort-1", "sort-1")),
+        recorder.KernelJob("service", ("sort-1", "stream-1"), loads=(0.5, None)),
+        recorder.KernelJob("bag", ("nothing-1", "sort-1")),
+        recorder.KernelJob("solo", ("stream-1",)),
     ]
     monkeypatch.setattr(recorder, "plan", lambda seed: jobs)
     given = ["-o", str(tmp_path), *QUICK, "--modes", "time-sliced", "--budget", "60"]
@@ -74,9 +61,7 @@ def test_it_goes_on_where_it_was_left(
     assert len(tried) == 6
 
 
-def test_a_budget_is_kept_and_nonsense_refused(
-    recorder: ModuleType, tmp_path: Path, capsys
-) -> None:
+def test_a_budget_is_kept_and_nonsense_refused(tmp_path: Path, capsys) -> None:
     recorder.main(["-o", str(tmp_path), *QUICK, "--budget", "1", "--modes", "streams"])
     assert "is used up" in capsys.readouterr().out
     assert not (tmp_path / "measurements.jsonl").exists()
@@ -85,7 +70,7 @@ def test_a_budget_is_kept_and_nonsense_refused(
 
 
 def test_without_pytorch_a_gpu_is_refused_in_a_sentence(
-    recorder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="PyTorch is not installed"):
@@ -93,9 +78,9 @@ def test_without_pytorch_a_gpu_is_refused_in_a_sentence(
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
-def test_with_pytorch_every_kernel_steps(recorder: ModuleType) -> None:
-    import _gpu_worker  # pyright: ignore[reportMissingImports]
+def test_with_pytorch_every_kernel_steps() -> None:
+    from studies.collect import gpu_worker
 
-    device = _gpu_worker.TorchDevice("cpu", 0.001)
-    for kernel in _gpu_worker.KERNELS:
+    device = gpu_worker.TorchDevice("cpu", 0.001)
+    for kernel in gpu_worker.KERNELS:
         assert device.timed(device.step(f"{kernel}-2")) > 0

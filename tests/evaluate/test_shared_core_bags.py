@@ -1,31 +1,18 @@
-"""benchmarks/shared_core_bags.py: what is planned, kept over a break, and written."""
+"""studies/collect/shared_core_bags.py: what is planned, kept over a break, and written."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from contextlib import closing
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from jostle.runs import Dataset
-
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-
-
-@pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name in ("shared_core_bags", "contention_bags", "_shared_core", "collect_sample"):
-        sys.modules.pop(name, None)
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import shared_core_bags  # pyright: ignore[reportMissingImports]
-
-    return shared_core_bags
+from studies.collect import shared_core_bags as recorder
 
 
 class Stage:
@@ -62,10 +49,10 @@ class Stage:
 
 
 def test_after_a_break_it_goes_on_and_every_window_is_there_once(
-    recorder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     Stage.seen = []
-    monkeypatch.setattr(recorder, "Machine", Stage)
+    monkeypatch.setattr(recorder, "BagMachine", Stage)
     asked = [str(tmp_path / "build"), str(tmp_path / "out"), "--programs", "3", "--passes", "2"]
     with pytest.raises(KeyboardInterrupt):
         recorder.main(asked)
@@ -89,7 +76,7 @@ def test_after_a_break_it_goes_on_and_every_window_is_there_once(
 
 
 def test_bags_that_differ_no_more_than_repeats_are_not_written(
-    recorder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     random = np.random.default_rng(0)
 
@@ -99,14 +86,14 @@ def test_bags_that_differ_no_more_than_repeats_are_not_written(
             return [{**row, "runtime_seconds": float(random.uniform(1, 2))} for row in rows]
 
     Stage.seen = [("", ())] * 40
-    monkeypatch.setattr(recorder, "Machine", Noisy)
+    monkeypatch.setattr(recorder, "BagMachine", Noisy)
     asked = [str(tmp_path / "build"), str(tmp_path / "out"), "--programs", "3", "--passes", "2"]
     assert recorder.main(asked) == 1
     assert "no set is made" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_a_window_is_recorded(recorder: ModuleType, tmp_path: Path) -> None:
+def test_a_window_is_recorded(tmp_path: Path) -> None:
     """On this machine, if it has two cores: a program that waits is on its core for a part of its time."""
     from jostle.measure.host._facts import chosen_cores
 
@@ -114,7 +101,7 @@ def test_a_window_is_recorded(recorder: ModuleType, tmp_path: Path) -> None:
         pytest.skip("needs two cores")
     before = os.sched_getaffinity(0)
     try:
-        machine = recorder.Machine(tmp_path, ["sponge"], recorder.ONE)
+        machine = recorder.BagMachine(tmp_path, ["sponge"], recorder.ONE)
         with closing(machine):
             rows = machine.window(("sponge", "sponge"), "test")
     finally:

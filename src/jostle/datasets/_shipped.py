@@ -1,4 +1,4 @@
-"""The runs that come with Jostle, each measured on one machine by a script in `benchmarks/`."""
+"""The runs that come with Jostle, each measured on one machine by a module of `studies/collect`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How often pairs of programs that never ran beside a program stay under their bounds, on made laws.
 
-    python benchmarks/unseen_coverage.py [--on lru,smt] [--method probes,alignment] [--seeds 40] [--known 12]
-                                         [--unseen 4] [--plain]
+    python -m studies.bounds.unseen_coverage [--on lru,smt] [--method probes,alignment] [--seeds 40]
+        [--known 12] [--unseen 4] [--plain]
 
 For every seed programs are drawn anew; all are traced alone and beside three stressors, all pairs of those
 known are learned from and calibrated on by `jostle.fit(..., new_names=True)`, and bounds of pairs of which
@@ -20,7 +20,8 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from _data import one_core
+
+from studies.data import one_core
 
 CONFIDENCE = 0.9
 

@@ -1,6 +1,6 @@
 """Slowdown of pairs never measured together, on the public throughputs of Gavel: the table of docs/bag.md.
 
-    python benchmarks/pairs.py [--seeds 5] [--quick] [--methods NAME,...]
+    python -m studies.slowdown.gavel [--seeds 5] [--quick] [--methods NAME,...]
 
 Needs $JOSTLE_DATA (or ../shared/data) with gavel/. --quick: the slowdown method alone, without bounds. Takes
 about half an hour of one core; --methods takes some of the rows.
@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 
-from _data import data_folder, one_core
+from studies.data import data_folder, one_core
 
 GPUS = ("k80", "p100", "v100")
 ON_ONE_GPU = ("solo_constant", "additive", "additive_low_rank", "boosting", "slowdown")

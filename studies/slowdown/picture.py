@@ -1,6 +1,6 @@
 """The picture of the README: pairs of training jobs on graphics processors that the model never saw.
 
-    python benchmarks/picture.py GAVEL [--output docs/pictures] [--seed 0]
+    python -m studies.slowdown.picture GAVEL [--output docs/pictures] [--seed 0]
 
 GAVEL: the folder with the published measurements of Gavel (OSDI 2020; oracle_throughputs.json). A quarter
 of the pairs of jobs is held out on all three kinds of processors, the slowdown method learns from the rest

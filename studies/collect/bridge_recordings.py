@@ -1,6 +1,6 @@
 """Forecasts on programs recorded on this machine: a phased one alone, and four workers side by side.
 
-    python benchmarks/bridge_recordings.py OUT [--runs 240] [--only controller] [--snapshots 7]
+    python -m studies.collect.bridge_recordings OUT [--runs 240] [--only controller] [--snapshots 7]
 
 What OUT does not hold yet is recorded first, 10 ms samples, as `jostle trace` would: five minutes for the
 controller (four cycles of five phases, 1.2 s) and four for the workers (three cycles of four phases; two

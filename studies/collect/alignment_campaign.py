@@ -1,6 +1,6 @@
 """Record the campaign of the alignment method here: programs with phases, alone, in pairs, beside stressors.
 
-    python benchmarks/alignment_campaign.py [FOLDER] [--own-cores] [--minutes 19] [--repeats 7]
+    python -m studies.collect.alignment_campaign [FOLDER] [--own-cores] [--minutes 19] [--repeats 7]
         [--programs 20] [--interval 0.01] [--seed 0] [--scratch build/alignment-campaign]
 
 Needs two cores that nothing else uses: on one of them programs that wait for different parts of their
@@ -32,15 +32,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from _shared_core import PROGRAMS as SHARED
-from _shared_core import shared_core_program, turns
+
+from studies.collect.shared_core import PROGRAMS as SHARED
+from studies.collect.shared_core import shared_core_program, turns
 
 if TYPE_CHECKING:
     from jostle.measure.workloads._program import TracedProgram
     from jostle.traces import Trace
 
-ROOT = Path(__file__).parent.parent
-FOLDER = ROOT / "src" / "jostle" / "evaluate" / "alignment" / "recorded"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "studies" / "alignment" / "recorded"
 SHARED_STRESSORS = ("core", "stream", "scatter")  # and turns
 # Phases of some ten to fifty milliseconds, from compute-bound to memory-bound: (kernel, repetitions) in turn,
 # some 0.2 seconds of one core in all.

@@ -1,6 +1,6 @@
 """What bounds calibrated on few pairs of several runs cover: by arithmetic, and of made campaigns.
 
-    python benchmarks/few_pairs.py [--pairs 16,19,29] [--runs 8] [--alike 0,0.5,1] [--campaigns 16]
+    python -m studies.bounds.few_pairs [--pairs 16,19,29] [--runs 8] [--alike 0,0.5,1] [--campaigns 16]
 
 A pair's runs are one unit. The arithmetic draws scores of so many pairs and one new one, whose runs correlate
 by --alike, and takes the threshold as `jostle.bounds` does, of all runs and of one of each pair. Each made
@@ -15,7 +15,8 @@ import argparse
 import sys
 
 import numpy as np
-from _data import one_core
+
+from studies.data import one_core
 
 CONFIDENCE = 0.9
 

@@ -1,6 +1,7 @@
 """Three small real campaigns, measured on this machine and evaluated on sets that were held out.
 
-    python benchmarks/campaigns.py jobs|web|kernels OUT [--seconds 200] [--observed 0.6] [--evaluate-only]
+    python -m studies.collect.campaigns jobs|web|kernels OUT
+        [--seconds 200] [--observed 0.6] [--evaluate-only]
 
 jobs: gzip, bzip2, xz, zstd, a database with fsync, a NumPy job and a compiler, as far as they are installed.
 web: a server (uvicorn) at three rates beside batch jobs. kernels: those of the tour. Each is measured alone
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.measure import (
     Campaign,
     MeasureOptions,
@@ -155,7 +156,7 @@ def main() -> None:
         )
     if not given.measure_only:
         print(read_runs(data).ok(), flush=True)
-        sys.exit(run(["evaluate", "pairs", str(data), "--observed", str(given.observed)]))
+        sys.exit(exit_code(["evaluate", "pairs", str(data), "--observed", str(given.observed)]))
 
 
 if __name__ == "__main__":

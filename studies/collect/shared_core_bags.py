@@ -1,6 +1,6 @@
 """Record bags of programs that disturb each other: they wait for parts of their time, and share a core.
 
-    python benchmarks/shared_core_bags.py BUILD OUT [--minutes 40] [--passes 3] [--export]
+    python -m studies.collect.shared_core_bags BUILD OUT [--minutes 40] [--passes 3] [--export]
 
 Twenty programs, copies too: streaming, pointer chases and stencils inside the caches and past them, ciphers,
 vision, graphs; what part of its time alone each has the core for, and in how long turns, differs. Each alone,
@@ -37,10 +37,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from _shared_core import shared_core_program
-from contention_bags import WANTED, differences, whole_bags
 
 from jostle.runs import Dataset, Runs, summarise
+from studies.collect.contention_bags import WANTED, differences, whole_bags
+from studies.collect.shared_core import shared_core_program
 
 if TYPE_CHECKING:
     from jostle.measure.tracing._watch import Assessment
@@ -126,7 +126,7 @@ def record(build: Path, names: Sequence[str], passes: int, seconds: float) -> bo
             if not missing:
                 continue
             print(f"pass {turn + 1} of {passes}, {engine}: {len(missing)} windows", file=sys.stderr)
-            with closing(Machine(build, names, engine)) as machine:
+            with closing(BagMachine(build, names, engine)) as machine:
                 for number, bag in enumerate(missing):
                     if time.monotonic() > until:
                         return False
@@ -150,7 +150,7 @@ def whole_lines(path: Path) -> list[str]:
     return [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
-class Machine:
+class BagMachine:
     """Slots and cores for the windows of one platform."""
 
     def __init__(self, build: Path, names: Sequence[str], engine: str) -> None:

@@ -1,6 +1,6 @@
 """Collect the sample campaign on this machine, and say what is in it.
 
-    python benchmarks/collect_sample.py BUILD OUT [--budget 840]
+    python -m studies.collect.sample BUILD OUT [--budget 840]
 
 BUILD keeps the campaign, so that an interrupted collection goes on; OUT becomes a small dataset: every
 shipped kernel in its middle size on wasmtime's six settings, alone five times and in 500 random sets of

@@ -1,6 +1,6 @@
 """How often run times of new sets of workloads stay under their bounds, on the simulator.
 
-    python benchmarks/alignment_coverage.py [--seeds 40] [--programs 12] [--sets 150] [--share 0.3]
+    python -m studies.bounds.alignment_coverage [--seeds 40] [--programs 12] [--sets 150] [--share 0.3]
 
 For every seed programs are drawn anew, sets of two of them (and a program beside itself) run both ways, a
 share of the sets is kept for the test, and the rest is learned from and calibrated on, set by set. A set
@@ -15,7 +15,8 @@ import argparse
 import sys
 
 import numpy as np
-from _data import one_core
+
+from studies.data import one_core
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95)
 COUNTERS = ("instructions", "stall_cycles", "cache_accesses", "dram_read_bytes")

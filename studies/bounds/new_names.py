@@ -1,6 +1,7 @@
 """Coverage and margin of bounds for names that never or hardly ran, through jostle.fit(..., new_names=True).
 
-    python benchmarks/new_names.py DATASET [--draws 5] [--confidence 0.9] [--method factorization] [--alone]
+    python -m studies.bounds.new_names DATASET
+        [--draws 5] [--confidence 0.9] [--method factorization] [--alone]
 
 Of a draw a fifth of the workloads and of the platforms never run, another tenth of each has 1, 3 or 10 runs,
 and of the rest half of the runs is learned from. Coverage and margin are means over names. Beside the
@@ -14,17 +15,17 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from _data import one_core
 
 import jostle
 from jostle.methods import method_named
 from jostle.runs import Runs
+from studies.data import one_core
 
 ALL = 10**9
 AMOUNTS = (0, 1, 3, 10)
 
 
-class Draw:
+class NamesDraw:
     """What is left of each name, and which runs are learned from."""
 
     def __init__(self, runs: Runs, seed: int, alone: bool = False) -> None:
@@ -81,7 +82,7 @@ class Draw:
         return found
 
 
-def rule_errors(runs: Runs, draw: Draw, rows: np.ndarray) -> np.ndarray:
+def rule_errors(runs: Runs, draw: NamesDraw, rows: np.ndarray) -> np.ndarray:
     """(len(rows),) absolute log errors of the mean level of whichever of the two names is known."""
     log = np.log(runs.runtime_seconds)
     level = float(log[draw.kept].mean())
@@ -108,7 +109,7 @@ def main() -> None:
     runs = jostle.read(given.dataset).runs_in_memory.ok()
     print(f"{'':<4} {'':<26} names  finite  coverage  margin  error  error of the rule")
     for seed in range(given.draws):
-        draw = Draw(runs, seed, given.alone)
+        draw = NamesDraw(runs, seed, given.alone)
         learned = runs.take(draw.kept)
         model = jostle.fit(learned, method_named(given.method)(), seed=seed, new_names=True)
         for what, (rows, name) in draw.questions().items():

@@ -1,6 +1,6 @@
 """Accuracy, bounds and training time on the published Pitot data, on one core.
 
-    python benchmarks/pitot.py [--observed 0.5] [--members 1] [--form saturating] [--seed 0]
+    python -m studies.factorization.pitot [--observed 0.5] [--members 1] [--form saturating] [--seed 0]
 
 Imports the published files into a temporary dataset and runs `python -m studies factorization` with the
 splits that lie beside them; prints its JSON and, beside each metric, what the paper's reference code
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from _data import one_core, pitot_folder
+from studies.data import one_core, pitot_folder
 
 # The corrected reference code on the same splits: MAPE alone / with one co-runner, in about 100 s.
 REFERENCE = {"0.1": (0.113, 0.113), "0.5": (0.058, 0.064), "0.9": (0.051, 0.058)}

@@ -1,6 +1,6 @@
 """Errors about names with a handful of runs, or with features alone, in a campaign of names with many.
 
-    python benchmarks/few_names.py [--runs 0,3] [--laws NAME,...] [--seeds 1]
+    python -m studies.live.few_names [--runs 0,3] [--laws NAME,...] [--seeds 1]
 
 Made campaigns of 60 workloads on 20 platforms, 3500 runs, none to two co-runners. Of a seventh of the
 workloads, then of the platforms, so many runs are left, beside those of all others, and `jostle.fit` learns
@@ -16,7 +16,8 @@ import argparse
 from typing import Any
 
 import numpy as np
-from _data import one_core
+
+from studies.data import one_core
 
 WORKLOADS, PLATFORMS, RUNS, NOISE = 60, 20, 3500, 0.03
 LAWS = ("features", "kinds", "threshold", "low rank", "additive")

@@ -1,6 +1,6 @@
 """Three services and two batch jobs: which sets may share, against every set simulated with 20 000 queries.
 
-    python benchmarks/sharing_sets.py [--queries 20000] [--seed 7]
+    python -m studies.placement.sharing_sets [--queries 20000] [--seed 7]
 
 `sets_that_fit` is what `jostle safe --tenants` asks. The check puts every set into every way to share by
 hand, as tenants of the simulator with other arrivals, and compares percentiles of so many queries of the

@@ -1,6 +1,6 @@
 """How long the paper's training takes, and how long ours takes to be as accurate; one core, one run.
 
-    python benchmarks/paper_training.py [--steps 20000] [--our-steps 500] [--seed 0]
+    python -m studies.factorization.paper_training [--steps 20000] [--our-steps 500] [--seed 0]
 
 The paper's training written down plainly (Pitot, MLSys 2025, Sec. 3 and 4): towers of two hidden layers of
 128 with one learned feature each, r = 32, two interference types, Eq. 9 with a leaky ReLU, squared error of
@@ -17,9 +17,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from _data import one_core, pitot_folder
 
 from jostle.methods import learn
+from studies.data import one_core, pitot_folder
 
 HIDDEN, RANK, TYPES, LEAK = 128, 32, 2, 0.1
 GOAL = (0.058, 0.064)  # the corrected reference code, alone and with one co-runner

@@ -1,6 +1,6 @@
 """Slowdown beside every simple rule, on made campaigns whose laws are known: the tables of docs/bag.md.
 
-    python benchmarks/laws.py [--seeds 4] [--laws NAME,...] [--shares 0.1,0.2,0.5] [--noise 0.02]
+    python -m studies.slowdown.on_laws [--seeds 4] [--laws NAME,...] [--shares 0.1,0.2,0.5] [--noise 0.02]
                               [--data FOLDER,...] [--method bag]
 
 Each law is a campaign of 24 workloads alone and in all pairs on three platforms; a share of the sets is
@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from _data import one_core
+from studies.data import one_core
 
 RULES = ("solo", "solo_constant", "additive", "additive_low_rank", "boosting")
 

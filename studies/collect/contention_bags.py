@@ -1,6 +1,6 @@
 """Record bags of kernels that contend for caches, memory and cores.
 
-    python benchmarks/contention_bags.py BUILD OUT [--minutes 9.5] [--most 23] [--export]
+    python -m studies.collect.contention_bags BUILD OUT [--minutes 9.5] [--most 23] [--export]
 
 Streaming, pointer chases, stencils, graphs, sorts and plain arithmetic, built by gcc, with working sets
 inside the first cache, inside the second and past both: every pair of them, copies too, on two platforms. On
@@ -35,13 +35,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from collect_sample import export
 
 from jostle.measure import Campaign, MeasureOptions, Tolerance, Workload, measure
 from jostle.measure.campaign._campaign import PlannedWindow
 from jostle.measure.slots._available import can_run
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 from jostle.runs import Dataset, Runs
+from studies.collect.sample import export
 
 ALONE, TURNS = "native", "native@cpus=1"
 SECONDS = {ALONE: 0.15, TURNS: 0.4}  # of a window: turns of 4 ms should be many in it

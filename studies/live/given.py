@@ -1,6 +1,6 @@
 """What a run so far tells of what it will use: Brier scores 0.1 s ahead, beside simple rules.
 
-    python benchmarks/given.py [--families modes,walk] [--seeds 3,4,5] [--runs 30] [--recorded 120]
+    python -m studies.live.given [--families modes,walk] [--seeds 3,4,5] [--runs 30] [--recorded 120]
 
 Of each made family and seed some runs are recorded and others live. At three moments of each live run: the
 probability that each component is over its 50, 80 and 95% quantile a tenth of a second later. `given` is
@@ -17,7 +17,8 @@ import sys
 import time
 
 import numpy as np
-from _data import one_core
+
+from studies.data import one_core
 
 MOMENTS = (40, 75, 110)  # samples seen
 QUANTILES = (0.5, 0.8, 0.95)

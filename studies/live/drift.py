@@ -1,6 +1,6 @@
 """How soon a drift is found, how often one is told that is not there, and what bounds are worth meanwhile.
 
-    python benchmarks/drift.py [--observed 0.5] [--streams 6]
+    python -m studies.live.drift [--observed 0.5] [--streams 6]
 
 One model is fitted on a share of the public Pitot runs; the rest is streamed in random order, with steps,
 ramps and periods put onto one device or all of them. The static bound and plain adaptive conformal inference
@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _data import one_core, pitot_folder
+
+from studies.data import one_core, pitot_folder
 
 BATCH = 50
 LENGTH = 30_000

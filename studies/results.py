@@ -1,6 +1,6 @@
 """Draws and prints again what stands in docs/results and docs/pictures: one entry for each command.
 
-    python benchmarks/results.py [NAME ...] [--all] [--list]
+    python -m studies.results [NAME ...] [--all] [--list]
 
 Without a name, what takes under a minute and needs no data from elsewhere (`make results` does this). A
 NAME or --all takes the others; their data is found in $JOSTLE_DATA, or in ../shared/data. What a command
@@ -68,12 +68,12 @@ def _same(*names: str, prefix: str = "") -> dict[str, str]:
 
 _BAG = ("figure-4-benchmarks", "figure-5-9-ablation", "figure-10-11-radar", "figure-12-heat-map")
 _BRIDGE = "python -m studies bridge"
-_RECORDED = "python benchmarks/bridge_recordings.py OUT --seed 41"
+_RECORDED = "python -m studies.collect.bridge_recordings OUT --seed 41"
 _LARGE = "--windows 500 --seconds 0.15 --folds 1 --no-compare --no-factorization"
 _SMALL = "--windows 200 --seconds 0.12 --folds 1 --held 6"
 ENTRIES = {
     "picture": Entry(
-        "python benchmarks/picture.py GAVEL --output OUT/figures",
+        "python -m studies.slowdown.picture GAVEL --output OUT/figures",
         1.0,
         pictures={"beside": "../pictures/beside"},
     ),
@@ -107,9 +107,9 @@ ENTRIES = {
             "figure-12d-interference",
         ),
     ),
-    "mixes": Entry("python benchmarks/mixes.py --data PITOT", 2.0, keep=True),
-    "drift-made": Entry("python benchmarks/drift_made.py", 25.0, keep=True),
-    "few-names": Entry("python benchmarks/few_names.py", 20.0, keep=True),
+    "mixes": Entry("python -m studies.bounds.mixes --data PITOT", 2.0, keep=True),
+    "drift-made": Entry("python -m studies.live.drift_made", 25.0, keep=True),
+    "few-names": Entry("python -m studies.live.few_names", 20.0, keep=True),
     "gavel-rules": Entry(
         "jostle evaluate pairs OUT/oracle --observed 0.75 --seeds 2 "
         "--methods solo,solo_constant,additive,own_worst,boosting,additive_low_rank,slowdown",
@@ -125,13 +125,13 @@ ENTRIES = {
         pictures={f"bag-{name}": f"bag-{name}" for name in _BAG},
     ),
     "bag-new-names": Entry(
-        "python benchmarks/new_names.py OUT/magus --method bag --alone --draws 2",
+        "python -m studies.bounds.new_names OUT/magus --method bag --alone --draws 2",
         10.0,
         first=("jostle import magus MAGUS -o OUT/magus",),
         keep=True,
     ),
     "bag-laws": Entry(
-        "python benchmarks/laws.py --method bag --seeds 1 --shares 0.1,0.3", 2.0, keep=True
+        "python -m studies.slowdown.on_laws --method bag --seeds 1 --shares 0.1,0.3", 2.0, keep=True
     ),
     "bag-shared-core": Entry(
         "python -m studies bag --seeds 1 --no-bounds --figures OUT",
@@ -185,7 +185,7 @@ ENTRIES = {
     "bridge-tables": Entry(
         f"{_BRIDGE} --data drift-7 --splits 1 --seed 41 --tables --published NMPC", 15.0, keep=True
     ),
-    "bridge-given": Entry("python benchmarks/given.py", 4.0, keep=True),
+    "bridge-given": Entry("python -m studies.live.given", 4.0, keep=True),
     "bridge-paper": Entry(
         f"{_BRIDGE} --paper OUT --runs 100 --seed 41",
         8.0,
@@ -215,9 +215,9 @@ ENTRIES = {
             "counters-prefix": "alignment-counters-prefix",
         },
     ),
-    "probe-laws": Entry("python benchmarks/probe_laws.py --seeds 6", 2.0, keep=True),
+    "probe-laws": Entry("python -m studies.slowdown.probe_laws --seeds 6", 2.0, keep=True),
     "probe-laws-new": Entry(
-        "python benchmarks/probe_laws.py --seeds 6 --new 4 --shares 0.3", 6.0, keep=True
+        "python -m studies.slowdown.probe_laws --seeds 6 --new 4 --shares 0.3", 6.0, keep=True
     ),
     **{
         f"alignment-{name}": Entry(
@@ -271,7 +271,7 @@ ENTRIES = {
         )
     },
     "measure": Entry(
-        "python benchmarks/sample_tables.py src/jostle/datasets/sample", 2.0, keep=True
+        "python -m studies.collect.sample_tables src/jostle/datasets/sample", 2.0, keep=True
     ),
 }
 

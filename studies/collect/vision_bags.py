@@ -1,6 +1,6 @@
 """Record bags of vision kernels on this machine, as Moolchandani et al. did, with turns in place of a GPU.
 
-    python benchmarks/vision_bags.py BUILD OUT [--budget 840] [--export]
+    python -m studies.collect.vision_bags BUILD OUT [--budget 840] [--export]
 
 Nine kernels in three sizes, alone and in 350 random bags of two or three, on two platforms: one on all cores
 of the machine, which is the CPU side (CPU time, fairness), and one on which all members share one core and
@@ -23,10 +23,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from collect_sample import export
-
 from jostle.measure import Campaign, MeasureOptions, Tolerance, check_machine, measure
 from jostle.runs import Dataset
+from studies.collect.sample import export
 
 KERNELS = ("sift", "disparity", "tracking", "faces", "harris", "sobel", "wavelet", "dct", "fir")
 CPU, TURNS = "speed", "speed@cpus=1"

@@ -1,6 +1,6 @@
 """What a model knows of new names and new runs that it learns without being fitted again.
 
-    python benchmarks/online.py [--observed 0.5] [--names 0.2] [--refit | --suggest]
+    python -m studies.live.online [--observed 0.5] [--names 0.2] [--refit | --suggest]
 
 On the public Pitot data, through `jostle.fit` and `Model.update`. A fifth of the workloads, then a fifth of
 the platforms, is left out of the fit but for their features; then the model learns 0, 1, 3, 10 and 30 runs of
@@ -19,7 +19,8 @@ import time
 from typing import Any
 
 import numpy as np
-from _data import one_core, pitot_folder
+
+from studies.data import one_core, pitot_folder
 
 GIVEN = (0, 1, 3, 10, 30)
 LATER = (1_000, 5_000, 23_000)

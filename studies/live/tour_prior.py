@@ -1,6 +1,6 @@
 """What the sample that comes with Jostle is worth as prior knowledge on this machine.
 
-    jostle tour FOLDER; python benchmarks/tour_prior.py FOLDER/dataset [--draws 6]
+    jostle tour FOLDER; python -m studies.live.tour_prior FOLDER/dataset [--draws 6]
 
 Holds a quarter of the sets out, learns from all and from some of the rest, with the sample and without, and
 prints the mean error on what was held out, for each draw and on average.
@@ -12,7 +12,8 @@ import argparse
 import sys
 
 import numpy as np
-from _data import one_core
+
+from studies.data import one_core
 
 SHARES = (0.25, 0.5, 1.0)
 

@@ -1,6 +1,6 @@
 """False alarms of a watch, and runs until a step of a device is found, on made campaigns of other kinds.
 
-    python benchmarks/drift_made.py [--fitted 1000,4000] [--laws NAME,...] [--seeds 3] [--seed 10]
+    python -m studies.live.drift_made [--fitted 1000,4000] [--laws NAME,...] [--seeds 3] [--seed 10]
 
 30 workloads on 10 platforms, alone or beside one or two others: capacity that is shared above a threshold,
 with or without what workloads take on platforms, and errors that are Gaussian, heavy-tailed (Student t with 4
@@ -16,8 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _data import one_core
-from drift import devices_of, scaled
+
+from studies.data import one_core
+from studies.live.drift import devices_of, scaled
 
 WORKLOADS, PLATFORMS = 30, 10
 WATCHED, STREAM, START, STEP = 10_000, 3000, 1000, 1.2

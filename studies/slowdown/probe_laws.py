@@ -1,7 +1,7 @@
 """Probes beside every simple rule, on made laws that differ in kind: pairs held out of known programs.
 
-    python benchmarks/probe_laws.py [--seeds 3] [--laws NAME,...] [--shares 0,0.1,0.3,0.7] [--programs 16]
-                                    [--noise 0.015] [--repeats 3] [--new 0] [--slowdown]
+    python -m studies.slowdown.probe_laws [--seeds 3] [--laws NAME,...] [--shares 0,0.1,0.3,0.7]
+        [--programs 16] [--noise 0.015] [--repeats 3] [--new 0] [--slowdown]
 
 Every law draws programs and runs them alone and beside four stressors (`repeats` times each), and in
 pairs, once. A share of the pairs, both sides together, is learned from by `jostle.fit`, the others are the
@@ -23,7 +23,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from _data import one_core
+
+from studies.data import one_core
 
 CONFIDENCE = 0.9
 STRESSORS = 4

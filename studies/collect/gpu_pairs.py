@@ -1,6 +1,7 @@
 """Record kernels of PyTorch on a GPU, alone and in bags, for the accelerator and the bag alike.
 
-    python benchmarks/gpu_pairs.py -o FOLDER [--budget 540] [--device cuda] [--modes mps,time-sliced,streams]
+    python -m studies.collect.gpu_pairs -o FOLDER [--budget 540]
+        [--device cuda] [--modes mps,time-sliced,streams]
     python -m studies accelerator --on pairs --data FOLDER/dataset --sharing concurrent
     jostle fit accelerator FOLDER/dataset -o model;  python -m studies bag --data FOLDER/dataset
 
@@ -37,7 +38,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _gpu_worker import KERNELS, NAMES, SIZES, bytes_of, worker
+
+from studies.collect.gpu_worker import KERNELS, NAMES, SIZES, bytes_of, worker
 
 MODES = ("mps", "time-sliced", "streams")
 RESERVE = 20.0  # s of the budget kept to write the dataset
@@ -51,7 +53,7 @@ NO_TORCH = (
 
 
 @dataclass(frozen=True)
-class Job:
+class KernelJob:
     """One measurement. kind: solo, bag, service or trace. rates: of each member's queries, None to run on and
     on. again: a number for repeated ones."""
 
@@ -64,7 +66,7 @@ class Job:
         return json.dumps([mode, self.kind, self.members, self.again, self.loads])
 
 
-def plan(seed: int = 0) -> list[Job]:
+def plan(seed: int = 0) -> list[KernelJob]:
     """All jobs of one mode, in an order in which the first hour's tenth is a smaller campaign of the same."""
     draw = random.Random(seed)
     names = list(NAMES)
@@ -74,23 +76,23 @@ def plan(seed: int = 0) -> list[Job]:
         pair = one, other
         if pair not in pairs:
             pairs.append(pair)
-    bags = [Job("bag", pair) for pair in pairs]
-    bags += [Job("bag", tuple(sorted(draw.sample(names, 3 + n % 2)))) for n in range(10)]
+    bags = [KernelJob("bag", pair) for pair in pairs]
+    bags += [KernelJob("bag", tuple(sorted(draw.sample(names, 3 + n % 2)))) for n in range(10)]
     for number in range(12):
         service = f"{KERNELS[number % 5]}-{SIZES[0]}"
         beside = draw.sample(names, 1 + number % 2)
         loads = (0.3 if number % 3 else 0.6, *(None for _ in beside))
-        bags.append(Job("service", (service, *beside), loads=loads))
+        bags.append(KernelJob("service", (service, *beside), loads=loads))
     draw.shuffle(bags)
-    solos = [Job("solo", (name,)) for name in names]
+    solos = [KernelJob("solo", (name,)) for name in names]
     draw.shuffle(solos)
-    found: list[Job] = []
+    found: list[KernelJob] = []
     for solo in solos:
-        found += [solo, Job("trace", solo.members)]
+        found += [solo, KernelJob("trace", solo.members)]
     for number, bag in enumerate(bags):
         found.append(bag)
         if number % EVERY == EVERY - 1:
-            found += [Job("solo", (name,), 1 + number) for name in dict.fromkeys(bag.members)]
+            found += [KernelJob("solo", (name,), 1 + number) for name in dict.fromkeys(bag.members)]
     return found
 
 
@@ -157,7 +159,9 @@ class Workers:
         self.running.clear()
 
 
-def measured(job: Job, workers: Workers, mode: str, given: Any, solo: dict[str, float]) -> dict:
+def measured(
+    job: KernelJob, workers: Workers, mode: str, given: Any, solo: dict[str, float]
+) -> dict:
     """What one job found, for its line. Raises Gone."""
     one_process = mode == "streams"
     groups = [list(job.members)] if one_process else [[name] for name in job.members]
@@ -338,8 +342,8 @@ def record(given: Any) -> None:
 
 
 def _missing(
-    jobs: list[Job], mode: str, known: set[str], device: str, most: int | None
-) -> Iterator[Job]:
+    jobs: list[KernelJob], mode: str, known: set[str], device: str, most: int | None
+) -> Iterator[KernelJob]:
     """Those not measured yet; traces once, and where there is a profiler."""
     for job in jobs[:most]:
         is_traced = mode == "time-sliced" and device != "numpy"
@@ -347,7 +351,7 @@ def _missing(
             yield job
 
 
-def _line(job: Job, workers: Workers, mode: str, given: Any, solo: dict[str, float]) -> dict:
+def _line(job: KernelJob, workers: Workers, mode: str, given: Any, solo: dict[str, float]) -> dict:
     line: dict[str, Any] = {"key": job.key(mode), "mode": mode, "kind": job.kind}
     line |= {"members": list(job.members), "at": time.time()}
     try:

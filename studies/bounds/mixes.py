@@ -1,6 +1,6 @@
 """Coverage over mixes of names other than the measured one, of plain bounds and of bounds for that mix.
 
-    python benchmarks/mixes.py [--data PITOT] [--observed 0.5] [--mixes 40] [--confidence 0.9] [--seed 0]
+    python -m studies.bounds.mixes [--data PITOT] [--observed 0.5] [--mixes 40] [--confidence 0.9] [--seed 0]
 
 On the public Pitot data, through `jostle.fit` and `Model.for_mix`. Each mix is of 1, 5 or 25 platforms (or
 workloads), drawn among all or among the tenth with the widest errors, with shares drawn evenly from all that
@@ -15,7 +15,8 @@ import argparse
 from typing import Any
 
 import numpy as np
-from _data import one_core, pitot_folder
+
+from studies.data import one_core, pitot_folder
 
 SIZES = (1, 5, 25)
 WAYS = ("plain", "for the mix", "for the mix, known")

@@ -1,6 +1,6 @@
 """What a measured dataset shows: who slows whom, and how well the factorization predicts the rest.
 
-    python benchmarks/sample_tables.py DATASET [--seed 0]
+    python -m studies.collect.sample_tables DATASET [--seed 0]
 
 Prints two tables. Interference: pairs on one platform that were measured at least five times; slowdown
 is the runtime over the median alone, with a 95 % bootstrap interval of the median; pairs whose interval
