@@ -61,7 +61,7 @@ def _checked(option: Option, value: Any) -> Any:
         if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
             raise UsageError(f"`{name}` is neither a name nor a list of names")
         return tuple(names)
-    if option.kind is dict:
+    if option.is_mapping:
         texts = isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
         if not texts or not all(value.values()) or "" in value:
             raise UsageError(f"`{name}` is not an object of names")
@@ -103,7 +103,7 @@ def _schema(option: Option) -> dict[str, Any]:
         kind = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
     elif option.choices:
         kind = {"enum": list(option.choices)}
-    elif option.kind is dict:
+    elif option.is_mapping:
         kind = {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}}
     elif option.kind in (int, float):
         least, most = _limits(option)

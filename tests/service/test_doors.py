@@ -1,0 +1,112 @@
+"""One question has one answer, byte for byte, whatever door it leaves by: Python, command, HTTP, client."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import jostle
+from jostle._verbs import load_verb, verb_names
+from jostle._verbs.documents import Unanswered, VerbAnswer, from_document
+from jostle.answers import all_verbs, served_options, served_verbs
+from jostle.cli import _app
+from jostle.placement import Requests, Standard
+from tests.service.conftest import Running
+
+COLOCATION = {"workload": "w01", "platform": "p1", "corunners": ["w02", "w03"]}
+REQUESTS: list[Any] = [
+    {"workload": "w00", "slowdown": 3.0},
+    {"workload": "w01", "name": "big", "deadline": "soon"},
+    {"workload": "w02", "name": "other", "deadline": "500s", "memory": "3GiB"},
+]
+# Of every verb about a placement: its question, as JSON has it, and as the command line has it.
+QUESTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "safe": ({"on": ["east", "west"]}, ["--on", "east", "--on", "west"]),
+    "rank": ({"by": "cost", "top": 2}, ["--by", "cost", "--top", "2"]),
+    "assign": ({"goal": "fewest_platforms"}, ["--goal", "fewest_platforms"]),
+    "walltime": ({"step_seconds": 60.0}, ["--step", "60"]),
+    "whatif": (
+        {"add": {"new": "p4"}, "remove": ["south"]},
+        ["--add", "new=p4", "--remove", "south"],
+    ),
+}
+
+
+def text_of(document: Any) -> str:
+    """Keys in their order, numbers in all their digits."""
+    return json.dumps(document, ensure_ascii=False)
+
+
+def printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert _app.run([*words, "--json"]) in (0, 1, 3, 4), capsys.readouterr().out
+    return text_of(json.loads(capsys.readouterr().out))
+
+
+def test_every_verb_is_asked_here() -> None:
+    assert {*QUESTIONS, "score"} == set(verb_names("placement"))
+    assert verb_names("model") == ("explain", "predict")
+    assert [verb.name for verb in served_verbs("placement")] == sorted(QUESTIONS)
+    assert len({verb.answer.schema for verb in all_verbs()}) == len(all_verbs())
+
+
+@pytest.mark.parametrize("verb", ["predict", "explain"])
+def test_verbs_about_a_model(
+    verb: str, service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, level = str(service.settings.model), 0.8
+    model, asked = jostle.load(path), {"items": [COLOCATION], "confidence": level}
+    library = load_verb("model", verb).of(model, [COLOCATION], confidence=level)
+    expected = text_of(json.loads(json.dumps(library.to_document())))
+    words = [verb, path, "-w", "w01", "-p", "p1", "-b", "w03", "-b", "w02", "-c", str(level)]
+    assert printed(words, capsys) == expected
+    assert text_of(service.post(f"/v1/{verb}", asked)) == expected
+    one = jostle.Colocations.from_columns(**{k: [v] for k, v in COLOCATION.items()})
+    if verb == "explain":
+        answer = service.client.explain(one, level)
+    else:
+        assert text_of(service.post("/v1/bound", asked)) == expected
+        (tmp_path / "asked.json").write_text(json.dumps([COLOCATION]))
+        table = [verb, path, "-i", str(tmp_path / "asked.json"), "-c", str(level)]
+        assert printed(table, capsys) == expected
+        answer = service.client._predictions(one, level)
+    assert text_of(json.loads(json.dumps(answer.to_document()))) == expected
+    assert text_of(from_document(type(answer), json.loads(expected)).to_document()) == expected
+
+
+@pytest.mark.parametrize("verb", sorted(QUESTIONS))
+def test_verbs_about_a_placement(
+    verb: str, service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options, words = QUESTIONS[verb]
+    path, fleet = str(service.settings.model), str(service.settings.fleet)
+    rows, standard = Requests.read(REQUESTS), Standard(0.8, joint=True)
+    placed = jostle.place(jostle.load(path), fleet, confidence=0.8, joint=True)
+    library = getattr(placed, verb)(rows, **options)
+    assert isinstance(library.items[1], Unanswered)
+    expected = text_of(json.loads(json.dumps(library.to_document())))
+    (tmp_path / "requests.json").write_text(json.dumps(REQUESTS))
+    asked = ["--fleet", fleet, "--requests", str(tmp_path / "requests.json"), "-c", "0.8"]
+    assert printed(["place", verb, path, *asked, "--joint", *words], capsys) == expected
+    body = {"items": REQUESTS, "confidence": 0.8, "joint": True, **options}
+    assert text_of(service.post(f"/v1/{verb}", body)) == expected
+    answer: VerbAnswer = getattr(service.client, verb)(rows, standard=standard, **options)
+    assert text_of(json.loads(json.dumps(answer.to_document()))) == expected
+    assert answer.report().tables == library.report().tables
+    assert answer.exit_code == library.exit_code
+
+
+def test_what_names_files_is_asked_where_they_are(
+    service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, table, output = str(service.settings.model), tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table({"workload": ["w00", "w01"], "platform": ["p0", "p9"]}), table)
+    library = jostle.place(jostle.load(path), ()).score(table, output)
+    words = ["place", "score", path, str(table), "-o", str(output)]
+    assert printed(words, capsys) == text_of(library.to_document())
+    assert service.http.post("/v1/score", json={"items": []}).status_code == 404
+    assert "dataset" not in served_options(load_verb("model", "explain").question)
