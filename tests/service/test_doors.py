@@ -103,7 +103,11 @@ def test_verbs_about_a_placement(
 def test_what_names_files_is_asked_where_they_are(
     service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, table, output = str(service.settings.model), tmp_path / "a.parquet", tmp_path / "b.parquet"
+    path, table, output = (
+        str(service.settings.model),
+        tmp_path / "a.parquet",
+        tmp_path / "b.parquet",
+    )
     pq.write_table(pa.table({"workload": ["w00", "w01"], "platform": ["p0", "p9"]}), table)
     library = jostle.place(jostle.load(path), ()).score(table, output)
     words = ["place", "score", path, str(table), "-o", str(output)]

@@ -187,7 +187,7 @@ def test_bind_without_an_api_server_says_so(service: Running) -> None:
 
 def test_placements_follow_the_pods(start: Start, api: FakeApi) -> None:
     service = start(kubernetes="http://api")
-    extender = service.app.state.extender
+    extender = service.app.state.doors["kubernetes"]
     api.pods["a"] = pod("a")
     assert bind(service, "a", "east") == ""
     seen = pod("seen") | {"spec": {"nodeName": "west"}, "status": {"phase": "Running"}}

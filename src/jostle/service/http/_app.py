@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jostle._version import VERSION
 from jostle.errors import JostleError
+from jostle.service._door import doors_of
 from jostle.service._settings import ServeSettings
 from jostle.service.answers._apart import Apart
 from jostle.service.http._metrics import CONTENT_TYPE
@@ -28,10 +29,7 @@ from jostle.service.http._schemas import described
 from jostle.service.http._service import Serving
 from jostle.service.http._state_routes import state_handlers
 from jostle.service.http._verbs import fleet_verbs, model_verbs
-from jostle.service.kubernetes._api import ApiServer
-from jostle.service.kubernetes._extender import Extender, kubernetes_handlers
 from jostle.service.page._page import page_handlers
-from jostle.service.slurm._submit import slurm_handlers
 from jostle.service.state._archive import archive
 
 _LOG = logging.getLogger("jostle.service")
@@ -44,14 +42,11 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) ->
     clock: seconds since 1970. Raises UsageError, NotPermitted, and what reading the fleet raises.
     """
     service, apart = Serving(settings, clock), Apart()
-    api = None if settings.kubernetes is None else ApiServer(settings.kubernetes)
-    extender = Extender(service, api)
+    doors = doors_of(service)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        beside = [asyncio.create_task(service.watch())]
-        if api is not None:
-            beside.append(asyncio.create_task(extender.watch()))
+        beside = [asyncio.create_task(one.watch()) for one in (service, *doors.values())]
         if settings.dataset is not None:
             beside.append(asyncio.create_task(archive(service.store, settings.dataset)))
         if settings.learn:
@@ -61,8 +56,8 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) ->
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        if api is not None:
-            await api.close()
+        for door in doors.values():
+            await door.close()
         apart.close()
         service.close()
 
@@ -70,18 +65,20 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) ->
         title="Jostle", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None,
         description="How long a workload takes, and at most how long, beside others.",
     )  # fmt: skip
-    app.state.service, app.state.extender = service, extender
+    app.state.service, app.state.doors = service, doors
     handlers: dict[tuple[str, str], Any] = {
         **{("POST", f"/v1/{verb}"): one for verb, one in model_verbs(service).items()},
         **{("POST", f"/v1/{verb}"): one for verb, one in fleet_verbs(service, apart).items()},
         **state_handlers(service),
-        **kubernetes_handlers(extender),
-        **slurm_handlers(service),
         **_about_itself(service),
     }
+    schemas: dict[str, Any] = {}
+    for door in doors.values():
+        handlers |= door.operations
+        schemas |= door.schemas
     for (method, path), handler in handlers.items():
         name = f"{method.lower()}_{path.strip('/').replace('/', '_').replace('{', '').replace('}', '')}"
-        about = described(method, path)
+        about = described(method, path, schemas)
         app.add_api_route(
             path.replace("{id}", "{id:path}"),
             handler,

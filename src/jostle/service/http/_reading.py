@@ -116,11 +116,12 @@ def number_of(body: Mapping[str, Any], key: str, default: float) -> float:
     return float(value)
 
 
-def names_of(body: Mapping[str, Any], key: str) -> str | list[str] | None:
+def names_of(body: Mapping[str, Any], key: str) -> list[str] | None:
     """A name or several. Raises UsageError."""
     value = body.get(key)
-    if value is None or isinstance(value, str):
-        return value
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    names = [value] if isinstance(value, str) else value
+    if names is not None and not (
+        isinstance(names, list) and all(isinstance(one, str) for one in names)
+    ):
         raise UsageError(f"`{key}` is neither a name nor a list of names")
-    return value
+    return names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from jostle._verbs.documents import schema_of
@@ -22,32 +23,31 @@ PROBLEMS = {
     503: "Not ready, or too much waits.",
 }
 
-_TEXT = {"type": "string"}
+TEXT = {"type": "string"}
 _NAME = {"type": "string", "minLength": 1}
-_VISIBLE = {
+VISIBLE = {
     "type": "string",
     "pattern": "[^\\s\\u001c-\\u001f\\u0085]",
     "description": "A name: not blank alone.",
 }
 _ABOVE_0 = {"type": "number", "exclusiveMinimum": 0}
 _BOOL = {"type": "boolean"}
-_CONFIDENCE = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
-_NAMES = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
+CONFIDENCE = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+NAMES = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
 _WHOLE = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 _STEP = {"type": "integer", "minimum": 1, "maximum": 10**9 - 1}
 _SECONDS = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e9}
-_LEVEL = {"anyOf": [{"type": "string", "pattern": "^0?[.][0-9]{0,12}[1-9]$"}, _CONFIDENCE]}
-_LIMIT = {"type": "string", "pattern": "^([1-9][0-9]{0,5}(ms|s|min|h|x))?$"}
+LIMIT = {"type": "string", "pattern": "^([1-9][0-9]{0,5}(ms|s|min|h|x))?$"}
 
 
-def _object(
+def object_of(
     required: list[str] | None = None, more: bool = False, **properties: Any
 ) -> dict[str, Any]:
     found = {"type": "object", "properties": properties, "additionalProperties": more}
     return found | ({"required": required} if required else {})
 
 
-def _list(of: dict[str, Any]) -> dict[str, Any]:
+def list_of(of: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": of}
 
 
@@ -56,90 +56,81 @@ def _any_or(of: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [of, {}]}
 
 
-def _any_object(of: dict[str, Any]) -> dict[str, Any]:
+def _anyobject_of(of: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [of, {"type": "object"}]}
 
 
-def _maybe(of: dict[str, Any]) -> dict[str, Any]:
+def maybe(of: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [of, {"type": "null"}]}
 
 
-_COLOCATION = _object(
-    ["workload", "platform"], workload=_NAME, platform=_NAME, corunners=_list(_NAME)
+_COLOCATION = object_of(
+    ["workload", "platform"], workload=_NAME, platform=_NAME, corunners=list_of(_NAME)
 )
-_REQUEST: dict[str, Any] = _object(
+_REQUEST: dict[str, Any] = object_of(
     ["workload"],
-    workload=_VISIBLE,
-    name=_maybe(_TEXT),
-    deadline=_maybe(_LIMIT),
-    deadline_seconds=_maybe(_SECONDS),
-    slowdown=_maybe({"type": "number", "minimum": 1, "maximum": 1e9}),
-    solo_seconds=_maybe(_SECONDS),
-    confidence=_maybe(_CONFIDENCE),
-    memory=_maybe({"type": "string", "pattern": "^[0-9]{1,6}(MiB|GiB)$"}),
-    memory_bytes=_maybe({"type": "number", "minimum": 0, "maximum": 1e18}),
-    needs=_maybe(_list(_TEXT)),
-    allowed=_maybe(_list(_TEXT)),
-    pin=_maybe(_TEXT),
-    apart=_maybe(_list(_TEXT)),
-    worth=_maybe(_SECONDS),
-    stay_seconds=_maybe(_SECONDS),
-    node=_maybe(_TEXT),
+    workload=VISIBLE,
+    name=maybe(TEXT),
+    deadline=maybe(LIMIT),
+    deadline_seconds=maybe(_SECONDS),
+    slowdown=maybe({"type": "number", "minimum": 1, "maximum": 1e9}),
+    solo_seconds=maybe(_SECONDS),
+    confidence=maybe(CONFIDENCE),
+    memory=maybe({"type": "string", "pattern": "^[0-9]{1,6}(MiB|GiB)$"}),
+    memory_bytes=maybe({"type": "number", "minimum": 0, "maximum": 1e18}),
+    needs=maybe(list_of(TEXT)),
+    allowed=maybe(list_of(TEXT)),
+    pin=maybe(TEXT),
+    apart=maybe(list_of(TEXT)),
+    worth=maybe(_SECONDS),
+    stay_seconds=maybe(_SECONDS),
+    node=maybe(TEXT),
 )
 # One way to say each.
 _REQUEST["not"] = {"anyOf": [{"required": list(pair)} for pair in TWICE]}
 _TENANT = {
     **_REQUEST,
     "required": ["workload", "node"],
-    "properties": {**_REQUEST["properties"], "node": _VISIBLE},
+    "properties": {**_REQUEST["properties"], "node": VISIBLE},
 }
-_NODE = _object(
+_NODE = object_of(
     ["name", "platform"],
     True,
     name=_NAME,
     platform=_NAME,
     slots={"type": "integer", "minimum": 0},
-    memory=_TEXT,
-    labels=_list(_TEXT),
+    memory=TEXT,
+    labels=list_of(TEXT),
     price_per_hour={"type": "number", "minimum": 0},
-    tenants=_list({}),
+    tenants=list_of({}),
 )
-_RUN = _object(
+_RUN = object_of(
     ["id", "workload", "platform", "runtime_seconds"],
     id=_NAME,
     workload=_NAME,
     platform=_NAME,
-    corunners=_list(_NAME),
+    corunners=list_of(_NAME),
     runtime_seconds=_ABOVE_0,
     measured_at={"type": "string", "format": "date-time"},
-    window_id=_TEXT,
+    window_id=TEXT,
 )
 _ABOUT_FLEET = {
-    "fleet": _maybe(_list(_any_object(_NODE))),
-    "tenants": _maybe(_list(_TENANT)),
-    "confidence": _maybe(_CONFIDENCE),
+    "fleet": maybe(list_of(_anyobject_of(_NODE))),
+    "tenants": maybe(list_of(_TENANT)),
+    "confidence": maybe(CONFIDENCE),
     "joint": _BOOL,
     "accept": {"enum": ["none", "predicted"]},
 }
 
 
 def _of_fleet(**options: Any) -> dict[str, Any]:
-    return _object(["items"], items=_list(_any_or(_REQUEST)), **_ABOUT_FLEET, **options)
+    return object_of(["items"], items=list_of(_any_or(_REQUEST)), **_ABOUT_FLEET, **options)
 
 
-_MAP = _maybe({"type": "object", "additionalProperties": _TEXT})
-_METADATA = _object(None, True, labels=_MAP, annotations=_MAP)
-_POD = _object(
-    ["Pod"],
-    True,
-    Pod=_object(["metadata"], True, metadata=_METADATA),
-    Nodes={},
-    NodeNames=_maybe(_list(_TEXT)),
-)
 BODIES: dict[str, dict[str, Any]] = {
     **{
-        f"/v1/{name}": _object(
-            ["items"], items=_list(_any_or(_COLOCATION)), **question_schema(verb.question)
+        f"/v1/{name}": object_of(
+            ["items"], items=list_of(_any_or(_COLOCATION)), **question_schema(verb.question)
         )
         for verb in served_verbs("model")
         for name in (verb.name, *verb.also)
@@ -148,7 +139,7 @@ BODIES: dict[str, dict[str, Any]] = {
         f"/v1/{verb.name}": _of_fleet(**question_schema(verb.question))
         for verb in served_verbs("placement")
     },
-    "/v1/runs": _object(["items"], items=_list(_any_or(_RUN))),
+    "/v1/runs": object_of(["items"], items=list_of(_any_or(_RUN))),
     "/v1/placements/{id}": {
         **_REQUEST,
         "required": ["workload", "node"],
@@ -159,54 +150,28 @@ BODIES: dict[str, dict[str, Any]] = {
             "require": {"enum": ["slot", "safe", "nothing"]},
         },
     },
-    "/v1/slurm/submit": _object(
-        ["workload"],
-        workload=_VISIBLE,
-        deadline=_maybe(_LIMIT),
-        confidence=_maybe(_LEVEL),
-        limit_confidence=_maybe(_LEVEL),
-        nodes=_maybe(_NAMES),
-    ),
-    "/v1/kubernetes/filter": _POD,
-    "/v1/kubernetes/prioritize": _POD,
-    "/v1/kubernetes/bind": _object(
-        None,
-        True,
-        PodName={}, PodNamespace={}, PodUID={}, Node={},
-    ),
-}  # fmt: skip
+}
 
-_MODEL = _maybe(_object(["version", "data_version"], True, version=_TEXT, data_version=_TEXT))
-_ITEM = _object(["status"], True, status=_TEXT, error=_TEXT)
-_ITEMS = _object(["schema", "items"], True, schema=_TEXT, model=_MODEL, items=_list(_ITEM))
-_DOCUMENT = _object(["schema"], True, schema=_TEXT)
-_FILTERED = _object(
-    ["NodeNames", "FailedNodes", "Error"],
-    NodeNames=_maybe(_list(_TEXT)),
-    FailedNodes=_object(None, True),
-    Error=_TEXT,
-    Nodes=_maybe(_object(None, True)),
-)
-_SCORE = {"type": "integer", "minimum": 0, "maximum": 10}
+_MODEL = maybe(object_of(["version", "data_version"], True, version=TEXT, data_version=TEXT))
+_ITEM = object_of(["status"], True, status=TEXT, error=TEXT)
+_ITEMS = object_of(["schema", "items"], True, schema=TEXT, model=_MODEL, items=list_of(_ITEM))
+DOCUMENT = object_of(["schema"], True, schema=TEXT)
 ANSWERS: dict[str, dict[str, Any]] = {
     **{
         f"/v1/{name}": schema_of(verb.answer)
         for verb in (*served_verbs("model"), *served_verbs("placement"))
         for name in (verb.name, *verb.also)
     },
-    "/v1/kubernetes/filter": _FILTERED,
-    "/v1/kubernetes/prioritize": _list(_object(["Host", "Score"], Host=_TEXT, Score=_SCORE)),
-    "/v1/kubernetes/bind": _object(["Error"], Error=_TEXT),
-    "/healthz": _object(["status"], True, status=_TEXT),
-    "/readyz": _object(["status"], True, status=_TEXT),
+    "/healthz": object_of(["status"], True, status=TEXT),
+    "/readyz": object_of(["status"], True, status=TEXT),
 }
-_PROBLEM = _object(
+_PROBLEM = object_of(
     ["type", "title", "status", "detail", "error"],
-    type=_TEXT,
-    title=_TEXT,
+    type=TEXT,
+    title=TEXT,
     status={"type": "integer"},
-    detail=_TEXT,
-    error=_TEXT,
+    detail=TEXT,
+    error=TEXT,
 )
 _QUERY = {
     "/v1/runs": [
@@ -216,9 +181,9 @@ _QUERY = {
 }
 
 
-def described(method: str, path: str) -> dict[str, Any]:
-    """What FastAPI's `add_api_route` takes besides, as keywords."""
-    answer = ANSWERS.get(path, _DOCUMENT)
+def described(method: str, path: str, doors: Mapping[str, Any]) -> dict[str, Any]:
+    """What FastAPI's `add_api_route` takes besides, as keywords. doors: schemas of plug-ins."""
+    body, answer = doors.get(path, (BODIES.get(path), ANSWERS.get(path, DOCUMENT)))
     problems = {
         status: {
             "description": text,
@@ -232,9 +197,9 @@ def described(method: str, path: str) -> dict[str, Any]:
         extra["parameters"].append({"name": name, "in": "path", "required": True, "schema": text})
     if method == "GET":
         extra["parameters"] += _QUERY.get(path, [])
-    elif path in BODIES and method != "DELETE":
-        content = {"application/json": {"schema": BODIES[path]}}
+    elif body is not None and method != "DELETE":
+        content = {"application/json": {"schema": body}}
         extra["requestBody"] = {"required": True, "content": content}
-    kind, answer = ("text/plain", _TEXT) if path == "/metrics" else ("application/json", answer)
+    kind, answer = ("text/plain", TEXT) if path == "/metrics" else ("application/json", answer)
     found = {"description": "The answer.", "content": {kind: {"schema": answer}}}
     return {"responses": {200: found, **problems}, "openapi_extra": extra}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +18,7 @@ from jostle.errors import JostleError
 from jostle.placement import Standard
 from jostle.service.http._problems import HttpProblem, answered
 from jostle.service.http._reading import json_of
+from jostle.service.http._schemas import DOCUMENT, TEXT, list_of, maybe, object_of
 from jostle.service.http._service import Serving
 from jostle.service.kubernetes import _scores as scoring
 from jostle.service.kubernetes._api import ApiServer
@@ -28,13 +29,55 @@ from jostle.service.state._served import Served
 _LOG = logging.getLogger("jostle.service")
 
 
-class Extender:
-    """api: through which pods are bound, None where this is not done here."""
+_MAP = maybe({"type": "object", "additionalProperties": TEXT})
+_METADATA = object_of(None, True, labels=_MAP, annotations=_MAP)
+_POD = object_of(
+    ["Pod"],
+    True,
+    Pod=object_of(["metadata"], True, metadata=_METADATA),
+    Nodes={},
+    NodeNames=maybe(list_of(TEXT)),
+)
+_FILTERED = object_of(
+    ["NodeNames", "FailedNodes", "Error"],
+    NodeNames=maybe(list_of(TEXT)),
+    FailedNodes=object_of(None, True),
+    Error=TEXT,
+    Nodes=maybe(object_of(None, True)),
+)
+_SCORE = object_of(
+    ["Host", "Score"], Host=TEXT, Score={"type": "integer", "minimum": 0, "maximum": 10}
+)
+_BINDING = object_of(None, True, PodName={}, PodNamespace={}, PodUID={}, Node={})
 
-    def __init__(self, service: Serving, api: ApiServer | None) -> None:
-        self.service, self.api = service, api
+
+class KubernetesDoor:
+    """api: through which pods are bound, None where the settings name none."""
+
+    schemas: ClassVar[dict[str, Any]] = {
+        "/v1/kubernetes/filter": (_POD, _FILTERED),
+        "/v1/kubernetes/prioritize": (_POD, list_of(_SCORE)),
+        "/v1/kubernetes/bind": (_BINDING, object_of(["Error"], Error=TEXT)),
+        "/v1/kubernetes/pods/{namespace}/{name}": (None, DOCUMENT),
+    }
+
+    def __init__(self, service: Serving) -> None:
+        address = service.settings.kubernetes
+        self.service = service
+        self.api = None if address is None else ApiServer(address)
         self.standard = Standard(service.settings.confidence)
         self.decisions = scoring.Decisions()
+        self.operations = {
+            ("POST", "/v1/kubernetes/filter"): self.filter,
+            ("POST", "/v1/kubernetes/prioritize"): self.prioritize,
+            ("POST", "/v1/kubernetes/bind"): self.bind,
+            ("GET", "/v1/kubernetes/pods/{namespace}/{name}"): self.decided,
+        }
+
+    async def close(self) -> None:
+        """Let go of the API server."""
+        if self.api is not None:
+            await self.api.close()
 
     async def filter(self, request: Request) -> Response:
         body = await json_of(request, self.service.settings)
@@ -200,13 +243,3 @@ class Extender:
                     )
 
         await self.service.ask_places(change)
-
-
-def kubernetes_handlers(extender: Extender) -> dict[tuple[str, str], Any]:
-    """{(method, path): handler}."""
-    return {
-        ("POST", "/v1/kubernetes/filter"): extender.filter,
-        ("POST", "/v1/kubernetes/prioritize"): extender.prioritize,
-        ("POST", "/v1/kubernetes/bind"): extender.bind,
-        ("GET", "/v1/kubernetes/pods/{namespace}/{name}"): extender.decided,
-    }

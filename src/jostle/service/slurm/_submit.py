@@ -6,7 +6,7 @@ import math
 import re
 import uuid
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -17,6 +17,15 @@ from jostle.errors import UsageError
 from jostle.placement import REASONS, Fleet, Placement, Request, Requests, Standard
 from jostle.service.http._problems import answered
 from jostle.service.http._reading import json_of, names_of, only
+from jostle.service.http._schemas import (
+    CONFIDENCE,
+    DOCUMENT,
+    LIMIT,
+    NAMES,
+    VISIBLE,
+    maybe,
+    object_of,
+)
 from jostle.service.http._service import Serving
 from jostle.service.state._placing import LivePlaces, NoPlace, WantedPlacement
 from jostle.service.state._served import Served
@@ -26,6 +35,7 @@ KEYS = ("workload", "deadline", "confidence")
 LIMIT_CONFIDENCE = 0.99
 _ATTEMPTS = 5
 _LEVEL = re.compile(r"0?[.][0-9]{0,12}[1-9]")
+_LEVELS = {"anyOf": [{"type": "string", "pattern": f"^{_LEVEL.pattern}$"}, CONFIDENCE]}
 
 
 @dataclass(frozen=True)
@@ -45,12 +55,35 @@ class SubmittedJob:
         return read.rows[0]
 
 
-def slurm_handlers(service: Serving) -> dict[tuple[str, str], Any]:
-    """{(method, path): handler}."""
-    settings = service.settings
-    standard = Standard(settings.confidence)
+class SlurmDoor:
+    """What the submit plugin asks, in one question."""
 
-    async def submit(request: HttpRequest) -> Response:
+    schemas: ClassVar[dict[str, Any]] = {
+        "/v1/slurm/submit": (
+            object_of(
+                ["workload"],
+                workload=VISIBLE,
+                deadline=maybe(LIMIT),
+                confidence=maybe(_LEVELS),
+                limit_confidence=maybe(_LEVELS),
+                nodes=maybe(NAMES),
+            ),
+            DOCUMENT,
+        )
+    }
+
+    def __init__(self, service: Serving) -> None:
+        self.service, self.standard = service, Standard(service.settings.confidence)
+        self.operations = {("POST", "/v1/slurm/submit"): self.submit}
+
+    async def watch(self) -> None:
+        """Nothing goes on beside its answers."""
+
+    async def close(self) -> None:
+        """It has no connections."""
+
+    async def submit(self, request: HttpRequest) -> Response:
+        service, settings = self.service, self.service.settings
         body = await json_of(request, settings)
         only(body, *KEYS, "nodes", "limit_confidence")
         if not isinstance(body.get("workload"), str):
@@ -59,15 +92,11 @@ def slurm_handlers(service: Serving) -> dict[tuple[str, str], Any]:
         row = {key: body[key] for key in KEYS if body.get(key) is not None}
         own = _confidence_of(body.get("confidence"), None)
         sure = _confidence_of(body.get("limit_confidence"), LIMIT_CONFIDENCE)
-        row = {**row, "confidence": own}
-        listed = [nodes] if isinstance(nodes, str) else nodes
-        job = SubmittedJob(row, listed, sure or LIMIT_CONFIDENCE)
-        found = await service.ask_places(
-            lambda places, served: place_job(job, places, served, standard, settings.stay_seconds)
+        job = SubmittedJob({**row, "confidence": own}, nodes, sure or LIMIT_CONFIDENCE)
+        answer = await service.ask_places(
+            lambda p, s: place_job(job, p, s, self.standard, settings.stay_seconds)
         )
-        return answered({"schema": "slurm_submit/v1", **found}, service.headers())
-
-    return {("POST", "/v1/slurm/submit"): submit}
+        return answered({"schema": "slurm_submit/v1", **answer}, service.headers())
 
 
 def place_job(
