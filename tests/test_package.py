@@ -56,7 +56,7 @@ def test_every_public_name_stands_on_one_page() -> None:
     import jostle
 
     _, _, page = (ROOT / "docs" / "verbs.md").read_text("utf-8").partition("## Every name")
-    assert sorted(re.findall(r"`jostle\.(\w+)`", page)) == sorted(jostle.__all__)
+    assert sorted(re.findall(r"`jostle\.(\w+)`", page)) == sorted(dir(jostle))
 
 
 def test_rooms_import_only_to_their_left() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +15,8 @@ import typer
 from typer.main import get_command
 
 import jostle
-from jostle._options import Flag, Limits, Positional, Short
+from jostle._options import Flag, Limits, NoOption, Positional, Short
+from jostle._report import Report
 from jostle.cli._app import build, run
 from jostle.cli.console import command_of
 from jostle.errors import UsageError
@@ -148,6 +149,61 @@ def test_settings_become_options() -> None:
     given = asked("x", "-n", "a", "--name", "b", "--most", "3", "--quick", "--json", "--seed", "7")
     sample = Sample(place=Path("x"), names=("a", "b"), most=3, is_quick=True, json_=True)
     assert given == (sample, Other(7, 3))
+
+
+@dataclass(frozen=True)
+class Inner:
+    """Settings within settings."""
+
+    limit_ratio: Annotated[float, "Limit.", Flag("--limit")] = 0.5
+    unnamed: int = 1
+
+
+@dataclass(frozen=True)
+class Outer:
+    """Settings as the library has them."""
+
+    inner: Inner = field(default_factory=Inner)
+    rates: Annotated[Mapping[str, float], "Rates.", Flag("--rate")] = field(default_factory=dict)
+    cores: Annotated[Sequence[int] | None, "Cores.", Flag("--core")] = None
+    depth: Annotated[int, "For Python.", NoOption()] = 3
+    runs: Annotated[int, "Runs."] = 1
+
+
+def reported(settings: Any, *arguments: str) -> tuple[int, list[Any]]:
+    """(exit code, what the command was given) of a command that ends with as many runs as it is asked for."""
+    got: list[Any] = []
+
+    def act(settings: Any, as_json: bool) -> Iterator[Report]:
+        got.extend([settings, as_json])
+        yield Report({"schema": "first/v1"}, ["first"])
+        yield Report({"schema": "second/v1"}, ["second"], exit_code=4)
+
+    act.__annotations__ = {"settings": settings, "as_json": bool, "return": Report}
+    app = typer.Typer()
+    app.command()(command_of(None, act))
+    code = app(list(arguments), standalone_mode=False)
+    return code, got
+
+
+def test_settings_of_the_library_become_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reported(Outer) == (4, [Outer(), False])
+    assert capsys.readouterr().out == "first\nsecond\n"
+    words = ["--limit", "0.7", "--rate", "a=2", "--rate", "b=3e1", "--core", "1", "--json"]
+    expected = Outer(Inner(0.7), {"a": 2.0, "b": 30.0}, (1,))
+    assert reported(Outer, *words) == (4, [expected, True])
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["schema"] for line in lines] == ["first/v1", "second/v1"]
+    usual = Outer(Inner(0.9, 5), runs=7, depth=9)
+    _, (made, _) = reported(Annotated[dict, usual])
+    assert made == {**vars(usual)}
+    _, (made, _) = reported(Annotated[dict, Outer], "--runs", "2")
+    assert made == {"inner": Inner(), "rates": {}, "cores": None, "runs": 2}
+    for wrong in (["--depth", "1"], ["--unnamed", "1"]):
+        with pytest.raises(Exception, match="No such option"):
+            reported(Outer, *wrong)
+    with pytest.raises(UsageError, match="Say NAME=NUMBER"):
+        reported(Outer, "--rate", "a")
 
 
 def test_errors_of_the_library_are_told_with_options() -> None:
