@@ -2,9 +2,9 @@
 
     data = jostle.read("fleet/")            # or jostle.read_runs("fleet/") for the runs alone
     model = jostle.fit(data, seed=0)        # or with a method: jostle.Slowdown(), or "slowdown"
-    asked = jostle.Colocations.from_columns(workload=[...], platform=[...], corunners=[[...], ...])
-    model.predict(asked)                    # (n,) seconds
-    model.bound(asked, confidence=0.99)     # Bounds: .seconds (n,), .outcome (n,)
+    query = jostle.Colocations.from_columns(workload=[...], platform=[...], corunners=[[...], ...])
+    model.predict(query)                    # (n,) seconds
+    model.bound(query, confidence=0.99)     # Bounds: .seconds (n,), .outcome (n,)
     model.save("model/"); jostle.load("model/")
 
 Everything loads on first use: `import jostle` itself costs nothing.

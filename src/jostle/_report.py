@@ -52,23 +52,23 @@ class Report:
     exit_code: int = 0
 
 
-class Told(ABC):
-    """Shows itself in a line, and in a notebook as a small table, by what `told` says of it."""
+class Glance(ABC):
+    """Shows itself in a line, and in a notebook as a small table, by its facts."""
 
     @abstractmethod
-    def told(self) -> list[tuple[str, str]]:
-        """(what, how much) of what one wants to know at a glance."""
+    def facts(self) -> list[tuple[str, str]]:
+        """(name, text) of what one wants to know at a glance."""
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}({', '.join(f'{name}: {text}' for name, text in self.told())})"
+            f"{type(self).__name__}({', '.join(f'{name}: {text}' for name, text in self.facts())})"
         )
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th>"
             f"<td style='text-align:left'>{escape(text)}</td></tr>"
-            for name, text in self.told()
+            for name, text in self.facts()
         )
         return f"<table><caption>{escape(type(self).__name__)}</caption>{rows}</table>"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle._report import Told, duration
+from jostle._report import Glance, duration
 from jostle.bounds._rank import conformal_rank
 
 OUTCOMES = {
@@ -41,7 +41,7 @@ GUARANTEED = ("guaranteed", "guaranteed_pooled")  # outcomes that a theorem stan
 
 
 @dataclass(frozen=True, repr=False)
-class Bounds(Told):
+class Bounds(Glance):
     """Upper bounds for n co-locations.
 
     seconds: (n,) float64, +inf where none is valid. outcome: (n,) text, a key of OUTCOMES.
@@ -61,7 +61,7 @@ class Bounds(Told):
     def __len__(self) -> int:
         return len(self.seconds)
 
-    def told(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
         """How many there are, how they came out, and how long they are."""
         found = [("bounds", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
         outcomes, times = np.unique(self.outcome, return_counts=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._confidence import exact_confidence
-from jostle._report import Told
+from jostle._report import Glance
 from jostle._tables import RAGGED, cells, read_rows, write_table
 from jostle.bounds import OUTCOMES
 from jostle.errors import JostleError, UnknownName, UsageError
@@ -29,7 +29,7 @@ _ANSWERED = ("runtime_seconds", "bound_seconds", "calibration_runs", *_TEXTS)
 
 
 @dataclass(frozen=True, repr=False)
-class AnsweredTable(Told):
+class AnsweredTable(Glance):
     """One answer for each of n rows, in their order.
 
     asked: the rows as they came, with their other columns. where: the file. numbers: (n,) where each row
@@ -58,7 +58,7 @@ class AnsweredTable(Told):
     def __len__(self) -> int:
         return len(self.asked)
 
-    def told(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
         """How many rows, and what became of them."""
         found = [("rows", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
         names, times = np.unique(self.status.astype(str), return_counts=True)

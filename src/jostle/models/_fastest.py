@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle._report import Told, duration
+from jostle._report import Glance, duration
 from jostle.bounds import Bounds
 from jostle.errors import UnknownName, UsageError
 from jostle.methods import AnswersEverywhere, HasInputPlatforms
@@ -16,7 +16,7 @@ from jostle.runs import Colocations, places_of
 
 
 @dataclass(frozen=True, repr=False)
-class Fastest(Told):
+class Fastest(Glance):
     """The k platforms with the shortest predictions, the shortest first. seconds: (k,) predicted. bounds: of
     these k, no others were looked at. known: how many platforms there are."""
 
@@ -28,7 +28,7 @@ class Fastest(Told):
     def __len__(self) -> int:
         return len(self.platforms)
 
-    def told(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
         """Each with its prediction."""
         found = [
             (name, duration(float(s))) for name, s in zip(self.platforms, self.seconds, strict=True)

@@ -82,8 +82,8 @@ def fit(
     held = _held(method, prepared, seed, drawn, (validation, calibration), by)
     groups = None if by is None else groups_of(prepared.in_memory, by)
     in_memory = not isinstance(held.learn.runs, StoredRuns)
-    given = validation is not None and calibration is not None
-    again = in_memory and not given and _spent(prepared, held.calibration) > MUCH_HELD_OUT
+    is_held_out = validation is not None and calibration is not None
+    again = in_memory and not is_held_out and _spent(prepared, held.calibration) > MUCH_HELD_OUT
     number = 1 + again + new_names
     parts = iter([share_of(progress, k, number) for k in range(number)])
     fitted, selection = learned(
@@ -132,8 +132,8 @@ def _spent(prepared: Prepared, calibration: Runs) -> float:
     runs alone, or that are inputs, make up for none of the few beside others."""
     beside = prepared.in_memory.colocations.number_of_corunners > 0
     of_these = calibration.colocations.number_of_corunners > 0
-    given = ~prepared.inputs
-    parts = ((~of_these, given & ~beside), (of_these, given & beside))
+    rows = ~prepared.inputs
+    parts = ((~of_these, rows & ~beside), (of_these, rows & beside))
     return max(float(part.sum()) / max(int(whole.sum()), 1) for part, whole in parts)
 
 
@@ -154,11 +154,11 @@ def _held(
     prepared: Prepared,
     seed: int,
     drawn: str,
-    given: tuple[Runs | None, Runs | None],
+    own: tuple[Runs | None, Runs | None],
     by: str | None,
 ) -> HeldOut:
     """What is learned from, validated on and calibrated on."""
-    validation, calibration = given
+    validation, calibration = own
     if isinstance(prepared.runs, StoredRuns) or validation is None or calibration is None:
         return held_out_again(prepared, seed, drawn, grouped=by is not None)
     return HeldOut(

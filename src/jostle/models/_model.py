@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle._report import Told
+from jostle._report import Glance
 from jostle._tensors import read_document, write_document
 from jostle.bounds import Bounds, Calibration, NameMix, grades_of
 from jostle.errors import BadData, UnreadableFile
@@ -39,7 +39,7 @@ METADATA = (
 AGAIN = "Fit it again with jostle fit."
 
 
-class Model(Told):
+class Model(Glance):
     """What `fit` and `load` return.
 
     predictor: what the method learned (jostle.methods.Fitted) from the runs that its bounds are not
@@ -126,7 +126,7 @@ class Model(Told):
         made.calibration = self.calibration.over(found)
         return made
 
-    def told(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
         """The method, the names it knows, what it was made of, and how sure it can be."""
         runs = self.metadata.get("runs", {})
         found = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle._report import Told
+from jostle._report import Glance
 from jostle.bounds import AdaptiveLevels, Bounds, DriftLevel
 from jostle.errors import UsageError
 from jostle.models._following import Moved
@@ -53,7 +53,7 @@ class Drift:
         return dict(vars(self))
 
 
-class DriftWatch(Told):
+class DriftWatch(Glance):
     """What `model.watch()` returns: hand it runs in the order in which they were measured."""
 
     def __init__(self, model: Any, confidence: float = DEFAULT_CONFIDENCE) -> None:
@@ -75,7 +75,7 @@ class DriftWatch(Told):
         self._following: Any = None
         self._sorted = sorted_scores(model)
 
-    def told(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
         """How many runs it has checked, and what drifts."""
         found = [("checked", f"{self.checked} runs"), ("of unknown names", f"{self.unknown}")]
         return found + [(one.kind, f"{one.name} x{one.ratio:.2f}") for one in self.drifts]

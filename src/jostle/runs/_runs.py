@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from jostle._report import Told, duration
+from jostle._report import Glance, duration
 from jostle.errors import BadData, BadRows, UsageError
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import Colocations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 pc: Any = pyarrow.compute
 
 
-class Runs(Told):
+class Runs(Glance):
     """n measured runtimes, immutable.
 
     table: `runs/v1` with any free columns. workload_features, platform_features: tables keyed by
@@ -126,7 +126,7 @@ class Runs(Told):
     def __len__(self) -> int:
         return self.table.num_rows
 
-    def told(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
         """How many runs of how many names, how many beside others, and how long they take."""
         c, times = self.colocations, self.runtime_seconds[self.is_ok]
         degree = c.number_of_corunners

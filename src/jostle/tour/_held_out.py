@@ -19,25 +19,25 @@ def hold_out_sets(runs: Runs, share: float, seed: int) -> tuple[np.ndarray, np.n
         for workload, platform, beside in zip(*names.values(), strict=True)
     ]
     sets = sorted({k for k in key if k is not None})
-    chosen = np.random.default_rng(seed).permutation(len(sets))[: round(share * len(sets))]
-    held_sets = {sets[i] for i in chosen}
+    places = np.random.default_rng(seed).permutation(len(sets))[: round(share * len(sets))]
+    held_sets = {sets[i] for i in places}
     held = np.array([k in held_sets for k in key], bool)
     return np.flatnonzero(held), np.flatnonzero(~held)
 
 
-def solo_medians(runs: Runs, asked: Colocations) -> np.ndarray:
-    """(n,) median seconds of the asked workload alone on the asked platform; NaN where not measured."""
+def solo_medians(runs: Runs, query: Colocations) -> np.ndarray:
+    """(n,) median seconds of each workload of the query alone on its platform; NaN where not measured."""
     c = runs.colocations
     alone = np.flatnonzero(c.number_of_corunners == 0)
-    found: dict[tuple[str, str], list[float]] = {}
+    seconds: dict[tuple[str, str], list[float]] = {}
     for index in alone:
         key = (c.workload_names[c.workload[index]], c.platform_names[c.platform[index]])
-        found.setdefault(key, []).append(float(runs.runtime_seconds[index]))
-    median = {key: float(np.median(values)) for key, values in found.items()}
+        seconds.setdefault(key, []).append(float(runs.runtime_seconds[index]))
+    median = {key: float(np.median(values)) for key, values in seconds.items()}
     return np.array(
         [
-            median.get((asked.workload_names[w], asked.platform_names[p]), np.nan)
-            for w, p in zip(asked.workload, asked.platform, strict=True)
+            median.get((query.workload_names[w], query.platform_names[p]), np.nan)
+            for w, p in zip(query.workload, query.platform, strict=True)
         ]
     )
 

@@ -25,7 +25,7 @@ HELD_OUT = 0.25
 
 @dataclass(frozen=True)
 class Tour:
-    """What the tour found. held: the held-out runs; predicted, bound, solo: (n,) seconds for each, solo
+    """Results of a tour. held: the held-out runs; predicted, bound, solo: (n,) seconds for each, solo
     being the measured median alone. metrics: by names with units; naive_solo and naive_share are guessing
     the solo time, and the solo time times the number of workloads."""
 

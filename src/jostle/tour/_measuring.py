@@ -38,15 +38,15 @@ def measure_tour(
     A second tour of the same folder goes on: it finishes what was interrupted, or adds as many sets
     again.
     """
-    summary = _measure(folder, plan, tolerance, progress, _asked_sets(folder) or plan.sets)
+    summary = _measure(folder, plan, tolerance, progress, _sets_before(folder) or plan.sets)
     if summary.finished and summary.already == summary.planned:
-        more = (_asked_sets(folder) or 0) + plan.sets
+        more = (_sets_before(folder) or 0) + plan.sets
         summary = _measure(folder, plan, tolerance, progress, more)
     return summary
 
 
-def _asked_sets(folder: Path) -> int | None:
-    """How many sets the last tour of the folder asked for; None for a first tour."""
+def _sets_before(folder: Path) -> int | None:
+    """The number of sets of the last tour of the folder; None for a first tour."""
     note = folder / "tour.json"
     try:
         return int(json.loads(note.read_text("utf-8"))["sets"]) if note.is_file() else None

@@ -1,4 +1,4 @@
-"""What `jostle forecast` is asked about: traces or saved forecasts, by workload, platform and co-runners."""
+"""The subjects of a forecast: traces or saved forecasts, by workload, platform and co-runners."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TracedRuns:
-    """Which traced runs are asked about; beside: None for any one set of co-runners."""
+    """A choice of traced runs; beside: None for any one set of co-runners."""
 
     workload: Annotated[
         tuple[str, ...], "What runs; repeat for several.  [default: the only one]", Short("-w")
@@ -35,7 +35,7 @@ class TracedRuns:
     ] = False
 
     def forecasts(self, datasets: Sequence[Path], settings: Bridge) -> list[tuple[str, Forecast]]:
-        """(name, forecast) of every workload asked for, in the order of the folders and then of the names."""
+        """(name, forecast) of every chosen workload, in the order of the folders and then of the names."""
         import jostle
         from jostle.bridge import Forecast
         from jostle.traces import read_traces
@@ -69,7 +69,7 @@ class TracedRuns:
         return fitted
 
     def _select(self, traces: Traces, workload: str | None) -> Traces | Windows:
-        """Only the runs asked for. Raises UnknownName, BadData where none is left."""
+        """Only the chosen runs. Raises UnknownName, BadData where none is left."""
         from jostle.traces import Windows
 
         rows = traces.traced.to_pylist()
@@ -86,7 +86,7 @@ class TracedRuns:
         return Windows.of(traces) if self.windows else traces
 
     def _fits(self, row: dict[str, Any], workload: str | None) -> bool:
-        """Whether a run is asked about; of windows, whether its whole window is: by all its members."""
+        """Whether a run is chosen; of windows, whether its whole window is: by all its members."""
         others = sorted(row["corunners"] or [])
         beside = None if self.beside is None else sorted(self.beside)
         if not self.windows:

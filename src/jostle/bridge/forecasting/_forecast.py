@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle._report import Told
+from jostle._report import Glance
 from jostle.bridge.answers._claims import prior_of
 from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.forecasting import _saved
@@ -55,7 +55,7 @@ def forecast(
     return Forecast(data, method)
 
 
-class Forecast(LawsBetween, Told):
+class Forecast(LawsBetween, Glance):
     """Answers for any time between the first and the last snapshot; couplings are solved when needed.
 
     A path of edges is solved edge by edge, so the first question in an interval takes a solve, the next ones
@@ -85,7 +85,7 @@ class Forecast(LawsBetween, Told):
         method = replace(self.method, eps=self.eps)
         _saved.save(_saved.Saved(self.snapshots, method, self.scale, chosen), path, atoms)
 
-    def told(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
         """What of, from what, for which times, and how."""
         shots, (first, last) = self.snapshots, self.span_seconds
         runs = max(len(shot.cloud.atoms) for core in shots.cores.values() for shot in core)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastCommand:
-    """What is asked about, and what is kept of it."""
+    """The question, and files to write."""
 
     dataset: Annotated[
         tuple[Path, ...],
@@ -76,7 +76,7 @@ class ForecastCommand:
         """Raises UsageError for options that do not go together. number: of workloads. is_sum: whether they
         are independent."""
         if not self.at:
-            raise UsageError("no time is asked about", fix="Say --at SECONDS.")
+            raise UsageError("no time to forecast", fix="Say --at SECONDS.")
         if number > 1 and (self.save is not None or self.picture is not None):
             raise UsageError("--save and --picture are for one workload at a time")
         if (self.at_context is None) != (not self.context):

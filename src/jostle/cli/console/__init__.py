@@ -1,13 +1,9 @@
 """What every command shares: tables, JSON, progress, notes, and options made from settings."""
 
-from jostle._report import duration as duration
-from jostle._report import percent as percent
-from jostle.cli.console._fields import named_values as named_values
 from jostle.cli.console._options import command_of as command_of
 from jostle.cli.console._output import as_typed as as_typed
 from jostle.cli.console._output import note as note
 from jostle.cli.console._output import print_error as print_error
-from jostle.cli.console._output import print_json as print_json
 from jostle.cli.console._output import print_table as print_table
 from jostle.cli.console._output import say as say
 from jostle.cli.console._output import show as show

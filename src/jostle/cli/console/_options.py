@@ -30,7 +30,7 @@ def command_of(
     `act`, of which a bool is whether there is --json. An object of such a class gives other defaults, and
     Annotated[dict, class or object] the values alone. A field that is a dataclass stands for its own
     fields, one without a sentence is no option, and one that two of them have is one option. text: the help,
-    by default the docstring of the first of the settings, of `act` where None is given.
+    by default the docstring of the first of the settings, or of `act`.
     """
     signature = inspect.signature(act, eval_str=settings is None)
     parts = [p.annotation for p in signature.parameters.values()]
@@ -45,8 +45,8 @@ def command_of(
     def command(**values: Any) -> None:
         code, as_json = 0, values.get(JSON.name, False)
         try:
-            made = (record.value(values) for record in records)
-            answer = act(*(as_json if part is bool else next(made) for part in parts))
+            objects = (record.value(values) for record in records)
+            answer = act(*(as_json if part is bool else next(objects) for part in parts))
             for report in answer if isinstance(answer, Generator) else [answer]:
                 if report is not None:
                     show(report.report() if hasattr(report, "report") else report, as_json)
@@ -113,21 +113,21 @@ def _parameter(option: Option) -> inspect.Parameter:
     kind = list[kind] if is_many else kind
     required = option.default is REQUIRED
     if option.is_optional or (is_many and not required and not option.default):
-        kind = Optional[kind]  # noqa: UP045 (made at run time)
+        kind = Optional[kind]  # noqa: UP045 (of a type of run time)
     default: Any = option.default
     if is_many and not required:
         default = list(option.default) if option.default else None
-    given: dict[str, Any] = {"help": option.help}
+    settings: dict[str, Any] = {"help": option.help}
     if limits := _mark(option, Limits):
-        given |= {"min": limits.least, "max": limits.most}
+        settings |= {"min": limits.least, "max": limits.most}
     if option.choices:
         choices = tuple(option.choices)
-        given |= {"parser": _one_of(choices), "metavar": "|".join(choices)}
-        given |= {"autocompletion": lambda: list(choices)}
+        settings |= {"parser": _one_of(choices), "metavar": "|".join(choices)}
+        settings |= {"autocompletion": lambda: list(choices)}
     if place := _mark(option, Positional):
-        annotation = Annotated[kind, typer.Argument(**{"metavar": place.metavar, **given})]
+        annotation = Annotated[kind, typer.Argument(**{"metavar": place.metavar, **settings})]
     else:
-        annotation = Annotated[kind, typer.Option(*_flags(option), **given)]
+        annotation = Annotated[kind, typer.Option(*_flags(option), **settings)]
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -26,7 +26,7 @@ def note(text: object) -> None:
 def as_typed(text: str) -> str:
     """A remark of the library, which names an argument as `separator`, with the option that gives it, and
     with an end."""
-    named = re.sub(r"`(\w+)`", lambda found: "--" + found[1].replace("_", "-"), text)
+    named = re.sub(r"`(\w+)`", lambda name: "--" + name[1].replace("_", "-"), text)
     return named if named.endswith((".", "?", "!")) else f"{named}."
 
 

@@ -111,7 +111,7 @@ class Jobs:
     )
 
     def workloads(self) -> list[str | Workload] | None:
-        """What is asked for; None for everything that is shipped."""
+        """The workloads of the options; None for everything that is shipped."""
         from jostle.measure import command_workload, container_workload
 
         lines = [_words(text) for text in self.command]
@@ -122,7 +122,7 @@ class Jobs:
             )
         job = self._job()
         if job is not None and not (lines or is_command or self.serve):
-            raise UsageError("what surrounds command lines was given, but no command line")
+            raise UsageError("options of command lines, but no command line")
         if self.image_option and self.image is None:
             raise UsageError("options of a container, but no image", fix="Give --image NAME.")
         commands = [command_workload(words, None, job) for words in lines]
@@ -158,7 +158,7 @@ class Jobs:
         ]
 
     def _job(self) -> JobSettings | None:
-        """What surrounds the command lines; None where nothing was asked for."""
+        """What surrounds the command lines; None without any such option."""
         from jostle.measure import job_of
 
         job = {

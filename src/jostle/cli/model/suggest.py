@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SuggestCommand:
-    """What is asked about, and where can be measured."""
+    """The questions, and the platforms that can be measured."""
 
     model: Model
     workload: Annotated[

@@ -34,7 +34,8 @@ _ENGINES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. works: None where it is only told. fix: what to do, where it helps."""
+    """One thing that was looked at. works: None for a mere fact. told: the fact, in words. fix: what to do,
+    where it helps."""
 
     part: str
     what: str
@@ -64,12 +65,12 @@ def _installation() -> list[Row]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     version = ".".join(map(str, sys.version_info[:3]))
     linux = sys.platform.startswith("linux")
-    told = "measuring works" if linux else "predictions work, measuring does not"
+    text = "measuring works" if linux else "predictions work, measuring does not"
     return [
         ("jostle", None, f"{jostle.__version__} in {Path(jostle.__file__).parent}", None),
         ("Python", None, f"{version} on {platform.platform(terse=True)}", None),
         ("cores", None, f"{cores} that it may use", None),
-        ("Linux", linux, told, None),
+        ("Linux", linux, text, None),
     ]
 
 
@@ -77,9 +78,9 @@ def _extras() -> list[Row]:
     rows: list[Row] = []
     for extra, names in sorted(extras().items()):
         missing = [name for name in names if not _is_installed(name)]
-        told = FOR.get(extra, "") + (f"; missing: {', '.join(missing)}" if missing else "")
+        text = FOR.get(extra, "") + (f"; missing: {', '.join(missing)}" if missing else "")
         fix = f"Install with: {install_command(extra)}" if missing else None
-        rows.append((extra, not missing, told, fix))
+        rows.append((extra, not missing, text, fix))
     return rows
 
 
@@ -116,14 +117,14 @@ def _counters() -> list[Row]:
         if hardware
         else ("hardware counters", False, _without_counters(), _NO_COUNTERS)
     ]
-    for what, path, told in _FILES:
+    for what, path, text in _FILES:
         fix = f"{path} cannot be read; a newer kernel or another container has it."
         there = os.access(path, os.R_OK)
-        rows.append((what, there, told, None if there else fix))
+        rows.append((what, there, text, None if there else fix))
     valgrind = shutil.which("valgrind") is not None
     fix = None if valgrind else "Install it with the system's packages."
-    told = "instruction mixes of native commands, jostle opcodes"
-    return [*rows, ("valgrind", valgrind, told, fix)]
+    text = "instruction mixes of native commands, jostle opcodes"
+    return [*rows, ("valgrind", valgrind, text, fix)]
 
 
 _NO_COUNTERS = (
@@ -152,10 +153,10 @@ def _without_counters() -> str:
 
 def _graphics() -> list[Row]:
     there = Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists()
-    told = "no device here; profiles from elsewhere can be imported"
+    text = "no device here; profiles from elsewhere can be imported"
     tools = [name for name in ("nsys", "rocprofv3", "ncu") if shutil.which(name)]
     profilers = ", ".join(tools) if tools else "none of nsys, ncu, rocprofv3 found here"
     return [
-        ("device", None, "a device is here" if there else told, None),
+        ("device", None, "a device is here" if there else text, None),
         ("profilers", None, profilers, None),
     ]

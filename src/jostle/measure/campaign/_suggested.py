@@ -33,7 +33,7 @@ def suggested_settings(
         for engine in settings.get("engines") or available_engines()
     }
     rows = read_rows(path, COLUMNS)
-    chosen: list[tuple[str, tuple[str, ...]]] = []
+    sets: list[tuple[str, tuple[str, ...]]] = []
     elsewhere: set[str] = set()
     unknown: set[str] = set()
     for number, row in zip(rows.numbers, rows.rows, strict=True):
@@ -48,8 +48,8 @@ def suggested_settings(
         elif missing := {str(name) for name in names} - known:
             unknown |= missing
         else:
-            chosen.append((here[platform], tuple(str(name) for name in names)))
-    if not chosen:
+            sets.append((here[platform], tuple(str(name) for name in names)))
+    if not sets:
         raise UsageError(
             "no suggested run can be measured here",
             where=str(path),
@@ -59,14 +59,14 @@ def suggested_settings(
         f"platforms not of this machine ({', '.join(here)})": elsewhere,
         "workloads not of this campaign": unknown,
     }
-    needed = {name for _, names in chosen for name in names}
+    needed = {name for _, names in sets for name in names}
     return {
         **settings,
         "workloads": [one for one in members if one.name in needed],
-        "engines": list(dict.fromkeys(engine for engine, _ in chosen)),
+        "engines": list(dict.fromkeys(engine for engine, _ in sets)),
         "solo_repeats": 0,
         "sets": 0,
-        "chosen": chosen,
+        "chosen": sets,
     }, tuple(
         f"left out, {what}: {', '.join(sorted(names))}" for what, names in left_out.items() if names
     )
