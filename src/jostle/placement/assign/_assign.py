@@ -105,10 +105,15 @@ def _most(
     found = packed(few, worth[at], limit_seconds=effort.limit_seconds)
     if found is None:
         return x, False
-    if found.x @ worth[at] > x @ worth:
-        x = np.zeros(len(columns), int)
-        x[at] = found.x
-    return x, found.is_optimal
+    better = found.x @ worth[at] > x @ worth
+    return _among(columns, at, found.x) if better else x, found.is_optimal
+
+
+def _among(columns: Columns, at: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """(columns,) how often each, of some of which it is known."""
+    every = np.zeros(len(columns), int)
+    every[at] = x
+    return every
 
 
 def _reachable(columns: Columns, value: float) -> float:
@@ -120,10 +125,7 @@ def _reachable(columns: Columns, value: float) -> float:
 def _worth_keeping(columns: Columns, prices: Relaxed, reached: float) -> tuple[Columns, np.ndarray]:
     """Columns that an assignment at least as good as what was reached can hold: the others' reduced costs say
     that with any of them less worth is placed."""
-    item_price = np.append(prices.item_price, 0.0)
-    reduced = (
-        columns.worth - item_price[columns.items].sum(axis=1) - prices.place_price[columns.place]
-    )
+    reduced = prices.over(columns.worth, columns.place, columns.items)
     at = np.flatnonzero(prices.value + np.minimum(reduced, 0) >= reached - TOLERANCE)
     return columns.take(at), at
 
@@ -150,20 +152,15 @@ def _cheapest(
             found = packed(few, -cost[at] / scale, **given)
         if found is not None:
             if cost[at] @ found.x < cost @ x:
-                x = np.zeros(len(columns), int)
-                x[at] = found.x
+                x = _among(columns, at, found.x)
             return _Found(x, prices.value, least, proven and found.is_optimal, prices)
         # Never worth for cost: all costs together weigh less than the least worth there is.
         mixed = worth - cost / scale * 0.4 * float(columns.problem.worth.min())
-        x = _improved(columns, x, mixed, effort)
+        mixed_prices, random = relaxed(columns, mixed), np.random.default_rng(effort.seed)
+        enough = mixed_prices.value
+        x = improve(columns, x, mixed, mixed_prices, random, rounds=effort.rounds, enough=enough)
     done = cost @ x <= least + 1e-9 * scale
     return _Found(x, prices.value, least, proven and bool(done), prices)
-
-
-def _improved(columns: Columns, x: np.ndarray, gain: np.ndarray, effort: Effort) -> np.ndarray:
-    prices, random = relaxed(columns, gain), np.random.default_rng(effort.seed)
-    enough = prices.value
-    return improve(columns, x, gain, prices, random, rounds=effort.rounds, enough=enough)
 
 
 def _earliest(
@@ -183,9 +180,7 @@ def _earliest(
             continue
         found, proven = _most(few, prices, rounded(few, prices.x, worth[at]), effort)
         if found @ worth[at] >= reached - TOLERANCE:
-            x = np.zeros(len(columns), int)
-            x[at] = found
-            high = middle
+            x, high = _among(columns, at, found), middle
         else:
             done, low = done and proven, middle + 1
     return x, done

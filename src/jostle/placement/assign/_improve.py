@@ -31,11 +31,7 @@ def improve(
     """(n,) how often each column, with at least as much gain. enough: a gain with which to stop."""
     problem = columns.problem
     places = problem.size[1]
-    reduced = (
-        gain
-        - np.append(prices.item_price, 0.0)[columns.items].sum(axis=1)
-        - prices.place_price[columns.place]
-    )
+    reduced = prices.over(gain, columns.place, columns.items)
     x, idle = x.copy(), 0
     for _ in range(rounds):
         if x @ gain >= enough - TOLERANCE or idle == PATIENCE:

@@ -6,6 +6,7 @@ dual revised simplex method (2018), HiGHS.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,11 @@ class Relaxed:
     x: np.ndarray
     item_price: np.ndarray
     place_price: np.ndarray
+
+    def over(self, gain: np.ndarray, place: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """(n,) how much more sets gain than what they take costs by these prices."""
+        paid = np.append(self.item_price, 0.0)[items].sum(axis=1)
+        return gain - paid - self.place_price[place]
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,7 @@ def relaxed(columns: Columns, gain: np.ndarray) -> Relaxed:
         )
     while True:
         found = _solved(columns.take(active), gain[active])
-        paid = np.append(found.item_price, 0.0)[columns.items].sum(axis=1)
-        reduced = gain - paid - found.place_price[columns.place]
+        reduced = found.over(gain, columns.place, columns.items)
         reduced[active] = 0.0
         wanted = np.flatnonzero(reduced > 1e-7)
         if not len(wanted):
@@ -94,17 +99,28 @@ def packed(
     problem = columns.problem
     if not len(columns):
         return Packed(np.zeros(0, int), True)
-    optimize = solver()
     upper = np.concatenate(room or (problem.counts, problem.copies)).astype(float)
-    rules = [optimize.LinearConstraint(packing_matrix(columns), -np.inf, upper)]
+    rules = [(packing_matrix(columns), -np.inf, upper)]
     if at_least is not None:
-        rules.append(optimize.LinearConstraint(at_least[0][None], at_least[1] - TOLERANCE, np.inf))
+        rules.append((at_least[0][None], at_least[1] - TOLERANCE, np.inf))
+    return _whole(gain, rules, np.inf, limit_seconds)
+
+
+def _whole(
+    gain: np.ndarray,
+    rules: Sequence[tuple[Any, Any, Any]],
+    most: float,
+    limit_seconds: float,
+    gap: float = 0.0,
+) -> Packed | None:
+    """The most gain in whole numbers up to `most` by HiGHS. rules: (matrix, at least, at most)."""
+    optimize = solver()
     found = optimize.milp(
         -gain,
         integrality=np.ones(len(gain)),
-        bounds=optimize.Bounds(0, np.inf),
-        constraints=rules,
-        options={"time_limit": limit_seconds, "mip_rel_gap": 0.0},
+        bounds=optimize.Bounds(0, most),
+        constraints=[optimize.LinearConstraint(*rule) for rule in rules],
+        options={"time_limit": limit_seconds, "mip_rel_gap": gap},
     )
     if found.x is None:
         return None
@@ -114,17 +130,14 @@ def packed(
 def packed_once(matrix: Any, gain: np.ndarray, limit_seconds: float) -> np.ndarray:
     """(n,) bool, the columns of most gain of which each row, (r, n) sparse, is in one at most; the largest
     gains first where time runs out."""
-    optimize, n = solver(), len(gain)
-    found = optimize.milp(
-        -gain,
-        integrality=np.ones(n),
-        bounds=optimize.Bounds(0, 1),
-        constraints=optimize.LinearConstraint(matrix, -np.inf, 1.0),
-        options={"time_limit": limit_seconds, "mip_rel_gap": 0.005},
+    found = _whole(gain, [(matrix, -np.inf, 1.0)], 1, limit_seconds, gap=0.005)
+    if found is not None:
+        return found.x.astype(bool)
+    chosen, taken, columns = (
+        np.zeros(len(gain), bool),
+        np.zeros(matrix.shape[0], bool),
+        matrix.tocsc(),
     )
-    if found.x is not None:
-        return np.round(found.x).astype(bool)
-    chosen, taken, columns = np.zeros(n, bool), np.zeros(matrix.shape[0], bool), matrix.tocsc()
     for at in np.argsort(-gain, kind="stable"):
         rows = columns.indices[columns.indptr[at] : columns.indptr[at + 1]]
         if not taken[rows].any():

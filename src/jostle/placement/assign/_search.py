@@ -189,8 +189,8 @@ def _keep(
         rows = at[start : start + MOST_ROWS]
         found = problem.check(place[rows], items[rows])
         alive[rows] = ~found.late
-        gain = (problem.worth - prices.item_price)[items[rows]].sum(axis=1)
-        gain = gain - prices.place_price[place[rows]]
+        profit = problem.worth - prices.item_price
+        gain = profit[items[rows]].sum(axis=1) - prices.place_price[place[rows]]
         good = np.flatnonzero(found.feasible & (gain > 1e-7))
         # The best few of each kind of node: the linear program stays small.
         good = good[np.lexsort((-gain[good], place[rows][good]))]

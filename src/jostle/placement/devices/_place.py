@@ -13,7 +13,7 @@ from jostle.placement._place import Placement
 from jostle.placement._promise import NO_BOUND, Standard
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Request, Requests
-from jostle.placement.devices._sets import DEFAULT_MODES, Config, Hardware, SimulatedSets
+from jostle.placement.devices._sets import DEFAULT_MODES, Hardware, SimulatedSets, config_text
 from jostle.progress import Progress, no_progress
 
 
@@ -82,9 +82,8 @@ class DevicePlacement:
     def _spelled(self, requests: Any, added: Sequence[Node] = ()) -> tuple[Placement, Requests]:
         asked = Requests.of(requests)
         spelled = _Spelling(self.fleet, asked, added)
-        configs = list(spelled.configs.values())
         platforms = list(spelled.platforms.items())
-        sets = SimulatedSets(self.hardware, configs, platforms, self.standard)
+        sets = SimulatedSets(self.hardware, spelled.configs, platforms, self.standard)
         fleet = replace(self.fleet, nodes=tuple(spelled.node(n) for n in self.fleet.nodes))
         rows = tuple(None if row is None else spelled.request(row) for row in asked.rows)
         return Placement(fleet, sets), replace(asked, rows=rows)
@@ -97,8 +96,7 @@ class _Spelling:
     def __init__(self, fleet: Fleet, asked: Requests, added: Sequence[Node]) -> None:
         nodes = [*fleet.nodes, *added]
         every = [*asked.good, *(tenant for node in nodes for tenant in node.tenants)]
-        found = {Config.of(one).text: Config.of(one) for one in every}
-        self.configs = dict(sorted(found.items()))
+        self.configs = dict(sorted({config_text(one): one for one in every}.items()))
         self.platforms = {_platform(node): node for node in nodes}
         self._of_workload: dict[str, list[str]] = {}
         for text, config in self.configs.items():
@@ -112,8 +110,7 @@ class _Spelling:
         allowed = [
             text for name in one.allowed for text in (name, *self._of_platform.get(name, ()))
         ]
-        text = Config.of(one).text
-        return replace(one, workload=text, apart=tuple(apart), allowed=tuple(allowed))
+        return replace(one, workload=config_text(one), apart=tuple(apart), allowed=tuple(allowed))
 
     def node(self, one: Node) -> Node:
         tenants = tuple(self.request(tenant) for tenant in one.tenants)

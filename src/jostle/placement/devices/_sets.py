@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,42 +67,28 @@ class Hardware:
             return None
 
 
-@dataclass(frozen=True)
-class Config:
-    """A workload as it is asked about: what makes its latency, and the limit it has."""
+# What makes the latency of a request, and the limit that it has.
+CONFIG = attrgetter(
+    *("workload", "rate_per_second", "statistic", "pes_ratio", "memory_bytes"),
+    *("deadline_seconds", "slowdown", "solo_seconds"),
+)
 
-    workload: str
-    rate: float | None
-    statistic: str
-    share: float | None
-    memory: float
-    deadline: float | None
-    slowdown: float | None
-    solo: float | None
 
-    @classmethod
-    def of(cls, one: Request) -> Config:
-        return cls(
-            one.workload,
-            one.rate_per_second,
-            one.statistic or "mean",
-            one.pes_ratio,
-            one.memory_bytes,
-            one.deadline_seconds,
-            one.slowdown,
-            one.solo_seconds,
-        )
+def config_text(one: Request) -> str:
+    """CONFIG in words, so that different ones are different workloads."""
+    workload, rate, statistic, share, memory, deadline, slowdown, solo = CONFIG(one)
+    text = workload
+    text += f" at {rate:g}/s" if rate is not None else ""
+    text += f", {statistic}" if statistic not in (None, "mean") else ""
+    text += f", {100 * share:g}% of the PEs" if share is not None else ""
+    text += f", {memory:g} bytes" if memory else ""
+    text += f", {deadline:g} s" if deadline is not None else ""
+    text += f", {slowdown:g}x" if slowdown is not None else ""
+    return text + (f" of {solo:g} s" if solo is not None else "")
 
-    @property
-    def text(self) -> str:
-        found = self.workload
-        found += f" at {self.rate:g}/s" if self.rate is not None else ""
-        found += f", {self.statistic}" if self.statistic != "mean" else ""
-        found += f", {100 * self.share:g}% of the PEs" if self.share is not None else ""
-        found += f", {self.memory:g} bytes" if self.memory else ""
-        found += f", {self.deadline:g} s" if self.deadline is not None else ""
-        found += f", {self.slowdown:g}x" if self.slowdown is not None else ""
-        return found + (f" of {self.solo:g} s" if self.solo is not None else "")
+
+def _statistic_of(latency: Any, one: Request) -> float:
+    return float(getattr(latency, f"{one.statistic or 'mean'}_seconds"))
 
 
 class SimulatedSets(SetBounds):
@@ -113,7 +100,7 @@ class SimulatedSets(SetBounds):
     def __init__(
         self,
         hardware: Hardware,
-        configs: Sequence[Config],
+        configs: Mapping[str, Request],
         nodes: Sequence[tuple[str, Node]],
         standard: Standard,
     ) -> None:
@@ -123,13 +110,14 @@ class SimulatedSets(SetBounds):
                 f"{len(configs)} different workloads in one question are too many",
                 fix=f"Ask about {MOST_WORKLOADS} at once, or give alike ones the same limit.",
             )
-        self.hardware, self.configs, self.nodes = hardware, configs, nodes
+        self.hardware, self.nodes = hardware, nodes
+        self.configs = tuple(configs.values())
         self.model = hardware.model
-        self.workload_names = tuple(one.text for one in configs)
+        self.workload_names = tuple(configs)
         self.platform_names = tuple(name for name, _ in nodes)
         known = hardware.applications
         self.workload_code = {
-            one.text: code for code, one in enumerate(configs) if one.workload in known
+            text: code for code, text in enumerate(configs) if configs[text].workload in known
         }
         self.devices = [hardware.device_of(node) for _, node in nodes]
         self.platform_code = {
@@ -187,7 +175,9 @@ class SimulatedSets(SetBounds):
     def _bounds(self, codes: tuple[int, ...], level: float) -> tuple[np.ndarray, list[str]]:
         """(k,) bounds from measured co-runs, infinite without one, and their outcomes."""
         model, configs = self.model, [self.configs[code] for code in codes]
-        if model is None or any(one.rate is not None or one.share for one in configs):
+        if model is None or any(
+            one.rate_per_second is not None or one.pes_ratio for one in configs
+        ):
             return np.full(len(codes), np.inf), [SIMULATED] * len(codes)
         names = [one.workload for one in configs]
         asked = Colocations.from_columns(
@@ -196,7 +186,7 @@ class SimulatedSets(SetBounds):
             corunners=[[*names[:n], *names[n + 1 :]] for n in range(len(names))],
         )
         found = model.bound(asked, level)
-        good = found.is_guaranteed & np.array([one.statistic == "mean" for one in configs])
+        good = found.is_guaranteed & np.array([one.statistic in (None, "mean") for one in configs])
         outcomes = [str(o) if g else SIMULATED for o, g in zip(found.outcome, good, strict=True)]
         return np.where(good, found.seconds, np.inf), outcomes
 
@@ -207,7 +197,7 @@ class SimulatedSets(SetBounds):
             return np.full(len(codes), np.inf)
         return np.array(
             [
-                float(getattr(latency, f"{self.configs[code].statistic}_seconds"))
+                _statistic_of(latency, self.configs[code])
                 for code, latency in zip(codes, found.latencies, strict=True)
             ]
         )
@@ -216,13 +206,18 @@ class SimulatedSets(SetBounds):
         """The way to share that keeps all limits, or is over one by the least; of those the fastest."""
         device, node = self.devices[platform], self.nodes[platform][1]
         configs = [self.configs[code] for code in codes]
-        key = (device, node.memory_bytes, self._modes(platform), tuple(configs))
-        key = (repr(key[0]), *key[1:])
+        key = repr(device), node.memory_bytes, self._modes(platform), tuple(map(CONFIG, configs))
         known = self.hardware.known
         if key not in known:
             assert device is not None
-            tenants = [self._tenant(one) for one in configs]
-            least = max(FEWEST_FOR.get(one.statistic, 1) for one in configs)
+            known_solo = self.hardware.applications
+            tenants = [
+                DeviceTenant(
+                    known_solo[one.workload], one.rate_per_second, one.pes_ratio, one.memory_bytes
+                )
+                for one in configs
+            ]
+            least = max(FEWEST_FOR.get(one.statistic or "mean", 1) for one in configs)
             given = {"queries": max(self.hardware.queries, least), "seed": self.hardware.seed}
             ways = [
                 way
@@ -234,18 +229,14 @@ class SimulatedSets(SetBounds):
             known[key] = min(ways, key=lambda way: self._badness(way, configs), default=None)
         return known[key]
 
-    def _badness(self, way: Arrangement, configs: Sequence[Config]) -> tuple[float, float]:
+    def _badness(self, way: Arrangement, configs: Sequence[Request]) -> tuple[float, float]:
         over, slow = 1.0, 0.0
         for latency, one in zip(way.latencies, configs, strict=True):
             alone = self.hardware.applications[one.workload].solo_seconds
-            value = float(getattr(latency, f"{one.statistic}_seconds"))
-            limit = min(one.deadline or np.inf, (one.slowdown or np.inf) * (one.solo or alone))
+            value, solo = _statistic_of(latency, one), one.solo_seconds or alone
+            limit = min(one.deadline_seconds or np.inf, (one.slowdown or np.inf) * solo)
             over, slow = max(over, value / limit), slow + value / alone
         return over, slow
-
-    def _tenant(self, one: Config) -> DeviceTenant:
-        application = self.hardware.applications[one.workload]
-        return DeviceTenant(application, one.rate, one.share, one.memory)
 
     def _modes(self, platform: int) -> tuple[str, ...]:
         return self.nodes[platform][1].sharing or self.hardware.modes
