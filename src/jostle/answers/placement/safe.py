@@ -10,8 +10,9 @@ from jostle._report import Report, Table, duration
 from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered, notes_on
 from jostle.answers._requests import because, bound_text, each, or_dash, unread
 from jostle.answers._verb import verb
+from jostle.answers.placement._sharers import SafeAnswer
 from jostle.errors import UsageError
-from jostle.placement import SafeAnswer, Standard
+from jostle.placement import Standard
 
 if TYPE_CHECKING:
     from jostle.placement import Node, Placement, Request, Requests
@@ -161,7 +162,8 @@ def safe(
 ) -> SafeAnswers:
     """Every request by itself on every node, or all at once with `together`. Raises UnknownName for a node
     that is not in the fleet, UsageError."""
-    from jostle.placement import safe_among, safe_at_once, safe_each
+    from jostle.answers.placement._among import safe_among
+    from jostle.answers.placement._explained import safe_at_once, safe_each
 
     chosen, fleet = placement.chosen, placement.bounds_on(question.on)
     nodes = fleet.nodes
@@ -187,7 +189,7 @@ def safe(
     if chosen is None:
         return SafeAnswers(items, placement.standard, None, placement.label)
     every = [one for item in answered(items) for one in item.answers]
-    left = iter(safe_among(every, requests.good, placement.fleet, chosen))
+    left = iter(safe_among(every, requests, placement))
     selected = tuple(
         item
         if isinstance(item, Unanswered)
@@ -201,7 +203,7 @@ def _together(
     placement: Placement, requests: Requests, nodes: Sequence[Node], progress: Progress
 ) -> SafeAnswers:
     """Each beside the others, with what is there."""
-    from jostle.placement import safe_together
+    from jostle.answers.placement._explained import safe_together
 
     answers: dict[str, list[SafeAnswer]] = {request.name: [] for request in requests.good}
     for number, node in enumerate(nodes):

@@ -16,11 +16,11 @@ from jostle.errors import UsageError
 from jostle.placement import Fleet, Node, Standard
 
 if TYPE_CHECKING:
+    from jostle.answers.placement._change import Population
     from jostle.placement import (
         Assignment,
         FleetBounds,
         Placement,
-        Population,
         Request,
         Requests,
         SetBounds,
@@ -269,7 +269,8 @@ def whatif(
     placement: Placement, requests: Requests, question: WhatifQuestion, progress: Progress
 ) -> WhatIf:
     """Everybody followed from the fleet before to the fleet after. Raises UnknownName, UsageError."""
-    from jostle.placement import Change, Effort, FleetBounds, assign_requests
+    from jostle.answers.placement._change import Change
+    from jostle.placement import Effort, FleetBounds, assign_requests
 
     placement.only_without_choice("whatif")
     if not (question.nodes or question.move or question.remove):

@@ -100,7 +100,7 @@ def packed(
     if not len(columns):
         return Packed(np.zeros(0, int), True)
     upper = np.concatenate(room or (problem.counts, problem.copies)).astype(float)
-    rules = [(packing_matrix(columns), -np.inf, upper)]
+    rules: list[tuple[Any, Any, Any]] = [(packing_matrix(columns), -np.inf, upper)]
     if at_least is not None:
         rules.append((at_least[0][None], at_least[1] - TOLERANCE, np.inf))
     return _whole(gain, rules, np.inf, limit_seconds)

@@ -7,29 +7,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from jostle.placement.answers._sharers import SafeAnswer
-from jostle.placement.asked._fleet import Fleet
-from jostle.placement.asked._requests import Request
-from jostle.placement.chosen._chosen import ChosenPromise, ratios_of
-from jostle.placement.sets._fleet_bounds import FleetBounds
+from jostle.answers.placement._sharers import SafeAnswer
+from jostle.placement import FleetBounds, Placement, Requests
 
 # What bounds answer, and selection answers anew; ground without a valid bound stays a no.
 _OPEN = ("ok", "newcomer_late", "tenant_late")
 
 
 def safe_among(
-    answers: Sequence[SafeAnswer], requests: Sequence[Request], fleet: Fleet, chosen: ChosenPromise
+    answers: Sequence[SafeAnswer], requests: Requests, placement: Placement
 ) -> list[SafeAnswer]:
     """Yes for those selected among all that were asked. Raises NotEnoughRuns."""
-    asked = {request.name: request for request in requests}
+    chosen, asked = placement.chosen, {request.name: request for request in requests.good}
+    assert chosen is not None
     at = [n for n, one in enumerate(answers) if one.reason in _OPEN and not one.used_predictions]
-    here, groups = FleetBounds(fleet, chosen.sets), []
-    place = {node.name: number for number, node in enumerate(fleet.nodes)}
+    here, groups = FleetBounds(placement.fleet, chosen.sets), []
+    place = {node.name: number for number, node in enumerate(here.nodes)}
     for number in at:
         one = answers[number]
         (found,) = here.sets_with(asked[one.request], np.array([place[one.node]]))
         groups.append(found[1:])
-    taken = chosen.select(groups, ratios_of(requests, fleet.nodes, chosen.sets))
+    taken = chosen.select(groups, placement.ratios(requests))
     found = [
         replace(one, is_safe=False, reason=one.reason if one.reason not in _OPEN else "not_chosen")
         for one in answers

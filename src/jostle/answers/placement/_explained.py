@@ -10,12 +10,8 @@ from math import isfinite
 import numpy as np
 
 from jostle._report import duration
-from jostle.placement._promise import PREDICTED
-from jostle.placement._reasons import CODES, REASONS
-from jostle.placement.answers._sharers import SafeAnswer, Sharer
-from jostle.placement.asked._fleet import Node
-from jostle.placement.asked._requests import Request
-from jostle.placement.sets._fleet_bounds import FleetBounds
+from jostle.answers.placement._sharers import SafeAnswer, Sharer
+from jostle.placement import CODES, PREDICTED, REASONS, FleetBounds, Node, Request
 
 WORDS = tuple(REASONS)
 BY_BOUNDS = ("ok", "no_ground", "newcomer_late", "tenant_late")

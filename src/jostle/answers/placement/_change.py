@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jostle.errors import UnknownName, UsageError
-from jostle.placement.asked._fleet import Fleet, Node
-from jostle.placement.asked._requests import Request
+from jostle.placement import Fleet, Node, Request
 
 
 @dataclass(frozen=True)
