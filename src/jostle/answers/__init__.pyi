@@ -18,6 +18,9 @@ from .data._dataset import dataset_report as dataset_report
 from .data._dataset import imported_report as imported_report
 from .data._dataset import profile_report as profile_report
 from .data._traces import traces_report as traces_report
+from .devices._beside import DeviceQuestion as DeviceQuestion
+from .devices._beside import FitQuestion as FitQuestion
+from .devices._beside import LoadQuestion as LoadQuestion
 from .forecasts._report import ForecastAnswer as ForecastAnswer
 from .forecasts._report import TotalUse as TotalUse
 from .forecasts._report import step_report as step_report

@@ -47,13 +47,7 @@ GROUPS = {
     "run": {"serve": "Answer over HTTP."},
 }
 HOMES = {name: f"jostle.cli.{group}.{name}" for group, lines in GROUPS.items() for name in lines}
-HOMES |= {
-    "import": "jostle.cli.data.import_",
-    "predict": "jostle.cli.models._predict",
-    "explain": "jostle.cli.models._explain",
-    "place": "jostle.cli.placement._place",
-    "safe": "jostle.cli.placement._safe",
-}
+HOMES["import"] = "jostle.cli.data.import_"
 
 
 class Jostle(TyperGroup):
@@ -106,11 +100,6 @@ def build() -> typer.Typer:
 def _loaded(name: str) -> Any:
     """The command itself: of a function, or a group of several."""
     module = import_module(HOMES[name])
-    if hasattr(module, "register"):
-        app = typer.Typer(add_completion=False)
-        app.callback()(lambda: None)
-        module.register(app)
-        return get_command(app).get_command(None, name)  # pyright: ignore
     act = getattr(module, HOMES[name].rpartition(".")[2])
     if not isinstance(act, typer.Typer):
         app = typer.Typer(add_completion=False)

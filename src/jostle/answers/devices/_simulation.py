@@ -1,4 +1,4 @@
-"""What `jostle safe` is asked: the simulations, and the bounds from measured co-runs beside them."""
+"""What is simulated of a service beside batch jobs, and bounds from measured co-runs beside it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OVER = {
 
 
 @dataclass(frozen=True)
-class Question:
+class Simulation:
     """queries, arrivals, rate, seed: of every service. batch_pes: as for service_latency. instances: whether
     so many are safe; None: how many, up to `most`."""
 
@@ -70,7 +70,7 @@ class Question:
         return sorted(found)
 
 
-class Bounded:
+class MeasuredBounds:
     """Bounds from measured co-runs, at one confidence. Raises UsageError without a platform."""
 
     def __init__(self, model: Path, platform: str | None, confidence: float) -> None:
@@ -82,7 +82,7 @@ class Bounded:
         if platform is None and places is not None and len(places) == 1:
             platform = places[0]
         if platform is None:
-            raise UsageError("say --platform: the platform of the measured co-runs")
+            raise UsageError("say `platform`: that of the measured co-runs")
         self.platform = platform
         self.over = _OVER.get(
             str(self.model.metadata.get("calibrated_by")), "runs not learned from"

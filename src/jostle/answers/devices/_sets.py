@@ -1,4 +1,4 @@
-"""`jostle safe --tenants`: which sets of several services and batch jobs may share a device, and how."""
+"""Which sets of several services and batch jobs may share a device, and how."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle._report import Report, Table, duration
+from jostle._report import Report, Table, duration, finite
 
 if TYPE_CHECKING:
     from jostle.accelerator import Application, MemberTime, SharingSets, TenantSet, Wish
@@ -59,38 +59,38 @@ def _wish(row: Request, application: Application) -> Wish:
     return Wish(row.name, tenant, objective)
 
 
-def sets_answer(found: SharingSets, modes: Sequence[str], notes: list[str]) -> tuple[Report, int]:
-    """Who fits beside whom and how; and the exit code, 0 where all fit together."""
-    everybody = len(found.alone)
-    text = f"{', '.join(modes)}; {found.simulated} simulations"
-    if found.all_fit or (everybody == 1 and found.alone[0].verdict == "keeps"):
-        best = found.fitting[0] if found.fitting else found.alone[0]
+def sets_report(sets: SharingSets, modes: Sequence[str], notes: list[str]) -> Report:
+    """Who fits beside whom and how; ends with 0 where all fit together."""
+    alone = len(sets.alone) == 1 and sets.alone[0].verdict == "keeps"
+    text = f"{', '.join(modes)}; {sets.simulated} simulations"
+    if sets.all_fit or alone:
+        best = sets.fitting[0] if sets.fitting else sets.alone[0]
         parts: list[Table | str] = [f"All fit: {best.shared} ({text})."]
-    elif found.fitting:
-        names = ", ".join(found.fitting[0].members)
-        parts = [f"Not all fit; the most that do: {names}, {found.fitting[0].shared} ({text})."]
+    elif sets.fitting:
+        names = ", ".join(sets.fitting[0].members)
+        parts = [f"Not all fit; the most that do: {names}, {sets.fitting[0].shared} ({text})."]
     else:
         parts = [f"No two of them fit together ({text})."]
-    parts.append(_table(found.alone, "alone"))
-    if found.fitting:
-        parts.append(_table(found.fitting, "fit together, and in no larger set"))
-    if found.others:
+    parts.append(_table(sets.alone, "alone"))
+    if sets.fitting:
+        parts.append(_table(sets.fitting, "fit together, and in no larger set"))
+    if sets.others:
         title = "do not fit together, the closest way"
-        if len(found.others) > MOST_SHOWN:
-            title += f", {MOST_SHOWN} of {len(found.others)}"
-        parts.append(_table(found.others[:MOST_SHOWN], title))
+        if len(sets.others) > MOST_SHOWN:
+            title += f", {MOST_SHOWN} of {len(sets.others)}"
+        parts.append(_table(sets.others[:MOST_SHOWN], title))
     document = {
         "schema": "safe_sets/v1",
-        "safe": found.all_fit or (everybody == 1 and found.alone[0].verdict == "keeps"),
+        "safe": sets.all_fit or alone,
         "modes": list(modes),
-        "simulated": found.simulated,
-        "alone": [_set(one) for one in found.alone],
-        "fitting": [_set(one) for one in found.fitting],
-        "others": [_set(one) for one in found.others],
+        "simulated": sets.simulated,
+        "alone": [_set(one) for one in sets.alone],
+        "fitting": [_set(one) for one in sets.fitting],
+        "others": [_set(one) for one in sets.others],
         "notes": notes,
     }
-    report = Report(document, parts, notes=[f"Note: {note}." for note in notes])
-    return report, 0 if document["safe"] else 1
+    remarks = [f"Note: {note}." for note in notes]
+    return Report(document, parts, notes=remarks, exit_code=0 if document["safe"] else 1)
 
 
 def _table(sets: Sequence[TenantSet], title: str) -> Table:
@@ -126,21 +126,5 @@ def _set(one: TenantSet) -> dict[str, Any]:
         "verdict": one.verdict,
         "mode": None if way is None else way.mode,
         "slices": None if way is None else list(way.slices),
-        "times": [
-            {
-                "name": j.name,
-                "statistic": j.statistic,
-                "runs": j.runs,
-                "seconds": _finite(j.seconds),
-                "low_seconds": _finite(j.low_seconds),
-                "high_seconds": _finite(j.high_seconds),
-                "limit_seconds": _finite(j.limit_seconds),
-                "verdict": j.verdict,
-            }
-            for j in one.times
-        ],
+        "times": [finite(vars(one_time)) for one_time in one.times],
     }
-
-
-def _finite(seconds: float) -> float | None:
-    return seconds if abs(seconds) < float("inf") else None

@@ -1,4 +1,4 @@
-"""What `jostle safe` answers: one co-location in detail, or a table of all that were asked about."""
+"""How many instances fit beside a service: one co-location in detail, or a table of several."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle._report import Report, Table, duration
-from jostle.cli.placement._questions import Bounded, Question
+from jostle.answers.devices._simulation import MeasuredBounds, Simulation
 
 if TYPE_CHECKING:
     from jostle.accelerator import Fit
 
 
 def one_answer(
-    asked: Question, service: str, batch: str, bounds: Bounded | None
-) -> tuple[Report, int]:
-    """How many instances fit and why; and the exit code."""
+    simulation: Simulation, service: str, batch: str, bounds: MeasuredBounds | None
+) -> Report:
+    """How many instances fit and why."""
     from jostle.accelerator import causes, how_many_fit
 
-    one, other = asked.service(service), asked.applications[batch]
-    given, pes = (asked.device, asked.options), asked.batch_pes
-    fit = how_many_fit(one, other, *given, most=asked.look_to, batch_pes=pes)
-    beside = min(fit.instances + 1, asked.most) or 1
+    one, other = simulation.service(service), simulation.applications[batch]
+    given, pes = (simulation.device, simulation.options), simulation.batch_pes
+    fit = how_many_fit(one, other, *given, most=simulation.look_to, batch_pes=pes)
+    beside = min(fit.instances + 1, simulation.most) or 1
     cause = causes(one, [other] * beside, *given, batch_pes=pes)
-    rows, guaranteed = bounds.of(fit, asked.objective) if bounds else ([], None)
-    is_safe = _kept(fit, guaranteed) >= asked.wanted
-    notes = asked.notes((service, batch))
+    rows, guaranteed = bounds.of(fit, simulation.objective) if bounds else ([], None)
+    is_safe = _kept(fit, guaranteed) >= simulation.wanted
+    notes = simulation.notes((service, batch))
     document = {
         "schema": "safe/v1",
         **_facts(fit, guaranteed, is_safe),
-        "statistic": asked.objective.statistic,
+        "statistic": simulation.objective.statistic,
         "lost_to_kernels_seconds": cause.kernels_seconds,
         "lost_to_transfers_seconds": cause.transfers_seconds,
         "confidence": bounds.confidence if bounds else None,
@@ -38,7 +38,7 @@ def one_answer(
         "mixes": [
             {
                 "instances": mix.instances,
-                "latency_seconds": asked.objective.of(mix.latency),
+                "latency_seconds": simulation.objective.of(mix.latency),
                 "mean_seconds": mix.latency.mean_seconds,
                 "p95_seconds": mix.latency.p95_seconds,
                 "p99_seconds": mix.latency.p99_seconds,
@@ -64,12 +64,11 @@ def one_answer(
             f"{guaranteed} keep {limit} at confidence {level}, over {bounds.over}: as "
             "runs were measured, not as long as the trace."
         )
-    return Report(document, parts, notes=[f"Note: {note}." for note in notes]), _code(
-        is_safe, bounds, rows
-    )
+    remarks = [f"Note: {note}." for note in notes]
+    return Report(document, parts, notes=remarks, exit_code=_code(is_safe, bounds, rows))
 
 
-def _mixes(fit: Fit, rows: Sequence[dict[str, Any]], bounds: Bounded | None) -> Table:
+def _mixes(fit: Fit, rows: Sequence[dict[str, Any]], bounds: MeasuredBounds | None) -> Table:
     found = {row["instances"]: row for row in rows}
     lines = []
     for mix in fit.mixes:
@@ -83,28 +82,28 @@ def _mixes(fit: Fit, rows: Sequence[dict[str, Any]], bounds: Bounded | None) -> 
 
 
 def table_answer(
-    asked: Question, fits: Sequence[Fit], bounds: Bounded | None
-) -> tuple[Report, int]:
-    """A row for every service and batch workload; and the exit code: 0 where anything fits."""
+    simulation: Simulation, fits: Sequence[Fit], bounds: MeasuredBounds | None
+) -> Report:
+    """A row for every service and batch workload; ends with 0 where anything fits."""
     rows, every, is_safe = [], [], False
     for fit in fits:
-        bound, guaranteed = bounds.of(fit, asked.objective) if bounds else ([], None)
-        safe = _kept(fit, guaranteed) >= asked.wanted
+        bound, guaranteed = bounds.of(fit, simulation.objective) if bounds else ([], None)
+        safe = _kept(fit, guaranteed) >= simulation.wanted
         is_safe, every = is_safe or safe, [*every, *bound]
         chosen = fit.mixes[max(fit.instances, 0)]
         rows.append(
             {
                 **_facts(fit, guaranteed, safe),
-                "latency_seconds": asked.objective.of(chosen.latency),
+                "latency_seconds": simulation.objective.of(chosen.latency),
                 "slowdown_ratio": chosen.slowdown_ratio,
                 "bounds": bound,
             }
         )
-    notes = asked.notes(sorted({name for fit in fits for name in (fit.service, fit.batch)}))
+    notes = simulation.notes(sorted({name for fit in fits for name in (fit.service, fit.batch)}))
     document = {
         "schema": "safe_fleet/v1",
         "safe": is_safe,
-        "statistic": asked.objective.statistic,
+        "statistic": simulation.objective.statistic,
         "confidence": bounds.confidence if bounds else None,
         "bound_over": bounds.over if bounds else None,
         "rows": rows,
@@ -117,20 +116,19 @@ def table_answer(
         line += [str(row["guaranteed_instances"])] if bounds else []
         line += [_time(row["latency_seconds"]), f"{row['slowdown_ratio']:.2f}x"]
         lines.append([*line, row["reason"]])
-    columns = [*heads, asked.objective.statistic, "slowdown", "why no more"]
+    columns = [*heads, simulation.objective.statistic, "slowdown", "why no more"]
     parts: list[Table | str] = [Table(columns, lines, right=range(2, len(heads) + 2))]
     if bounds:
         parts.append(f"guaranteed: at confidence {bounds.confidence:g}, over {bounds.over}.")
-    return Report(document, parts, notes=[f"Note: {note}." for note in notes]), _code(
-        is_safe, bounds, every
-    )
+    remarks = [f"Note: {note}." for note in notes]
+    return Report(document, parts, notes=remarks, exit_code=_code(is_safe, bounds, every))
 
 
 def _kept(fit: Fit, guaranteed: int | None) -> int:
     return fit.instances if guaranteed is None else min(fit.instances, guaranteed)
 
 
-def _code(is_safe: bool, bounds: Bounded | None, rows: list[dict[str, Any]]) -> int:
+def _code(is_safe: bool, bounds: MeasuredBounds | None, rows: list[dict[str, Any]]) -> int:
     if is_safe:
         return 0
     beside = [row["bound_seconds"] for row in rows if row["instances"] > 0]

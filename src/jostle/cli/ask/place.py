@@ -167,18 +167,6 @@ class AboutFleet(AboutModel):
         )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group `place` to the application."""
-    group = typer.Typer(
-        help="Where workloads can go so that nobody misses a deadline.", no_args_is_help=True
-    )
-    group.callback()(lambda: None)
-    for verb in all_verbs("placement"):
-        subject = AboutFleet if verb.takes_items else AboutModel
-        group.command(verb.name)(command_of((subject, verb.question), _asking(verb), verb.help))
-    app.add_typer(group, name="place")
-
-
 def _asking(verb: Verb) -> Callable[..., Any]:
     def ask(about: Any, question: Any) -> Any:
         placement = about.placement()
@@ -202,3 +190,12 @@ def _has_profiles(folder: Path) -> bool:
     from jostle.traces import has_profiles
 
     return not (folder / "model.json").exists() and has_profiles(folder)
+
+
+place = typer.Typer(
+    help="Where workloads can go so that nobody misses a deadline.", no_args_is_help=True
+)
+place.callback()(lambda: None)
+for _verb in all_verbs("placement"):
+    _subject = AboutFleet if _verb.takes_items else AboutModel
+    place.command(_verb.name)(command_of((_subject, _verb.question), _asking(_verb), _verb.help))

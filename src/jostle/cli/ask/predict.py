@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from jostle._options import Limits, Short
 from jostle._report import Report, duration
 from jostle._verbs import load_verb
-from jostle.cli.console import command_of, note
-from jostle.cli.models._questions import AboutOne, one_colocation
+from jostle.answers import Predictions, PredictQuestion
+from jostle.cli.ask._colocation import AboutOne, one_colocation
+from jostle.cli.console import note
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.answers import Predictions, PredictQuestion
     from jostle.models import AnsweredTable, Model
     from jostle.runs import Colocations
 
@@ -53,14 +51,7 @@ class AboutMany(AboutOne):
     ] = None
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    verb = load_verb("model", "predict")
-    app.command("predict")(command_of((AboutMany, verb.question), predict, verb.help))
-
-
 def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport:
-    """The answers; those of a table with an output are written there."""
     from jostle.models import load
 
     model = load(about.model)
@@ -85,6 +76,9 @@ def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport:
     return PredictedReport(answer, lines)
 
 
+predict.__doc__ = PredictQuestion.__doc__
+
+
 @dataclass(frozen=True)
 class PredictedReport:
     """An answer with what the command adds. lines: for people. is_written: to a file, so it is not shown."""
@@ -105,7 +99,7 @@ class PredictedReport:
 def _fastest(
     about: AboutMany, workload: str, model: Model, question: PredictQuestion
 ) -> Predictions:
-    from jostle.answers import Predictions, with_bounds
+    from jostle.answers import with_bounds
     from jostle.runs import Colocations
 
     if about.platform is not None or question.tail:
@@ -125,8 +119,6 @@ def _fastest(
 def _many(
     about: AboutMany, source: str, model: Model, question: PredictQuestion
 ) -> PredictedReport:
-    from jostle.answers import Predictions
-
     table = question.over_shares(model).answer(
         source,
         question.confidence,

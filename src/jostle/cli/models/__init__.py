@@ -1,1 +1,0 @@
-"""Commands on models: fit, predict and explain."""
