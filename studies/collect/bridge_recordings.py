@@ -118,7 +118,7 @@ def evaluate(folder: Path, recording: Recording, given: argparse.Namespace) -> N
         scores = score(folder.name, splits)
         print(f"\n{folder.name}, {way}: {len(runs)} runs, {given.snapshots} snapshots")
         table = score_table(scores)
-        print_table(table.columns, table.rows, table.right, table.title)
+        print_table(table)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from jostle.cli._app import run
-from jostle.cli.start import _findings
 from jostle.errors import MissingExtra, install_command
+from jostle.tour import _doctor
 
 
 def test_the_doctor_names_what_is_missing_and_how_to_get_it(
@@ -46,8 +46,8 @@ def test_the_doctor_names_what_is_missing_and_how_to_get_it(
 
 
 def test_every_extra_is_explained() -> None:
-    assert set(_findings.extras()) == set(_findings.FOR)
-    assert "optax" in _findings.extras()["fit"]
+    assert set(_doctor.extras()) == set(_doctor.FOR)
+    assert "optax" in _doctor.extras()["fit"]
 
 
 @pytest.mark.parametrize(

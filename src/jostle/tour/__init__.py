@@ -1,4 +1,4 @@
-"""The tour: measure this machine, hold out co-locations, learn from the rest, and check the answers."""
+"""First steps: the tour (measure this machine, learn, check the answers), and what works on it."""
 
 import lazy_loader as _lazy
 

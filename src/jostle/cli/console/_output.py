@@ -57,39 +57,31 @@ def show(report: Report, as_json: bool) -> None:
         return
     for part in report.tables:
         if isinstance(part, Table):
-            print_table(part.columns, part.rows, part.right, part.title, part.wrapped)
+            print_table(part)
         else:
             say(part)
     for path in report.figures:
         say(path)
 
 
-def print_table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    right: Sequence[int] = (),
-    title: str = "",
-    wrapped: Sequence[int] = (),
-) -> None:
-    """A table on stdout. right, wrapped: numbers of the columns that are aligned there, and of those that
-    may break into lines where a terminal is narrow. Without any heading there is no line of headings.
-    """
+def print_table(table: Table) -> None:
+    """A table on stdout. Without any heading there is no line of headings."""
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
     grid = Grid(
-        title=title or None,
+        title=table.title or None,
         title_justify="left",
-        show_header=any(columns),
+        show_header=any(table.columns),
         box=None,
         pad_edge=False,
         header_style="bold",
     )
-    for number, name in enumerate(columns):
-        side = "right" if number in right else "left"
-        grid.add_column(name, justify=side, no_wrap=number not in wrapped)
-    for row in rows:
+    for number, name in enumerate(table.columns):
+        side = "right" if number in table.right else "left"
+        grid.add_column(name, justify=side, no_wrap=number not in table.wrapped)
+    for row in table.rows:
         grid.add_row(*(Text(_harmless(cell)) for cell in row))
     # Through a pipe there is no width to fit: columns keep their own.
     console = Console(highlight=False)

@@ -1,1 +1,1 @@
-"""`jostle tour`: everything once, on this machine."""
+"""First steps: everything once on this machine, and what works on it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jostle._report import Report, Table
-from jostle.cli.start._findings import Finding, findings
+from jostle._report import Report
+from jostle.tour import doctor_report
 
 
 def doctor() -> Report:
@@ -11,17 +11,4 @@ def doctor() -> Report:
 
     Ends with 0 whatever is missing: nothing here is needed by everybody.
     """
-    every = findings()
-    document = {"schema": "doctor/v1", "findings": [vars(one) for one in every]}
-    parts: list[Table | str] = []
-    for part in dict.fromkeys(one.part for one in every):
-        parts += [Table(["", "", ""], [_row(one) for one in every if one.part == part], title=part)]
-        parts += [""]
-    missing = sum(one.works is False for one in every)
-    parts.append(f"{missing} missing, each with what helps" if missing else "everything is here")
-    return Report(document, parts)
-
-
-def _row(one: Finding) -> list[str]:
-    mark = {True: "yes", False: "no", None: ""}[one.works]
-    return [one.what, mark, f"{one.told}. {one.fix}" if one.fix else one.told]
+    return doctor_report()

@@ -1,4 +1,4 @@
-"""What is looked at: the installation, its extras, measuring, graphics processors."""
+"""What Jostle can do on a machine: its installation, extras, measuring, graphics processors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from jostle._report import Report, Table
 from jostle.errors import MissingExtra, extras, install_command
 
 FOR = {
@@ -57,6 +58,24 @@ def findings() -> list[Finding]:
         "Graphics processors": _graphics(),
     }
     return [Finding(part, *row) for part, rows in parts.items() for row in rows]
+
+
+def doctor_report() -> Report:
+    """What this machine can do, what is missing, and how to get it."""
+    every = findings()
+    document = {"schema": "doctor/v1", "findings": [vars(one) for one in every]}
+    parts: list[Table | str] = []
+    for part in dict.fromkeys(one.part for one in every):
+        parts += [Table(["", "", ""], [_row(one) for one in every if one.part == part], title=part)]
+        parts += [""]
+    missing = sum(one.works is False for one in every)
+    parts.append(f"{missing} missing, each with what helps" if missing else "everything is here")
+    return Report(document, parts)
+
+
+def _row(one: Finding) -> list[str]:
+    mark = {True: "yes", False: "no", None: ""}[one.works]
+    return [one.what, mark, f"{one.told}. {one.fix}" if one.fix else one.told]
 
 
 def _installation() -> list[Row]:
