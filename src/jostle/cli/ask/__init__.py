@@ -1,1 +1,1 @@
-"""`jostle forecast`: resource use at a time."""
+"""Commands that answer: how long, how long at most, why, what will be used, and where."""

@@ -1,1 +1,1 @@
-"""Commands on datasets: import what was measured elsewhere, and say what is there."""
+"""Commands on data: import, measure, trace, and see what is there."""

@@ -1,1 +1,1 @@
-"""`jostle evaluate`: how good the answers are, beside simpler rules."""
+"""Commands on models: fit, teach, watch, evaluate and report."""

@@ -1,1 +1,1 @@
-"""`jostle serve`."""
+"""Commands that run on: the service."""
