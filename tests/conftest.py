@@ -19,9 +19,11 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 # A release that does not know a flag ends the process: the second is told to those where it was tried.
 _HASTE = ["--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false"]
 _TRIED = ("0.10.",)
-os.environ.setdefault(
-    "XLA_FLAGS", " ".join(_HASTE if version("jaxlib").startswith(_TRIED) else _HASTE[:1])
-)
+_given = os.environ.get("XLA_FLAGS", "")
+_wanted = _HASTE if version("jaxlib").startswith(_TRIED) else _HASTE[:1]
+os.environ["XLA_FLAGS"] = " ".join(
+    [_given, *(flag for flag in _wanted if flag.partition("=")[0] not in _given)]
+).strip()
 
 from hypothesis import settings  # noqa: E402
 

@@ -56,6 +56,6 @@ def world() -> Runs:
 @pytest.fixture(scope="session")
 def fitted(world: Runs) -> FittedFactorization:
     method = Factorization(
-        form="paper", types=2, rank=16, hidden=32, steps=600, quantiles=(0.5, 0.9)
+        form="paper", types=2, rank=16, hidden=32, steps=400, quantiles=(0.5, 0.9)
     )
     return learn(method, world, validation=make_world(400, 1), seed=0)

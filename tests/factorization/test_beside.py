@@ -14,7 +14,7 @@ from jostle.methods import learn
 from jostle.runs import Colocations, Runs
 from studies.slowdown.laws import MadeCampaign
 
-QUICK: dict[str, Any] = {"types": 2, "type_rank": 2, "rank": 8, "hidden": 16, "steps": 200}
+QUICK: dict[str, Any] = {"types": 2, "type_rank": 2, "rank": 8, "hidden": 16, "steps": 100}
 
 
 def made(law: str, corunners: int = 1) -> Runs:
@@ -79,17 +79,20 @@ def test_pairs_not_seen_are_as_close_as_by_additive_effects() -> None:
     assert error(fitted, runs.take(held)) < 1.1 * least
 
 
-def test_saved_and_loaded_agree() -> None:
+@pytest.fixture(scope="module")
+def saturating() -> FittedFactorization:
+    return learn(Factorization(members=2, **QUICK), made("saturating", corunners=2), seed=0)
+
+
+def test_saved_and_loaded_agree(saturating: FittedFactorization) -> None:
+    again = FittedFactorization.from_arrays(*saturating.to_arrays())
     runs = made("saturating", corunners=2)
-    fitted = learn(Factorization(members=2, **QUICK), runs, seed=0)
-    again = FittedFactorization.from_arrays(*fitted.to_arrays())
-    asked = alone_and_beside(1, 2, 3, 5)
-    assert np.array_equal(again.predict(asked), fitted.predict(asked))
-    assert np.array_equal(again.predict(runs.colocations), fitted.predict(runs.colocations))
+    for asked in (alone_and_beside(1, 2, 3, 5), runs.colocations):
+        assert np.array_equal(again.predict(asked), saturating.predict(asked))
 
 
-def test_an_explanation_multiplies_to_the_prediction() -> None:
-    fitted = learn(Factorization(members=2, **QUICK), made("saturating", corunners=2), seed=0)
+def test_an_explanation_multiplies_to_the_prediction(saturating: FittedFactorization) -> None:
+    fitted = saturating
     for count in (0, 1, 2, 4):
         asked = alone_and_beside(count).take([1])
         found = fitted.explained(asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from jostle.factorization import Factorization
 from jostle.factorization.training import _members, _train
 from jostle.methods import learn
 from jostle.runs import Dataset, Runs, StoredRuns
+from tests.limits import coverage_limits
 
 from .conftest import make_world
 
-METHOD = Factorization(types=2, rank=16, hidden=32, steps=300)
+METHOD = Factorization(types=2, rank=16, hidden=32, steps=200)
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +40,26 @@ def test_as_good_as_in_memory(folder: Path, world: Runs) -> None:
         from_disk = jostle.fit(stored, METHOD)
         again = jostle.fit(stored, METHOD)
     in_memory = jostle.fit(world, METHOD)
-    assert error_of(from_disk, test) < 1.15 * error_of(in_memory, test) < 0.08
+    log = np.log(test.runtime_seconds)
+    typical = float(np.abs(np.expm1(np.median(log) - log)).mean())
+    assert max(error_of(from_disk, test), error_of(in_memory, test)) < 0.2 * typical
     asked = test.colocations
     assert np.array_equal(from_disk.predict(asked), again.predict(asked))
-    covered = test.runtime_seconds <= from_disk.bound(asked, 0.9).seconds
-    assert covered.mean() > 0.84  # three pools of some hundred each
+    late = test.runtime_seconds > from_disk.bound(asked, 0.9).seconds
+    for degree, pool in enumerate(("alone", "1 co-runner", "2 co-runners")):
+        here = asked.number_of_corunners == degree
+        n = from_disk.calibration.pools[pool].n
+        low, _ = coverage_limits(n, int(here.sum()), ceil(0.9 * (n + 1)))
+        assert 1 - late[here].mean() >= low, pool
 
 
 def test_a_step_over_the_batch_alone_is_the_same_step(
-    world: Runs, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without the grid, embeddings of only the workloads in the batch must change nothing."""
     monkeypatch.setattr(_members, "GRID_LIMIT", 0)
     small = Factorization(types=2, rank=8, hidden=16, steps=40, batch=3)
-    validation = make_world(100, 1)
+    world, validation = make_world(200, 0, degrees=(0, 1)), make_world(60, 1, degrees=(0, 1))
     near = learn(small, world, validation=validation, seed=0)
     compiled: list[Any] = []
     program: Any = _train.run_steps
