@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
+from jostle.bounds import Bounds
+
 ONE_IN = 1e6  # draws of which one fails a program that is right
 
 
@@ -29,10 +31,21 @@ def coverage_limits(calibration: int, n: int, rank: int) -> tuple[float, float]:
 
 
 def mean_limits(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """(lowest, highest) mean of the law that independent repetitions were drawn from. values: of each of at
-    least a hundred repetitions, so that Student's law holds; what depends on one another is one of them."""
+    """(lowest, highest) mean of the law that independent repetitions were drawn from, by Student's law.
+    values: one for each repetition; what depends on one another, as runs of a window or of a name, is one."""
     values = np.asarray(values, float)
-    assert len(values) >= 100, "too few repetitions for the law of their mean"
     error = values.std(ddof=1) / math.sqrt(len(values))
     far = float(stats.t.ppf(1 - 0.5 / ONE_IN, len(values) - 1)) * error
     return float(values.mean()) - far, float(values.mean()) + far
+
+
+def assert_covers(bounds: Bounds, runtime_seconds: np.ndarray) -> None:
+    """That no pool of split conformal bounds covers fewer of n runs, drawn as those it was calibrated on,
+    than chance lets it: see coverage_limits. Bounds that are raised to those of another stage or to the
+    prediction cover more."""
+    for pool, n, rank in {*zip(bounds.pool, bounds.n, bounds.rank, strict=True)}:
+        here = (bounds.pool == pool) & (bounds.n == n) & (bounds.rank == rank) & bounds.is_valid
+        if here.any():
+            low, _ = coverage_limits(int(n), int(here.sum()), int(rank))
+            share = float((runtime_seconds[here] <= bounds.seconds[here]).mean())
+            assert share >= low, f"{pool}: {share:.3f} of {here.sum()} runs, at least {low:.3f}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from jostle.factorization import Factorization
 from jostle.factorization.training import _members, _train
 from jostle.methods import learn
 from jostle.runs import Dataset, Runs, StoredRuns
-from tests.limits import coverage_limits
+from tests.limits import assert_covers
 
 from .conftest import make_world
 
@@ -45,12 +44,7 @@ def test_as_good_as_in_memory(folder: Path, world: Runs) -> None:
     assert max(error_of(from_disk, test), error_of(in_memory, test)) < 0.2 * typical
     asked = test.colocations
     assert np.array_equal(from_disk.predict(asked), again.predict(asked))
-    late = test.runtime_seconds > from_disk.bound(asked, 0.9).seconds
-    for degree, pool in enumerate(("alone", "1 co-runner", "2 co-runners")):
-        here = asked.number_of_corunners == degree
-        n = from_disk.calibration.pools[pool].n
-        low, _ = coverage_limits(n, int(here.sum()), ceil(0.9 * (n + 1)))
-        assert 1 - late[here].mean() >= low, pool
+    assert_covers(from_disk.bound(asked, 0.9), test.runtime_seconds)
 
 
 def test_a_step_over_the_batch_alone_is_the_same_step(

@@ -78,7 +78,7 @@ def test_bounds_over_the_mix_of_the_table_or_of_shares(
     with pytest.raises(UsageError, match="no platform has a share"):
         model.for_mix(asked.take([]))
 
-    saved = jostle.fit(campaign(), jostle.Slowdown(), seed=0)
+    saved = jostle.fit(campaign(), jostle.Bag(learner="tree"), seed=0)
     saved.save(tmp_path / "model")
     pd.DataFrame(jobs).head(3).to_csv(tmp_path / "jobs.csv", index=False)
     expected = saved.for_mix(asked).bound(asked, 0.5).seconds.tolist()

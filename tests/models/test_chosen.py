@@ -12,6 +12,7 @@ import jostle
 from jostle.methods import Data, Prepared, hold_out
 from jostle.models._new_names import _LeftOut, _Plan
 from jostle.runs import Dataset, Runs, StoredRuns
+from tests.limits import mean_limits
 from tests.models.levels import Levels, campaign
 
 
@@ -82,8 +83,8 @@ def test_bounds_hold_where_what_was_chosen_is_unlike_the_rest() -> None:
             found[name] = bounds.seconds[good] / rest.runtime_seconds[good]
         covered.append(np.mean(found["marked"] >= 1))
         margins.append(np.median(found["marked"]) / np.median(found["not"]))
-    assert 0.76 <= np.mean(covered) <= 0.97
-    assert np.mean(margins) < 1
+    assert mean_limits(covered)[1] > 0.8
+    assert mean_limits(margins)[1] < 1
 
 
 def test_names_left_out_are_asked_about_runs_that_were_drawn() -> None:

@@ -21,7 +21,7 @@ from tests.models.levels import Levels, campaign
 @pytest.fixture(scope="module")
 def model() -> jostle.Model:
     method = jostle.Factorization(form="saturating", rank=4, hidden=8, steps=60, quantiles=())
-    return jostle.fit(make_world(1500, 0), method)
+    return jostle.fit(make_world(300, 0), method)
 
 
 @pytest.mark.parametrize("beside", [(), ("w01",), ("w01", "w02")])

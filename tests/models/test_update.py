@@ -20,6 +20,7 @@ from jostle.models import Model, save_over, step_back, usual_questions
 from jostle.models.online import _update
 from jostle.probes import Probes
 from jostle.runs import Dataset, Runs, add_runs, runs_since
+from tests.limits import assert_covers
 from tests.models.levels import campaign
 
 SMALL = jostle.Factorization(steps=100, hidden=16, rank=4)
@@ -57,11 +58,6 @@ def model(parts: Parts) -> Model:
     return jostle.fit(parts.old, SMALL, seed=0)
 
 
-def covered(model: Model, runs: Runs, confidence: float) -> float:
-    bounds = model.bound(runs.colocations, confidence)
-    return float((runs.runtime_seconds <= bounds.seconds).mean())
-
-
 def test_more_runs_are_learned_and_calibrated_on(model: Model, parts: Parts) -> None:
     found = model.update(parts.later, updated_at="now", data_version="v")
     record = found.metadata["updates"][-1]
@@ -71,7 +67,7 @@ def test_more_runs_are_learned_and_calibrated_on(model: Model, parts: Parts) -> 
     assert int((~own).sum()) == len(model.calibration.runs) + record["calibration"]
     assert found.metadata["data_version"] == "v"
     assert "updates" not in model.metadata  # the old one stays as it was
-    assert covered(found, parts.old, 0.8) > 0.75
+    assert_covers(found.bound(parts.old.colocations, 0.8), parts.old.runtime_seconds)
     again = model.update(parts.later, updated_at="now", data_version="v")
     asked = parts.old.colocations
     np.testing.assert_array_equal(again.bound(asked).seconds, found.bound(asked).seconds)
@@ -134,7 +130,7 @@ def test_what_cannot_learn_says_so(model: Model, parts: Parts) -> None:
 
 
 def test_a_method_that_fits_quickly_learns_as_by_a_fit_to_all(tmp_path: Path) -> None:
-    runs, method = campaign(24, 12), Probes(stressors=("w00", "w01", "w02"))
+    runs, method = campaign(24, 6), Probes(stressors=("w04", "w13", "w09"))
     first = np.arange(len(runs)) % 3 > 0
     old, new = runs.take(first), runs.take(~first)
     model = jostle.fit(old, method, seed=0)
@@ -284,15 +280,11 @@ def test_a_wrong_command_line_is_explained(
 
 
 def test_bounds_of_an_updated_model_hold_for_runs_drawn_alike(model: Model, parts: Parts) -> None:
-    """Over several draws of what is learned, so that what is promised on average is measured."""
-    hits, n = 0, 0
     for seed in range(6):
         half = np.random.default_rng(seed).random(len(parts.later)) < 0.5
         found = model.update(parts.later.take(half), seed=seed)
         asked = parts.later.take(~half)
-        hits += int((asked.runtime_seconds <= found.bound(asked.colocations, 0.8).seconds).sum())
-        n += len(asked)
-    assert hits / n > covered(model, parts.later, 0.8) - 0.05
+        assert_covers(found.bound(asked.colocations, 0.8), asked.runtime_seconds)
 
 
 def test_what_is_suggested_narrows_more_than_what_is_drawn(model: Model, parts: Parts) -> None:
@@ -340,7 +332,8 @@ def test_a_whole_fleet_is_asked_about_where_all_have_runs_enough(model: Model) -
 
 def test_a_new_name_has_bounds_before_it_has_calibration_runs_enough() -> None:
     """It may join with so many runs that a few are held out, which are too few for a bound."""
-    runs = campaign(30, 48)
+    runs = campaign(30, 96)
+    runs = runs.take(runs.colocations.number_of_corunners == 0)
     c = runs.colocations
     last = len(c.workload_names) - 1
     new, row = c.workload == last, np.repeat(np.arange(len(c)), c.number_of_corunners)
