@@ -41,7 +41,7 @@ def test_every_command_shown_works(site: Path, tmp_path: Path) -> None:
     (tmp_path / "times.txt").write_text("\n".join(random))
     (tmp_path / "run.ticks").write_text("ticks v1\na\nb\n")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
-    (console,) = blocks("console")
+    _, console = blocks("console")
     for line in console.splitlines():
         done = subprocess.run(
             [sys.executable, "-m", *shlex.split(line)],

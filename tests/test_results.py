@@ -8,13 +8,12 @@ from pathlib import Path
 import pandas
 import pytest
 
-from studies.factorization.figures import summary_rows
+from tests.test_site import loaded
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 RAW = re.compile(r"\]\((raw/[\w-]+\.txt)\)(?:, (\d+) lines)?")
 FIGURE = re.compile(r"(?<![\w.`/-])(\d+\.\d+)(%?)")
-STUDIES = {"nine shares": "factorization-nine-shares", "against baselines": "baselines"}
 
 
 def parts(page: str) -> list[str]:
@@ -81,38 +80,24 @@ def test_a_figure_that_is_not_in_the_file_is_found() -> None:
     assert missing("12.3%", "share 0.1234") == []
 
 
-def studies() -> list[tuple[str, str]]:
-    """(study's file, its table), of each section of the page of factorization that has both."""
-    found = []
-    for part in parts("factorization.md"):
-        title = part.partition("\n")[0]
-        named = re.search(r"\(`([\w-]+)`\)", title)
-        name = named[1] if named else STUDIES.get(title.strip().lower(), "")
-        table = re.search(r"^\|.*?(?=\n\s*\n|\Z)", part, flags=re.M | re.S)
-        if table and "MAPE alone" in table[0] and (RESULTS / f"{name}.parquet").exists():
-            found.append((name, table[0]))
-    return found
+def test_tables_are_those_of_their_files() -> None:
+    """Between their marks, as `python docs/_tables.py` makes them."""
+    tables = loaded("tables_of_pages", ROOT / "docs" / "_tables.py")
+    made = 0
+    for page in (ROOT / "docs").rglob("*.md"):
+        text = page.read_text("utf-8")
+        made += text.count("<!-- table: ")
+        assert text.count("<!-- table: ") == len(tables.MARK.findall(text)), page
+        assert tables.renewed(text) == text, page
+    assert made >= 15
 
 
-@pytest.mark.parametrize(("name", "table"), studies(), ids=lambda value: value[:20].strip("| "))
-def test_tables_of_studies_are_those_of_their_files(name: str, table: str) -> None:
-    """Every mean, spread and margin that the page shows, as the command prints them."""
-    import pyarrow.parquet as pq
-
-    header, rows = summary_rows(pq.read_table(RESULTS / f"{name}.parquet"))
-    printed = {(row[0], row[1]): dict(zip(header, row, strict=True)) for row in rows}
-    head, _, *shown = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()
-    ]
-    compared = 0
-    for row in shown:
-        cells = dict(zip(head, row, strict=True))
-        own = printed[cells.get("method", "factorization"), cells["observed"]]
-        for column, cell in cells.items():
-            if column in own and column not in ("method", "observed"):
-                compared += 1
-                assert cell == own[column], f"{name}, {row[:2]}: {column}"
-    assert compared >= 5 * len(shown)
+def test_a_table_of_what_is_not_in_the_file_is_refused() -> None:
+    tables = loaded("tables_of_pages", ROOT / "docs" / "_tables.py")
+    with pytest.raises(LookupError):
+        tables.table("gavel-rules", rows="nobody")
+    with pytest.raises(LookupError):
+        tables.table("gavel-rules", **{"from": "nothing like it"})
 
 
 BRIDGE = {
