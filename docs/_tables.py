@@ -41,7 +41,7 @@ def table(file: str, rows: str = "", columns: Any = None, **start: str) -> str:
     sides = [str.ljust, *(str.rjust if is_one else str.ljust for is_one in are_numbers[1:])]
 
     def joined(row: list[str]) -> str:
-        cells = (side(*one) for side, *one in zip(sides, row, widths, strict=True))
+        cells = (side(cell, n) for side, cell, n in zip(sides, row, widths, strict=True))
         return "  ".join(cells).rstrip()
 
     return "".join(f"{joined(row)}\n" for row in lines)

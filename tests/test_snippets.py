@@ -93,11 +93,12 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    text = page.read_text("utf-8")
-    return [
-        Block(page, text.count("\n", 0, match.start()) + 1, *match[1].partition(" ")[::2], match[2])
-        for match in re.finditer(r"^```([^\n]*)\n(.*?)^```$", text, re.M | re.S)
-    ]
+    text, found = page.read_text("utf-8"), []
+    for match in re.finditer(r"^```([^\n]*)\n(.*?)^```$", text, re.M | re.S):
+        language, _, name = match[1].partition(" ")
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Block(page, line, language, name, match[2]))
+    return found
 
 
 def commands(block: Block) -> list[str]:
