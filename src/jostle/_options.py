@@ -100,6 +100,18 @@ def settings_from(settings: type, values: Mapping[str, Any]) -> Any:
     return settings(**values)
 
 
+def check_settings(settings: Any) -> None:
+    """Raises UsageError for a field outside of its Limits, or that is none of the choices of its Literal."""
+    for option in options_of(type(settings)):
+        value = getattr(settings, option.name)
+        if option.choices and value not in option.choices:
+            known = ", ".join(option.choices)
+            raise UsageError(f"unknown {option.name} {value!r}", fix=f"One of {known}.")
+        for limits in (mark for mark in option.marks if isinstance(mark, Limits)):
+            if value is not None and limits.least is not None and value < limits.least:
+                raise UsageError(f"{option.name} must be at least {limits.least:g}, not {value}")
+
+
 def _option(field: dataclasses.Field[Any], hint: Any) -> Option:
     marks: tuple[Any, ...] = ()
     if typing.get_origin(hint) is typing.Annotated:

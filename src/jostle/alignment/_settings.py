@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from jostle._options import options_of
+from jostle._options import Limits, check_settings
 from jostle.alignment.learning._kinds import OWN_FORM, LearnerKind
 from jostle.alignment.solo._probed import EVERY_STRESSOR
 from jostle.errors import UsageError
@@ -60,7 +60,7 @@ class AlignmentSettings:
     period_seconds: Annotated[
         float | None, "Length of the periods rolled forward; by default the traces' own."
     ] = None
-    most_counters: Annotated[int, "The most counters that are selected."] = 8
+    most_counters: Annotated[int, "The most counters that are selected.", Limits(1)] = 8
     cut: Annotated[
         float | None,
         "Where the tree of counters is cut, from 0 to 1; by default several are tried.",
@@ -79,11 +79,7 @@ class AlignmentSettings:
     ] = EVERY_STRESSOR
 
     def __post_init__(self) -> None:
-        for option in options_of(AlignmentSettings):
-            value = getattr(self, option.name)
-            if option.choices and value not in option.choices:
-                known = ", ".join(option.choices)
-                raise UsageError(f"unknown {option.name} {value!r}", fix=f"One of {known}.")
+        check_settings(self)
         if self.learner != AUTO:
             self.kind()  # checks that its parts go together
         elif (self.form, self.target) != (AUTO, AUTO):
@@ -94,8 +90,6 @@ class AlignmentSettings:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise UsageError(f"{name} {value} is not above 0")
-        if self.most_counters < 1:
-            raise UsageError(f"most_counters must be at least 1, not {self.most_counters}")
 
     def kind(self, learner: str = AUTO) -> LearnerKind:
         """What is learned, without any `auto`; learner: the one to take where this one is `auto`."""

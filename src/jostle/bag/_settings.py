@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
-from jostle._options import Limits
+from jostle._options import Limits, check_settings
 from jostle.errors import UsageError
 
-LEARNERS = ("tree", "forest", "boosting")
-TARGETS = ("extra", "slowdown", "runtime")
 # Groups of features; see _features for what is in each.
 GROUPS = ("solo", "cpu", "fairness", "mix", "other")
 
@@ -18,11 +16,12 @@ GROUPS = ("solo", "cpu", "fairness", "mix", "other")
 class BagSettings:
     """The fields of Bag, without what it does."""
 
-    learner: Annotated[str, "tree (CART with squared error, the paper's), forest or boosting."] = (
-        "boosting"
-    )
+    learner: Annotated[
+        Literal["tree", "forest", "boosting"],
+        "tree (CART with squared error, the paper's), forest or boosting.",
+    ] = "boosting"
     target: Annotated[
-        str,
+        Literal["extra", "slowdown", "runtime"],
         "What the trees learn: extra (seconds beside others minus seconds alone), slowdown (its logarithm) "
         "or runtime (seconds, the paper's; a tree cannot answer outside the runtimes that it saw).",
     ] = "extra"
@@ -54,19 +53,12 @@ class BagSettings:
         return self.learner == "boosting" if self.rules is None else self.rules
 
     def __post_init__(self) -> None:
-        for name, known in (("learner", LEARNERS), ("target", TARGETS)):
-            if getattr(self, name) not in known:
-                raise UsageError(
-                    f"unknown {name} {getattr(self, name)!r}", fix=f"One of {', '.join(known)}."
-                )
+        check_settings(self)
         unknown = sorted(set(self.groups) - set(GROUPS))
         if unknown or not self.groups:
             raise UsageError(
                 f"unknown feature group {unknown[0]!r}" if unknown else "no feature group is left",
                 fix=f"Some of {', '.join(GROUPS)}.",
             )
-        for name in ("trees", "fewest", "depth"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise UsageError(f"{name} must be at least 1, not {value}")
         if not 0 < self.learning_rate <= 1:
             raise UsageError(f"learning_rate must lie in (0, 1], not {self.learning_rate}")

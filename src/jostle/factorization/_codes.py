@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.rules import SlowdownRows
+from jostle.rules import RaggedRows, SlowdownRows
 
 
 @dataclass(frozen=True)
-class Codes:
+class Codes(RaggedRows):
     """Codes in the model's vocabularies; row: (m,) the row of each co-runner."""
 
     workload: np.ndarray
     platform: np.ndarray
     corunner: np.ndarray
     row: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.workload)
-
-    @staticmethod
-    def concatenate(parts: Sequence[Codes]) -> Codes:
-        starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        row = np.concatenate([part.row + s for part, s in zip(parts, starts, strict=True)])
-
-        def every(name: str) -> np.ndarray:
-            return np.concatenate([getattr(part, name) for part in parts])
-
-        return Codes(every("workload"), every("platform"), every("corunner"), row)
-
-    def take(self, keep: np.ndarray) -> Codes:
-        """The rows where the mask (n,) is true."""
-        inside = keep[self.row]
-        row = (np.cumsum(keep) - 1)[self.row[inside]]
-        return Codes(self.workload[keep], self.platform[keep], self.corunner[inside], row)
 
 
 def slowdown_rows(codes: Codes, workloads: int) -> SlowdownRows:

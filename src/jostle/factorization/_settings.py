@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
-from jostle._options import Limits
+from jostle._options import Limits, check_settings
 from jostle.errors import UsageError
-from jostle.factorization._equation import FORMS, LEAK
-
-OBJECTIVES = ("relative", "squared_log", "squared_relative")
+from jostle.factorization._equation import LEAK
 
 
 @dataclass(frozen=True)
@@ -17,7 +15,8 @@ class FactorizationSettings:
     """The fields of Factorization, without what it does."""
 
     form: Annotated[
-        str, "How co-runners slow a workload down: paper (Eq. 9), product or saturating."
+        Literal["paper", "product", "saturating"],
+        "How co-runners slow a workload down: paper (Eq. 9), product or saturating.",
     ] = "saturating"
     rank: Annotated[
         int, "Width of the embeddings, the paper's r; less where runs are few.", Limits(1)
@@ -67,7 +66,7 @@ class FactorizationSettings:
     use_workload_features: Annotated[bool, "Whether the towers see the workload features."] = True
     use_platform_features: Annotated[bool, "Whether the towers see the platform features."] = True
     objective: Annotated[
-        str,
+        Literal["relative", "squared_log", "squared_relative"],
         "What training minimises: relative (the error that is reported, smoothed), squared_log or "
         "squared_relative.",
     ] = "relative"
@@ -81,23 +80,7 @@ class FactorizationSettings:
     ] = LEAK
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise UsageError(
-                f"unknown interference form {self.form!r}", fix=f"One of {', '.join(FORMS)}."
-            )
-        if self.objective not in OBJECTIVES:
-            raise UsageError(
-                f"unknown objective {self.objective!r}", fix=f"One of {', '.join(OBJECTIVES)}."
-            )
-        for name in ("rank", "types", "type_rank", "hidden", "members"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.table_width < 0:
-            raise UsageError(f"table_width must be at least 0, not {self.table_width}")
-        for name in ("steps", "batch"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UsageError(f"{name} must be at least 1, not {value}")
+        check_settings(self)
         if self.learning_rate is not None and not 0 < self.learning_rate < 1:
             raise UsageError(f"learning_rate must lie between 0 and 1, not {self.learning_rate}")
         if any(not 0 < q < 1 for q in self.quantiles):

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.rules import RaggedRows
+
 FLOOR = 0.003  # log units: below this, differences between errors are chance
 SHRINKAGE = 10.0
 SHRINKAGE_SEEN = 5.0
@@ -25,7 +27,7 @@ CELLS_PER_ERROR = 4  # cells of a table, at most, for each error that it is aver
 
 
 @dataclass(frozen=True)
-class SpreadRows:
+class SpreadRows(RaggedRows):
     """n co-locations as a model codes them; corunner, row: (m,) co-runners and the rows they are in;
     log_runtime, log_slowdown: (n,) as predicted."""
 
@@ -35,36 +37,6 @@ class SpreadRows:
     row: np.ndarray
     log_runtime: np.ndarray
     log_slowdown: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.workload)
-
-    @property
-    def degree(self) -> np.ndarray:
-        """(n,) numbers of co-runners."""
-        return np.bincount(self.row, minlength=len(self))
-
-    def take(self, mask: np.ndarray) -> SpreadRows:
-        """The rows where the mask (n,) is true."""
-        kept = mask[self.row]
-        return SpreadRows(
-            self.workload[mask],
-            self.platform[mask],
-            self.corunner[kept],
-            (np.cumsum(mask) - 1)[self.row[kept]],
-            self.log_runtime[mask],
-            self.log_slowdown[mask],
-        )
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[SpreadRows]) -> SpreadRows:
-        starts = np.cumsum([0, *(len(rows) for rows in parts[:-1])])
-        columns = {
-            field.name: np.concatenate([getattr(rows, field.name) for rows in parts])
-            for field in fields(cls)
-        }
-        shifted = [rows.row + start for rows, start in zip(parts, starts, strict=True)]
-        return cls(**(columns | {"row": np.concatenate(shifted)}))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from ._contract import TakesSoloTraces as TakesSoloTraces
 from ._counts import Evidence as Evidence
 from ._counts import FromCounts as FromCounts
 from ._counts import RunCounts as RunCounts
+from ._counts import mixed_bits as mixed_bits
 from ._data import Data as Data
 from ._data import read as read
 from ._kept import KeptRuns as KeptRuns

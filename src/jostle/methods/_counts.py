@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle._tensors import Serializable
+from jostle.bounds import name_codes
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs, StoredRuns
@@ -213,18 +213,17 @@ def _at(counts: np.ndarray, code: np.ndarray) -> np.ndarray:
 def _set_keys(c: Colocations) -> np.ndarray:
     """(n,) uint64, equal for the same workloads on the same platform, whichever is the target."""
     member, place = _hashes(c.workload_names), _hashes(c.platform_names)
-    key = member[c.workload] + _mixed(place)[c.platform]
+    key = member[c.workload] + mixed_bits(place)[c.platform]
     np.add.at(key, np.repeat(np.arange(len(c)), np.diff(c.corunner_offsets)), member[c.corunner])
-    return _mixed(key)
+    return mixed_bits(key)
 
 
 def _hashes(names: tuple[str, ...]) -> np.ndarray:
     """(names,) uint64, the same in every process."""
-    digests = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names]
-    return _mixed(np.frombuffer(b"".join(digests), "<u8").astype(np.uint64))
+    return mixed_bits(name_codes(names).view(np.uint64))
 
 
-def _mixed(value: np.ndarray) -> np.ndarray:
+def mixed_bits(value: np.ndarray) -> np.ndarray:
     """Bits spread over the whole number (splitmix64, Steele et al. 2014), so that sums rarely collide."""
     value = value + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -8,7 +8,7 @@ import numpy as np
 
 from jostle.probes._fitted import FEW_DEGREES, LEARNED, MET, PLAIN, POWERS, RULES, FittedProbes
 from jostle.probes._mixture import coupling_of
-from jostle.rules import SlowdownRows, fit_effects, greedy_weights
+from jostle.rules import SlowdownRows, fit_effects, greedy_weights, weighted_median
 
 PRIOR_SETS = 6  # sets of programs that the plain mixture weighs beside those measured
 FEWEST_SETS = 3
@@ -28,7 +28,8 @@ def weighed(plain: FittedProbes, rows: SlowdownRows, seed: int) -> FittedProbes:
     for number in range(FEW_DEGREES):
         here = degree == number + 1
         if len(np.unique(sets[here])) >= FEWEST_SETS:
-            level[number] = _median(rows.log_slowdown[here])
+            mine = rows.log_slowdown[here]
+            level[number] = weighted_median(mine, np.exp(-mine))  # of least mean relative error
     met = np.zeros_like(plain.met)
     met[0][rows.target] = True
     met[1][rows.corunner] = True
@@ -158,10 +159,3 @@ def _best_power(plain: FittedProbes, rows: SlowdownRows) -> float:
     each = plain.answers(rows.take(many))[: len(POWERS)]
     error = np.abs(np.expm1(np.minimum(each - rows.log_slowdown[many], 30.0))).mean(axis=1)
     return POWERS[int(np.argmin(error))]
-
-
-def _median(log_slowdown: np.ndarray) -> float:
-    """Of least mean relative error."""
-    order = np.argsort(log_slowdown, kind="stable")
-    share = np.cumsum(np.exp(-log_slowdown[order]))
-    return float(log_slowdown[order][np.searchsorted(share, share[-1] / 2)])

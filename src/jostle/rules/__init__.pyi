@@ -19,8 +19,10 @@ from ._more import Answer as Answer
 from ._more import LargerSets as LargerSets
 from ._more import fit_extrapolation as fit_extrapolation
 from ._rows import Ground as Ground
+from ._rows import RaggedRows as RaggedRows
 from ._rows import SlowdownRows as SlowdownRows
 from ._rows import design_of_names as design_of_names
+from ._rows import looked_up as looked_up
 from ._trees import Boosting as Boosting
 from ._trees import Forest as Forest
 from ._trees import grow_forest as grow_forest
@@ -28,3 +30,4 @@ from ._weights import greedy_weights as greedy_weights
 from ._weights import nothing_but_noise as nothing_but_noise
 from ._weights import plainly_another_time as plainly_another_time
 from ._weights import steadied_weights as steadied_weights
+from ._weights import weighted_median as weighted_median

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.rules._rows import Ground, SlowdownRows
+from jostle.rules._rows import Ground, SlowdownRows, looked_up
 from jostle.rules._trees import Boosting, Forest, grow_forest
 
 FOLDS = 5
@@ -81,20 +81,18 @@ def _tables(rows: SlowdownRows, y: np.ndarray, ground: Ground) -> _Tables:
 def _columns(tables: _Tables | Encoded, rows: SlowdownRows, ground: Ground) -> np.ndarray:
     """(n, columns)."""
 
-    def looked_up(kind: str, turned: bool = False) -> np.ndarray:
+    def encoded(kind: str, turned: bool = False) -> np.ndarray:
         number = KINDS.index(kind)
         inside = slice(tables.start[number], tables.start[number + 1])
-        key, mean = tables.key[inside], tables.mean[inside]
-        asked = _key(rows, kind, ground, turned)
-        if not len(key):
-            return np.full(len(rows), float(tables.overall))
-        place = np.minimum(np.searchsorted(key, asked), len(key) - 1)
-        return rows.mean(np.where(key[place] == asked, mean[place], tables.overall))
+        query = _key(rows, kind, ground, turned)
+        return rows.mean(
+            looked_up(tables.key[inside], tables.mean[inside], query, float(tables.overall))
+        )
 
     return np.column_stack(
         [
-            *(looked_up(kind) for kind in KINDS),
-            *(looked_up(kind, turned=True) for kind in TURNED),
+            *(encoded(kind) for kind in KINDS),
+            *(encoded(kind, turned=True) for kind in TURNED),
             ground.level[rows.target],
             rows.mean(ground.level[rows.corunner]),
             rows.degree,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.rules._rows import Ground, SlowdownRows
+from jostle.rules._weights import weighted_median
 
 FEWEST = 3  # rows of a platform and degree under which the platform's or everyone's median stands
 
@@ -35,7 +36,5 @@ def fit_level(rows: SlowdownRows, ground: Ground) -> Level:
         here = place == p
         choices = (here & (degree == d), here, degree == d)
         at = next((rows for rows in choices if rows.sum() >= FEWEST), np.ones(len(rows), bool))
-        order = np.argsort(rows.value[at], kind="stable")
-        share = np.cumsum(weight[at][order])
-        out[p, d] = rows.value[at][order][np.searchsorted(share, share[-1] / 2)]
+        out[p, d] = weighted_median(rows.value[at], weight[at])
     return Level(out)

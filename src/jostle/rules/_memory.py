@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.rules._rows import SlowdownRows
+from jostle.methods import mixed_bits
+from jostle.rules._rows import SlowdownRows, looked_up
 
 FEWEST_REPEATS = 6
 
@@ -20,11 +21,7 @@ class Memory:
 
     def of(self, rows: SlowdownRows) -> np.ndarray:
         """(n,) what to add, 0 for sets never measured."""
-        if not len(self.key):
-            return np.zeros(len(rows))
-        asked = keys_of(rows)
-        place = np.minimum(np.searchsorted(self.key, asked), len(self.key) - 1)
-        return np.where(self.key[place] == asked, self.residual[place], 0.0)
+        return looked_up(self.key, self.residual, keys_of(rows))
 
 
 def fit_memory(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarray) -> Memory:
@@ -64,12 +61,5 @@ def keys_of(rows: SlowdownRows) -> np.ndarray:
     """(n,) uint64, equal for the same target and co-runners in any order (sums of mixed bits: splitmix64,
     Steele et al. 2014)."""
     beside = np.zeros(len(rows), np.uint64)
-    np.add.at(beside, rows.row, _mixed(rows.corunner.astype(np.uint64)))
-    return _mixed(_mixed(rows.target.astype(np.uint64) + np.uint64(1 << 40)) ^ beside)
-
-
-def _mixed(value: np.ndarray) -> np.ndarray:
-    value = value + np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
+    np.add.at(beside, rows.row, mixed_bits(rows.corunner.astype(np.uint64)))
+    return mixed_bits(mixed_bits(rows.target.astype(np.uint64) + np.uint64(1 << 40)) ^ beside)

@@ -2,17 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 OWN, HERE, SOLO = 0.3, 0.6, 0.3  # weights of the parts of a design of names
+BY_CORUNNER = ("corunner", "row")  # fields of ragged rows with an entry for each co-runner
 LEAST = -0.9  # of the extra time over the time alone, under which nothing is answered
 
 
 @dataclass(frozen=True)
-class SlowdownRows:
+class RaggedRows:
+    """n rows with any number of co-runners each. A subclass has arrays of what stands once in a row, its
+    first field among them, and of the co-runners `corunner` (m,) and `row` (m,), whose they are."""
+
+    def __len__(self) -> int:
+        return len(next(iter(vars(self).values())))
+
+    @property
+    def degree(self) -> np.ndarray:
+        """(n,) numbers of co-runners."""
+        return np.bincount(vars(self)["row"], minlength=len(self))
+
+    def take(self, keep: np.ndarray) -> Self:
+        """The rows where the mask (n,) is true."""
+        parts = dict(vars(self))
+        inside = keep[parts["row"]]
+        found = {
+            name: value[inside if name in BY_CORUNNER else keep]
+            for name, value in parts.items()
+            if isinstance(value, np.ndarray)
+        }
+        found["row"] = (np.cumsum(keep) - 1)[found["row"]]
+        return type(self)(**parts | found)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """All rows, in order. At least one part."""
+        starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+        found = {
+            name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])
+        }
+        rows = [vars(part)["row"] + start for part, start in zip(parts, starts, strict=True)]
+        return cls(**found | {"row": np.concatenate(rows)})
+
+
+@dataclass(frozen=True)
+class SlowdownRows(RaggedRows):
     """Rows with co-runners. target: (n,) cell (platform * workloads + workload) of the target;
     corunner: (m,) cells, row: (m,) which row they belong to; log_slowdown: (n,); scale: (n,) what one
     unit of the sum adds to the runtime in solo runtimes. timed: whether members learn extra time, in such
@@ -42,14 +80,6 @@ class SlowdownRows:
         place = platform * workloads
         return cls(place + workload, place[row] + corunner, row, log_slowdown, scale, timed)
 
-    def __len__(self) -> int:
-        return len(self.target)
-
-    @property
-    def degree(self) -> np.ndarray:
-        """(n,) numbers of co-runners."""
-        return np.bincount(self.row, minlength=len(self))
-
     @property
     def value(self) -> np.ndarray:
         """(n,) what members learn."""
@@ -70,19 +100,6 @@ class SlowdownRows:
     def mean(self, each: np.ndarray) -> np.ndarray:
         """(n,) means over the co-runners of what is given for each of them (m,)."""
         return np.bincount(self.row, each, len(self)) / np.maximum(self.degree, 1)
-
-    def take(self, keep: np.ndarray) -> SlowdownRows:
-        """keep: (n,) bool."""
-        number = np.cumsum(keep) - 1
-        kept = keep[self.row]
-        return SlowdownRows(
-            self.target[keep],
-            self.corunner[kept],
-            number[self.row[kept]],
-            self.log_slowdown[keep],
-            self.scale[keep],
-            self.timed,
-        )
 
     def sets(self) -> np.ndarray:
         """(n,) codes, equal for rows of the same workloads on the same platform, whichever is the target."""
@@ -106,6 +123,16 @@ class Ground:
     @property
     def cells(self) -> int:
         return self.platforms * self.workloads
+
+
+def looked_up(
+    key: np.ndarray, value: np.ndarray, query: np.ndarray, default: float = 0.0
+) -> np.ndarray:
+    """(n,) the values (k,) of keys (k,), ascending, at the queries (n,); the default where there is none."""
+    if not len(key):
+        return np.full(len(query), default)
+    place = np.minimum(np.searchsorted(key, query), len(key) - 1)
+    return np.where(key[place] == query, value[place], default)
 
 
 def design_of_names(

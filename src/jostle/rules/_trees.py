@@ -11,6 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
+from jostle.rules._weights import weighted_median
+
 MOST_BINS, ROWS_IN_BIN = 32, 8
 QUANTILE = 0.9  # of the residuals' sizes, where the loss turns linear
 FEWEST = 3  # rows in a leaf
@@ -111,7 +113,7 @@ def grow_forest(
     thresholds = np.full((x.shape[1], bins), np.inf)
     for at, edge in enumerate(edges):
         thresholds[at, : len(edge)] = edge
-    base = _weighted_median(y, weight)
+    base = weighted_median(y, weight)
     current = np.full(len(y), base)
     inner, last = 2**how.depth - 1, int(QUANTILE * (len(y) - 1))
     feature = np.zeros((how.trees, inner), np.int32)
@@ -181,9 +183,3 @@ def _split(
         )
         node = 2 * node + goes_right
     return node, np.concatenate(features), np.concatenate(places)
-
-
-def _weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
-    order = np.argsort(values, kind="stable")
-    share = np.cumsum(weight[order])
-    return float(values[order][np.searchsorted(share, share[-1] / 2)])

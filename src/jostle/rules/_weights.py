@@ -17,6 +17,13 @@ HALF_TRUSTED, SHARPNESS = 24, 8.0
 LEAST_SPREAD = 0.01  # of a mean log slowdown, as if no two cells were closer
 
 
+def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
+    """The value of (n,) from which on half of the weight (n,) is reached."""
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weight[order])
+    return float(values[order][np.searchsorted(share, share[-1] / 2)])
+
+
 def greedy_weights(
     answers: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:

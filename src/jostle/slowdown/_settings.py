@@ -17,12 +17,10 @@ others and waits for a time that does not grow with its own length,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
-from jostle._options import Limits
+from jostle._options import Limits, check_settings
 from jostle.errors import UsageError
-
-TARGETS = ("slowdown", "extra")
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class SlowdownSettings:
     """The fields of Slowdown, without what it does."""
 
     target: Annotated[
-        str,
+        Literal["slowdown", "extra"],
         "What is learned: slowdown for steady work (a rate, a loop), extra for finite jobs started together.",
     ] = "slowdown"
     rank: Annotated[int, "Interference types.", Limits(1)] = 6
@@ -71,11 +69,7 @@ class SlowdownSettings:
     ] = True
 
     def __post_init__(self) -> None:
-        if self.target not in TARGETS:
-            raise UsageError(f"unknown target {self.target!r}", fix=f"One of {', '.join(TARGETS)}.")
-        for name in ("rank", "members", "steps"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+        check_settings(self)
         if self.alike is not None and not 0 <= self.alike < 1:
             raise UsageError(f"alike must be at least 0 and under 1, not {self.alike}")
         for name in ("penalty", "here"):

@@ -23,7 +23,7 @@ from jostle.alignment.learning._learn import (
     fit_learner,
 )
 from jostle.alignment.learning._rows import AlignedRows
-from jostle.rules import greedy_weights, nothing_but_noise
+from jostle.rules import greedy_weights, nothing_but_noise, weighted_median
 
 LEAST_WEIGHT = 0.1  # of a learner, under which it is not worth its time and others take its place
 LEAST_INSIDE = 0.5  # of the time alone
@@ -50,9 +50,7 @@ class Blend:
 def log_level(rows: AlignedRows) -> float:
     """The log slowdown that is nearest to all runs by the mean relative error of the run time."""
     logs = rows.run_logs()
-    order = np.argsort(logs, kind="stable")
-    share = np.cumsum(np.exp(-logs[order]))
-    return float(logs[order][np.searchsorted(share, share[-1] / 2)])
+    return weighted_median(logs, np.exp(-logs))
 
 
 def fit_blend(

@@ -9,7 +9,7 @@ import numpy as np
 
 from jostle.factorization._codes import Codes, slowdown_rows
 from jostle.factorization.beside._rules import BesideNetwork
-from jostle.rules import SlowdownRows
+from jostle.rules import SlowdownRows, looked_up
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,7 @@ class Joined:
 
     def more_alone(self, cell: np.ndarray) -> np.ndarray:
         """(n,) log seconds to add alone in the cells (n,), as measured since."""
-        if not len(self.cell):
-            return np.zeros(len(cell))
-        place = np.minimum(np.searchsorted(self.cell, cell), len(self.cell) - 1)
-        return np.where(self.cell[place] == cell, self.beyond[place], 0.0)
+        return looked_up(self.cell, self.beyond, cell)
 
     def beyond_alone(self, codes: Codes, rules: BesideNetwork | None) -> np.ndarray:
         """(n,) log seconds to add to what the network says alone."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from jostle.rules import (
     Ground,
+    RaggedRows,
     SimpleRule,
     SlowdownRows,
     Strength,
@@ -41,7 +42,7 @@ class NetworkAnswers(Protocol):
 
 
 @dataclass(frozen=True)
-class CodedRuns:
+class CodedRuns(RaggedRows):
     """n runs: cells of targets (n,) (platform * workloads + workload), of co-runners (m,), row: (m,) whose
     they are, log_runtime: (n,)."""
 
@@ -50,19 +51,12 @@ class CodedRuns:
     row: np.ndarray
     log_runtime: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.target)
-
     def beside(self, solo: np.ndarray) -> SlowdownRows:
         """All rows, with the log slowdown over what they take alone (n,)."""
         n = len(self)
         return SlowdownRows(
             self.target, self.corunner, self.row, self.log_runtime - solo, np.ones(n)
         )
-
-    @property
-    def degree(self) -> np.ndarray:
-        return np.bincount(self.row, minlength=len(self))
 
 
 @dataclass(frozen=True, eq=False)
