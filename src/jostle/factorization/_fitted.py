@@ -144,11 +144,11 @@ class FittedFactorization(FromCounts):
     def _answer(self, codes: Codes) -> tuple[np.ndarray, np.ndarray]:
         """((n,) log seconds, (n,) log slowdown)."""
         if self.joined is not None:
-            slowdown = self.joined.log_slowdown(codes, self.rules, self._network_slowdown)
+            slowdown = self.joined.log_slowdown(codes, self.rules, self._slowdown)
         elif self.rules is not None:
             slowdown = self.rules.of_codes(codes, len(self.workload_names), self.log_slowdown)
         else:
-            slowdown = self._network_slowdown(codes)
+            slowdown = self._slowdown(codes)
         return self._log_runtime(codes, slowdown=slowdown) + self.beyond_alone(codes), slowdown
 
     def log_alone(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
@@ -180,10 +180,7 @@ class FittedFactorization(FromCounts):
         """(n,) log slowdown as the network has it."""
         w = len(self.workload_names)
         codes = Codes(rows.target % w, rows.target // w, rows.corunner % w, rows.row)
-        return self._slowdown(codes, None)
-
-    def _network_slowdown(self, codes: Codes) -> np.ndarray:
-        return self._slowdown(codes, None)
+        return self._slowdown(codes)
 
     def with_rules(self, rules: BesideNetwork, notes: tuple[str, ...]) -> FittedFactorization:
         """The same network beside simple rules; one that no run with co-runners has taught anything of
@@ -250,7 +247,7 @@ class FittedFactorization(FromCounts):
             out[lost] = np.nan
         return out
 
-    def _slowdown(self, codes: Codes, head: int | None) -> np.ndarray:
+    def _slowdown(self, codes: Codes, head: int | None = None) -> np.ndarray:
         shift = SHIFT[self.form]
         there = codes.platform[codes.row]
         each = self._product("pressure", None, codes.corunner, there) - shift

@@ -11,7 +11,10 @@ from ._evidence import is_noise as is_noise
 from ._level import Level as Level
 from ._level import fit_level as fit_level
 from ._level import no_level as no_level
+from ._members import NO_SLOWDOWN as NO_SLOWDOWN
 from ._members import SimpleRule as SimpleRule
+from ._members import fit_simple_rules as fit_simple_rules
+from ._members import value_of as value_of
 from ._memory import Memory as Memory
 from ._memory import fit_memory as fit_memory
 from ._memory import variance_of_repeats as variance_of_repeats

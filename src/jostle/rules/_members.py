@@ -1,10 +1,50 @@
-"""What a stack of rules may be made of."""
+"""What a stack of rules may be made of, and how the rules called so are learned."""
 
 from __future__ import annotations
 
-from jostle.rules._bilinear import Bilinear
-from jostle.rules._effects import RandomEffects
-from jostle.rules._encoded import Encoded
-from jostle.rules._level import Level
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from jostle.rules._bilinear import Bilinear, Strength, fit_bilinear
+from jostle.rules._effects import RandomEffects, fit_effects
+from jostle.rules._encoded import Encoded, fit_encoded
+from jostle.rules._level import Level, fit_level, no_level
+from jostle.rules._rows import Ground, SlowdownRows
 
 SimpleRule = Level | RandomEffects | Bilinear | Encoded  # what adds to a value
+Rules = tuple[SimpleRule, ...]  # whose values are added up
+NO_SLOWDOWN = "none"
+
+
+def fit_simple_rules(
+    names: Sequence[str],
+    rows: SlowdownRows,
+    ground: Ground,
+    seed: int,
+    rests: Mapping[str, Strength],
+) -> tuple[dict[str, Rules], RandomEffects, np.ndarray]:
+    """({name: its rules} of those names that are simple rules, additive effects, (n,) Huber's weights of
+    theirs), learned from at least one row. rests: strengths of low-rank rests beside the effects, by name."""
+    effects, robust = fit_effects(rows, ground)
+    rest = rows.value - effects.value(rows, ground)
+
+    def boosted(y: np.ndarray) -> Encoded:
+        return fit_encoded(rows, y, rows.sets(), ground, seed)
+
+    fits: dict[str, Callable[[], Rules]] = {
+        NO_SLOWDOWN: lambda: (no_level(ground),),
+        "level": lambda: (fit_level(rows, ground),),
+        "effects": lambda: (effects,),
+        "boosting": lambda: (boosted(rows.value),),
+        "effects and boosting": lambda: (effects, boosted(rest)),
+    }
+    found = {name: fits[name]() for name in names if name in fits}
+    for name in (name for name in names if name in rests):
+        found[name] = (effects, fit_bilinear(rows, rest, ground, rests[name], seed))
+    return found, effects, robust
+
+
+def value_of(rules: Sequence[SimpleRule], rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    """(n,) what the rules add up to."""
+    return sum((rule.value(rows, ground) for rule in rules), np.zeros(len(rows)))

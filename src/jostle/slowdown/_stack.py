@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jostle.rules import (
+    NO_SLOWDOWN,
     Answer,
     Ground,
     LargerSets,
@@ -20,15 +21,12 @@ from jostle.rules import (
     SimpleRule,
     SlowdownRows,
     Strength,
-    fit_bilinear,
     fit_effects,
-    fit_encoded,
     fit_extrapolation,
-    fit_level,
     fit_memory,
+    fit_simple_rules,
     greedy_weights,
     is_noise,
-    no_level,
     plainly_another_time,
 )
 from jostle.slowdown._equation import Sizes
@@ -50,10 +48,14 @@ SETS_TO_TRUST = 12  # from which weights are wholly those of cross-validation
 PENALTIES = (1e-4, 6e-4, 0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
 USUAL = (0.025, 0.15)  # of these, where there are too few sets to choose
 USUAL_RULES = ("level", "effects")  # beside them
-FREE = (Strength(2, 0.03), Strength(2, 0.15), Strength(3, 0.5))  # of the bilinear rest
+# Of the bilinear rest.
+RESTS = {
+    f"effects and rest {number}": strength
+    for number, strength in enumerate((Strength(2, 0.03), Strength(2, 0.15), Strength(3, 0.5)))
+}
 FEWEST_STARTS = 3  # of a form, where more than one is asked for
 LEAST_WEIGHT = 0.02
-NONE = "none"
+NONE = NO_SLOWDOWN
 BY_EFFECTS = "process of effects"
 PROCESSES = ("process", BY_EFFECTS)
 
@@ -85,8 +87,7 @@ class Recipe:
         forms = [f"form {penalty:g} {here:g}" for penalty in self.penalties for here in self.sizes]
         if not self.simple:
             return forms
-        free = [f"effects and rest {number}" for number in range(len(FREE))]
-        simple = [NONE, "level", "effects", *free, "boosting", "effects and boosting"]
+        simple = [NONE, "level", "effects", *RESTS, "boosting", "effects and boosting"]
         if self.process and len(rows) <= MOST_ROWS:
             simple += [BY_EFFECTS] if issparse(self.ground.design) else list(PROCESSES)
         return [*simple, *forms]
@@ -135,34 +136,17 @@ def fit_members(
     starts: Callable[[str], int],
 ) -> dict[str, Member]:
     """The members called so, fitted on the rows. starts: of a form's name."""
-    ground, seed = recipe.ground, recipe.seed
-    sets = rows.sets()
-    effects, robust = fit_effects(rows, ground)
-    rest = rows.value - effects.value(rows, ground)
-    out: dict[str, Member] = {}
+    simple, effects, robust = fit_simple_rules(names, rows, recipe.ground, recipe.seed, RESTS)
+    out: dict[str, Member] = {**simple}
     for name in names:
-        if name == NONE:
-            out[name] = (no_level(ground),)
-        elif name == "level":
-            out[name] = (fit_level(rows, ground),)
-        elif name == "effects":
-            out[name] = (effects,)
-        elif name.startswith("effects and rest"):
-            strength = FREE[int(name.split()[-1])]
-            out[name] = (effects, fit_bilinear(rows, rest, ground, strength, seed))
-        elif name == "boosting":
-            out[name] = (fit_encoded(rows, rows.value, sets, ground, seed),)
-        elif name == "effects and boosting":
-            out[name] = (effects, fit_encoded(rows, rest, sets, ground, seed))
-        elif name in PROCESSES:
+        if name in PROCESSES:
             mine, noise = shared[name], robust * rows.weight
             place = _place(name, effects)
             out[name] = (fit_process(rows, place, noise, mine.settings, mine.kernel),)
         elif name.startswith("form"):
             penalty, here = (float(part) for part in name.split()[1:])
-            out[name] = (
-                fit_form(rows, recipe.sizes[here], penalty, seed, starts(name), recipe.steps),
-            )
+            sizes, steps = recipe.sizes[here], recipe.steps
+            out[name] = (fit_form(rows, sizes, penalty, recipe.seed, starts(name), steps),)
     return out
 
 

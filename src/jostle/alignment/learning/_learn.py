@@ -28,10 +28,10 @@ from jostle.alignment.learning._mixture import ProbedMixture, fit_mixture
 from jostle.alignment.learning._network import (
     INSIDE,
     Network,
+    NetworkT,
     PhaseNetwork,
     TrainingOptions,
     train,
-    train_inside,
 )
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.errors import NotEnoughRuns
@@ -119,37 +119,31 @@ def at_edge(learned: LinearModel, learner: str) -> bool:
 
 
 def _fit_network(rows: AlignedRows, decay: float, seed: int) -> Network:
-    slow, scale = np.clip(rows.slowdown, FASTEST, SLOWEST), scale_of(rows.own)
-    weight = rows.solo_seconds / rows.solo_seconds.mean()
+    slow = np.clip(rows.slowdown, FASTEST, SLOWEST)
     options = TrainingOptions(decay=decay)
-    return train(
-        rows.own,
-        rows.others,
-        slow,
-        scale,
-        limits_of(slow),
-        weight=weight,
-        options=options,
-        seed=seed,
-    )
+    return _trained(Network, rows, slow, limits_of(slow), options, seed)
 
 
 def _fit_inside(rows: AlignedRows, decay: float, seed: int) -> PhaseNetwork:
     """From periods inside phases; where there are next to none, from all."""
     inside = rows.inside_phases()
     rows = (inside if len(inside) >= FEWEST_INSIDE else rows).thinned(MOST_ROWS_OF_NETWORK)
-    slow, scale = np.clip(rows.slowdown, FASTEST, SLOWEST), scale_of(rows.own)
-    weight = rows.solo_seconds / rows.solo_seconds.mean()
-    return train_inside(
-        rows.own,
-        rows.others,
-        slow,
-        scale,
-        _limits_of_sets(rows, slow),
-        weight=weight,
-        options=replace(INSIDE, decay=decay),
-        seed=seed,
-    )
+    slow = np.clip(rows.slowdown, FASTEST, SLOWEST)
+    options = replace(INSIDE, decay=decay)
+    return _trained(PhaseNetwork, rows, slow, _limits_of_sets(rows, slow), options, seed)
+
+
+def _trained(
+    kind: type[NetworkT],
+    rows: AlignedRows,
+    slowdown: np.ndarray,
+    limits: tuple[float, float],
+    options: TrainingOptions,
+    seed: int,
+) -> NetworkT:
+    rates, weight = (rows.own, rows.others), rows.solo_seconds / rows.solo_seconds.mean()
+    how = {"weight": weight, "options": options, "seed": seed}
+    return train(kind, *rates, slowdown, scale_of(rows.own), limits, **how)
 
 
 def _limits_of_sets(rows: AlignedRows, slowdown: np.ndarray) -> tuple[float, float]:

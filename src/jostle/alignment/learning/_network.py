@@ -18,7 +18,7 @@ where a period holds the end of one only on the mean of two.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,8 +30,8 @@ FIRST_STEP, LAST_STEP = 5e-3, 2e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
-    """E networks for d rates. scale: (d,) of the rates. mean, spread: (4 d,) of z and z'. layers: (weights,
+class Layers:
+    """E networks for d rates. scale: (d,) of the rates. mean, spread: (f,) of the features. layers: (weights,
     biases) of the two hidden layers, the straight part (no biases) and the output, each with E in
     front. limits: the least and the largest slowdown that is answered."""
 
@@ -41,7 +41,16 @@ class Network:
     weights: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     biases: tuple[np.ndarray, np.ndarray, np.ndarray]
     limits: tuple[float, float]
-    decay: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Network(Layers):
+    """Of z and z', (4 d,) features."""
+
+    @staticmethod
+    def features(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """(n, 4 d) of (n, d) rates."""
+        return np.concatenate([bent(own, scale), bent(others, scale)], axis=1)
 
     @property
     def own_shape(self) -> tuple[int, int]:
@@ -85,32 +94,24 @@ def bent(rates: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class PhaseNetwork:
-    """E networks for d rates. mean, spread: (3 d,) of the logarithms of the own rates, of the others' and of
-    both together. The rest as of `Network`."""
+class PhaseNetwork(Layers):
+    """Of the (3 d,) logarithms of the own rates, of the others' and of both together."""
 
-    scale: np.ndarray
-    mean: np.ndarray
-    spread: np.ndarray
-    weights: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-    biases: tuple[np.ndarray, np.ndarray, np.ndarray]
-    limits: tuple[float, float]
+    @staticmethod
+    def features(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """(n, 3 d) of (n, d) rates, in units of their scale."""
+        every = np.concatenate([own / scale, others / scale, (own + others) / scale], axis=1)
+        return np.log(np.maximum(every, 0.0) + SMALLEST)
 
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n,) of (n, d) rates."""
-        z = (together(own, others, self.scale) - self.mean) / self.spread
+        z = (self.features(own, others, self.scale) - self.mean) / self.spread
         inner = np.tanh(z @ self.weights[0] + self.biases[0][:, None])
         inner = np.tanh(inner @ self.weights[1] + self.biases[1][:, None])
         u = inner @ self.weights[3] + z @ self.weights[2] + self.biases[2][:, None]
         extra = np.exp(np.clip(u, LOWEST, HIGHEST)).sum(axis=2)
         found = np.clip(np.exp(np.log1p(extra).mean(axis=0)), *self.limits)
         return np.where((others > 0).any(axis=1), found, 1.0)
-
-
-def together(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """(n, 3 d) logarithms of the own rates, of the others' and of both together, in units of their scale."""
-    every = np.concatenate([own / scale, others / scale, (own + others) / scale], axis=1)
-    return np.log(np.maximum(every, 0.0) + SMALLEST)
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,12 @@ class TrainingOptions:
     decay: float = 1e-1
 
 
+NetworkT = TypeVar("NetworkT", Network, PhaseNetwork)
 INSIDE = TrainingOptions(networks=3, hidden=(16, 16), decay=3e-2)
 
 
 def train(
+    kind: type[NetworkT],
     own: np.ndarray,
     others: np.ndarray,
     slowdown: np.ndarray,
@@ -137,39 +140,11 @@ def train(
     weight: np.ndarray | None = None,
     options: TrainingOptions | None = None,
     seed: int = 0,
-) -> Network:
+) -> NetworkT:
     """Fit to (n,) measured slowdowns of (n, d) rates, by the squared relative error. weight: (n,) of each,
     around 1."""
     options = options or TrainingOptions()
-    z = np.concatenate([bent(own, scale), bent(others, scale)], axis=1)
-    mean, spread, weights, biases = _trained(z, slowdown, weight, options, seed)
-    return Network(scale, mean, spread, weights, biases, limits, options.decay)
-
-
-def train_inside(
-    own: np.ndarray,
-    others: np.ndarray,
-    slowdown: np.ndarray,
-    scale: np.ndarray,
-    limits: tuple[float, float],
-    *,
-    weight: np.ndarray | None = None,
-    options: TrainingOptions | None = None,
-    seed: int = 0,
-) -> PhaseNetwork:
-    """The same of logarithms and totals."""
-    z = together(own, others, scale)
-    return PhaseNetwork(scale, *_trained(z, slowdown, weight, options or INSIDE, seed), limits)
-
-
-def _trained(
-    z: np.ndarray,
-    slowdown: np.ndarray,
-    weight: np.ndarray | None,
-    options: TrainingOptions,
-    seed: int,
-) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...], tuple[Any, ...]]:
-    """(mean, spread, weights, biases) for features (n, f)."""
+    z = kind.features(own, others, scale)
     random = np.random.default_rng(seed)
     mean, spread = z.mean(axis=0), z.std(axis=0)
     spread = np.where(spread > 1e-9, spread, 1.0)
@@ -179,7 +154,9 @@ def _trained(
     w, b = _beginning(random, z.shape[1], slowdown, options)
     _descend(random, (z, y, counts), w, b, options)
     found = [p.astype(np.float64) for p in w + b]
-    return mean, spread, tuple(found[:4]), tuple(found[4:])
+    weights: Any = tuple(found[:4])
+    biases: Any = tuple(found[4:])
+    return kind(scale, mean, spread, weights, biases, limits)
 
 
 def _beginning(

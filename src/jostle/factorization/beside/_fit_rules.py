@@ -20,7 +20,6 @@ from jostle.factorization.beside._members import (
     Member,
     NetworkAnswers,
     fit_members,
-    value_of,
 )
 from jostle.factorization.beside._rules import BesideNetwork
 from jostle.rules import (
@@ -35,6 +34,7 @@ from jostle.rules import (
     greedy_weights,
     is_noise,
     plainly_another_time,
+    value_of,
     variance_of_repeats,
 )
 

@@ -9,22 +9,18 @@ from typing import Any, Protocol
 import numpy as np
 
 from jostle.rules import (
+    NO_SLOWDOWN,
     Ground,
     RaggedRows,
     SimpleRule,
     SlowdownRows,
     Strength,
-    fit_bilinear,
-    fit_effects,
-    fit_encoded,
-    fit_level,
-    no_level,
+    fit_simple_rules,
 )
 
-REST = Strength(2, 0.15)
-NONE = "none"
-PLAIN = (NONE, "level", "effects")
-NAMES = (*PLAIN, "effects and rest", "boosting")
+RESTS = {"effects and rest": Strength(2, 0.15)}
+PLAIN = (NO_SLOWDOWN, "level", "effects")
+NAMES = (*PLAIN, *RESTS, "boosting")
 
 Member = tuple[SimpleRule, ...]
 
@@ -67,27 +63,8 @@ class LeftOutRuns:
     network: Any
 
 
-def value_of(member: Member, rows: SlowdownRows, ground: Ground) -> np.ndarray:
-    """(n,) what the member's parts add up to."""
-    return sum((part.value(rows, ground) for part in member), np.zeros(len(rows)))
-
-
 def fit_members(
     rows: SlowdownRows, ground: Ground, names: Sequence[str], seed: int
 ) -> dict[str, Member]:
     """The rules called so, learned from the rows; at least one row."""
-    out: dict[str, Member] = {}
-    wanted = set(names)
-    if NONE in wanted:
-        out[NONE] = (no_level(ground),)
-    if "level" in wanted:
-        out["level"] = (fit_level(rows, ground),)
-    if wanted & {"effects", "effects and rest"}:
-        effects, _ = fit_effects(rows, ground)
-        out["effects"] = (effects,)
-        if "effects and rest" in wanted:
-            rest = rows.value - effects.value(rows, ground)
-            out["effects and rest"] = (effects, fit_bilinear(rows, rest, ground, REST, seed))
-    if "boosting" in wanted:
-        out["boosting"] = (fit_encoded(rows, rows.value, rows.sets(), ground, seed),)
-    return {name: out[name] for name in names if name in out}
+    return fit_simple_rules(names, rows, ground, seed, RESTS)[0]

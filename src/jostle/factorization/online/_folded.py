@@ -75,30 +75,17 @@ def _renamed(kept: KeptRuns, index: np.ndarray, kind: str) -> KeptRuns:
     some = kept.take(index)
     c = some.colocations
     if kind == WORKLOAD:
-        names = (*c.workload_names, *(name + MARK for name in c.workload_names))
-        order = np.argsort(np.array(names, dtype=object), kind="stable")
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        moved = Colocations(
-            tuple(names[k] for k in order),
-            c.platform_names,
-            place[c.workload + len(c.workload_names)],
-            c.platform,
-            c.corunner_offsets,
-            place[c.corunner],
-        )
-    else:
-        names = tuple(name + MARK for name in c.platform_names)
-        order = np.argsort(np.array(names, dtype=object), kind="stable")
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        moved = Colocations(
-            c.workload_names,
-            tuple(names[k] for k in order),
-            c.workload,
-            place[c.platform],
-            c.corunner_offsets,
-            c.corunner,
-        )
-    code = c.workload if kind == WORKLOAD else c.platform
-    return replace(some, colocations=moved, unit=code.astype(np.int64))
+        w = len(c.workload_names)
+        names, place = _sorted((*c.workload_names, *(name + MARK for name in c.workload_names)))
+        codes = place[c.workload + w], c.platform, c.corunner_offsets, place[c.corunner]
+        moved = Colocations(names, c.platform_names, *codes)
+        return replace(some, colocations=moved, unit=c.workload.astype(np.int64))
+    names, place = _sorted(tuple(name + MARK for name in c.platform_names))
+    moved = replace(c, platform_names=names, platform=place[c.platform])
+    return replace(some, colocations=moved, unit=c.platform.astype(np.int64))
+
+
+def _sorted(names: tuple[str, ...]) -> tuple[tuple[str, ...], np.ndarray]:
+    """(the names sorted, where each of them stands there)."""
+    order = np.argsort(np.array(names, dtype=object), kind="stable")
+    return tuple(names[k] for k in order), np.argsort(order)

@@ -13,7 +13,7 @@ import numpy as np
 
 from jostle.factorization._codes import Codes
 from jostle.factorization._embeddings import Embeddings, Form
-from jostle.factorization._equation import CORUN_SCALE, SHIFT
+from jostle.factorization._equation import CORUN_SCALE, SHIFT, softplus
 
 WORKLOAD, PLATFORM = "workload", "platform"
 PARTS = {
@@ -154,7 +154,7 @@ def _pressure(form: str, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(what a co-runner adds to the pressure, its slope)."""
     if form == "paper":
         return g, np.ones_like(g)
-    return _softplus(g), _logistic(g)
+    return softplus(g, np), _logistic(g)
 
 
 def _slowdown(
@@ -165,17 +165,13 @@ def _slowdown(
         leaky = np.where(pressure > 0, 1.0, form.leak)
         active = leaky * pressure * type_weight
         return (s * active).sum(1), active, s * leaky * type_weight
-    soft = _softplus(s)
+    soft = softplus(s, np)
     total = (soft * pressure * type_weight).sum(1)
     by_s, by_pressure = _logistic(s) * pressure * type_weight, soft * type_weight
     if form.name == "saturating":
         inner = (1.0 / (1.0 + total))[:, None]
         return np.log1p(total), by_s * inner, by_pressure * inner
     return total, by_s, by_pressure
-
-
-def _softplus(x: np.ndarray) -> np.ndarray:
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
