@@ -227,6 +227,8 @@ def test_a_model_that_learned_more_is_read_as_it_was_saved(
     np.testing.assert_array_equal(
         again.predict(runs.colocations), learned.predict(runs.colocations)
     )
+    joined = again.explained(new.colocations.take([0]))
+    assert joined.runtime_seconds == learned.predict(new.colocations.take([0]))[0]
 
 
 def test_known_names_taken_as_new_ones_are_asked_about_runs_they_did_not_learn(

@@ -245,3 +245,11 @@ def test_runs_alone_only_tell_of_no_slowdown() -> None:
     assert any("no run with co-runners" in note for note in fitted.notes)
     assert np.allclose(fitted.predict(alone.colocations), alone.runtime_seconds)
     assert (fitted.slowdown(runs.colocations) == 1).all()
+
+
+def test_runs_alone_that_come_by_an_update_have_bounds() -> None:
+    """All runs alone were needed to fit, so that no way to bound any was chosen then."""
+    model = jostle.fit(world(1, 2), Slowdown(rank=1, members=1, steps=3, stack=False), seed=1)
+    assert "alone" not in model.calibration.pools
+    learned = model.update(world(2, 2), seed=1)
+    assert learned.calibration.pools["alone"].n > 0

@@ -354,7 +354,9 @@ class Calibration(Serializable):
                 getattr(r, mix.by)[at], r.unit[at], one_of_each=outcome in GUARANTEED
             )
             at = at[rows]
-        return Pool.of(name, outcome, self.ways[way], r.scores[:, at], r.unit[at], weights)
+        # Runs that came by an update may have a number of co-runners for which no way was chosen.
+        chosen = self.ways.get(way) or next(iter(self.ways.values()))
+        return Pool.of(name, outcome, chosen, r.scores[:, at], r.unit[at], weights)
 
     def _mix_within(self, mix: NameMix, group: int) -> NameMix:
         """The mix among the names of one group, where they are grouped as it is."""

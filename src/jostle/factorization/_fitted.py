@@ -208,7 +208,11 @@ class FittedFactorization(FromCounts):
         from jostle.factorization._explain import explained
 
         names = (self.workload_names, self.platform_names)
-        alone = np.zeros(0) if self.rules is None else self.rules.alone
+        w, p, none = len(names[0]), len(names[1]), np.zeros(0, np.int64)
+        alone = np.zeros(0)
+        if self.joined is not None or (self.rules is not None and len(self.rules.alone)):
+            grid = Codes(np.tile(np.arange(w), p), np.repeat(np.arange(p), w), none, none)
+            alone = self.beyond_alone(grid)
         return explained(
             self.predict, names, self.embeddings, self.reading, asked, runs, neighbours, alone
         )
