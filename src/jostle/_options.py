@@ -56,12 +56,19 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class OneOf:
+    """Marks the values that a text may have."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Option:
     """One field. kind: its type without `None`; of a tuple or a mapping, that of its members or values.
 
     default: REQUIRED where it has none. is_many, is_mapping: whether it takes several values, or values by
-    names. is_optional: whether None is a value. choices: the values of a Literal, else none. marks: further
-    annotations.
+    names. is_optional: whether None is a value. choices: the values of a Literal or OneOf, else none. marks:
+    further annotations.
     """
 
     name: str
@@ -101,7 +108,7 @@ def settings_from(settings: type, values: Mapping[str, Any]) -> Any:
 
 
 def check_settings(settings: Any) -> None:
-    """Raises UsageError for a field outside of its Limits, or that is none of the choices of its Literal."""
+    """Raises UsageError for a field outside of its Limits, or that is none of its choices."""
     for option in options_of(type(settings)):
         value = getattr(settings, option.name)
         if option.choices and value not in option.choices:
@@ -137,5 +144,6 @@ def _option(field: dataclasses.Field[Any], hint: Any) -> Option:
     if field.default_factory is not dataclasses.MISSING:
         default = field.default_factory()
     others = tuple(mark for mark in marks if not isinstance(mark, str))
+    choices = next((mark.values for mark in marks if isinstance(mark, OneOf)), choices)
     kind = hint if isinstance(hint, type) else object
     return Option(field.name, kind, default, text, many, optional, choices, others, is_mapping)

@@ -59,7 +59,7 @@ def test_gradients_are_those_of_the_loss() -> None:
 def fitted(limits: tuple[float, float] = (0.9, 9.0)) -> Network:
     own, others, slow = drawn(4000)
     options = TrainingOptions(epochs=12, networks=2)
-    return train(Network, own, others, slow, np.ones(3), limits, options=options)
+    return train(Network, (own, others), slow, np.ones(3), limits, options=options)
 
 
 def test_learns_a_memory_that_queues_and_stays_within_what_was_seen() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
-from jostle._options import Limits, check_settings
+from jostle._options import Limits, OneOf, check_settings
 from jostle.errors import UsageError
 
 # Groups of features; see _features for what is in each.
@@ -17,11 +17,13 @@ class BagSettings:
     """The fields of Bag, without what it does."""
 
     learner: Annotated[
-        Literal["tree", "forest", "boosting"],
+        str,
+        OneOf(("tree", "forest", "boosting")),
         "tree (CART with squared error, the paper's), forest or boosting.",
     ] = "boosting"
     target: Annotated[
-        Literal["extra", "slowdown", "runtime"],
+        str,
+        OneOf(("extra", "slowdown", "runtime")),
         "What the trees learn: extra (seconds beside others minus seconds alone), slowdown (its logarithm) "
         "or runtime (seconds, the paper's; a tree cannot answer outside the runtimes that it saw).",
     ] = "extra"

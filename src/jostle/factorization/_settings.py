@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
-from jostle._options import Limits, check_settings
+from jostle._options import Limits, OneOf, check_settings
 from jostle.errors import UsageError
 from jostle.factorization._equation import LEAK
 
@@ -15,7 +15,8 @@ class FactorizationSettings:
     """The fields of Factorization, without what it does."""
 
     form: Annotated[
-        Literal["paper", "product", "saturating"],
+        str,
+        OneOf(("paper", "product", "saturating")),
         "How co-runners slow a workload down: paper (Eq. 9), product or saturating.",
     ] = "saturating"
     rank: Annotated[
@@ -66,7 +67,8 @@ class FactorizationSettings:
     use_workload_features: Annotated[bool, "Whether the towers see the workload features."] = True
     use_platform_features: Annotated[bool, "Whether the towers see the platform features."] = True
     objective: Annotated[
-        Literal["relative", "squared_log", "squared_relative"],
+        str,
+        OneOf(("relative", "squared_log", "squared_relative")),
         "What training minimises: relative (the error that is reported, smoothed), squared_log or "
         "squared_relative.",
     ] = "relative"

@@ -17,9 +17,9 @@ others and waits for a time that does not grow with its own length,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
-from jostle._options import Limits, check_settings
+from jostle._options import Limits, OneOf, check_settings
 from jostle.errors import UsageError
 
 
@@ -28,7 +28,8 @@ class SlowdownSettings:
     """The fields of Slowdown, without what it does."""
 
     target: Annotated[
-        Literal["slowdown", "extra"],
+        str,
+        OneOf(("slowdown", "extra")),
         "What is learned: slowdown for steady work (a rate, a loop), extra for finite jobs started together.",
     ] = "slowdown"
     rank: Annotated[int, "Interference types.", Limits(1)] = 6

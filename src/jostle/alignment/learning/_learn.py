@@ -143,7 +143,7 @@ def _trained(
 ) -> NetworkT:
     rates, weight = (rows.own, rows.others), rows.solo_seconds / rows.solo_seconds.mean()
     how = {"weight": weight, "options": options, "seed": seed}
-    return train(kind, *rates, slowdown, scale_of(rows.own), limits, **how)
+    return train(kind, rates, slowdown, scale_of(rows.own), limits, **how)
 
 
 def _limits_of_sets(rows: AlignedRows, slowdown: np.ndarray) -> tuple[float, float]:

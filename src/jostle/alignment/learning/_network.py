@@ -131,8 +131,7 @@ INSIDE = TrainingOptions(networks=3, hidden=(16, 16), decay=3e-2)
 
 def train(
     kind: type[NetworkT],
-    own: np.ndarray,
-    others: np.ndarray,
+    rates: tuple[np.ndarray, np.ndarray],
     slowdown: np.ndarray,
     scale: np.ndarray,
     limits: tuple[float, float],
@@ -141,10 +140,10 @@ def train(
     options: TrainingOptions | None = None,
     seed: int = 0,
 ) -> NetworkT:
-    """Fit to (n,) measured slowdowns of (n, d) rates, by the squared relative error. weight: (n,) of each,
-    around 1."""
+    """Fit to (n,) measured slowdowns of (n, d) rates, the own and the others', by the squared relative
+    error. weight: (n,) of each, around 1."""
     options = options or TrainingOptions()
-    z = kind.features(own, others, scale)
+    z = kind.features(*rates, scale)
     random = np.random.default_rng(seed)
     mean, spread = z.mean(axis=0), z.std(axis=0)
     spread = np.where(spread > 1e-9, spread, 1.0)
