@@ -12,8 +12,6 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, TypeVar
 
-from jostle.progress import Progress, no_progress
-
 ABOUT = ("model", "placement")
 _FOLDER = Path(__file__).parents[1] / "answers"
 _T = TypeVar("_T", bound=type)
@@ -49,11 +47,9 @@ def answers_verbs(
 
 
 def _method(about: str, name: str, extra: tuple[str, ...]) -> Callable[..., Any]:
-    def method(self: Any, *arguments: Any, progress: Progress = no_progress, **options: Any) -> Any:
-        verb = load_verb(about, name)
+    def method(self: Any, *arguments: Any, **options: Any) -> Any:
         more = {key: options.pop(key) for key in extra if key in options}
-        items, question = verb.asked(*arguments, **options)
-        return self.ask(verb, items, question, progress, **more)
+        return load_verb(about, name).of(self, *arguments, about=more, **options)
 
     method.__name__ = name
     method.__doc__ = f"See jostle.answers.{about}.{name}."

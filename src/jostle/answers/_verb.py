@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from sys import modules
@@ -10,7 +10,7 @@ from typing import Any
 
 from jostle._verbs import ABOUT, load_verb, verb_names
 from jostle._verbs.documents import VerbAnswer
-from jostle.progress import no_progress
+from jostle.progress import Progress, no_progress
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,31 @@ class Verb:
         """What it is for."""
         return (self.question.__doc__ or "").strip()
 
-    def asked(self, *arguments: Any, **options: Any) -> tuple[Any, Any]:
-        """(items, question) of a call from Python: the items first, then the question's fields."""
-        items: Any = ()
-        if self.takes_items and arguments:
-            items, arguments = arguments[0], arguments[1:]
-        elif self.takes_items:
-            items = options.pop("requests", ())
-        return items, self.question(*arguments, **options)
+    def of(
+        self,
+        subject: Any,
+        *arguments: Any,
+        progress: Progress = no_progress,
+        about: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """What it answers about a model or a placement: the items first, then the question or its fields.
 
-    def of(self, subject: Any, *arguments: Any, **options: Any) -> Any:
-        """What it answers about a model or a placement. The question: itself, or its fields."""
-        items, rest = (arguments[0], arguments[1:]) if self.takes_items else ((), arguments)
-        is_whole = bool(rest) and isinstance(rest[0], self.question)
-        question = rest[0] if is_whole else self.question(*rest, **options)
-        if hasattr(subject, "ask"):
-            return subject.ask(self, items, question)
-        return self(subject, items, question, no_progress)
+        about: what the subject's own `ask` takes besides.
+        """
+        items: Any = ()
+        if self.takes_items:
+            items, arguments = (
+                (arguments[0], arguments[1:])
+                if arguments
+                else (options.pop("requests", ()), arguments)
+            )
+        is_whole = bool(arguments) and isinstance(arguments[0], self.question)
+        question = arguments[0] if is_whole else self.question(*arguments, **options)
+        ask = getattr(subject, "ask", None)
+        if ask is None:
+            return self(subject, items, question, progress)
+        return ask(self, items, question, progress, **(about or {}))
 
     def __call__(self, subject: Any, items: Any, question: Any, progress: Any) -> Any:
         rest = (items, question) if self.takes_items else (question,)

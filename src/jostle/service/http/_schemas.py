@@ -31,11 +31,9 @@ VISIBLE = {
     "description": "A name: not blank alone.",
 }
 _ABOVE_0 = {"type": "number", "exclusiveMinimum": 0}
-_BOOL = {"type": "boolean"}
 CONFIDENCE = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 NAMES = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
 _WHOLE = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
-_STEP = {"type": "integer", "minimum": 1, "maximum": 10**9 - 1}
 _SECONDS = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e9}
 LIMIT = {"type": "string", "pattern": "^([1-9][0-9]{0,5}(ms|s|min|h|x))?$"}
 
@@ -49,15 +47,6 @@ def object_of(
 
 def list_of(of: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": of}
-
-
-def _any_or(of: dict[str, Any]) -> dict[str, Any]:
-    """An item: whatever else it is, it gets a status with the reason and spoils no other."""
-    return {"anyOf": [of, {}]}
-
-
-def _anyobject_of(of: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [of, {"type": "object"}]}
 
 
 def maybe(of: dict[str, Any]) -> dict[str, Any]:
@@ -114,32 +103,40 @@ _RUN = object_of(
     measured_at={"type": "string", "format": "date-time"},
     window_id=TEXT,
 )
-_ABOUT_FLEET = {
-    "fleet": maybe(list_of(_anyobject_of(_NODE))),
+_ABOUT: dict[str, dict[str, Any]] = {"model": {}}
+_ABOUT["placement"] = {
+    "fleet": maybe(list_of({"anyOf": [_NODE, {"type": "object"}]})),
     "tenants": maybe(list_of(_TENANT)),
-    "confidence": maybe(CONFIDENCE),
-    "joint": _BOOL,
+    "joint": {"type": "boolean"},
     "accept": {"enum": ["none", "predicted"]},
 }
 
 
-def _of_fleet(**options: Any) -> dict[str, Any]:
-    return object_of(["items"], items=list_of(_any_or(_REQUEST)), **_ABOUT_FLEET, **options)
+def _items(of: dict[str, Any], **rest: Any) -> dict[str, Any]:
+    """Items are checked one by one, so anything is taken for one."""
+    return object_of(["items"], items=list_of({"anyOf": [of, {}]}), **rest)
 
 
+_VERBS = {
+    f"/v1/{name}": verb
+    for about in ("model", "placement")
+    for verb in served_verbs(about)
+    for name in (verb.name, *verb.also)
+}
+_ITEM = {"model": _COLOCATION, "placement": _REQUEST}
 BODIES: dict[str, dict[str, Any]] = {
     **{
-        f"/v1/{name}": object_of(
-            ["items"], items=list_of(_any_or(_COLOCATION)), **question_schema(verb.question)
+        path: _items(
+            _ITEM[verb.about],
+            **{
+                **_ABOUT[verb.about],
+                **question_schema(verb.question),
+                "confidence": maybe(CONFIDENCE),
+            },
         )
-        for verb in served_verbs("model")
-        for name in (verb.name, *verb.also)
+        for path, verb in _VERBS.items()
     },
-    **{
-        f"/v1/{verb.name}": _of_fleet(**question_schema(verb.question))
-        for verb in served_verbs("placement")
-    },
-    "/v1/runs": object_of(["items"], items=list_of(_any_or(_RUN))),
+    "/v1/runs": _items(_RUN),
     "/v1/placements/{id}": {
         **_REQUEST,
         "required": ["workload", "node"],
@@ -152,16 +149,9 @@ BODIES: dict[str, dict[str, Any]] = {
     },
 }
 
-_MODEL = maybe(object_of(["version", "data_version"], True, version=TEXT, data_version=TEXT))
-_ITEM = object_of(["status"], True, status=TEXT, error=TEXT)
-_ITEMS = object_of(["schema", "items"], True, schema=TEXT, model=_MODEL, items=list_of(_ITEM))
 DOCUMENT = object_of(["schema"], True, schema=TEXT)
 ANSWERS: dict[str, dict[str, Any]] = {
-    **{
-        f"/v1/{name}": schema_of(verb.answer)
-        for verb in (*served_verbs("model"), *served_verbs("placement"))
-        for name in (verb.name, *verb.also)
-    },
+    **{path: schema_of(verb.answer) for path, verb in _VERBS.items()},
     "/healthz": object_of(["status"], True, status=TEXT),
     "/readyz": object_of(["status"], True, status=TEXT),
 }
