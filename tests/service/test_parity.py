@@ -25,8 +25,8 @@ PYTHON, SHELL, HTTP, CLIENT = 1, 2, 3, 4
 # Of the service itself, not of workloads; and the shell's ways to one verb: importers, methods, studies.
 ABOUT_ITSELF = {"GET /healthz", "GET /metrics", "GET /openapi.json"}
 FAMILIES = ("jostle import", "jostle fit", "jostle evaluate")
-TOLD = {
-    "told",
+OF_THEMSELVES = {
+    "facts",
     "notes",
     "kept",
     "standard",
@@ -40,7 +40,7 @@ TOLD = {
     "ratios",
     "label",
     "only_without_choice",
-}  # of themselves
+}
 
 
 def named(column: int) -> set[str]:
@@ -77,7 +77,7 @@ def test_python() -> None:
         (jostle.Model, "jostle.Model."),
         (Placement, "jostle.placement.Placement."),
     ):
-        verbs = {name for name in vars(kind) if not name.startswith("_")} - TOLD
+        verbs = {name for name in vars(kind) if not name.startswith("_")} - OF_THEMSELVES
         assert {prefix + verb for verb in verbs} - named(PYTHON) == set()
 
 
@@ -113,5 +113,5 @@ def test_http(tmp_path: Path) -> None:
 
 
 def test_client() -> None:
-    verbs = {name for name in vars(jostle.Client) if not name.startswith("_")} - TOLD
+    verbs = {name for name in vars(jostle.Client) if not name.startswith("_")} - OF_THEMSELVES
     assert verbs == named(CLIENT)
