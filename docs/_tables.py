@@ -53,18 +53,18 @@ def printed(file: str, start: str) -> list[list[str]]:
     first = next((n for n, line in enumerate(lines) if line.lstrip().startswith(start)), None)
     if first is None:
         raise LookupError(f"{file}: no line begins with {start!r}")
-    found = []
+    rows_of_cells = []
     for line in lines[first:]:
         if not line.strip():
             break
         cells = re.split(r" \| " if " | " in line else r"\s{2,}", line.strip().strip("|").strip())
-        if found and len(cells) == len(found[0]) - 1 and line.startswith(" "):
+        if rows_of_cells and len(cells) == len(rows_of_cells[0]) - 1 and line.startswith(" "):
             cells = ["", *cells]
-        if line[0] == " " and not found:
+        if line[0] == " " and not rows_of_cells:
             cells = ["", *cells]
         if not set(line) <= set("|- "):
-            found.append(cells)
-    return [row for row in found if len(row) == len(found[0])]
+            rows_of_cells.append(cells)
+    return [row for row in rows_of_cells if len(row) == len(rows_of_cells[0])]
 
 
 def of_a_study(file: str) -> list[list[str]]:

@@ -54,13 +54,13 @@ def test_bounds_on_a_gpu() -> None:
         100 * float(re.findall(rf"^ten_folds_{name}_ratio: ([\d.]+)$", text, re.M)[0])
         for name in ("coverage_90", "coverage_90_standard_error", "margin_90")
     )
-    said = page("results/accelerator.md")
-    assert f"{share:.1f}% are kept (standard error {error:.1f}%), {margin:.1f}% above" in said
+    sentence = f"{share:.1f}% are kept (standard error {error:.1f}%), {margin:.1f}% above"
+    assert sentence in page("results/accelerator.md")
 
 
 def test_the_cluster_of_gpus() -> None:
-    found = [row for row in TABLES.printed("accelerator-scale-out", "policy") if row[0] == "70%"]
-    own = {row[1]: row[2:] for row in found}
+    at_70 = [row for row in TABLES.printed("accelerator-scale-out", "policy") if row[0] == "70%"]
+    own = {row[1]: row[2:] for row in at_70}
     fine, spare, plain = (
         own[name] for name in ("simulator", "simulator with 3% to spare", "sequential model")
     )
@@ -82,12 +82,12 @@ def test_bags() -> None:
     assert f"mean error {bag}%" in short
     assert f"time alone and a constant {constant}%, trees alone {trees}%" in short
     assert float(bag) < float(best)
-    said = page("results/bag.md")
-    assert f"is known to {bag}%" in said
-    assert f"without that trees are off by {without}%" in said
+    results = page("results/bag.md")
+    assert f"is known to {bag}%" in results
+    assert f"without that trees are off by {without}%" in results
     assert (
         f"With bags held out `bag` errs by {rows('bag-shared-core', 'pair held out')['bag']['each']}%"
-        in said
+        in results
     )
     gpu, pair = rows("bag-magus", "application held out"), rows("bag-magus", "pair held out")
     assert (

@@ -57,11 +57,11 @@ def test_figures_beside_a_raw_table_stand_in_it() -> None:
         for part in parts(page):
             blocks = [block for block in re.split(r"\n\s*\n", part) if block.strip()]
             for number, block in enumerate(blocks):
-                found = RAW.findall(block)
-                if not found:
+                files_named = RAW.findall(block)
+                if not files_named:
                     continue
-                files = {name: (RESULTS / name).read_text("utf-8") for name, _ in found}
-                for name, lines in found:
+                files = {name: (RESULTS / name).read_text("utf-8") for name, _ in files_named}
+                for name, lines in files_named:
                     if lines:
                         assert files[name].count("\n") == int(lines), f"{page}: lines of {name}"
                 above = blocks[number - 1] if number else ""

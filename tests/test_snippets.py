@@ -93,12 +93,12 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    text, found = page.read_text("utf-8"), []
+    text, listed = page.read_text("utf-8"), []
     for match in re.finditer(r"^```([^\n]*)\n(.*?)^```$", text, re.M | re.S):
         language, _, name = match[1].partition(" ")
         line = text.count("\n", 0, match.start()) + 1
-        found.append(Block(page, line, language, name, match[2]))
-    return found
+        listed.append(Block(page, line, language, name, match[2]))
+    return listed
 
 
 def commands(block: Block) -> list[str]:

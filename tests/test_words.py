@@ -46,13 +46,13 @@ def test_the_glossary_says_what_it_replaces() -> None:
 
 def test_replaced_words_stand_nowhere() -> None:
     pattern = re.compile("|".join(EDGE.format(re.escape(word)) for word in replaced()), re.I)
-    found = [
+    places = [
         f"{path.relative_to(ROOT)}:{number}: {match[0]}"
         for path in texts()
         for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
         for match in pattern.finditer(without_keys(line))
     ]
-    assert not found
+    assert not places
 
 
 def test_every_term_of_the_glossary_is_used() -> None:
