@@ -136,6 +136,29 @@ def test_every_public_name_is_described() -> None:
     assert not silent
 
 
+def test_every_public_name_can_be_collected() -> None:
+    """By what makes the reference: a name of its own at the top of its module, not one of a tuple."""
+    site = loaded("site_hooks", ROOT / "docs" / "_site.py")
+    for home in (home for room, _ in site.ROOMS for home in site._public(room)):
+        module, _, name = home.rpartition(".")
+        path = ROOT / "src" / (module.replace(".", "/") + ".py")
+        if path.exists():
+            assert name in names_at_the_top(path), home
+
+
+def names_at_the_top(path: Path) -> set[str]:
+    names = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {one.asname or one.name for one in node.names}
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {one.id for one in targets if isinstance(one, ast.Name)}
+    return names
+
+
 def test_every_page_is_in_the_menu_and_every_link_leads_somewhere() -> None:
     menu = (ROOT / "mkdocs.yml").read_text("utf-8")
     pages = list((ROOT / "docs").rglob("*.md"))

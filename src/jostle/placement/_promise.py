@@ -14,7 +14,8 @@ from math import nextafter
 from jostle._confidence import exact_confidence
 from jostle.errors import UsageError
 
-NO_BOUND, PREDICTED = "none", "predicted"
+NO_BOUND = "none"
+PREDICTED = "predicted"
 ACCEPT = (NO_BOUND, PREDICTED)
 
 ASKED = (
