@@ -90,7 +90,7 @@ def test_without_a_bound_the_confidence_that_has_one_is_named(
         (["predict", "{model}/none", "-w", "w01"], 4, "no model here"),
         (["fit", "{model}", "-o", "x"], 4, "holds no runs"),
         (["fit", "nowhere", "-o", "x"], 4, "no such dataset"),
-        (["fit", "{dataset}", "-o", "x", "--form", "odd"], 2, "unknown form"),
+        (["fit", "{dataset}", "-o", "x", "--form", "odd"], 2, "'odd' is not one of"),
         (["evaluate", "pairs", "{dataset}", "--observed", "2"], 2, "between 0 and 1"),
         (["evaluate", "method", "{dataset}", "--observed", "2"], 2, "between 0 and 1"),
         (["frobnicate"], 2, "No such command"),

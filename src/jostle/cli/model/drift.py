@@ -44,16 +44,12 @@ def drift(command: DriftCommand) -> Report:
         text += f", {watch.unknown} of unknown names left out"
     if not drifts:
         return Report(document, [f"nothing drifts: {text}"])
-    rows = [
-        [
-            one.kind,
-            one.name or "all of it",
-            f"{one.ratio:.2f}",
-            f"{one.runs}",
-            one.at or f"run {one.found}",
-        ]
-        for one in drifts
-    ]
-    columns = ["what", "name", "times as long", "after runs", "found at"]
+    cells = {
+        "what": lambda one: one.kind,
+        "name": lambda one: one.name or "all of it",
+        "times as long": lambda one: f"{one.ratio:.2f}",
+        "after runs": lambda one: str(one.runs),
+        "found at": lambda one: one.at or f"run {one.found}",
+    }
     advice = "Fit anew on runs measured since, or ask model.watch() for bounds that follow."
-    return Report(document, [Table(columns, rows, (2, 3)), text, advice], exit_code=1)
+    return Report(document, [Table.of(drifts, cells, (2, 3)), text, advice], exit_code=1)

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jostle._options import Flag, Positional, Short
 from jostle._report import Report, Table
@@ -35,9 +35,9 @@ class FitCommand:
     ]
     output: Annotated[Path, "The model: a folder to write.", Short("-o")]
     calibrate_by: Annotated[
-        str | None,
-        "Hold out whole windows, or sets of workloads never measured together: window or together.  "
-        "[default: what the method says]",
+        Literal["window", "together"] | None,
+        "Hold out whole windows, or sets of workloads never measured together.  [default: what the method "
+        "says]",
     ] = None
     new_names: Annotated[
         bool,
@@ -61,8 +61,6 @@ class FitCommand:
 def _fit(method: Method[Any], command: FitCommand) -> Report:
     import jostle
 
-    if command.calibrate_by not in (None, "window", "together"):
-        raise UsageError(f"calibrate by {command.calibrate_by!r}", fix="Known: window, together.")
     with ExitStack() as stack:
         data = _data(stack, method, command)
         progress = stack.enter_context(fit_progress("fitting"))
@@ -109,18 +107,18 @@ def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:
         "calibration": [vars(one) for one in classes],
         "notes": list(notes),
     }
-    cells = [
-        ("beside", lambda one: one.pool),
-        *([(command.by, lambda one: one.group)] if command.by else []),
-        ("measured of the names", lambda one: one.evidence),
-        ("calibration runs", lambda one: str(one.n)),
-        ("up to", lambda one: _percent(one.highest)),
-    ]
-    rows = [[cell(one) for _, cell in cells] for one in classes[:MOST_CLASSES]]
+    cells = {
+        "beside": lambda one: one.pool,
+        **({command.by: lambda one: one.group} if command.by else {}),
+        "measured of the names": lambda one: one.evidence,
+        "calibration runs": lambda one: str(one.n),
+        "up to": lambda one: _percent(one.highest),
+    }
+    numbers = (len(cells) - 2, len(cells) - 1)
     lines = [
         f"{command.output}: fitted on {counts['fitted']} runs, calibrated on {counts['calibration']}. "
         "A bound is given up to these confidences:",
-        Table([name for name, _ in cells], rows, (len(cells) - 2, len(cells) - 1)),
+        Table.of(classes[:MOST_CLASSES], cells, numbers),
     ]
     if len(classes) > MOST_CLASSES:
         lines.append(f"and {len(classes) - MOST_CLASSES} more, all in --json")

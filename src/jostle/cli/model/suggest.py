@@ -78,22 +78,18 @@ def suggest(command: SuggestCommand) -> Report:
             "corunners": pa.list_(pa.string()),
         }
         write_table(pa.Table.from_pylist(document["runs"], pa.schema(kinds)), command.output)
-    rows = [
-        [
-            run.workload,
-            run.platform,
-            ", ".join(run.corunners),
-            f"{run.seconds:.3g}",
-            f"x{run.doubt:.3f}",
-        ]
-        for run in answer.runs
-    ]
-    columns = ["workload", "platform", "beside", "takes (s)", "doubt after it"]
+    cells = {
+        "workload": lambda run: run.workload,
+        "platform": lambda run: run.platform,
+        "beside": lambda run: ", ".join(run.corunners),
+        "takes (s)": lambda run: f"{run.seconds:.3g}",
+        "doubt after it": lambda run: f"x{run.doubt:.3f}",
+    }
     text = (
         f"{len(questions)} answers asked about are usually off by x{answer.doubt:.3f} now. Learn the runs "
         "with jostle update --chosen: as they were chosen, they calibrate no bound."
     )
-    return Report(document, [Table(columns, rows, (3, 4)), text])
+    return Report(document, [Table.of(answer.runs, cells, (3, 4)), text])
 
 
 def _here(candidates: Colocations, on: tuple[str, ...], platforms: tuple[str, ...]) -> Colocations:
