@@ -7,7 +7,6 @@ switch of its own in the method: `discard` and `ignore` change what the method g
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +38,55 @@ class Comparison:
     reference: str
 
 
+# Ablations of the error start from the method without quantile heads: they need none, and train faster.
+# {name: (title, {variant: what differs}, settings of all of them)}; the first variant is the reference.
+ABLATIONS: dict[str, tuple[str, dict[str, dict[str, Any]], dict[str, Any]]] = {
+    "objective": (
+        "Training objective",
+        {
+            "relative error, residual": {"objective": "relative", "baseline": True},
+            "log-residual": {"objective": "squared_log", "baseline": True},
+            "log": {"objective": "squared_log", "baseline": False},
+            "proportional": {"objective": "squared_relative", "baseline": False},
+        },
+        {},
+    ),
+    "features": (
+        "Side information",
+        {
+            "both": {"use_workload_features": True, "use_platform_features": True},
+            "platform": {"use_workload_features": False, "use_platform_features": True},
+            "workload": {"use_workload_features": True, "use_platform_features": False},
+            "none": {"use_workload_features": False, "use_platform_features": False},
+        },
+        {},
+    ),
+    "activation": (
+        "Interference activation",
+        {"leaky ReLU": {"leak": 0.1}, "identity": {"leak": 1.0}},
+        {"form": "paper"},
+    ),
+}
+# {symbol: (field, title, values)}; the reference is the method's own value.
+SWEEPS = {
+    "q": ("table_width", "Learned features", (0, 1, 2, 4, 8)),
+    "r": ("rank", "Embedding dimension", (8, 16, 32, 64, 128)),
+    "s": ("types", "Interference types", (1, 2, 4, 8)),
+    "beta": ("corun_weight", "Weight of runs with co-runners", (0.1, 0.2, 0.5, 1.0)),
+}
+FORMS = ("saturating", "product", "paper")  # the paper knows its own alone
+COMPARISON_NAMES = (
+    "baselines",
+    "objective",
+    "features",
+    "interference",
+    "form",
+    "activation",
+    "quantiles",
+    *SWEEPS,
+)
+
+
 def comparison_named(
     name: str, method: Factorization | None = None, *, baseline_steps: int | None = None
 ) -> Comparison:
@@ -48,129 +96,51 @@ def comparison_named(
     the neural baselines, the paper's 20 000 by default. Raises UsageError for an unknown name.
     """
     from jostle.factorization import Factorization
+    from studies.rivals.blind import Blind
 
-    if name not in _STUDIES:
+    if name not in COMPARISON_NAMES:
         raise UsageError(f"unknown study {name!r}", fix=f"One of {', '.join(COMPARISON_NAMES)}.")
-    return _STUDIES[name](method or Factorization(), baseline_steps)
+    start = method or Factorization()
+    plain = replace(start, quantiles=())
+    reference = None
+    if name == "baselines":
+        title, variants = "Against baselines", _baselines(start, baseline_steps)
+    elif name == "quantiles":
+        # One model with heads serves every rule of choosing among them: each is calibrated on its own.
+        heads = replace(start, quantiles=start.quantiles or QUANTILES)
+        title, variants = "Quantile choice", {"factorization": heads}
+    elif name == "interference":
+        title = "Runs with co-runners"
+        variants = {"aware": plain} | {how: Blind(plain, how) for how in ("discard", "ignore")}
+    elif name == "form":
+        title, reference = "Form of the slowdown", plain.form
+        variants = {form: replace(plain, form=form) for form in FORMS}
+    elif name in SWEEPS:
+        field, title, values = SWEEPS[name]
+        own = getattr(plain, field)
+        reference = f"{name} = {own:g}"
+        every = sorted({*values, own})
+        variants = {f"{name} = {value:g}": replace(plain, **{field: value}) for value in every}
+    else:
+        title, changes, shared = ABLATIONS[name]
+        variants = {label: replace(plain, **shared, **more) for label, more in changes.items()}
+    named = tuple(NamedMethod(label, variant) for label, variant in variants.items())
+    return Comparison(name, title, named, reference or named[0].name)
 
 
-def _baselines(method: Factorization, steps: int | None) -> Comparison:
+def _baselines(method: Factorization, steps: int | None) -> dict[str, Any]:
     from studies.rivals.boosting import GradientBoosting
     from studies.rivals.linear import LinearScaling
     from studies.rivals.neural import Attention, MatrixFactorization, NeuralNetwork
     from studies.rivals.published import PublishedPitot
 
     set_steps: dict[str, Any] = {} if steps is None else {"steps": steps}
-    variants = (
-        NamedMethod("factorization", method),
-        NamedMethod("Pitot as published", PublishedPitot(**set_steps)),
-        NamedMethod("gradient boosting", GradientBoosting()),
-        NamedMethod("attention", Attention(**set_steps)),
-        NamedMethod("neural network", NeuralNetwork(**set_steps)),
-        NamedMethod("matrix factorization", MatrixFactorization(**set_steps)),
-        NamedMethod("linear scaling", LinearScaling()),
-    )
-    return Comparison("baselines", "Against baselines", variants, "factorization")
-
-
-def _plain(method: Factorization) -> Factorization:
-    """The method without quantile heads: ablations of the error need none, and train faster."""
-    return replace(method, quantiles=())
-
-
-def _objective(method: Factorization, _: int | None) -> Comparison:
-    plain = _plain(method)
-    variants = (
-        NamedMethod(
-            "relative error, residual", replace(plain, objective="relative", baseline=True)
-        ),
-        NamedMethod("log-residual", replace(plain, objective="squared_log", baseline=True)),
-        NamedMethod("log", replace(plain, objective="squared_log", baseline=False)),
-        NamedMethod("proportional", replace(plain, objective="squared_relative", baseline=False)),
-    )
-    return Comparison("objective", "Training objective", variants, "relative error, residual")
-
-
-def _features(method: Factorization, _: int | None) -> Comparison:
-    plain = _plain(method)
-
-    def sees(workload: bool, platform: bool) -> Factorization:
-        return replace(plain, use_workload_features=workload, use_platform_features=platform)
-
-    variants = (
-        NamedMethod("both", sees(True, True)),
-        NamedMethod("platform", sees(False, True)),
-        NamedMethod("workload", sees(True, False)),
-        NamedMethod("none", sees(False, False)),
-    )
-    return Comparison("features", "Side information", variants, "both")
-
-
-def _interference(method: Factorization, _: int | None) -> Comparison:
-    from studies.rivals.blind import Blind
-
-    plain = _plain(method)
-    variants = (
-        NamedMethod("aware", plain),
-        NamedMethod("discard", Blind(plain, "discard")),
-        NamedMethod("ignore", Blind(plain, "ignore")),
-    )
-    return Comparison("interference", "Runs with co-runners", variants, "aware")
-
-
-def _activation(method: Factorization, _: int | None) -> Comparison:
-    plain = replace(_plain(method), form="paper")
-    variants = (
-        NamedMethod("leaky ReLU", replace(plain, leak=0.1)),
-        NamedMethod("identity", replace(plain, leak=1.0)),
-    )
-    return Comparison("activation", "Interference activation", variants, "leaky ReLU")
-
-
-def _form(method: Factorization, _: int | None) -> Comparison:
-    """Not in the paper, which knows its own form only."""
-    plain = _plain(method)
-    variants = tuple(
-        NamedMethod(form, replace(plain, form=form)) for form in ("saturating", "product", "paper")
-    )
-    return Comparison("form", "Form of the slowdown", variants, plain.form)
-
-
-def _quantiles(method: Factorization, _: int | None) -> Comparison:
-    """One model with heads serves every rule of choosing among them: each is calibrated on its own."""
-    heads = replace(method, quantiles=method.quantiles or QUANTILES)
-    return Comparison(
-        "quantiles", "Quantile choice", (NamedMethod("factorization", heads),), "factorization"
-    )
-
-
-def _sweep(
-    symbol: str, field: str, title: str, values: tuple[float, ...]
-) -> Callable[..., Comparison]:
-    def build(method: Factorization, _: int | None) -> Comparison:
-        plain = _plain(method)
-        own = getattr(plain, field)
-        every = sorted({*values, own})
-        variants = tuple(
-            NamedMethod(f"{symbol} = {value:g}", replace(plain, **{field: value}))
-            for value in every
-        )
-        return Comparison(symbol, title, variants, f"{symbol} = {own:g}")
-
-    return build
-
-
-_STUDIES: dict[str, Callable[[Any, int | None], Comparison]] = {
-    "baselines": _baselines,
-    "objective": _objective,
-    "features": _features,
-    "interference": _interference,
-    "form": _form,
-    "activation": _activation,
-    "quantiles": _quantiles,
-    "q": _sweep("q", "table_width", "Learned features", (0, 1, 2, 4, 8)),
-    "r": _sweep("r", "rank", "Embedding dimension", (8, 16, 32, 64, 128)),
-    "s": _sweep("s", "types", "Interference types", (1, 2, 4, 8)),
-    "beta": _sweep("beta", "corun_weight", "Weight of runs with co-runners", (0.1, 0.2, 0.5, 1.0)),
-}
-COMPARISON_NAMES = tuple(_STUDIES)
+    return {
+        "factorization": method,
+        "Pitot as published": PublishedPitot(**set_steps),
+        "gradient boosting": GradientBoosting(),
+        "attention": Attention(**set_steps),
+        "neural network": NeuralNetwork(**set_steps),
+        "matrix factorization": MatrixFactorization(**set_steps),
+        "linear scaling": LinearScaling(),
+    }

@@ -111,9 +111,9 @@ def main() -> None:
     one_core()
     folder = pitot_folder()
     import jostle
-    from jostle.evaluate import file_split
     from jostle.methods import encode_features, fit_baseline
     from jostle.runs import PitotImport
+    from studies.factorization.row_numbers import file_split
 
     runs = PitotImport(folder).read().runs.ok()
     split = file_split(runs, folder / "splits" / "0.5_0.npz", given.seed)

@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from jostle._options import Limits
-from jostle._report import Report, Table, percent
+from jostle._report import Report, Table
 from jostle.evaluate import DatasetFolder, Scheduler, Workers, listed
 from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from jostle.evaluate import Covered
     from studies.factorization.paper import Paper
-
-WORST_PLATFORMS = 10
 
 
 @dataclass(frozen=True)
@@ -81,15 +78,11 @@ class FactorizationStudy:
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, NotEnoughRuns and what reading and fitting raise."""
         from jostle.errors import UsageError
-        from jostle.evaluate import (
-            document,
-            evaluate_method,
-            file_split,
-            measures_table,
-            observed_split,
-        )
+        from jostle.evaluate import document, evaluate_method, measures_table, observed_split
         from jostle.factorization import Factorization
         from jostle.runs import Dataset, read_runs
+        from studies.factorization.coverage import coverage_by_group, coverage_tables
+        from studies.factorization.row_numbers import file_split
 
         if self.paper is not None:
             return self._run_paper(progress)
@@ -102,14 +95,14 @@ class FactorizationStudy:
             else observed_split(runs, self.observed or 0.0, self.seed, self.by)
         )
         method = Factorization(form=self.form, members=self.members, steps=self.steps)
-        found = evaluate_method(runs, method, split, seed=self.seed, progress=progress)
+        m, bounds = evaluate_method(runs, method, split, seed=self.seed, progress=progress)
+        covered = coverage_by_group(runs.take(split.test), bounds)
         data = {
             "dataset": str(self.dataset),
             "version": Dataset(self.dataset).version(),
             "splits": str(self.splits) if self.splits else None,
             "observed": self.observed,
         }
-        m = found.metrics
         tables = [
             measures_table(m),
             f"{m['test_runs']:.0f} test runs, fitted and calibrated in {m['train_seconds']:.1f} s",
@@ -121,9 +114,9 @@ class FactorizationStudy:
                 self.seed,
                 settings={"form": self.form, "members": self.members, "steps": self.steps},
                 metrics=m,
-                coverage=[covered.to_row() for covered in found.coverage],
+                coverage=[one.to_row() for one in covered],
             ),
-            tables + (_coverage_tables(found.coverage) if self.coverage else []),
+            tables + (coverage_tables(covered) if self.coverage else []),
         )
 
     def _paper(self) -> Paper:
@@ -163,33 +156,3 @@ class FactorizationStudy:
             [*printed, f"all on one page: {paper.folder / 'index.html'}"],
             figures=sorted(home.glob("*.png")),
         )
-
-
-def _coverage_tables(covered: list[Covered]) -> list[Table | str]:
-    """All pools and tenths of the workloads, the platforms that fall short the most, and how many do."""
-    from jostle.evaluate import COVERAGE_KINDS
-
-    levels = list(covered[0].coverage)
-    kinds = {kind: [one for one in covered if one.kind == kind] for kind in COVERAGE_KINDS}
-    first = min(levels)
-    worst = sorted(
-        kinds["platform"], key=lambda o: (o.coverage[first] - first) / o.standard_error(first)
-    )
-    named = [(one.name, one) for one in kinds["pool"]]
-    named += [(f"workloads, tenth {one.name}", one) for one in kinds["workload_decile"]]
-    named += [(one.name, one) for one in worst[:WORST_PLATFORMS]]
-    rows = []
-    for name, one in named:
-        rows.append([name, str(one.runs)])
-        for level in levels:
-            rows[-1] += [percent(one.coverage[level]), percent(one.margin[level])]
-    titles = [f"{what} {100 * level:.0f}" for level in levels for what in ("coverage", "margin")]
-    short = {level: sum(one.falls_short(level) for one in kinds["platform"]) for level in levels}
-    return [
-        Table(["", "runs", *titles], rows, range(1, 2 + len(titles))),
-        *(
-            f"at {level:.0%}, {count} of {len(kinds['platform'])} platforms are more than two standard "
-            "errors short"
-            for level, count in short.items()
-        ),
-    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,11 +75,7 @@ def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:
     random = np.random.default_rng(0)
     w, p = len(known.workload_names), len(known.platform_names)
     slots = 2 if form == "paper" else 4
-    other = copy(known)
-    vars(other).pop("_grids", None)  # products of the old numbers
-    other.form = form
-    other.reading = Form(form)
-    other.embeddings = replace(
+    embeddings = replace(
         known.embeddings,
         workload_main=random.normal(size=(w, 5)),
         platform_main=0.2 * random.normal(size=(p, 5)),
@@ -92,4 +87,4 @@ def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:
         type_slot=np.array([0, 0, 1, 1]) if slots == 2 else np.arange(4),
         type_weight=np.full(4, 0.5),
     )
-    return other
+    return replace(known, reading=Form(form), embeddings=embeddings)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.evaluate import COVERAGE_KINDS, Covered, coverage_by_group
 from jostle.runs import Runs
+from studies.factorization.coverage import COVERAGE_KINDS, Covered, coverage_by_group
 
 
 def made(n: int = 240) -> tuple[Runs, dict[float, np.ndarray]]:

@@ -162,7 +162,8 @@ def test_a_disconnected_pair_has_no_baseline(model: Model) -> None:
     fitted = scrambled(model.predictor, "paper")
     apart = fitted.embeddings.platform_component.copy()
     apart[fitted.platform_names.index("p5")] = 1
-    fitted.embeddings = replace(fitted.embeddings, platform_component=apart)
+    split = replace(fitted.embeddings, platform_component=apart)
+    fitted = replace(fitted, embeddings=split)
     found = fitted.explained(one("w00", "p5"))
     assert np.isnan(found.runtime_seconds)
     assert np.isnan(found.baseline_seconds)

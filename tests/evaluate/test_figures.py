@@ -170,7 +170,8 @@ def test_learned_interference_is_the_norm_only_where_that_means_something(model:
     numb[2] = 0
     intensity = embeddings.intensity.copy()
     intensity[3] *= 4
-    other.embeddings = replace(embeddings, susceptibility=numb, intensity=intensity)
+    embeddings = replace(embeddings, susceptibility=numb, intensity=intensity)
+    other = replace(other, embeddings=embeddings)
     learned, what = learned_interference(other, seed=0)
     assert "slowdown" in what
     assert learned[3] > learned[2]

@@ -5,9 +5,6 @@ from ._contract import Study as Study
 from ._contract import document as document
 from ._contract import study_named as study_named
 from ._contract import study_names as study_names
-from ._coverage import COVERAGE_KINDS as COVERAGE_KINDS
-from ._coverage import Covered as Covered
-from ._coverage import coverage_by_group as coverage_by_group
 from ._fields import DatasetFolder as DatasetFolder
 from ._fields import FirstSeed as FirstSeed
 from ._fields import FitsAtOnce as FitsAtOnce
@@ -35,11 +32,10 @@ from ._runner import write_table as write_table
 from ._sets import PairsEvaluation as PairsEvaluation
 from ._sets import evaluate_pairs as evaluate_pairs
 from ._sets import pair_methods as pair_methods
-from ._split_fit import Evaluation as Evaluation
-from ._split_fit import evaluate_method as evaluate_method
-from ._split_fit import fit_split as fit_split
 from ._splits import Split as Split
-from ._splits import file_split as file_split
+from ._splits import checked_split as checked_split
+from ._splits import evaluate_method as evaluate_method
+from ._splits import fit_split as fit_split
 from ._splits import observed_split as observed_split
 from .rivals._effects import AdditiveEffects as AdditiveEffects
 from .rivals._encoded import EncodedBoosting as EncodedBoosting

@@ -38,22 +38,20 @@ class MethodStudy:
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError for an unknown method or setting, and what reading and fitting raise."""
         from jostle.evaluate._contract import document
-        from jostle.evaluate._split_fit import evaluate_method
-        from jostle.evaluate._splits import observed_split
+        from jostle.evaluate._splits import evaluate_method, observed_split
         from jostle.methods import method_named
         from jostle.runs import Dataset, read_runs
 
         method = made(method_named(self.method), self.settings)
         runs = read_runs(self.dataset)
         split = observed_split(runs, self.observed, self.seed, self.by)
-        found = evaluate_method(runs, method, split, seed=self.seed, progress=progress)
+        m, _ = evaluate_method(runs, method, split, seed=self.seed, progress=progress)
         data = {
             "dataset": str(self.dataset),
             "version": Dataset(self.dataset).version(),
             "observed": self.observed,
             "split_by": self.by,
         }
-        m = found.metrics
         return Report(
             document(
                 self, data, self.seed, method=self.method, settings=dict(vars(method)), metrics=m

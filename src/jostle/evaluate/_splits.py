@@ -1,21 +1,28 @@
-"""Which runs a fit may see and which test it: drawn with a seed, or as a file says.
+"""Which runs a fit may see and which test it, and one fit on a split with what it is worth.
 
 Source: Pitot (MLSys 2025), Sec. 4. Of the observed runs 80% are trained on and 20% held for validation
-and calibration.
+and calibration. Errors are |predicted - true| / true in seconds; margins and coverage as in `bounds`.
 """
 
 from __future__ import annotations
 
-import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.errors import BadData, NotEnoughRuns, UnreadableFile, UsageError
+from jostle.errors import NotEnoughRuns, UsageError
+from jostle.evaluate._measures import metrics_of
+from jostle.models import Model, fit
 
 if TYPE_CHECKING:
+    from jostle.methods import Learner
+    from jostle.progress import Progress
     from jostle.runs import Runs
+
+CONFIDENCES = (0.90, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
@@ -37,64 +44,11 @@ def observed_split(runs: Runs, observed: float, seed: int, by: str = "window") -
         raise UsageError(f"observed {observed} is not between 0 and 1")
     shares = (0.8 * observed, 0.12 * observed, 0.08 * observed, 1 - observed)
     parts = split_rows(runs, shares, seed, by=by)
-    return _checked(Split(*parts, by=by), runs)
+    return checked_split(Split(*parts, by=by), runs)
 
 
-def file_split(runs: Runs, path: str | os.PathLike[str], seed: int) -> Split:
-    """A split from an .npz file: row numbers `mf_train`, `mf_val`, `mf_test` among the runs alone and
-    `if2_…` (`if3_…`) among those with one (two) co-runners, in the order of the published files.
-
-    The validation rows are divided, with the seed, into a part that picks checkpoint and candidate and a
-    part that calibrates. Raises UnreadableFile and BadData.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            given = {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
-        raise UnreadableFile(f"not a readable .npz file: {error}", where=str(path)) from None
-    degree = runs.colocations.number_of_corunners
-    order = _published_order(runs)
-    parts: dict[str, list[np.ndarray]] = {"train": [], "val": [], "calibrate": [], "test": []}
-    random = np.random.default_rng(seed)
-    for prefix, corunners in (("mf", 0), *((f"if{k + 1}", k) for k in range(1, 16))):
-        if f"{prefix}_train" not in given:
-            continue
-        inside = order[degree[order] == corunners]
-        for part in ("train", "val", "test"):
-            name = f"{prefix}_{part}"
-            if name not in given:
-                raise BadData(f"there is no {name!r}", where=str(path))
-            rows = given[name]
-            if len(rows) and (rows.min() < 0 or rows.max() >= len(inside)):
-                raise BadData(
-                    f"{name} names row {int(rows.max())}, but the dataset has {len(inside)} runs "
-                    f"with {corunners} co-runners",
-                    where=str(path),
-                )
-            index = inside[rows]
-            if part == "val":
-                index = random.permutation(index)
-                cut = round(0.6 * len(index))
-                parts["calibrate"].append(np.sort(index[cut:]))
-                index = np.sort(index[:cut])
-            parts[part].append(index)
-    if not parts["train"]:
-        raise BadData("there is no 'mf_train'", where=str(path), fix="See the documentation.")
-    merged = {k: np.sort(np.concatenate(v)) for k, v in parts.items()}
-    split = Split(merged["train"], merged["val"], merged["calibrate"], merged["test"], by="row")
-    return _checked(split, runs)
-
-
-def _published_order(runs: Runs) -> np.ndarray:
-    """Row order of the published files: the dataset's own, or by `source_row` where it is kept."""
-    if "source_row" not in runs.table.column_names:
-        return np.arange(len(runs))
-    rows = np.asarray(runs.table.column("source_row").to_numpy(), np.float64)
-    files = np.asarray(runs.table.column("source_file").to_pylist(), object).astype(str)
-    return np.lexsort([rows, files])
-
-
-def _checked(split: Split, runs: Runs) -> Split:
+def checked_split(split: Split, runs: Runs) -> Split:
+    """Without runs that are not ok. Raises NotEnoughRuns where a part is empty."""
     ok = runs.is_ok
     kept = {
         name: index[ok[index]]
@@ -108,3 +62,43 @@ def _checked(split: Split, runs: Runs) -> Split:
             fix="Observe a larger share, or measure more runs.",
         )
     return Split(**kept, by=split.by)
+
+
+def fit_split(
+    runs: Runs,
+    method: Learner[Any],
+    split: Split,
+    *,
+    seed: int,
+    clock: Callable[[], float] = time.perf_counter,
+    progress: Progress | None = None,
+) -> tuple[Model, float]:
+    """(the calibrated model, seconds that it took); nothing of the split's test is seen."""
+    began = clock()
+    model = fit(
+        runs.take(split.train),
+        method,
+        seed=seed,
+        validation=runs.take(split.validation),
+        calibration=runs.take(split.calibration),
+        calibrate_by=split.by,
+        progress=progress,
+    )
+    return model, clock() - began
+
+
+def evaluate_method(
+    runs: Runs,
+    method: Learner[Any],
+    split: Split,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[dict[str, float], dict[float, np.ndarray]]:
+    """Fit on the split's train part, calibrate, and measure on its test part: (metrics by documented name,
+    bounds (n,) in seconds by confidence)."""
+    model, seconds = fit_split(runs, method, split, seed=seed, progress=progress)
+    test = runs.take(split.test)
+    bounds = {c: model.bound(test.colocations, c).seconds for c in CONFIDENCES}
+    metrics = metrics_of(test, model.predict(test.colocations), bounds)
+    return metrics | {"train_seconds": seconds, "test_runs": float(len(test))}, bounds

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jostle.evaluate.rivals._beside import Beside, CorunRows, RuleAnswers
+from jostle.evaluate.rivals._beside import Beside, RuleAnswers
 from jostle.evaluate.rivals._rival import Rival
+from jostle.rules import SlowdownRows
 
 if TYPE_CHECKING:
     from jostle.methods import Prepared
@@ -38,23 +39,24 @@ class AdditiveEffects(Rival):
     ) -> RuleAnswers:
         """Raises NotEnoughRuns without runs alone."""
         data = Beside.of(prepared)
-        sizes = (len(data.names[1]), len(data.names[0]))
-        effects = _Effects.of(data.rows, data.log_slowdown, sizes)
+        effects = _Effects.of(data.rows, data.sizes)
         if not self.rank or not len(data.rows):
             return RuleAnswers(data.names, data.log_solo, effects.of_rows)
-        rest = data.log_slowdown - effects.of_rows(data.rows)
+        rest = data.rows.log_slowdown - effects.of_rows(data.rows)
         fold = np.random.default_rng(seed).integers(0, FOLDS, len(rest))
 
         def error(penalty: float) -> float:
             out = np.zeros(len(rest))
             for part in range(FOLDS):
                 kept = fold != part
-                found = _Rest.of(data.rows.take(kept), rest[kept], sizes, self.rank, penalty, seed)
+                found = _Rest.of(
+                    data.rows.take(kept), rest[kept], data.sizes, self.rank, penalty, seed
+                )
                 out[~kept] = found.of_rows(data.rows.take(~kept))
             return float(np.abs(rest - out).mean())
 
         best = min(PENALTIES, key=error)
-        low = _Rest.of(data.rows, rest, sizes, self.rank, best, seed)
+        low = _Rest.of(data.rows, rest, data.sizes, self.rank, best, seed)
         return RuleAnswers(
             data.names, data.log_solo, lambda rows: effects.of_rows(rows) + low.of_rows(rows)
         )
@@ -62,23 +64,22 @@ class AdditiveEffects(Rival):
 
 @dataclass(frozen=True)
 class _Effects:
-    """degree: (platforms, most + 1). target, corunner: (platforms, workloads), both parts summed."""
+    """degree: (platforms, most + 1). target, corunner: (cells,), both parts summed."""
 
     degree: np.ndarray
     target: np.ndarray
     corunner: np.ndarray
 
     @classmethod
-    def of(cls, rows: CorunRows, y: np.ndarray, sizes: tuple[int, int]) -> _Effects:
-        p, w = sizes
+    def of(cls, rows: SlowdownRows, sizes: tuple[int, int]) -> _Effects:
+        (p, w), y = sizes, rows.log_slowdown
         most = int(rows.degree.max(initial=1))
         level, overall = np.zeros((p, most + 1)), float(y.mean()) if len(y) else 0.0
         level += overall
-        at, other = rows.platform * w + rows.target, rows.platform[rows.row] * w + rows.corunner
-        place = rows.platform * (most + 1) + rows.degree
+        place = rows.target // w * (most + 1) + rows.degree
         share = 1 / rows.degree[rows.row]
         parts = [np.zeros(w), np.zeros(p * w), np.zeros(w), np.zeros(p * w)]
-        codes = [rows.target, at, rows.corunner, other]
+        codes = [rows.target % w, rows.target, rows.corunner % w, rows.corunner]
         for _ in range(SWEEPS):
             left = y - _summed(parts, codes, rows)
             count = np.bincount(place, minlength=level.size)
@@ -93,16 +94,16 @@ class _Effects:
                 count = np.bincount(code, weight**2, size) + SHRINKAGE
                 step = np.bincount(code, weight * residual, size) - SHRINKAGE * parts[number]
                 parts[number] = parts[number] + step / count
-        target = np.tile(parts[0], (p, 1)) + parts[1].reshape(p, w)
-        return cls(level, target, np.tile(parts[2], (p, 1)) + parts[3].reshape(p, w))
+        return cls(level, np.tile(parts[0], p) + parts[1], np.tile(parts[2], p) + parts[3])
 
-    def of_rows(self, rows: CorunRows) -> np.ndarray:
+    def of_rows(self, rows: SlowdownRows) -> np.ndarray:
         degree = np.minimum(rows.degree, self.degree.shape[1] - 1)
-        beside = rows.mean(self.corunner[rows.platform[rows.row], rows.corunner])
-        return self.degree[rows.platform, degree] + self.target[rows.platform, rows.target] + beside
+        place = rows.target * len(self.degree) // len(self.target)
+        beside = rows.mean(self.corunner[rows.corunner])
+        return self.degree[place, degree] + self.target[rows.target] + beside
 
 
-def _summed(parts: list[np.ndarray], codes: list[np.ndarray], rows: CorunRows) -> np.ndarray:
+def _summed(parts: list[np.ndarray], codes: list[np.ndarray], rows: SlowdownRows) -> np.ndarray:
     """(n,) targets' effects plus the mean of the co-runners'."""
     beside = rows.mean(parts[2][codes[2]] + parts[3][codes[3]])
     return parts[0][codes[0]] + parts[1][codes[1]] + beside
@@ -110,48 +111,43 @@ def _summed(parts: list[np.ndarray], codes: list[np.ndarray], rows: CorunRows) -
 
 @dataclass(frozen=True)
 class _Rest:
-    """target, corunner: (platforms * workloads, rank) factors."""
+    """target, corunner: (cells, rank) factors."""
 
     target: np.ndarray
     corunner: np.ndarray
-    workloads: int
 
     @classmethod
     def of(
         cls,
-        rows: CorunRows,
+        rows: SlowdownRows,
         y: np.ndarray,
         sizes: tuple[int, int],
         rank: int,
         penalty: float,
         seed: int,
     ) -> _Rest:
-        p, w = sizes
+        cells = sizes[0] * sizes[1]
         random = np.random.default_rng([seed, rank])
         spread = np.sqrt(max(float(y.std()), 1e-9))
-        target, corunner = spread * random.normal(size=(2, p * w, rank))
+        target, corunner = spread * random.normal(size=(2, cells, rank))
         ridge = penalty * max(float(y.std()), 1e-9)
         for _ in range(SWEEPS // 2):
-            one = cls(target, corunner, w)
-            beside = one._beside(rows)
-            target = _solved(rows.platform * w + rows.target, beside, y, p * w, ridge)
-            one = cls(target, corunner, w)
+            target = _solved(rows.target, cls(target, corunner)._beside(rows), y, cells, ridge)
+            one = cls(target, corunner)
             # A co-runner's part in a row of several is its share of the mean.
-            at = rows.platform[rows.row] * w + rows.corunner
             hit = one._hit(rows)[rows.row] / rows.degree[rows.row][:, None]
             left = (y - (one._hit(rows) * one._beside(rows)).sum(1))[rows.row]
-            left = left + (hit * corunner[at]).sum(1)
-            corunner = _solved(at, hit, left, p * w, ridge)
-        return cls(target, corunner, w)
+            left = left + (hit * corunner[rows.corunner]).sum(1)
+            corunner = _solved(rows.corunner, hit, left, cells, ridge)
+        return cls(target, corunner)
 
-    def _hit(self, rows: CorunRows) -> np.ndarray:
-        return self.target[rows.platform * self.workloads + rows.target]
+    def _hit(self, rows: SlowdownRows) -> np.ndarray:
+        return self.target[rows.target]
 
-    def _beside(self, rows: CorunRows) -> np.ndarray:
-        each = self.corunner[rows.platform[rows.row] * self.workloads + rows.corunner]
-        return np.stack([rows.mean(column) for column in each.T], 1)
+    def _beside(self, rows: SlowdownRows) -> np.ndarray:
+        return np.stack([rows.mean(column) for column in self.corunner[rows.corunner].T], 1)
 
-    def of_rows(self, rows: CorunRows) -> np.ndarray:
+    def of_rows(self, rows: SlowdownRows) -> np.ndarray:
         return (self._hit(rows) * self._beside(rows)).sum(1)
 
 

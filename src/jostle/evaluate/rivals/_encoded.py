@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jostle.errors import MissingExtra
-from jostle.evaluate.rivals._beside import Beside, CorunRows, RuleAnswers
+from jostle.evaluate.rivals._beside import Beside, RuleAnswers
 from jostle.evaluate.rivals._rival import Rival
+from jostle.rules import SlowdownRows
 
 if TYPE_CHECKING:
     from jostle.methods import Prepared
@@ -40,7 +41,7 @@ class EncodedBoosting(Rival):
         except ModuleNotFoundError as error:
             raise MissingExtra(str(error.name), "evaluate") from None
         data = Beside.of(prepared)
-        rows, y, solo = data.rows, data.log_slowdown, data.log_solo
+        rows, y, solo = data.rows, data.rows.log_slowdown, data.log_solo
         if len(y) < FOLDS:
             mean = float(y.mean()) if len(y) else 0.0
             return RuleAnswers(data.names, solo, lambda asked: np.full(len(asked), mean))
@@ -64,7 +65,9 @@ class EncodedBoosting(Rival):
         return RuleAnswers(data.names, solo, lambda asked: model.predict(columns(asked)))
 
 
-def _columns(rows: CorunRows, y: np.ndarray, solo: np.ndarray) -> Callable[[CorunRows], np.ndarray]:
+def _columns(
+    rows: SlowdownRows, y: np.ndarray, solo: np.ndarray
+) -> Callable[[SlowdownRows], np.ndarray]:
     """What encodes rows by the means of these: (n, 10)."""
     w, overall = solo.shape[1], float(y.mean())
     tables = []
@@ -75,22 +78,22 @@ def _columns(rows: CorunRows, y: np.ndarray, solo: np.ndarray) -> Callable[[Coru
         shrunken = np.bincount(at, values - overall) / (count + SHRINKAGE)
         tables.append((name, names, overall + shrunken))
 
-    def of(asked: CorunRows) -> np.ndarray:
+    def of(asked: SlowdownRows) -> np.ndarray:
         def looked_up(table: Any, turned: bool = False) -> np.ndarray:
             name, names, means = table
             key = _key(asked, name, w, turned)
             place = np.minimum(np.searchsorted(names, key), len(names) - 1)
             return asked.mean(np.where(names[place] == key, means[place], overall))
 
-        log_solo = np.nan_to_num(solo)
+        log_solo = np.nan_to_num(solo).ravel()
         return np.column_stack(
             [
                 *(looked_up(table) for table in tables),
                 looked_up(tables[5], turned=True),
                 looked_up(tables[3], turned=True),
                 looked_up(tables[4], turned=True),
-                log_solo[asked.platform, asked.target],
-                asked.mean(log_solo[asked.platform[asked.row], asked.corunner]),
+                log_solo[asked.target],
+                asked.mean(log_solo[asked.corunner]),
                 asked.degree,
             ]
         )
@@ -98,16 +101,16 @@ def _columns(rows: CorunRows, y: np.ndarray, solo: np.ndarray) -> Callable[[Coru
     return of
 
 
-def _key(rows: CorunRows, name: str, w: int, turned: bool = False) -> np.ndarray:
+def _key(rows: SlowdownRows, name: str, w: int, turned: bool = False) -> np.ndarray:
     """(m,) numbers by which a mean is taken. turned: with target and co-runner exchanged."""
-    platform, one, other = rows.platform[rows.row], rows.target[rows.row], rows.corunner
+    here, beside = rows.target[rows.row], rows.corunner
     if turned:
-        one, other = other, one
+        here, beside = beside, here
     return {
-        "platform": platform,
-        "target": one,
-        "corunner": other,
-        "here": platform * w + one,
-        "beside here": platform * w + other,
-        "pair": one * w + other,
+        "platform": here // w,
+        "target": here % w,
+        "corunner": beside % w,
+        "here": here,
+        "beside here": beside,
+        "pair": (here % w) * w + beside % w,
     }[name]

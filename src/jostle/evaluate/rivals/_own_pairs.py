@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from jostle.errors import UsageError
-from jostle.evaluate.rivals._beside import Beside, CorunRows, RuleAnswers
+from jostle.evaluate.rivals._beside import Beside, RuleAnswers
 from jostle.evaluate.rivals._effects import AdditiveEffects
 from jostle.evaluate.rivals._rival import Rival
+from jostle.rules import SlowdownRows
 
 if TYPE_CHECKING:
     from jostle.methods import Prepared
@@ -43,18 +44,14 @@ class OwnPairs(Rival):
         single = rows.degree[rows.row] == 1
         key = _keys(rows, w)[single]
         seen, at = np.unique(key, return_inverse=True)
-        mean = np.bincount(at, data.log_slowdown[rows.row[single]]) / np.bincount(at)
+        mean = np.bincount(at, rows.log_slowdown[rows.row[single]]) / np.bincount(at)
 
-        def combined(asked: CorunRows) -> np.ndarray:
+        def combined(asked: SlowdownRows) -> np.ndarray:
             key = _keys(asked, w)
-            pairs = CorunRows(
-                asked.platform[asked.row],
-                asked.target[asked.row],
-                np.ones(len(key), np.int64),
-                asked.corunner,
-                np.arange(len(key)),
+            numbers, unknown = np.arange(len(key)), np.zeros(len(key))
+            each = additive(
+                SlowdownRows(asked.target[asked.row], asked.corunner, numbers, unknown, unknown)
             )
-            each = additive(pairs)
             if len(seen):
                 place = np.minimum(np.searchsorted(seen, key), len(seen) - 1)
                 each = np.where(seen[place] == key, mean[place], each)
@@ -72,7 +69,6 @@ class OwnPairs(Rival):
         return RuleAnswers(data.names, data.log_solo, combined)
 
 
-def _keys(rows: CorunRows, workloads: int) -> np.ndarray:
+def _keys(rows: SlowdownRows, workloads: int) -> np.ndarray:
     """(m,) platform, target and co-runner as one number."""
-    target = rows.platform[rows.row] * workloads + rows.target[rows.row]
-    return target * workloads + rows.corunner
+    return rows.target[rows.row] * workloads + rows.corunner % workloads

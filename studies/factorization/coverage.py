@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle._report import Table, percent
 from jostle.bounds import pool_of
-from jostle.evaluate._measures import bound_measures
+from jostle.evaluate import bound_measures
 
 if TYPE_CHECKING:
     from jostle.runs import Runs
 
 COVERAGE_KINDS = ("pool", "platform", "workload_decile")
+WORST_PLATFORMS = 10
 WHAT = ("coverage", "margin")
 
 
@@ -75,4 +77,32 @@ def _groups(test: Runs) -> list[tuple[str, str, np.ndarray]]:
     return found + [
         ("workload_decile", str(number), np.isin(c.workload, tenth))
         for number, tenth in enumerate(tenths, start=1)
+    ]
+
+
+def coverage_tables(covered: list[Covered]) -> list[Table | str]:
+    """All pools and tenths of the workloads, the platforms that fall short the most, and how many do."""
+    levels = list(covered[0].coverage)
+    kinds = {kind: [one for one in covered if one.kind == kind] for kind in COVERAGE_KINDS}
+    first = min(levels)
+    worst = sorted(
+        kinds["platform"], key=lambda o: (o.coverage[first] - first) / o.standard_error(first)
+    )
+    named = [(one.name, one) for one in kinds["pool"]]
+    named += [(f"workloads, tenth {one.name}", one) for one in kinds["workload_decile"]]
+    named += [(one.name, one) for one in worst[:WORST_PLATFORMS]]
+    rows = []
+    for name, one in named:
+        rows.append([name, str(one.runs)])
+        for level in levels:
+            rows[-1] += [percent(one.coverage[level]), percent(one.margin[level])]
+    titles = [f"{what} {100 * level:.0f}" for level in levels for what in ("coverage", "margin")]
+    short = {level: sum(one.falls_short(level) for one in kinds["platform"]) for level in levels}
+    return [
+        Table(["", "runs", *titles], rows, range(1, 2 + len(titles))),
+        *(
+            f"at {level:.0%}, {count} of {len(kinds['platform'])} platforms are more than two standard "
+            "errors short"
+            for level, count in short.items()
+        ),
     ]
