@@ -62,7 +62,7 @@ def test_repeats_of_a_window_are_one_measurement() -> None:
 
 
 def test_the_usual_slowdowns_are_of_what_the_method_learns_from() -> None:
-    solos = SoloIndex([solo_counters(a_run(name, 0, [1.0] * 3)) for name in "abc"])
+    solos = SoloIndex(tuple(solo_counters(a_run(name, 0, [1.0] * 3)) for name in "abc"))
     one = {"w0": [a_run("a", 0, [2.0] * 3, "b"), a_run("b", 0, [1.0] * 3, "a")]}
     two = {"w1": [a_run("a", 1, [1.5] * 3, "c"), a_run("c", 1, [9.0] * 3, "a")]}
     sets = measured_sets(one | two, 1e-3)

@@ -130,7 +130,7 @@ def test_several_at_once_give_the_same(dataset: Path, linear: Comparison, tmp_pa
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
 def test_a_kill_loses_only_what_was_in_flight(dataset: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from jostle.cli import main; sys.exit(main(['evaluate', 'protocol',"
+        "import sys; from studies import run; sys.exit(run(['protocol',"
         f"{str(dataset)!r}, '-o', {str(tmp_path)!r}, '--methods', 'linear scaling',"
         "'--observed', '.4', '--replicates', '400', '--workers', '1']))"
     )

@@ -11,7 +11,7 @@ import numpy as np
 from jostle.errors import MissingExtra
 from jostle.evaluate.rivals._beside import Beside, RuleAnswers
 from jostle.evaluate.rivals._rival import Rival
-from jostle.rules import SlowdownRows
+from jostle.rules import SlowdownRows, looked_up
 
 if TYPE_CHECKING:
     from jostle.methods import Prepared
@@ -79,19 +79,18 @@ def _columns(
         tables.append((name, names, overall + shrunken))
 
     def of(asked: SlowdownRows) -> np.ndarray:
-        def looked_up(table: Any, turned: bool = False) -> np.ndarray:
+        def encoded(table: Any, turned: bool = False) -> np.ndarray:
             name, names, means = table
             key = _key(asked, name, w, turned)
-            place = np.minimum(np.searchsorted(names, key), len(names) - 1)
-            return asked.mean(np.where(names[place] == key, means[place], overall))
+            return asked.mean(looked_up(names, means, key, overall))
 
         log_solo = np.nan_to_num(solo).ravel()
         return np.column_stack(
             [
-                *(looked_up(table) for table in tables),
-                looked_up(tables[5], turned=True),
-                looked_up(tables[3], turned=True),
-                looked_up(tables[4], turned=True),
+                *(encoded(table) for table in tables),
+                encoded(tables[5], turned=True),
+                encoded(tables[3], turned=True),
+                encoded(tables[4], turned=True),
                 log_solo[asked.target],
                 asked.mean(log_solo[asked.corunner]),
                 asked.degree,

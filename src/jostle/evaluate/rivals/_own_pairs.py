@@ -11,7 +11,7 @@ from jostle.errors import UsageError
 from jostle.evaluate.rivals._beside import Beside, RuleAnswers
 from jostle.evaluate.rivals._effects import AdditiveEffects
 from jostle.evaluate.rivals._rival import Rival
-from jostle.rules import SlowdownRows
+from jostle.rules import SlowdownRows, looked_up
 
 if TYPE_CHECKING:
     from jostle.methods import Prepared
@@ -43,7 +43,7 @@ class OwnPairs(Rival):
         rows = data.rows
         single = rows.degree[rows.row] == 1
         key = _keys(rows, w)[single]
-        seen, at = np.unique(key, return_inverse=True)
+        pair, at = np.unique(key, return_inverse=True)
         mean = np.bincount(at, rows.log_slowdown[rows.row[single]]) / np.bincount(at)
 
         def combined(asked: SlowdownRows) -> np.ndarray:
@@ -52,9 +52,8 @@ class OwnPairs(Rival):
             each = additive(
                 SlowdownRows(asked.target[asked.row], asked.corunner, numbers, unknown, unknown)
             )
-            if len(seen):
-                place = np.minimum(np.searchsorted(seen, key), len(seen) - 1)
-                each = np.where(seen[place] == key, mean[place], each)
+            own = looked_up(pair, mean, key, np.nan)
+            each = np.where(np.isnan(own), each, own)
             if self.rule == "worst":
                 worst = np.full(len(asked), -np.inf)
                 np.maximum.at(worst, asked.row, each)

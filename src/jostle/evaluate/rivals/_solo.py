@@ -10,6 +10,7 @@ import numpy as np
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.evaluate.rivals._rival import Rival, RivalAnswers
 from jostle.methods import Prepared, first_solo_runs
+from jostle.rules import weighted_median
 from jostle.runs import all_names, solo_medians
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ class SoloTime(Rival):
             choices = (here & (degree == d), here, beside)
             at = next((rows for rows in choices if rows.any()), beside)
             if at.any() and self.kind == "times":
-                constant[place, d] = _weighted_median(seconds[at] / own[at], own[at] / seconds[at])
+                constant[place, d] = weighted_median(seconds[at] / own[at], own[at] / seconds[at])
             if at.any() and self.kind == "plus":
-                constant[place, d] = _weighted_median(seconds[at] - own[at], 1 / seconds[at])
+                constant[place, d] = weighted_median(seconds[at] - own[at], 1 / seconds[at])
         return _SoloAnswers(self.kind, names, solo, constant)
 
 
@@ -89,10 +90,3 @@ class _SoloAnswers(RivalAnswers):
         if self.kind == "plus":
             return np.where(count > 0, solo + constant, solo)
         return solo
-
-
-def _weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
-    """The c with the least sum of weight * |value - c|."""
-    order = np.argsort(values, kind="stable")
-    share = np.cumsum(weight[order])
-    return float(values[order][np.searchsorted(share, share[-1] / 2)])
