@@ -27,15 +27,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
     one_core()
-    from jostle.bridge import (
-        Cloud,
-        Stopping,
-        scale_of,
-        solve_path,
-        solve_path_jointly,
-        squared_distances,
-    )
+    from jostle.bridge import Cloud, Stopping, scale_of, squared_distances
     from studies.bridge.data import COUNTERS, PAPER_SCALE, read_published
+    from studies.bridge.paths import solve_path, solve_path_jointly
     from studies.bridge.speed import speed_metrics
 
     print("made snapshots")

@@ -16,10 +16,9 @@ from jostle.bridge import (
     Cloud,
     Stopping,
     solve_barycentric,
-    solve_path,
-    solve_path_jointly,
     solve_series_parallel,
 )
+from studies.bridge.paths import solve_path, solve_path_jointly
 
 Edge = tuple[int, int, np.ndarray]
 

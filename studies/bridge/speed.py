@@ -20,10 +20,10 @@ from jostle.bridge import (
     edge_eps,
     scale_of,
     solve_barycentric,
-    solve_path,
     solve_series_parallel,
 )
 from studies.bridge.data import COUNTERS, UNITS
+from studies.bridge.paths import solve_path
 
 Clock = Callable[[], float]
 STRICT = Stopping(hilbert=1e-10, marginal_l1=0.0)

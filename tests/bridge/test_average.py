@@ -34,7 +34,6 @@ def test_it_is_the_default_unless_the_bridge_is_meant() -> None:
         Bridge(eps=0.3),
         Bridge(noise=True),
         Bridge(graph="barycentric"),
-        Bridge(cost="euclid"),
         Bridge(eps_unit="median"),
     ):
         assert own.method == "bridge"

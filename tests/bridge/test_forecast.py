@@ -200,7 +200,7 @@ def test_bad_traces_are_refused() -> None:
 def test_bad_settings_are_refused() -> None:
     cases: tuple[dict[str, Any], ...] = (
         {"method": "magic"}, {"graph": "ring"}, {"eps": 0.0}, {"eps": float("nan")},
-        {"eps_unit": "metres"}, {"cost": "cubed"}, {"method": "phase"}, {"atoms": 0},
+        {"eps_unit": "metres"}, {"method": "phase"}, {"atoms": 0},
         {"placement": "random"}, {"clock_kind": "sundial"},
     )  # fmt: skip
     for wrong in cases:

@@ -31,9 +31,9 @@ from .solvers._barycentric import solve_barycentric as solve_barycentric
 from .solvers._coupling import Convergence as Convergence
 from .solvers._coupling import Coupling as Coupling
 from .solvers._coupling import Stopping as Stopping
+from .solvers._logs import LogKernel as LogKernel
 from .solvers._path import edge_eps as edge_eps
-from .solvers._path import solve_path as solve_path
-from .solvers._path import solve_path_jointly as solve_path_jointly
+from .solvers._path import marginal_error as marginal_error
 from .solvers._series_parallel import SeriesParallel as SeriesParallel
 from .solvers._series_parallel import solve_series_parallel as solve_series_parallel
 from .solvers._sinkhorn import solve_edge as solve_edge

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.bridge.answers._distribution import Distribution
+from jostle.bridge.problem._thin import systematic
 from jostle.errors import BadData, UsageError
 
 BINS = 1 << 14
@@ -76,11 +77,7 @@ def total_demand(
     random = np.random.default_rng(seed)
     atoms = np.zeros((size, len(first.components)))
     for one in distributions:
-        # A systematic draw in random order: every atom as often as its weight says, to within one.
-        levels = (np.arange(size) + random.random()) / size
-        below = np.cumsum(one.weights)
-        picked = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
-        atoms += one.atoms[random.permutation(np.minimum(picked, len(one) - 1))]
+        atoms += one.atoms[random.permutation(systematic(one.weights, size, random))]
     return Distribution(
         first.components,
         atoms,

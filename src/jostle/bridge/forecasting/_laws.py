@@ -165,8 +165,7 @@ class LawsBetween:
         eps = edge_eps(x, y, self.eps, self.method.eps_unit)
         if self.method.time_scaled and self.method.eps_unit != "absolute":
             eps *= float(steps[k] / steps.mean())
-        euclid = self.method.cost == "euclid"
-        return solve_edge(x, y, eps, stopping=self.method.stopping, euclid=euclid)
+        return solve_edge(x, y, eps, stopping=self.method.stopping)
 
     def _clouds(self, core: int) -> list[Cloud]:
         return [self._units.cloud_in(shot.cloud) for shot in self.snapshots.of(core)]
@@ -302,7 +301,7 @@ class LawsBetween:
     def _bridged(self, k: int, lam: float, core: int, seed: int) -> Distribution:
         """The bridge's law, with its own moments where the units keep them."""
         coupling = self.coupling(k, core)
-        noise = (self.scale > 0) & (self.method.noise and self.method.cost == "squared")
+        noise = (self.scale > 0) & self.method.noise
         draws = -(-self.method.atoms // len(coupling.x))
         place = [seed, core % 2**32, k, round(lam * 2**40)]
         law = between.bridge(coupling, lam, noise=noise, draws=draws, seed=place)

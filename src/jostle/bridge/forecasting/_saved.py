@@ -4,7 +4,7 @@
     <folder>/forecast-<hash>.safetensors
 
 Couplings are not kept: they follow from the snapshots, to the last bit.
-History: forecast_model/v1, the first.
+History: forecast_model/v1, the first; once with a setting `cost`, which was the squared distance.
 """
 
 from __future__ import annotations
@@ -125,8 +125,9 @@ def load(path: str | os.PathLike[str]) -> Saved:
 
 def _settings(document: Mapping[str, Any]) -> Bridge:
     stopping, eps = Stopping(**document["stopping"]), float(document["eps"])
-    lists = {name: tuple(value) for name, value in document.items() if isinstance(value, list)}
-    return Bridge(**{**document, **lists, "stopping": stopping, "eps": eps})
+    known = {name: value for name, value in document.items() if name != "cost"}
+    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+    return Bridge(**{**known, **lists, "stopping": stopping, "eps": eps})
 
 
 def _smaller(snapshots: Snapshots, scale: np.ndarray, atoms: int) -> Snapshots:

@@ -12,21 +12,13 @@ from jostle.bridge.problem._clock import ClockKind, ClockSettings
 from jostle.bridge.solvers._coupling import Stopping
 from jostle.errors import UsageError
 
-OF_BRIDGE = (
-    "path",
-    0.1,
-    "spread",
-    True,
-    False,
-    "squared",
-)  # its own settings, as they are by default
+OF_BRIDGE = ("path", 0.1, "spread", True, False)  # its own settings, as they are by default
 METHODS = ("average", *SINGLE, "select")
 CHOICES = {
     "method": METHODS,
     "graph": ("path", "barycentric", "series_parallel"),
     "eps_unit": ("spread", "median", "absolute"),
     "placement": ("even", "clock"),
-    "cost": ("squared", "euclid"),
     "clock_kind": ("work", "beats"),
 }
 
@@ -39,7 +31,7 @@ class Bridge:
         str | None,
         "average (of several, weighed by leaving snapshots out), bridge (entropic coupling), ot (exact "
         "transport), spline, mixture, nearest, phase (needs a clock), or select: the best in each interval.  "
-        "[default: bridge where one of its own settings is given (graph, eps, noise, cost), else average]",
+        "[default: bridge where one of its own settings is given (graph, eps, noise), else average]",
     ] = None
     graph: Annotated[
         str, "How cores hang together: path (each by itself), barycentric or series_parallel."
@@ -86,9 +78,6 @@ class Bridge:
     noise: Annotated[
         bool, "Add the bridge's own noise between snapshots, for data near Gaussians only."
     ] = False
-    cost: Annotated[
-        str, "What moving an atom costs: its distance squared, or euclid.", NoOption()
-    ] = "squared"
     scale: Annotated[
         Mapping[str, float] | None,
         "COMPONENT=FACTOR in distances; none: 1 / the noise within snapshots.",
@@ -115,7 +104,7 @@ class Bridge:
 
     def __post_init__(self) -> None:
         if self.method is None:
-            own = (self.graph, self.eps, self.eps_unit, self.time_scaled, self.noise, self.cost)
+            own = (self.graph, self.eps, self.eps_unit, self.time_scaled, self.noise)
             method = "average" if own == OF_BRIDGE else "bridge"
             object.__setattr__(self, "method", method)
         for name, known in CHOICES.items():

@@ -19,6 +19,7 @@ import numpy as np
 from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.live._given import histories
 from jostle.bridge.problem._clouds import Cloud
+from jostle.bridge.problem._thin import systematic
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.traces import is_level
 
@@ -89,7 +90,10 @@ class Together:
         progress, ratios = self._progress(time_seconds)
         laws = [self._law(*one) for one in zip(self.members, progress, ratios, strict=True)]
         random = np.random.default_rng([self._seed, 7])
-        atoms = [_drawn(law, self._size, random) for law in laws]
+        atoms = [
+            law.atoms[random.permutation(systematic(law.weights, self._size, random))]
+            for law in laws
+        ]
         if self._is_measured:
             atoms = self._as_measured(atoms, progress, random)
         elif self._factor is not None:
@@ -283,14 +287,6 @@ def _length(member: Joining) -> float:
     if ends is None or not len(ends[member.core]) or not np.isfinite(ends[member.core]).all():
         return float("inf")
     return float(max(ends[member.core].max(), member.forecast.span_seconds[1]))
-
-
-def _drawn(law: Distribution, size: int, random: np.random.Generator) -> np.ndarray:
-    """(size, d) a systematic draw in random order: every atom as often as its weight says, to within one."""
-    levels = (np.arange(size) + random.random()) / size
-    below = np.cumsum(law.weights)
-    picked = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
-    return law.atoms[random.permutation(np.minimum(picked, len(law) - 1))]
 
 
 def _ordered(atoms: np.ndarray, scores: np.ndarray) -> np.ndarray:

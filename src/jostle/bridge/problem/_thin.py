@@ -14,9 +14,15 @@ def few(cloud: Cloud, atoms: int, seed: int) -> Cloud:
         return cloud
     random = np.random.default_rng(seed)
     order = random.permutation(len(cloud))
-    levels = (np.arange(atoms) + random.random()) / atoms
-    picked = np.searchsorted(np.cumsum(cloud.weights[order]), levels * (1 - 1e-12))
-    return Cloud.of(cloud.atoms[order[np.minimum(picked, len(cloud) - 1)]])
+    return Cloud.of(cloud.atoms[order[systematic(cloud.weights[order], atoms, random)]])
+
+
+def systematic(weights: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
+    """(size,) which are drawn, in their order: each as often as its weight says, to within one."""
+    levels = (np.arange(size) + random.random()) / size
+    below = np.cumsum(weights)
+    picked = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
+    return np.minimum(picked, len(weights) - 1)
 
 
 def evenly_few(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:
@@ -32,10 +38,8 @@ def evenly_few(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:
         for column in range(min(cells.shape[1], 60)):
             place = (place << 1) | ((cells[:, column] >> bit) & 1)
     order = np.argsort(place, kind="stable")
-    levels = (np.arange(atoms) + np.random.default_rng(seed).random()) / atoms
-    below = np.cumsum(cloud.weights[order])
-    picked = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
-    return Cloud.of(cloud.atoms[order[np.minimum(picked, len(cloud) - 1)]])
+    drawn = systematic(cloud.weights[order], atoms, np.random.default_rng(seed))
+    return Cloud.of(cloud.atoms[order[drawn]])
 
 
 def thinned(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:

@@ -106,7 +106,7 @@ class Coupling:
     """The joint law of two clouds. x: (n,) atoms, y: (m,) atoms. eps: 0 for exact transport.
 
     law: the logarithm of the coupling (n, m), or what it follows from in less memory. noise_eps: the eps of
-    the noise between the clouds, None for the coupling's own. euclid: costs are distances, not their squares.
+    the noise between the clouds, None for the coupling's own.
     """
 
     x: Cloud
@@ -115,7 +115,6 @@ class Coupling:
     eps: float
     convergence: Convergence
     noise_eps: float | None = None
-    euclid: bool = False
 
     @property
     def log_coupling(self) -> np.ndarray:
@@ -231,8 +230,7 @@ class Coupling:
     @cached_property
     def median_cost(self) -> float:
         """Of C, in the units of the costs, so eps / median_cost says how blurred it is."""
-        squared = median_cost(self.x, self.y)
-        return squared**0.5 if self.euclid else squared
+        return median_cost(self.x, self.y)
 
     @property
     def eps_over_median(self) -> float:

@@ -1,24 +1,18 @@
-"""The Schrödinger bridge through the snapshots of one core: a batch of independent couplings.
+"""eps of one edge between two snapshots, and how far couplings along a path are off.
 
 Source: Bondar, Gifford, Phan, Halder, Sec. IV-C. On a tree whose nodes are all constrained the joint law
 is Markov, its entropy is the sum of the edges' entropies less that of the inner nodes, which is fixed; so
-the problem falls apart into its edges, and each may have its own eps. `solve_path_jointly` is the paper's
-iteration over the whole path, kept as a reference: it gives the same couplings.
+the problem falls apart into its edges, and each may have its own eps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
-from jostle.bridge.solvers._coupling import Convergence, Coupling, Stopping
-from jostle.bridge.solvers._logs import LogKernel
-from jostle.bridge.solvers._sinkhorn import solve_edge
-from jostle.errors import BadData, UsageError
+from jostle.bridge.problem._clouds import Cloud, median_cost
+from jostle.errors import UsageError
 
 
 def edge_eps(x: Cloud, y: Cloud, eps: float, unit: str = "spread") -> float:
@@ -39,64 +33,6 @@ def edge_eps(x: Cloud, y: Cloud, eps: float, unit: str = "spread") -> float:
     return scaled if scaled > 0 else 1.0
 
 
-def solve_path(
-    clouds: Sequence[Cloud],
-    eps: Sequence[float],
-    *,
-    stopping: Stopping | None = None,
-    euclid: bool = False,
-    threads: int = 1,
-) -> list[Coupling]:
-    """The couplings of consecutive clouds; eps: one per edge. Edges are solved by `threads` threads."""
-    check_path(clouds, eps)
-
-    def solve(edge: int) -> Coupling:
-        x, y = clouds[edge], clouds[edge + 1]
-        return solve_edge(x, y, eps[edge], stopping=stopping, euclid=euclid)
-
-    if threads <= 1:
-        return [solve(edge) for edge in range(len(eps))]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(solve, range(len(eps))))
-
-
-def solve_path_jointly(
-    clouds: Sequence[Cloud], eps: Sequence[float], *, stopping: Stopping | None = None
-) -> tuple[list[np.ndarray], Convergence]:
-    """The same couplings by the paper's sweeps over all snapshots (Prop. 4), in logarithms.
-
-    Returns log couplings and how it ended. A sweep is one message back and one forward along the path,
-    which updates every potential once: O(s n^2).
-    """
-    check_path(clouds, eps)
-    kernels = [
-        LogKernel(-squared_distances(x.atoms, y.atoms) / e)
-        for (x, y), e in zip(pairwise(clouds), eps, strict=True)
-    ]
-    log_mu = [np.log(cloud.weights) for cloud in clouds]
-    f, a, b = ([np.zeros(len(cloud)) for cloud in clouds] for _ in range(3))
-    couplings: list[np.ndarray] = []
-
-    def sweep() -> tuple[float, float]:
-        for k in range(len(kernels) - 1, -1, -1):
-            b[k] = kernels[k].backward(f[k + 1] + b[k + 1])
-        residual = 0.0
-        for k in range(len(clouds)):
-            if k:
-                a[k] = kernels[k - 1].forward(a[k - 1] + f[k - 1])
-            move = log_mu[k] - a[k] - b[k] - f[k]
-            residual = max(residual, float(np.ptp(move)))
-            f[k] = f[k] + move
-        couplings[:] = [
-            (a[k] + f[k])[:, None] + kernel.log_kernel + (f[k + 1] + b[k + 1])
-            for k, kernel in enumerate(kernels)
-        ]
-        return residual, marginal_error(couplings, clouds)
-
-    convergence = (stopping or Stopping()).repeat(sweep)
-    return couplings, convergence
-
-
 def marginal_error(log_couplings: Sequence[np.ndarray], clouds: Sequence[Cloud]) -> float:
     """The largest L1 distance of the couplings' marginals from the clouds' weights."""
     errors = [0.0]
@@ -105,15 +41,3 @@ def marginal_error(log_couplings: Sequence[np.ndarray], clouds: Sequence[Cloud])
         errors.append(float(np.abs(mass.sum(axis=1) - clouds[k].weights).sum()))
         errors.append(float(np.abs(mass.sum(axis=0) - clouds[k + 1].weights).sum()))
     return max(errors)
-
-
-def check_path(clouds: Sequence[Cloud], eps: Sequence[float]) -> None:
-    """Raises BadData for fewer than two clouds or different dimensions, UsageError for eps."""
-    if len(clouds) < 2:
-        raise BadData(f"a bridge needs at least two snapshots, not {len(clouds)}")
-    if len({cloud.atoms.shape[1] for cloud in clouds}) > 1:
-        raise BadData("the snapshots have different numbers of components")
-    if len(eps) != len(clouds) - 1:
-        raise UsageError(f"{len(eps)} eps for {len(clouds) - 1} edges")
-    if not all(np.isfinite(e) and e > 0 for e in eps):
-        raise UsageError("every eps must be above 0 and finite")

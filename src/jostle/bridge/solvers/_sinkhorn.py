@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
+from jostle.bridge.problem._clouds import Cloud, median_cost
 from jostle.bridge.solvers._coupling import (
     EXACT,
     Convergence,
@@ -43,33 +43,24 @@ def solve_edge(
     eps: float,
     *,
     stopping: Stopping | None = None,
-    accelerate: bool = True,
     reference: bool = False,
-    euclid: bool = False,
     fallback: bool = True,
 ) -> Coupling:
     """The entropic coupling of two clouds; eps in squared units of the atoms.
 
-    reference: exact log-sum-exp in every step and plain sweeps only. euclid: the distance itself as cost,
-    as the published multi-core code has it; otherwise its square. fallback: where eps is too small to
+    reference: exact log-sum-exp in every step and plain sweeps only. fallback: where eps is too small to
     converge, exact transport, its limit (with the extra `bridge`); otherwise what was reached, rounded. A
     cloud of one atom needs no solver. Raises UsageError for an eps that is not above 0 and finite.
     """
     check_eps(eps)
     log_mu, log_nu = np.log(x.weights), np.log(y.weights)
     if len(x) == 1 or len(y) == 1:
-        product = log_mu[:, None] + log_nu
-        return Coupling(x, y, product, eps, EXACT, euclid=euclid)
-    fallback = fallback and not reference and not euclid and has_transport()
+        return Coupling(x, y, log_mu[:, None] + log_nu, eps, EXACT)
+    fallback = fallback and not reference and has_transport()
     # The median of all costs takes longer than a solve at a large eps: only where eps may be hopeless.
     if fallback and eps < HOPELESS * _most_cost(x, y) and eps < HOPELESS * median_cost(x, y):
         return transport(x, y, eps=eps)
-    if euclid:
-        log_kernel = squared_distances(x.atoms, y.atoms)
-        np.sqrt(log_kernel, out=log_kernel)
-        log_kernel /= -eps
-    else:
-        log_kernel = inner_products(x, y, eps)
+    log_kernel = inner_products(x, y, eps)
     row = log_kernel.max(axis=1)
     log_kernel -= row[:, None]
     column = log_kernel.max(axis=0)
@@ -83,16 +74,12 @@ def solve_edge(
         log_mu,
         log_nu,
         stopping or Stopping(),
-        accelerate=accelerate and not reference,
+        accelerate=not reference,
         start=start,
     )
     if fallback and not convergence.converged and convergence.marginal_l1 > WRONG:
         return transport(x, y, eps=eps)
-    if not euclid:
-        return Coupling(x, y, Potentials(row, column, f, g), eps, convergence)
-    log_kernel += f[:, None]
-    log_kernel += g
-    return Coupling(x, y, log_kernel, eps, convergence, euclid=True)
+    return Coupling(x, y, Potentials(row, column, f, g), eps, convergence)
 
 
 def _most_cost(x: Cloud, y: Cloud) -> float:
