@@ -29,8 +29,7 @@ def main() -> None:
     one_core()
     from jostle.bridge import Cloud, Stopping, scale_of, squared_distances
     from studies.bridge.data import COUNTERS, PAPER_SCALE, read_published
-    from studies.bridge.paths import solve_path, solve_path_jointly
-    from studies.bridge.speed import speed_metrics
+    from studies.bridge.speed import solve_path, solve_path_jointly, speed_metrics
 
     print("made snapshots")
     for name, value in speed_metrics(repeats=given.repeats).items():

@@ -18,7 +18,7 @@ from jostle.bridge import (
     solve_barycentric,
     solve_series_parallel,
 )
-from studies.bridge.paths import solve_path, solve_path_jointly
+from studies.bridge.speed import solve_path, solve_path_jointly
 
 Edge = tuple[int, int, np.ndarray]
 

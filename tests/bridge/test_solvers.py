@@ -20,7 +20,7 @@ from jostle.bridge import (
 from jostle.bridge.solvers._logs import AbsorbedKernel, LogKernel, log_matmul
 from jostle.errors import BadData, UsageError
 from studies.bridge.oracle import TIGHT, brute_force_errors, pair, random_cloud, tensor_sinkhorn
-from studies.bridge.paths import solve_path
+from studies.bridge.speed import solve_path
 
 
 def cloud(n: int, seed: int, at: float = 0.0, d: int = 3) -> Cloud:
