@@ -126,12 +126,12 @@ class Client:
             )
             for n in range(0, max(len(items), 1), most)
         ]
-        found = [one for answer in answers for one in answer.items]
-        bad = [(n, one.error) for n, one in enumerate(found) if isinstance(one, Unanswered)]
+        items = [one for answer in answers for one in answer.items]
+        bad = [(n, one.error) for n, one in enumerate(items) if isinstance(one, Unanswered)]
         if bad:
-            text = f"{len(bad)} of {len(found)} rows have no answer, first row {bad[0][0]}: {bad[0][1]}"
+            text = f"{len(bad)} of {len(items)} rows have no answer, first row {bad[0][0]}: {bad[0][1]}"
             raise BadRows(text, rows=bad[:20], where=self.url)
-        return replace(answers[0], items=tuple(found))
+        return replace(answers[0], items=tuple(items))
 
     # Where requests can go
 
@@ -189,8 +189,8 @@ class Client:
                 row["measured_at"] = when.isoformat()
             items.append({key: value for key, value in row.items() if value is not None})
         for start in range(0, len(items), _AT_ONCE):
-            found = self._call("POST", "/v1/runs", {"items": items[start : start + _AT_ONCE]})
-            statuses += [one["status"] for one in found["items"]]
+            answer = self._call("POST", "/v1/runs", {"items": items[start : start + _AT_ONCE]})
+            statuses += [one["status"] for one in answer["items"]]
         return statuses
 
     def drifts(self) -> list[Drift]:
@@ -214,20 +214,20 @@ class Client:
         where the node does not take it.
         """
         try:
-            asked = Request.of_text(request) if isinstance(request, str) else request
+            row = Request.of_text(request) if isinstance(request, str) else request
         except ValueError as error:
             raise UsageError(str(error)) from None
-        body = {**request_row(asked), "node": node, "require": require}
+        body = {**request_row(row), "node": node, "require": require}
         body.pop("name", None)
         if ttl_seconds is not None:
             body["ttl_seconds"] = ttl_seconds
-        found = self._call("PUT", f"/v1/placements/{quote(id, safe='')}", body)
-        return float(found["expires_at"])
+        answer = self._call("PUT", f"/v1/placements/{quote(id, safe='')}", body)
+        return float(answer["expires_at"])
 
     def delete_placement(self, id: str) -> bool:
         """Say that it runs no more; whether it was there."""
-        found = self._call("DELETE", f"/v1/placements/{quote(id, safe='')}", None)
-        return found["status"] == "removed"
+        answer = self._call("DELETE", f"/v1/placements/{quote(id, safe='')}", None)
+        return answer["status"] == "removed"
 
     # What is there
 
@@ -251,7 +251,7 @@ class Client:
 
     def _call(self, method: str, path: str, body: Any) -> dict[str, Any]:
         try:
-            found = self._http.request(method, path, **({} if body is None else {"json": body}))
+            response = self._http.request(method, path, **({} if body is None else {"json": body}))
         except ValueError as error:  # NaN, which JSON does not know
             raise UsageError(f"the question cannot be sent: {error}") from None
         except self._failed as error:
@@ -260,13 +260,13 @@ class Client:
                 f"the service does not answer: {why}", where=self.url, fix="See that it runs."
             ) from None
         try:
-            document = found.json()
+            document = response.json()
         except ValueError:
             raise NotPermitted(
-                f"not an answer of a service: {found.text[:80]!r}", where=self.url
+                f"not an answer of a service: {response.text[:80]!r}", where=self.url
             ) from None
-        if found.status_code != 200:
-            raise error_of(document, found.status_code, self.url)
+        if response.status_code != 200:
+            raise error_of(document, response.status_code, self.url)
         if label := document.get("model"):
             self.model = dict(label)
         return document

@@ -20,11 +20,11 @@ _KINDS: dict[str, type[JostleError]] = {
 
 def error_of(document: Any, status: int, where: str) -> JostleError:
     """A problem document as the error that the library would raise."""
-    given: Mapping[str, Any] = document if isinstance(document, dict) else {}
-    sentence = str(given.get("detail") or f"the service answers with status {status}")
+    problem: Mapping[str, Any] = document if isinstance(document, dict) else {}
+    sentence = str(problem.get("detail") or f"the service answers with status {status}")
     if status in (401, 403) or status >= 500:
         return NotPermitted(sentence, where=where)
-    return _KINDS.get(str(given.get("error")), BadData)(sentence)
+    return _KINDS.get(str(problem.get("error")), BadData)(sentence)
 
 
 def request_row(request: Request) -> dict[str, Any]:

@@ -19,10 +19,10 @@ def one_answer(
     from jostle.accelerator import causes, how_many_fit
 
     one, other = simulation.service(service), simulation.applications[batch]
-    given, pes = (simulation.device, simulation.options), simulation.batch_pes
-    fit = how_many_fit(one, other, *given, most=simulation.look_to, batch_pes=pes)
+    setting, pes = (simulation.device, simulation.options), simulation.batch_pes
+    fit = how_many_fit(one, other, *setting, most=simulation.look_to, batch_pes=pes)
     beside = min(fit.instances + 1, simulation.most) or 1
-    cause = causes(one, [other] * beside, *given, batch_pes=pes)
+    cause = causes(one, [other] * beside, *setting, batch_pes=pes)
     rows, guaranteed = bounds.of(fit, simulation.objective) if bounds else ([], None)
     is_safe = _kept(fit, guaranteed) >= simulation.wanted
     notes = simulation.notes((service, batch))
@@ -69,12 +69,12 @@ def one_answer(
 
 
 def _mixes(fit: Fit, rows: Sequence[dict[str, Any]], bounds: MeasuredBounds | None) -> Table:
-    found = {row["instances"]: row for row in rows}
+    by_count = {row["instances"]: row for row in rows}
     lines = []
     for mix in fit.mixes:
         line = [str(mix.instances), _time(mix.latency.mean_seconds)]
         line += [_time(mix.latency.p95_seconds), f"{mix.slowdown_ratio:.2f}x"]
-        line += [_bound(found.get(mix.instances))] if bounds else []
+        line += [_bound(by_count.get(mix.instances))] if bounds else []
         lines.append([*line, "yes" if mix.safe else "no"])
     heads = ["instances", "mean", "p95", "slowdown"]
     heads += [f"bound {bounds.confidence:g}"] if bounds else []

@@ -25,24 +25,24 @@ def read_wishes(path: Path, applications: Mapping[str, Application]) -> tuple[li
     from jostle.errors import BadData, UnknownName
     from jostle.placement import Requests
 
-    asked = Requests.read(path)
-    for row, status, number in zip(asked.rows, asked.status, asked.numbers, strict=True):
+    requests = Requests.read(path)
+    for row, status, number in zip(requests.rows, requests.status, requests.numbers, strict=True):
         if row is None:
             raise BadData(f"row {number}: {status}", where=str(path))
         if row.workload not in applications:
             raise UnknownName("workload", row.workload, sorted(applications), where=str(path))
-    if not asked.good:
+    if not requests.good:
         raise BadData("no tenants", where=str(path), fix="One on a row, in the column workload.")
     plain = dict.fromkeys((*_USED, *_ALSO_USED, "confidence"))
     unused = {
         name
-        for row in asked.good
+        for row in requests.good
         for name, value in vars(row).items()
         if name not in plain and value not in ((), None) and (name, value) != ("worth", 1.0)
     }
-    unused |= set(map(str, asked.ignored))
-    told = f"not used here: {', '.join(sorted(unused))}" if unused else ""
-    return [_wish(row, applications[row.workload]) for row in asked.good], told
+    unused |= set(map(str, requests.ignored))
+    remark = f"not used here: {', '.join(sorted(unused))}" if unused else ""
+    return [_wish(row, applications[row.workload]) for row in requests.good], remark
 
 
 def _wish(row: Request, application: Application) -> Wish:

@@ -66,8 +66,8 @@ class Simulation:
 
     def notes(self, names: Sequence[str]) -> list[str]:
         """What is to be known of the profiles of these workloads."""
-        found = {f"{name}: {note}" for name in names for note in self.applications[name].notes}
-        return sorted(found)
+        notes = {f"{name}: {note}" for name in names for note in self.applications[name].notes}
+        return sorted(notes)
 
 
 class MeasuredBounds:
@@ -106,14 +106,14 @@ class MeasuredBounds:
         limit = self.limit_seconds(fit.service, objective)
 
         counts = [mix.instances for mix in fit.mixes]
-        asked = jostle.Colocations.from_columns(
+        colocations = jostle.Colocations.from_columns(
             workload=[fit.service] * len(counts),
             platform=[self.platform] * len(counts),
             corunners=[[fit.batch] * n for n in counts],
         )
-        found = self.model.bound(asked, self.confidence)
+        bounds = self.model.bound(colocations, self.confidence)
         rows, guaranteed, going = [], 0, True
-        for n, seconds, outcome in zip(counts, found.seconds, found.outcome, strict=True):
+        for n, seconds, outcome in zip(counts, bounds.seconds, bounds.outcome, strict=True):
             valid = bool(seconds < float("inf"))
             known = float(seconds) if valid else None
             row = {"instances": n, "bound_seconds": known, "outcome": str(outcome)}

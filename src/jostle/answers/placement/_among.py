@@ -18,21 +18,21 @@ def safe_among(
     answers: Sequence[SafeAnswer], requests: Requests, placement: Placement
 ) -> list[SafeAnswer]:
     """Yes for those selected among all that were asked. Raises NotEnoughRuns."""
-    chosen, asked = placement.chosen, {request.name: request for request in requests.good}
+    chosen, by_name = placement.chosen, {request.name: request for request in requests.good}
     assert chosen is not None
     at = [n for n, one in enumerate(answers) if one.reason in _OPEN and not one.used_predictions]
     here, groups = FleetBounds(placement.fleet, chosen.sets), []
     place = {node.name: number for number, node in enumerate(here.nodes)}
     for number in at:
         one = answers[number]
-        (found,) = here.sets_with(asked[one.request], np.array([place[one.node]]))
-        groups.append(found[1:])
+        (group,) = here.sets_with(by_name[one.request], np.array([place[one.node]]))
+        groups.append(group[1:])
     taken = chosen.select(groups, placement.ratios(requests))
-    found = [
+    selected = [
         replace(one, is_safe=False, reason=one.reason if one.reason not in _OPEN else "not_chosen")
         for one in answers
     ]
     for number, take in zip(at, taken, strict=True):
         if take[0]:
-            found[number] = replace(answers[number], is_safe=True, reason="ok", helps=())
-    return found
+            selected[number] = replace(answers[number], is_safe=True, reason="ok", helps=())
+    return selected

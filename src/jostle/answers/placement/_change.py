@@ -32,7 +32,7 @@ class Population:
         """mark: of the keys, where tenants of several fleets are followed."""
         count = Counter(one.name or one.workload for node in fleet.nodes for one in node.tenants)
         taken: set[str] = set()
-        found = {}
+        tenants = {}
         for node in fleet.nodes:
             here = []
             for place, request in enumerate(node.tenants):
@@ -42,21 +42,22 @@ class Population:
                     name += "'"
                 taken.add(name)
                 here.append(Occupant((mark + node.name, place), name, node.name, request))
-            found[node.name] = tuple(here)
-        return cls(fleet, found)
+            tenants[node.name] = tuple(here)
+        return cls(fleet, tenants)
 
     @classmethod
     def with_tenants(cls, nodes: Sequence[Node], every: Iterable[Occupant]) -> Population:
         """These nodes with these tenants instead of their own."""
-        found: dict[str, list[Occupant]] = {node.name: [] for node in nodes}
+        tenants: dict[str, list[Occupant]] = {node.name: [] for node in nodes}
         for one in every:
-            found[one.node].append(one)
-        for here in found.values():  # the order of tenants in a Node
+            tenants[one.node].append(one)
+        for here in tenants.values():  # the order of tenants in a Node
             here.sort(key=lambda one: (one.request.workload, one.request.name))
         filled = [
-            replace(node, tenants=tuple(one.request for one in found[node.name])) for node in nodes
+            replace(node, tenants=tuple(one.request for one in tenants[node.name]))
+            for node in nodes
         ]
-        return cls(Fleet(tuple(filled)), {name: tuple(here) for name, here in found.items()})
+        return cls(Fleet(tuple(filled)), {name: tuple(here) for name, here in tenants.items()})
 
     @property
     def every(self) -> list[Occupant]:
@@ -97,9 +98,9 @@ class Change:
 
 def _called(name: str, every: Sequence[Occupant]) -> Occupant:
     """The tenant of this name."""
-    found = [one for one in every if one.name == name]
-    if len(found) != 1:
-        found = [
+    namesakes = [one for one in every if one.name == name]
+    if len(namesakes) != 1:
+        namesakes = [
             one
             for one in every
             if name
@@ -108,10 +109,10 @@ def _called(name: str, every: Sequence[Occupant]) -> Occupant:
                 f"{one.key[0].removeprefix('+')}/{called}",
             )
         ]
-    if not found:
+    if not namesakes:
         raise UnknownName("tenant", name, [one.name for one in every])
-    if len(found) > 1:
+    if len(namesakes) > 1:
         raise UsageError(
-            f"{len(found)} tenants are called {name!r}", fix=f"Such as {found[0].name}."
+            f"{len(namesakes)} tenants are called {name!r}", fix=f"Such as {namesakes[0].name}."
         )
-    return found[0]
+    return namesakes[0]

@@ -79,10 +79,10 @@ def _everybody(
     placement: Placement, plan: Assignment, requests: Requests
 ) -> Iterator[tuple[Node, tuple[Request, ...]]]:
     """(node, who is there after the plan) of each node that gains somebody."""
-    asked = {request.name: request for request in requests.good}
+    by_name = {request.name: request for request in requests.good}
     nodes = {node.name: node for node in placement.fleet.nodes}
     for name, there in plan.by_node.items():
-        yield nodes[name], (*nodes[name].tenants, *(asked[one.request] for one in there))
+        yield nodes[name], (*nodes[name].tenants, *(by_name[one.request] for one in there))
 
 
 def _rests_on_predictions(placement: Placement, plan: Assignment, requests: Requests) -> bool:

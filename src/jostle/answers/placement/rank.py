@@ -128,8 +128,8 @@ class Rankings(VerbAnswer):
 
     @property
     def exit_code(self) -> int:
-        found = self.items and len(self) == len(self.items) and all(len(one) for one in self)
-        return 0 if found else 1
+        complete = self.items and len(self) == len(self.items) and all(len(one) for one in self)
+        return 0 if complete else 1
 
     def report(self) -> Report:
         """The best nodes of each request, and how many were ruled out for which reason."""
@@ -266,9 +266,9 @@ def _among(
     assessed = {one.name: fleet.assess(one) for one in requests.good}
     groups, owner = [], []
     for request in requests.good:
-        found = assessed[request.name]
+        assessment = assessed[request.name]
         codes = [CODES[name] for name in _OPEN]
-        open_ = np.flatnonzero(np.isin(found.reason, codes) & ~found.predicted)
+        open_ = np.flatnonzero(np.isin(assessment.reason, codes) & ~assessment.predicted)
         for here, *group in fleet.sets_with(request, open_) if len(open_) else ():
             groups.append(tuple(group))
             owner.append((request.name, here))
@@ -278,10 +278,10 @@ def _among(
         selected[name][here[take]] = True
 
     def one(request: Request) -> Ranking:
-        found, mine = assessed[request.name], selected[request.name]
-        looked_at = np.isin(found.reason, [CODES[name] for name in _OPEN])
-        reason = np.where(looked_at, CODES["not_chosen"], found.reason)
-        found = replace(found, reason=np.where(mine, CODES["ok"], reason))
-        return _ranking(request, found, fleet, question, chosen.promise)
+        assessment, mine = assessed[request.name], selected[request.name]
+        looked_at = np.isin(assessment.reason, [CODES[name] for name in _OPEN])
+        reason = np.where(looked_at, CODES["not_chosen"], assessment.reason)
+        assessment = replace(assessment, reason=np.where(mine, CODES["ok"], reason))
+        return _ranking(request, assessment, fleet, question, chosen.promise)
 
     return each(requests, one, progress)

@@ -38,9 +38,9 @@ class FleetQuestion:
             elif why := given_twice(item):
                 odd[place] = why
             rows.append({"workload": None} if place in odd else item)
-        found = Requests.read(rows)
-        status = tuple(odd.get(place, status) for place, status in enumerate(found.status))
-        return replace(found, status=status)
+        requests = Requests.read(rows)
+        status = tuple(odd.get(place, status) for place, status in enumerate(requests.status))
+        return replace(requests, status=status)
 
     def placement(self, places: LivePlaces, served: Served) -> Placement:
         """Raises what reading a fleet raises."""

@@ -70,13 +70,13 @@ class Apart:
                 raise NotPermitted(
                     TOO_LONG.format(seconds=seconds), fix="Ask for fewer requests or nodes at once."
                 )
-            kind, found = pipe.recv()
+            kind, answer = pipe.recv()
         except (EOFError, OSError):
             self.close()
             raise NotPermitted("the search ended before its answer", fix="Ask again.") from None
         if kind == "raise":
-            raise found
-        return found
+            raise answer
+        return answer
 
     def _ready(self) -> Connection:
         if self._process is None or not self._process.is_alive() or self._pipe is None:
@@ -111,16 +111,16 @@ def _work(pipe: Connection) -> None:
     model: Any = None
     while True:
         try:
-            kind, given = pipe.recv()
+            kind, content = pipe.recv()
         except (EOFError, KeyboardInterrupt):
             return
         if kind == "model":
-            model = given
+            model = content
             continue
         try:
-            found = ("ok", given.answer(model))
+            reply = ("ok", content.answer(model))
         except JostleError as error:
-            found = ("raise", error)
+            reply = ("raise", error)
         except Exception as error:  # the parent says what it may of it
-            found = ("raise", RuntimeError(f"{type(error).__name__}: {error}"))
-        pipe.send(found)
+            reply = ("raise", RuntimeError(f"{type(error).__name__}: {error}"))
+        pipe.send(reply)

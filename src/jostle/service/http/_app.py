@@ -199,8 +199,8 @@ class _Gate:
         key = self.service.key
         if key is None or scope["path"] in _OPEN or scope["path"].startswith("/page/"):
             return None
-        given = headers.get(b"authorization", b"").removeprefix(b"Bearer ").strip()
-        if hmac.compare_digest(given, key.encode()):
+        token = headers.get(b"authorization", b"").removeprefix(b"Bearer ").strip()
+        if hmac.compare_digest(token, key.encode()):
             return None
         return problem(
             401, "the API key is missing or wrong. Send Authorization: Bearer KEY.", "Unauthorized",

@@ -35,7 +35,7 @@ class Gatherer:
     def _flush(self, key: tuple[int, float], served: Served, confidence: float) -> None:
         group = self._waiting.pop(key)
         try:
-            found = self._answer(served, [one for items, _ in group for one in items], confidence)
+            answers = self._answer(served, [one for items, _ in group for one in items], confidence)
         except Exception as error:  # each of them is told
             for _, mine in group:
                 if not mine.done():
@@ -44,5 +44,5 @@ class Gatherer:
         start = 0
         for items, mine in group:
             if not mine.done():  # the caller may have gone away
-                mine.set_result(found[start : start + len(items)])
+                mine.set_result(answers[start : start + len(items)])
             start += len(items)

@@ -74,10 +74,10 @@ class Metrics:
 
     def count(self, operation: str, outcomes: Iterable[str]) -> None:
         """Items that were answered."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for outcome in outcomes:
-            found[outcome] = found.get(outcome, 0) + 1
-        for outcome, n in found.items():
+            counts[outcome] = counts.get(outcome, 0) + 1
+        for outcome, n in counts.items():
             self.items.labels(operation, outcome).inc(n)
 
     def text(self, refresh: Callable[[], None]) -> bytes:

@@ -23,15 +23,15 @@ async def json_of(request: Request, settings: ServeSettings) -> dict[str, Any]:
     if kind != "application/json" and not kind.endswith("+json"):
         raise HttpProblem(415, f"the body is {kind[:80]!r}, not application/json.")
     try:
-        found = orjson.loads(body)
+        document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         text = str(error).partition(": line")[0]
         raise HttpProblem(
             400, f"not readable JSON: {text}. NaN and Infinity are not JSON."
         ) from None
-    if not isinstance(found, dict):
-        raise HttpProblem(422, f"the body is {type(found).__name__}, not an object.")
-    return found
+    if not isinstance(document, dict):
+        raise HttpProblem(422, f"the body is {type(document).__name__}, not an object.")
+    return document
 
 
 async def _body(request: Request, settings: ServeSettings) -> bytes:

@@ -41,8 +41,8 @@ LIMIT = {"type": "string", "pattern": "^([1-9][0-9]{0,5}(ms|s|min|h|x))?$"}
 def object_of(
     required: list[str] | None = None, more: bool = False, **properties: Any
 ) -> dict[str, Any]:
-    found = {"type": "object", "properties": properties, "additionalProperties": more}
-    return found | ({"required": required} if required else {})
+    schema = {"type": "object", "properties": properties, "additionalProperties": more}
+    return schema | ({"required": required} if required else {})
 
 
 def list_of(of: dict[str, Any]) -> dict[str, Any]:
@@ -191,5 +191,5 @@ def described(method: str, path: str, doors: Mapping[str, Any]) -> dict[str, Any
         content = {"application/json": {"schema": body}}
         extra["requestBody"] = {"required": True, "content": content}
     kind, answer = ("text/plain", TEXT) if path == "/metrics" else ("application/json", answer)
-    found = {"description": "The answer.", "content": {kind: {"schema": answer}}}
-    return {"responses": {200: found, **problems}, "openapi_extra": extra}
+    answer = {"description": "The answer.", "content": {kind: {"schema": answer}}}
+    return {"responses": {200: answer, **problems}, "openapi_extra": extra}

@@ -139,10 +139,10 @@ class Serving:
 
     def headers(self, served: Served | None = None) -> dict[str, str]:
         """What every answer says of the model behind it."""
-        found = served or self.folder.served
-        if found is None:
+        model = served or self.folder.served
+        if model is None:
             return {}
-        return {"Jostle-Model-Version": found.version, "Jostle-Data-Version": found.data_version}
+        return {"Jostle-Model-Version": model.version, "Jostle-Data-Version": model.data_version}
 
     def close(self) -> None:
         for queue in (self.answers, self.placing, self.writing):

@@ -70,29 +70,29 @@ def read_run(item: Any) -> dict[str, Any]:
 
 def _time_of(value: Any) -> str:
     try:
-        found = datetime.fromisoformat(value)
-        if found.tzinfo is None:
+        when = datetime.fromisoformat(value)
+        if when.tzinfo is None:
             raise ValueError
-        found.astimezone(UTC)
+        when.astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
         raise UsageError(
             f"measured_at is {shortened(repr(value), 80)}, not a time with its zone",
             fix="Write it as 2026-01-31T12:00:00Z.",
         ) from None
-    return found.isoformat()
+    return when.isoformat()
 
 
 def runs_added(service: Serving, served: Served | None, items: list[Any]) -> list[dict[str, Any]]:
     """Store what can be stored, with what the model would have answered; a status for each item."""
     good: list[tuple[int, ObservedRun]] = []
-    found: list[Any] = [None] * len(items)
+    statements: list[Any] = [None] * len(items)
     level, now = service.settings.confidence, service.clock()
     read: dict[int, dict[str, Any]] = {}
     for place, item in enumerate(items):
         try:
             read[place] = read_run(item)
         except UsageError as error:
-            found[place] = Unanswered(str(error), place).to_document()
+            statements[place] = Unanswered(str(error), place).to_document()
     bounds = _bounds_of(served, read, level)
     for place, run in read.items():
         version = None if served is None else served.version
@@ -102,19 +102,21 @@ def runs_added(service: Serving, served: Served | None, items: list[Any]) -> lis
     statuses = service.store.add_runs([one for _, one in good]) if good else []
     for (place, one), status in zip(good, statuses, strict=True):
         bound = one.bound_seconds
-        kept = None if bound is None else one.runtime_seconds <= bound
-        found[place] = {
+        is_within = None if bound is None else one.runtime_seconds <= bound
+        statements[place] = {
             "status": status,
             "id": one.id,
             "bound_seconds": bound,
-            "within_bound": kept,
+            "within_bound": is_within,
         }
         if status == "conflict":
-            found[place]["error"] = f"another run is stored under the id {one.id!r}; it was kept"
+            statements[place]["error"] = (
+                f"another run is stored under the id {one.id!r}; it was kept"
+            )
     if stored := sum(status == "stored" for status in statuses):
         service.metrics.runs.inc(stored)
         service.follow()
-    return found
+    return statements
 
 
 def _bounds_of(
@@ -159,11 +161,11 @@ def state_handlers(service: Serving) -> dict[tuple[str, str], Any]:
         body = await json_of(request, settings)
         only(body, "items")
         items, served = items_of(body, settings), service.folder.served
-        found = await service.write(lambda: runs_added(service, served, items))
-        service.metrics.count("runs", (one["status"] for one in found))
+        statements = await service.write(lambda: runs_added(service, served, items))
+        service.metrics.count("runs", (one["status"] for one in statements))
         label = None if served is None else served.label
         return answered(
-            {"schema": "runs/v1", "model": label, "items": found}, service.headers(served)
+            {"schema": "runs/v1", "model": label, "items": statements}, service.headers(served)
         )
 
     async def list_runs(request: Request) -> Response:

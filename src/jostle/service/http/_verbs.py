@@ -92,7 +92,7 @@ def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
     async def handle(request: Request) -> Response:
         body = await json_of(request, settings)
         only(body, *FLEET_KEYS, *names)
-        asked = FleetQuestion(
+        query = FleetQuestion(
             items_of(body, settings),
             standard_of(body, settings),
             rows_of(body, "fleet", settings),
@@ -101,30 +101,30 @@ def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
         question = question_of(verb.question, {name: body.get(name) for name in names})
         served = service.served
         if verb.is_long:
-            document = await _apart(asked, question, served)
+            document = await _apart(query, question, served)
         else:
             document = await service.placing.ask(
-                lambda: _here(asked, question, served), settings.most_seconds
+                lambda: _here(query, question, served), settings.most_seconds
             )
         service.metrics.count(verb.name, (one["status"] for one in document["items"]))
         return answered(document, service.headers(served))
 
-    def _here(asked: FleetQuestion, question: Any, served: Served) -> dict[str, Any]:
-        placement, requests = asked.placement(service.places, served), asked.requests()
+    def _here(query: FleetQuestion, question: Any, served: Served) -> dict[str, Any]:
+        placement, requests = query.placement(service.places, served), query.requests()
         if hasattr(question, "served"):
             question.served(len(requests), len(placement.bounds_on(question.on)))
         until = _until(time.monotonic() + 0.9 * settings.most_seconds)
         return placement.ask(verb, requests, question, until).to_document()
 
-    async def _apart(asked: FleetQuestion, question: Any, served: Served) -> dict[str, Any]:
+    async def _apart(query: FleetQuestion, question: Any, served: Served) -> dict[str, Any]:
         seconds = settings.most_seconds
         requests, fleet = await service.placing.ask(
-            lambda: (asked.requests(), asked.placement(service.places, served).fleet), seconds
+            lambda: (query.requests(), query.placement(service.places, served).fleet), seconds
         )
         if hasattr(question, "limit_seconds"):
             question = replace(question, limit_seconds=min(question.limit_seconds, seconds))
-        query = ApartQuery(verb.name, question, requests, fleet, asked.standard)
-        return await apart.ask(query, served, seconds)
+        search = ApartQuery(verb.name, question, requests, fleet, query.standard)
+        return await apart.ask(search, served, seconds)
 
     return handle
 

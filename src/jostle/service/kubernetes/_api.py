@@ -33,12 +33,12 @@ class ApiServer:
         self._in_cluster = address.startswith("https://kubernetes.default")
         self._client = httpx.AsyncClient(base_url=address, timeout=_SECONDS, verify=verify)
 
-    async def _call(self, method: str, path: str, **given: Any) -> httpx.Response:
+    async def _call(self, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {}
         if self._in_cluster:  # the token is renewed by the cluster, so it is read anew
             headers["Authorization"] = f"Bearer {(_ACCOUNT / 'token').read_text().strip()}"
         try:
-            return await self._client.request(method, path, headers=headers, **given)
+            return await self._client.request(method, path, headers=headers, **options)
         except httpx.HTTPError as error:
             raise NotPermitted(f"the API server does not answer: {type(error).__name__}") from error
 
@@ -51,25 +51,25 @@ class ApiServer:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
-        found = await self._call("POST", path, json=document)
-        if found.status_code >= 300:
-            raise NotPermitted(f"the API server refuses the binding: {found.text[:200]}")
+        response = await self._call("POST", path, json=document)
+        if response.status_code >= 300:
+            raise NotPermitted(f"the API server refuses the binding: {response.text[:200]}")
 
     async def pod(self, namespace: str, name: str) -> Any:
         """As it is there. Raises NotPermitted."""
-        found = await self._call("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
-        if found.status_code >= 300:
-            raise NotPermitted(f"the API server does not show the pod: {found.text[:200]}")
-        return found.json()
+        response = await self._call("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
+        if response.status_code >= 300:
+            raise NotPermitted(f"the API server does not show the pod: {response.text[:200]}")
+        return response.json()
 
     async def pods(self) -> list[Any]:
         """All that carry the label of a workload. Raises NotPermitted."""
-        found = await self._call(
+        response = await self._call(
             "GET", "/api/v1/pods", params={"labelSelector": f"{PREFIX}workload"}
         )
-        if found.status_code >= 300:
-            raise NotPermitted(f"the API server does not list pods: {found.text[:200]}")
-        return list(found.json().get("items") or [])
+        if response.status_code >= 300:
+            raise NotPermitted(f"the API server does not list pods: {response.text[:200]}")
+        return list(response.json().get("items") or [])
 
     async def close(self) -> None:
         await self._client.aclose()

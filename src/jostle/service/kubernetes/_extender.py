@@ -82,35 +82,35 @@ class KubernetesDoor:
     async def filter(self, request: Request) -> Response:
         body = await json_of(request, self.service.settings)
         pod, (names, nodes) = pod_of(body.get("Pod")), node_names(body)
-        asked, is_readable = scoring.request_of(pod)
+        wish, is_readable = scoring.request_of(pod)
         failed: dict[str, str] = {}
         if not is_readable:
             failed = dict.fromkeys(names, scoring.UNREADABLE)
-        elif asked is not None:
-            found = await self.service.ask_places(
-                lambda p, s: self._assessed(pod, asked, names, p, s)
+        elif wish is not None:
+            assessment = await self.service.ask_places(
+                lambda p, s: self._assessed(pod, wish, names, p, s)
             )
             failed = {
                 name: scoring.text_of(reason)
-                for name, reason in zip(names, found.reason, strict=True)
+                for name, reason in zip(names, assessment.reason, strict=True)
                 if reason != "ok"
             }
         good = [name for name in names if name not in failed]
         document: dict[str, Any] = {"Nodes": None, "NodeNames": good, "FailedNodes": failed}
         if nodes is not None:
-            kept = [node for node, name in zip(nodes, names, strict=True) if name not in failed]
-            document |= {"Nodes": {"items": kept}, "NodeNames": None}
+            rest = [node for node, name in zip(nodes, names, strict=True) if name not in failed]
+            document |= {"Nodes": {"items": rest}, "NodeNames": None}
         return answered({**document, "Error": ""}, self.service.headers())
 
     async def prioritize(self, request: Request) -> Response:
         body = await json_of(request, self.service.settings)
         pod, (names, _) = pod_of(body.get("Pod")), node_names(body)
-        asked, _ = scoring.request_of(pod)
-        if asked is None:
-            found: Any = [{"Host": name, "Score": 0} for name in names]
+        wish, _ = scoring.request_of(pod)
+        if wish is None:
+            scores: Any = [{"Host": name, "Score": 0} for name in names]
         else:
-            found = await self.service.ask_places(lambda p, s: self._scored(pod, names, p, s))
-        return answered(found, self.service.headers())
+            scores = await self.service.ask_places(lambda p, s: self._scored(pod, names, p, s))
+        return answered(scores, self.service.headers())
 
     async def bind(self, request: Request) -> Response:
         body = await json_of(request, self.service.settings)
@@ -125,30 +125,30 @@ class KubernetesDoor:
         return answered({"Error": error}, self.service.headers())
 
     async def decided(self, request: Request) -> Response:
-        given = request.path_params
-        found = self.decisions.of(given["namespace"], given["name"])
-        if found is None:
+        names = request.path_params
+        decision = self.decisions.of(names["namespace"], names["name"])
+        if decision is None:
             raise HttpProblem(404, "nothing was decided about this pod lately.")
-        return answered(found, self.service.headers())
+        return answered(decision, self.service.headers())
 
     def _assessed(
-        self, pod: Pod, asked: Any, names: list[str], places: LivePlaces, served: Served
+        self, pod: Pod, wish: Any, names: list[str], places: LivePlaces, served: Served
     ) -> scoring.PodAssessment:
-        found = scoring.assessed(pod, asked, names, places, served, self.standard)
-        self.decisions.keep(pod, scoring.decision(pod, found, served))
-        return found
+        assessment = scoring.assessed(pod, wish, names, places, served, self.standard)
+        self.decisions.keep(pod, scoring.decision(pod, assessment, served))
+        return assessment
 
     def _scored(self, pod: Pod, names: list[str], places: LivePlaces, served: Served) -> Any:
-        asked = pod.request()
-        assert asked is not None
+        wish = pod.request()
+        assert wish is not None
         held = None
-        found = scoring.assessed(pod, asked, names, places, served, self.standard)
+        assessment = scoring.assessed(pod, wish, names, places, served, self.standard)
         for _ in range(3):
             own = places.fleet.placed.get(pod.id)
             if own is not None and not own[0].held:
                 held = own[0].node
                 break
-            best = scoring.best_of(found)
+            best = scoring.best_of(assessment)
             if best is None:
                 break
             seconds = self.service.settings.hold_seconds
@@ -158,8 +158,8 @@ class KubernetesDoor:
                 held = best
                 break
             except NoPlace:  # another replica was faster
-                found = scoring.assessed(pod, asked, names, places, served, self.standard)
-        return scoring.scores(found, held)
+                assessment = scoring.assessed(pod, wish, names, places, served, self.standard)
+        return scoring.scores(assessment, held)
 
     async def _bind(self, pod: Pod, node: str) -> None:
         """Raises JostleError, HttpProblem where it is not bound."""
@@ -189,11 +189,11 @@ class KubernetesDoor:
             known = places.fleet.placed.get(pod.id)
             return None if known is None else known[0].request
 
-        found = await self.service.ask_places(held)
-        if found is None:
+        row = await self.service.ask_places(held)
+        if row is None:
             assert self.api is not None
-            found = pod_of(await self.api.pod(pod.namespace, pod.name)).row
-        return found
+            row = pod_of(await self.api.pod(pod.namespace, pod.name)).row
+        return row
 
     async def _let_go(self, pod: Pod) -> None:
         await self.service.ask_places(lambda places, _: places.let_go(pod.id))

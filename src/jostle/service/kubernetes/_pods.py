@@ -45,15 +45,15 @@ def pod_of(document: Any) -> Pod:
     metadata = document.get("metadata") if isinstance(document, Mapping) else None
     if not isinstance(metadata, Mapping):
         raise UsageError("Pod has no metadata")
-    given: dict[str, Any] = {}
+    labels: dict[str, Any] = {}
     for place in ("labels", "annotations"):  # an annotation may hold what no label can
-        found = metadata.get(place)
-        if found is None:
+        texts = metadata.get(place)
+        if texts is None:
             continue
-        if not isinstance(found, Mapping) or not all(isinstance(v, str) for v in found.values()):
+        if not isinstance(texts, Mapping) or not all(isinstance(v, str) for v in texts.values()):
             raise UsageError(f"the {place} of the pod are not an object of texts")
-        given |= found
-    row = {key: given[PREFIX + key] for key in KEYS if PREFIX + key in given}
+        labels |= texts
+    row = {key: labels[PREFIX + key] for key in KEYS if PREFIX + key in labels}
     names = {key: str(metadata.get(key) or "") for key in ("namespace", "name", "uid")}
     return Pod(**names, row=row if "workload" in row else {})
 

@@ -67,8 +67,8 @@ def assessed(
     at = np.fromiter((kinds.get(name, -1) for name in names), np.int64, len(names))
     reason, bound, limit = [np.zeros(0, int)], [np.zeros(0)], [np.zeros(0)]
     if kinds:
-        found = places.by_kind(served, standard).bounds.assess(request)
-        reason, bound, limit = [found.reason], [found.bound_seconds], [found.limit_seconds]
+        every = places.by_kind(served, standard).bounds.assess(request)
+        reason, bound, limit = [every.reason], [every.bound_seconds], [every.limit_seconds]
     words = [WORDS[code] for code in reason[0]] + ["unknown_node"]
     bounds, limits = np.append(bound[0], np.inf), np.append(limit[0], np.nan)
     reasons = [words[place] for place in at.tolist()]
@@ -82,41 +82,43 @@ def assessed(
     return PodAssessment(names, reasons, bound_seconds, limit_seconds)
 
 
-def scores(found: PodAssessment, held: str | None) -> list[dict[str, Any]]:
+def scores(assessment: PodAssessment, held: str | None) -> list[dict[str, Any]]:
     """0 to 10 for each node: 10 for the one that is held, at most 9 for others that are safe, the more the
     lower the bound; 0 for the rest."""
-    safe = np.array([reason == "ok" for reason in found.reason], bool)
+    safe = np.array([reason == "ok" for reason in assessment.reason], bool)
     score = np.zeros(len(safe), np.int64)
     if safe.any():
-        best = found.bound_seconds[safe].min()
-        ratio = best / found.bound_seconds[safe]
+        best = assessment.bound_seconds[safe].min()
+        ratio = best / assessment.bound_seconds[safe]
         score[safe] = np.maximum(1, np.floor((HIGHEST - 1) * ratio)).astype(np.int64)
     listed = score.tolist()
     return [
         {"Host": name, "Score": HIGHEST if name == held else value}
-        for name, value in zip(found.names, listed, strict=True)
+        for name, value in zip(assessment.names, listed, strict=True)
     ]
 
 
-def best_of(found: PodAssessment) -> str | None:
+def best_of(assessment: PodAssessment) -> str | None:
     """The safe node with the least bound, if any is safe."""
-    safe = np.array([reason == "ok" for reason in found.reason], bool)
+    safe = np.array([reason == "ok" for reason in assessment.reason], bool)
     if not safe.any():
         return None
-    return found.names[int(np.argmin(np.where(safe, found.bound_seconds, np.inf)))]
+    return assessment.names[int(np.argmin(np.where(safe, assessment.bound_seconds, np.inf)))]
 
 
 def text_of(reason: str) -> str:
     return TEXTS.get(reason, UNKNOWN_NODE)
 
 
-def decision(pod: Pod, found: PodAssessment, served: Served, most: int = 200) -> dict[str, Any]:
+def decision(
+    pod: Pod, assessment: PodAssessment, served: Served, most: int = 200
+) -> dict[str, Any]:
     """Figures behind the constant words."""
     listed = zip(
-        found.names[:most],
-        found.reason,
-        found.bound_seconds.tolist(),
-        found.limit_seconds.tolist(),
+        assessment.names[:most],
+        assessment.reason,
+        assessment.bound_seconds.tolist(),
+        assessment.limit_seconds.tolist(),
         strict=False,
     )
     return {
@@ -124,7 +126,7 @@ def decision(pod: Pod, found: PodAssessment, served: Served, most: int = 200) ->
         "model": served.label,
         "pod": f"{pod.namespace}/{pod.name}",
         "request": pod.row,
-        "nodes_by_reason": dict(Counter(found.reason)),
+        "nodes_by_reason": dict(Counter(assessment.reason)),
         "nodes": [
             {
                 "node": name,

@@ -106,11 +106,11 @@ def place_job(
 
     Raises UsageError for a job that cannot be.
     """
-    asked = job.request()
-    found = None
+    request = job.request()
+    ranking = None
     for _ in range(_ATTEMPTS):
-        (found,) = places.now(served, standard).rank([asked])
-        rows = [row for row in found.rows() if job.nodes is None or row.node in job.nodes]
+        (ranking,) = places.now(served, standard).rank([request])
+        rows = [row for row in ranking.rows() if job.nodes is None or row.node in job.nodes]
         if not rows:
             break
         id = f"slurm-{uuid.uuid4().hex[:16]}"
@@ -129,7 +129,7 @@ def place_job(
             "placement": id,
             "comment": f"jostle: at most {bound} on {rows[0].node}, placement={id}",
         }
-    reasons = sorted(found.ruled_out) if found is not None else []
+    reasons = sorted(ranking.ruled_out) if ranking is not None else []
     why = "; ".join(REASONS[reason] for reason in reasons) or REASONS["not_allowed"]
     return {
         "model": served.label,

@@ -109,7 +109,7 @@ class LiveFleet:
             source: Any = tuple(platforms)
             if source == self._source:
                 return set()
-            found = {name: Node(name, name) for name in source}
+            nodes = {name: Node(name, name) for name in source}
         else:
             source = _signature(self.path)
             if source == self._source:
@@ -119,25 +119,25 @@ class LiveFleet:
             except JostleError as error:
                 self.trouble, self._source = str(error), source
                 return set()
-        return self._exchange(found, source)
+        return self._exchange(nodes, source)
 
     def _read_table(self) -> set[str]:
         assert self.path is not None
         source = _signature(self.path)
-        found = {node.name: node for node in Fleet.read(self.path).nodes}
-        if not found:  # or it is just being written
+        nodes = {node.name: node for node in Fleet.read(self.path).nodes}
+        if not nodes:  # or it is just being written
             raise BadData("the table has no node", where=str(self.path))
         self.trouble = None
-        return self._exchange(found, source)
+        return self._exchange(nodes, source)
 
-    def _exchange(self, found: dict[str, Node], source: Any) -> set[str]:
-        for name in set(self.nodes) - set(found):
+    def _exchange(self, nodes: dict[str, Node], source: Any) -> set[str]:
+        for name in set(self.nodes) - set(nodes):
             del self.nodes[name]
             self.kinds.drop(name)
-        dirty = {name for name, node in found.items() if self._bare.get(name) != node}
+        dirty = {name for name, node in nodes.items() if self._bare.get(name) != node}
         self.version += 1
-        self._bare, self._source = found, source
-        self.nodes = {name: self.nodes.get(name, node) for name, node in found.items()}
+        self._bare, self._source = nodes, source
+        self.nodes = {name: self.nodes.get(name, node) for name, node in nodes.items()}
         return dirty
 
 
@@ -200,7 +200,7 @@ def _with_requests(rows: list[PlacementRow]) -> list[tuple[PlacementRow, Request
 
 def _signature(path: Path) -> Any:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return "missing"
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

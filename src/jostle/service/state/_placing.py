@@ -54,12 +54,12 @@ class LivePlaces:
         # does a set's answer change with every run.
         changed = served.changed if standard.takes_predictions else served.drifts
         key = served.version, changed, standard
-        found = self._sets.get(key)
-        if found is None or found.rows > MOST_ROWS:
+        sets = self._sets.get(key)
+        if sets is None or sets.rows > MOST_ROWS:
             if len(self._sets) > 8:
                 self._sets.clear()
-            found = self._sets[key] = SetBounds(served.model, standard)
-        return found
+            sets = self._sets[key] = SetBounds(served.model, standard)
+        return sets
 
     def now(self, served: Served, standard: Standard) -> Placement:
         """The fleet as it is now."""

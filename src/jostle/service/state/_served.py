@@ -133,10 +133,10 @@ class ModelFolder:
 
     def _signature(self) -> Any:
         try:
-            found = (self.path / "model.json").stat()
+            status = (self.path / "model.json").stat()
         except OSError:
             return "missing"
-        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def read_served(path: Path) -> Served:

@@ -93,7 +93,7 @@ class Store:
 
     def add_runs(self, observed: Sequence[ObservedRun]) -> list[str]:
         """`stored`, `already_stored`, or `conflict` for another run under the same id; on the disk after."""
-        t, found = tables.runs, []
+        t, statuses = tables.runs, []
         with _explained(), self.engine.execution_options(writes=True).begin() as connection:
             lock = tables.changes
             connection.execute(lock.update().values(version=lock.c.version))
@@ -108,16 +108,16 @@ class Store:
             for one in observed:
                 text = json.dumps(one.run, sort_keys=True)
                 if one.id in there:
-                    found.append("already_stored" if there[one.id] == text else "conflict")
+                    statuses.append("already_stored" if there[one.id] == text else "conflict")
                     continue
                 there[one.id] = text
                 row = {**vars(one), "run": text, "in_dataset": False}
                 row["day"] = int(one.received_at // 86_400)
                 new.append(row)
-                found.append("stored")
+                statuses.append("stored")
             if new:
                 connection.execute(t.insert(), new)
-        return found
+        return statuses
 
     def runs_after(
         self,
@@ -130,13 +130,13 @@ class Store:
         """Observed runs in the order in which they came. number: of the last one known, 0 for all. versions:
         only runs that a model of these answered when they came."""
         t = tables.runs
-        asked = sa.select(t).where(t.c.number > number).order_by(t.c.number).limit(most)
+        query = sa.select(t).where(t.c.number > number).order_by(t.c.number).limit(most)
         if versions is not None:
-            asked = asked.where(t.c.model_version.in_(versions))
+            query = query.where(t.c.model_version.in_(versions))
         if in_dataset is not None:
-            asked = asked.where(t.c.in_dataset == in_dataset)
+            query = query.where(t.c.in_dataset == in_dataset)
         with self.reading() as connection:
-            rows = connection.execute(asked).mappings().all()
+            rows = connection.execute(query).mappings().all()
         return [{**row, "run": json.loads(row["run"])} for row in rows]
 
     def last_number(
@@ -145,13 +145,13 @@ class Store:
         """Of the last observed run, 0 without one. versions: as of runs_after. up_to: its number at most.
         skipped: so many before the last."""
         t = tables.runs
-        asked = sa.select(t.c.number).order_by(t.c.number.desc()).offset(skipped).limit(1)
+        query = sa.select(t.c.number).order_by(t.c.number.desc()).offset(skipped).limit(1)
         if versions is not None:
-            asked = asked.where(t.c.model_version.in_(versions))
+            query = query.where(t.c.model_version.in_(versions))
         if up_to is not None:
-            asked = asked.where(t.c.number <= up_to)
+            query = query.where(t.c.number <= up_to)
         with self.reading() as connection:
-            return int(connection.execute(asked).scalar() or 0)
+            return int(connection.execute(query).scalar() or 0)
 
     def put_in_dataset(self, numbers: Sequence[int]) -> None:
         """Remember that these are in the dataset."""
@@ -165,9 +165,9 @@ class Store:
         """(observed runs, those with a bound, those at or under it)."""
         t = tables.runs
         under = sa.case((t.c.runtime_seconds <= t.c.bound_seconds, 1), else_=0)
-        asked = sa.select(sa.func.count(), sa.func.count(t.c.bound_seconds), sa.func.sum(under))
+        query = sa.select(sa.func.count(), sa.func.count(t.c.bound_seconds), sa.func.sum(under))
         with self.reading() as connection:
-            every, bounded, inside = connection.execute(asked.select_from(t)).one()
+            every, bounded, inside = connection.execute(query.select_from(t)).one()
         return int(every), int(bounded), int(inside or 0)
 
     def coverage_by_day(self, most: int = 400) -> list[dict[str, Any]]:
@@ -175,14 +175,14 @@ class Store:
         t = tables.runs
         day = t.c.day
         under = sa.func.sum(sa.case((t.c.runtime_seconds <= t.c.bound_seconds, 1), else_=0))
-        asked = (
+        query = (
             sa.select(day, sa.func.count(), sa.func.count(t.c.bound_seconds), under)
             .group_by(day)
             .order_by(day.desc())
             .limit(most)
         )
         with self.reading() as connection:
-            rows = connection.execute(asked).all()
+            rows = connection.execute(query).all()
         return [
             {
                 "day": date.fromordinal(_EPOCH + int(d)).isoformat(),

@@ -123,10 +123,11 @@ def _make(engine: sa.Engine) -> None:
             if attempt == 4:
                 raise
     with engine.connect() as connection:
-        (found,) = connection.execute(sa.select(changes.c.version)).one()
-    if found != VERSION:
+        (version,) = connection.execute(sa.select(changes.c.version)).one()
+    if version != VERSION:
         raise UsageError(
-            f"the state is of version {found}, not {VERSION}", fix="Give another file or database."
+            f"the state is of version {version}, not {VERSION}",
+            fix="Give another file or database.",
         )
 
 
