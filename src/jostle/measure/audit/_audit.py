@@ -21,6 +21,7 @@ from jostle.measure.audit._direct import (
     direct_times,
     overlaps,
     second_count,
+    solo_medians,
 )
 from jostle.measure.audit._disturbers import Detection, detection
 from jostle.measure.campaign._campaign import Campaign
@@ -153,7 +154,7 @@ def audit(
     counts = [second_count(one, features.get(one.name)) for one in kernels]
     progress("kernels by a plain loop")
     times = (
-        direct_times(kernels, engine, _solo(rows, platform), cores, 0.3)
+        direct_times(kernels, engine, solo_medians(rows, platform) if platform else {}, cores, 0.3)
         if can_time(engine) and kernels
         else []
     )
@@ -213,15 +214,6 @@ def _kernels(runs: Runs, options: AuditOptions, notes: list[str]) -> list[Worklo
     chosen = short if len(short) >= options.kernels else known
     random.Random(f"audit/{options.seed}").shuffle(chosen)
     return sorted(chosen[: options.kernels], key=lambda one: one.name)
-
-
-def _solo(rows: Sequence[dict[str, Any]], platform: str | None) -> dict[str, float]:
-    """Median seconds alone by workload, on one platform."""
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        if row["platform"] == platform and not row["corunners"] and row["status"] == "ok":
-            found.setdefault(row["workload"], []).append(row["runtime_seconds"])
-    return {name: statistics.median(times) for name, times in found.items()}
 
 
 def _overlaps(

@@ -6,18 +6,16 @@ from __future__ import annotations
 
 import os
 import statistics
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jostle.measure.campaign._campaign import Campaign, PlannedWindow
-from jostle.measure.campaign._session import measure
+from jostle.measure.audit._disturbers import measured_rows
+from jostle.measure.campaign._campaign import PlannedWindow
 from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._summary import MeasureOptions
 from jostle.measure.counting._opcode_counts import count_opcodes
@@ -31,6 +29,16 @@ _QUIET_QUANTILE = 0.15
 _FUEL = 1 << 62
 # Engines of wasmtime, called after its level of optimising: the collector's own settings are not asked.
 _LEVELS = ("speed", "none")
+
+
+def solo_medians(rows: Sequence[dict[str, Any]], platform: str | None = None) -> dict[str, float]:
+    """Median seconds alone by workload, on one platform, or whatever the platform."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        here = platform in (None, row["platform"])
+        if here and not row["corunners"] and row["status"] == "ok":
+            found.setdefault(row["workload"], []).append(row["runtime_seconds"])
+    return {name: statistics.median(times) for name, times in found.items()}
 
 
 @dataclass(frozen=True)
@@ -136,7 +144,8 @@ def direct_times(
 ) -> list[DirectTime]:
     """Loop, collector, loop: what changes on the machine meets both. stored: the dataset's seconds."""
     first = [timed_directly(one, engine, seconds, cores[0]) for one in kernels]
-    collected = _collected(kernels, engine, cores)
+    options = MeasureOptions(tolerance=Tolerance.anything())
+    collected = solo_medians(measured_rows(kernels, engine, cores, 3, options))
     second = [timed_directly(one, engine, seconds, cores[0]) for one in kernels]
     return [
         DirectTime(
@@ -144,30 +153,6 @@ def direct_times(
         )
         for one, *pair in zip(kernels, first, second, strict=True)
     ]
-
-
-def _collected(
-    kernels: Sequence[Workload], engine: str, cores: tuple[int, ...]
-) -> dict[str, float]:
-    from jostle.runs import Dataset
-
-    campaign = Campaign(
-        workloads=list(kernels),
-        engines=[engine],
-        solo_repeats=3,
-        sets=0,
-        cores=cores,
-        device="here",
-    )
-    with tempfile.TemporaryDirectory(prefix="jostle-audit-") as folder:
-        path = Path(folder) / "data"
-        measure(campaign, path, MeasureOptions(tolerance=Tolerance.anything()))
-        rows = Dataset(path).read().table.to_pylist()
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        if row["runtime_seconds"] is not None:
-            found.setdefault(row["workload"], []).append(row["runtime_seconds"])
-    return {name: statistics.median(times) for name, times in found.items()}
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jostle.measure.campaign._campaign import Campaign
 from jostle.measure.campaign._session import measure
@@ -65,6 +66,30 @@ class Detection:
         return max(0.0, middle - half), min(1.0, middle + half)
 
 
+def measured_rows(
+    workloads: Sequence[Workload],
+    engine: str,
+    cores: tuple[int, ...] | None,
+    repeats: int,
+    options: MeasureOptions,
+) -> list[dict[str, Any]]:
+    """The runs of workloads alone, measured now."""
+    from jostle.runs import Dataset
+
+    campaign = Campaign(
+        workloads=list(workloads),
+        engines=[engine],
+        solo_repeats=repeats,
+        sets=0,
+        cores=cores,
+        device="here",
+    )
+    with tempfile.TemporaryDirectory(prefix="jostle-audit-") as folder:
+        path = Path(folder) / "data"
+        measure(campaign, path, options)
+        return Dataset(path).read().table.to_pylist()
+
+
 @contextmanager
 def disturber(share: float, core: int | None = None) -> Iterator[None]:
     """Another process that holds a share of a core while the context lasts; none where that is 0."""
@@ -101,23 +126,9 @@ def detection(
     tolerance: Tolerance | None = None,
 ) -> Detection:
     """Measure a workload alone in so many windows beside a disturber. Raises what `measure` does."""
-    from jostle.runs import Dataset
-
-    campaign = Campaign(
-        workloads=[workload],
-        engines=[engine],
-        solo_repeats=windows,
-        sets=0,
-        cores=cores,
-        device="here",
-    )
     options = MeasureOptions(attempts=1, tolerance=tolerance or Tolerance())
-    with (
-        tempfile.TemporaryDirectory(prefix="jostle-audit-") as folder,
-        disturber(share, core),
-    ):
-        measure(campaign, Path(folder) / "data", options)
-        rows = Dataset(Path(folder) / "data").read().table.to_pylist()
+    with disturber(share, core):
+        rows = measured_rows([workload], engine, cores, windows, options)
     held = [
         row["foreign_cores"] + row["outside_cores"]
         for row in rows

@@ -136,16 +136,14 @@ class Session:
 
     def summary(self) -> Summary:
         """What was done so far."""
+        statuses = ("ok", "failed", "timeout", "contaminated")
         return Summary(
             dataset=str(self.storage.path),
             campaign=self.campaign.identity,
             platforms=tuple(map(self.campaign.platform, self.campaign.engine_names)),
             planned=len(self.plan),
             already=self.already,
-            ok=self.outcomes["ok"],
-            failed=self.outcomes["failed"],
-            timeout=self.outcomes["timeout"],
-            contaminated=self.outcomes["contaminated"],
+            **{status: self.outcomes[status] for status in statuses},
             given_up=self.given_up,
             remaining=len(self.waiting),
             finished=not self.waiting,
@@ -194,27 +192,22 @@ class Session:
         """Rows as they go into the dataset, by what is known of the cores' usual speed by now."""
         if self.speed is None:
             return rows
-        ratios: dict[str, float | None] = {}
+        tolerance = self.options.tolerance
+        known: dict[str, Row] = {}
         for window_id, (planned, attempt, result) in self.unwritten.items():
-            ratios[window_id] = slowdown = self.speed.slowdown(*result.probes)
-            if slowdown is not None and result.status == "ok":
-                if slowdown <= self.options.tolerance.slowdown_ratio:
-                    continue
+            slowdown = self.speed.slowdown(*result.probes)
+            if slowdown is None:
+                continue
+            known[window_id] = {"core_slowdown_ratio": slowdown}
+            if result.status == "ok" and slowdown > tolerance.slowdown_ratio:
+                reason = too_slow(slowdown, tolerance)
+                known[window_id] |= {"status": "contaminated", "reason": reason}
+                known[window_id]["runtime_seconds"] = None
                 self.outcomes.subtract(["ok"])
                 self.outcomes.update(["contaminated"])
                 self._try_again(planned, attempt)
         self.unwritten.clear()
-        return [self._assessed_row(row, ratios.get(row["window_id"])) for row in rows]
-
-    def _assessed_row(self, row: Row, slowdown: float | None) -> Row:
-        """One row; slowdown: of its window, None where that is not known."""
-        if slowdown is None:
-            return row
-        row = {**row, "core_slowdown_ratio": slowdown}
-        if row["status"] == "ok" and slowdown > self.options.tolerance.slowdown_ratio:
-            reason = too_slow(slowdown, self.options.tolerance)
-            row |= {"status": "contaminated", "reason": reason, "runtime_seconds": None}
-        return row
+        return [row | known.get(row["window_id"], {}) for row in rows]
 
     def window_seconds(self, planned: PlannedWindow) -> float:
         """The campaign's window, or longer where a repetition is known to be long."""

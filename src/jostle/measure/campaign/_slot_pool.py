@@ -11,7 +11,7 @@ from jostle.measure.host._engines import engine_setting
 from jostle.measure.host._variants import EngineVariant, variant_of
 from jostle.measure.slots._slots import Slot
 from jostle.measure.window._assess import Observed, Window, WindowResult
-from jostle.measure.window._jobs import has_jobs, run_jobs
+from jostle.measure.window._jobs import JobWindow, has_jobs
 from jostle.measure.window._placement import phases
 from jostle.measure.window._speed import CoreSpeed
 from jostle.measure.window._window import run_window
@@ -66,9 +66,8 @@ class SlotPool:
             slots.append(Slot(*key))
         if has_jobs(planned.members):
             limit = self.options.job_timeout_seconds
-            return run_jobs(
-                window, slots, speed=self.speed, stopped=self.stopped, limit_seconds=limit
-            )
+            own = slots[: len(planned.members)]
+            return JobWindow(window, own, self.speed, self.stopped, limit).run()
         probers = None if key == _PLAIN else self._slots[_PLAIN]
         return run_window(
             window, slots, speed=self.speed, stopped=self.stopped, probers=probers, look=look

@@ -36,24 +36,6 @@ def pressure() -> dict[str, float]:
     return found
 
 
-def idle_seconds(cores: Sequence[int]) -> float:
-    """Seconds these cores have been idle since boot, to a hundredth."""
-    wanted = {f"cpu{core}" for core in cores}
-    ticks = 0
-    with open("/proc/stat", encoding="ascii") as file:
-        for line in file:
-            name, *fields = line.split()
-            if name in wanted:
-                ticks += int(fields[3]) + int(fields[4])  # idle, and idle waiting for input
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def stolen_seconds() -> float | None:
-    """Seconds that the hypervisor took away since boot, of all cores."""
-    fields = (text_of("/proc/stat") or "").partition("\n")[0].split()
-    return int(fields[8]) / os.sysconf("SC_CLK_TCK") if len(fields) > 8 else None
-
-
 def process_seconds(without: Sequence[int]) -> dict[tuple[int, str], float]:
     """CPU seconds of every process by its number and name, but for some."""
     tick = os.sysconf("SC_CLK_TCK")
@@ -95,6 +77,18 @@ def core_times() -> dict[int, CoreTimes]:
             _, _, _, idle, waiting, hard, soft, stolen, *_ = ticks
             found[int(name[3:])] = CoreTimes(idle + waiting, stolen, hard + soft)
     return found
+
+
+def idle_seconds(cores: Sequence[int]) -> float:
+    """Seconds these cores have been idle since boot, to a hundredth."""
+    times = core_times()
+    return sum(times[core].idle for core in cores)
+
+
+def stolen_seconds() -> float | None:
+    """Seconds that the hypervisor took away since boot, of all cores; None where it is not told."""
+    times = core_times()
+    return sum(one.stolen for one in times.values()) if times else None
 
 
 def kernel_thread_seconds() -> float:

@@ -7,10 +7,10 @@ would to users who do not wait for each other.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import math
 import os
+import select
 import shutil
 import signal
 import socket
@@ -29,6 +29,7 @@ from jostle.measure.slots._slots import (
     adopt_orphans,
     end_children,
     how_it_ended,
+    told_to_stop_before_end,
     tree_cpu_seconds,
 )
 
@@ -134,50 +135,30 @@ class ServicePart(Part):
     def load(self, notice: Callable[[dict[str, Any]], None]) -> None:
         """Until a line comes on standard input. Raises RuntimeError, OSError."""
         if self.settings["load"]:
-            asyncio.run(self._commands(notice))
+            self._commands(notice)
             return
         requests = OpenLoop(self.url, self.settings["rate"])
         self.latencies, self.failed = requests.latencies, requests.failed
         requests.run(sys.stdin.fileno(), lambda: self._tell(notice), _PATIENCE_SECONDS)
 
-    async def _commands(self, notice: Callable[[dict[str, Any]], None]) -> None:
+    def _commands(self, notice: Callable[[dict[str, Any]], None]) -> None:
         """The load of another program, which prints latencies, over and over."""
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        loop.add_reader(sys.stdin.fileno(), stop.set)
-        try:
-            await self._repeated(stop, notice)
-        finally:
-            loop.remove_reader(sys.stdin.fileno())
-
-    async def _repeated(
-        self, stop: asyncio.Event, notice: Callable[[dict[str, Any]], None]
-    ) -> None:
         words = [self._filled(word) for word in self.settings["load"]]
-        while not stop.is_set():
-            process = await asyncio.create_subprocess_exec(
-                *words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                cwd=self._folder,
-                env=self._environment,
-                process_group=0,
-            )
-            waiting = asyncio.ensure_future(process.communicate())
-            stopping = asyncio.ensure_future(stop.wait())
-            await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
-            if not waiting.done():
+        output = os.memfd_create("jostle-service-load", os.MFD_CLOEXEC)
+        stopped = False
+        while not stopped:
+            os.ftruncate(output, 0)
+            os.lseek(output, 0, os.SEEK_SET)
+            process = self._started(words, output)
+            if told_to_stop_before_end(process.pid):
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                await waiting
+                process.wait()
                 return
-            output = waiting.result()[0]
-            if process.returncode:
-                code = process.returncode
+            stopped = bool(select.select([sys.stdin], [], [], 0)[0])
+            if code := process.wait():
                 raise RuntimeError(f"the load ended with {how_it_ended(code, self._errors)}")
-            self.latencies += _numbers(output)
+            self.latencies += _numbers(os.pread(output, os.fstat(output).st_size, 0))
             self._tell(notice)
 
 

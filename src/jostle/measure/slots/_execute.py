@@ -26,7 +26,13 @@ from typing import Any
 
 from jostle.measure.serving._serve import ServicePart, serve
 from jostle.measure.slots._harness import Harness, Part, packed, sleep_until
-from jostle.measure.slots._slots import adopt_orphans, die_with, end_children, how_it_ended
+from jostle.measure.slots._slots import (
+    adopt_orphans,
+    end_children,
+    how_it_ended,
+    started,
+    told_to_stop_before_end,
+)
 
 _LOOK_EVERY_NS = 50_000_000
 _OUTPUT_CHUNK = 1 << 20
@@ -92,14 +98,13 @@ class Executions:
         self._shared[:] = bytes(8)
         self._number += 1
         words = self._run_words()
-        parent = os.getpid()
+        output = self._output if self.job.get("expected") else self._nothing
         forked_ns = time.monotonic_ns()
-        child = os.fork()
-        if child == 0:
-            self._become(parent, words)
+        files = (self._nothing, output, self._errors)
+        child = started(words, files, self._environment, self._become)
         stopped = True
         try:
-            stopped = _ended_or_told_to_stop(child)
+            stopped = told_to_stop_before_end(child)
         finally:
             ended_ns = time.monotonic_ns()
             if stopped:
@@ -155,25 +160,12 @@ class Executions:
         program, *words = self._words
         return run_words(program, self.job, words, self._folder or "/", self._name)
 
-    def _become(self, parent: int, words: list[str]) -> None:
-        """In the child: never returns."""
-        try:
-            os.setpgid(0, 0)
-            die_with(parent)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-            os.dup2(self._nothing, 0)
-            os.dup2(self._output if self.job.get("expected") else self._nothing, 1)
-            os.dup2(self._errors, 2)
-            os.closerange(3, 64)
-            if self._folder is not None:
-                os.chdir(self._folder)
-            self._shared[:] = time.monotonic_ns().to_bytes(8, "little")
-            os.execve(words[0], words, self._environment)
-        except OSError as error:
-            os.write(2, f"cannot be started: {error.strerror}".encode())
-        finally:
-            os._exit(127)
+    def _become(self) -> None:
+        """In the child, last of all."""
+        os.setpgid(0, 0)
+        if self._folder is not None:
+            os.chdir(self._folder)
+        self._shared[:] = time.monotonic_ns().to_bytes(8, "little")
 
     def _around(self, when: str) -> None:
         for line in self.job.get(when, ()):
@@ -278,19 +270,6 @@ def _encoded(times: list[int]) -> str:
     import base64
 
     return base64.b64encode(packed(times)).decode("ascii")
-
-
-def _ended_or_told_to_stop(child: int) -> bool:
-    """Wait for either; whether it was the latter. The child is not reaped."""
-    file = os.pidfd_open(child)
-    try:
-        poll = select.poll()
-        poll.register(file, select.POLLIN)
-        poll.register(sys.stdin, select.POLLIN | select.POLLHUP)
-        found = {ready for ready, _ in poll.poll()}
-        return file not in found
-    finally:
-        os.close(file)
 
 
 def _kill(child: int) -> None:

@@ -27,7 +27,7 @@ from jostle.measure.host._engines import gcc_version
 from jostle.measure.serving._serve import ServicePart
 from jostle.measure.slots._execute import JobPart
 from jostle.measure.slots._harness import CAPACITY, Beats, Part, packed, repeated, sleep_until
-from jostle.measure.slots._slots import die_with, how_it_ended
+from jostle.measure.slots._slots import how_it_ended, started
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 # No fused multiply-add, so that results are those of WebAssembly to the bit; kernels cast
@@ -136,10 +136,7 @@ class Command(Part):
         """Once; its CPU time in nanoseconds."""
         os.ftruncate(self._errors, 0)
         os.lseek(self._errors, 0, os.SEEK_SET)
-        parent = os.getpid()
-        child = os.fork()
-        if child == 0:
-            self._become(parent)
+        child = started(self._words, (self._nothing, self._nothing, self._errors))
         try:
             _, status, used = os.wait4(child, 0)
         except BaseException:
@@ -150,19 +147,3 @@ class Command(Part):
             code = os.waitstatus_to_exitcode(status)
             raise RuntimeError(f"it ended with {how_it_ended(code, self._errors)}")
         return int((used.ru_utime + used.ru_stime) * 1e9)
-
-    def _become(self, parent: int) -> None:
-        """In the child: never returns."""
-        try:
-            die_with(parent)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-            os.dup2(self._nothing, 0)
-            os.dup2(self._nothing, 1)
-            os.dup2(self._errors, 2)
-            os.closerange(3, 64)
-            os.execv(self._words[0], self._words)
-        except OSError as error:
-            os.write(2, f"cannot be started: {error.strerror}".encode())
-        finally:
-            os._exit(127)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
@@ -12,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -115,6 +114,45 @@ def how_it_ended(code: int, errors: int) -> str:
     return f"{end}: {text}".rstrip(": ")
 
 
+def started(
+    words: list[str],
+    files: tuple[int, int, int],
+    environment: Mapping[str, str] | None = None,
+    last: Callable[[], None] = lambda: None,
+) -> int:
+    """A child that becomes a program, and dies with this process. files: its input, output and errors. last:
+    called in it before it is the program; what is raised there is written to the errors."""
+    parent = os.getpid()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        die_with(parent)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        os.closerange(3, 64)
+        last()
+        os.execve(words[0], words, os.environ if environment is None else environment)
+    except OSError as error:
+        os.write(2, f"cannot be started: {error.strerror}".encode())
+    finally:
+        os._exit(127)
+
+
+def told_to_stop_before_end(child: int) -> bool:
+    """Wait until a child has ended, which is not reaped, or a line has come; whether it was the latter."""
+    file = os.pidfd_open(child)
+    try:
+        poll = select.poll()
+        poll.register(file, select.POLLIN)
+        poll.register(sys.stdin, select.POLLIN | select.POLLHUP)
+        return file not in {ready for ready, _ in poll.poll()}
+    finally:
+        os.close(file)
+
+
 def child_environment() -> dict[str, str]:
     """This process's environment, with this very package found first."""
     here = str(Path(__file__).resolve().parents[3])
@@ -162,7 +200,7 @@ class Slot:
 
     def send(self, message: dict[str, Any]) -> None:
         """Tell the slot something; a slot that has died is noticed by gather()."""
-        with contextlib.suppress(BrokenPipeError):
+        with suppress(BrokenPipeError):
             os.write(self._input, json.dumps(message).encode() + b"\n")
 
     def pin(self, cores: Iterable[int]) -> None:
@@ -171,7 +209,7 @@ class Slot:
         try:
             os.sched_setaffinity(self.pid, cores)
             for thread in self._others():
-                with contextlib.suppress(ProcessLookupError):
+                with suppress(ProcessLookupError):
                     os.sched_setaffinity(thread, cores)
         except ProcessLookupError:
             pass  # it has died: gather() will say so
@@ -184,7 +222,7 @@ class Slot:
     def _others(self) -> list[int]:
         """Its other threads, and the command it runs: all move with it."""
         folder = f"/proc/{self.pid}/task"
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             threads = [int(thread) for thread in os.listdir(folder)]
             with open(f"{folder}/{self.pid}/children", encoding="ascii") as file:
                 children = [int(child) for child in file.read().split()]
@@ -233,7 +271,7 @@ class Slot:
         started = descendants(self._process.pid)
         self._process.kill()
         for one in started:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(one, signal.SIGKILL)
         self._process.wait()
         for file in (self._input, self._output, self._errors):

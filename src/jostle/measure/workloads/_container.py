@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure.workloads._job import ContainerSettings, JobSettings, LoadSettings
-from jostle.measure.workloads._workloads import Workload
+from jostle.measure.workloads._workloads import Workload, spelled
 
 PROGRAMS = ("podman", "docker")
 _ASKED_SECONDS = 30.0
@@ -46,10 +46,9 @@ def container_workload(
                 "container's name, cores, label and removal are Jostle's own.",
             )
     program = _program_with(image)
-    spelled = re.sub(r"[^\w.=]+", "-", " ".join([image, *words]))[:80].strip("-")
     settings = ContainerSettings(image, tuple(options), Path(program).name == "podman")
     return Workload(
-        name or spelled,
+        name or spelled([image, *words]),
         Path(program).absolute(),
         kind="command",
         family="container",
@@ -130,9 +129,7 @@ def service_workload(
     job = job or JobSettings()
     if job.inputs or job.before or job.after or job.expected:
         raise UsageError("a service has a directory and an environment, and nothing else around it")
-    spelled = name or re.sub(r"[^\w.=]+", "-", " ".join([Path(words[0]).name, *words[1:]]))[
-        :60
-    ].strip("-")
+    called = name or spelled([Path(words[0]).name, *words[1:]], 60)
     settings = LoadSettings(
         float(rate),
         url,
@@ -144,7 +141,7 @@ def service_workload(
     )
     program = Path(str(shutil.which(words[0]))).absolute()
     return Workload(
-        f"{spelled}@{rate:g}rps",
+        f"{called}@{rate:g}rps",
         program,
         kind="service",
         family="service",

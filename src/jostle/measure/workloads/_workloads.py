@@ -167,6 +167,11 @@ def shipped_workloads() -> tuple[Workload, ...]:
     )
 
 
+def spelled(words: Sequence[str], most: int = 80) -> str:
+    """A name of a command line, with - for what cannot be in one."""
+    return re.sub(r"[^\w.=]+", "-", " ".join(words))[:most].strip("-")
+
+
 def command_workload(
     words: Sequence[str], name: str | None = None, job: JobSettings | None = None
 ) -> Workload:
@@ -185,9 +190,8 @@ def command_workload(
         )
     # Not resolved: what a link is called may be what decides how the program behaves.
     path = Path(program).absolute()
-    spelled = re.sub(r"[^\w.=]+", "-", " ".join([Path(words[0]).name, *words[1:]]))[:80].strip("-")
     return Workload(
-        name or spelled,
+        name or spelled([Path(words[0]).name, *words[1:]]),
         path,
         kind="command",
         family="command",
@@ -207,8 +211,8 @@ def module_workload(
     """
     module = Path(path)
     words = tuple(arguments)
-    spelled = name or "-".join([module.stem, *words])
-    one = Workload(spelled, module, kind="wasi", arguments=words)
+    called = name or "-".join([module.stem, *words])
+    one = Workload(called, module, kind="wasi", arguments=words)
     exports = exported_functions(one.module_bytes, str(module))
     if {"setup", "run"} <= exports:
         try:
@@ -218,7 +222,7 @@ def module_workload(
             raise UsageError(
                 f"a kernel takes two whole numbers, not {' '.join(words)!r}", where=str(module)
             ) from None
-        return Workload(spelled, module, argument, repeats)
+        return Workload(called, module, argument, repeats)
     if "_start" in exports:
         return one
     raise BadData(
