@@ -381,22 +381,10 @@ def _bad_values(name: str, values: Any, kind: Any, error: Exception) -> BadRows:
 
 def _hash(table: pa.Table) -> str:
     """12 hexadecimal digits of the table's content."""
-    digest = hashlib.sha256()
-
-    class Sink:
-        closed = False
-
-        def write(self, data: Any) -> int:
-            digest.update(data)
-            return len(data)
-
-        def flush(self) -> None: ...
-
-        def close(self) -> None: ...
-
-    with pa.ipc.new_stream(pa.PythonFile(Sink(), "w"), table.schema) as stream:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table.combine_chunks())
-    return digest.hexdigest()[:12]
+    return hashlib.sha256(sink.getvalue()).hexdigest()[:12]
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

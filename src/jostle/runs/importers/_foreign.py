@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from jostle._tables import text_of
 from jostle.errors import BadData, UnknownName, UnreadableFile
 
 SHOWN_TEXT = 200  # of a bad line, in messages
@@ -46,23 +44,6 @@ class ForeignTable:
         return f"{self.unit} {self.numbers[row]}"
 
 
-def source_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
-    """(content, name for errors) of a file, of `-` for standard input, or of an open binary file.
-
-    Raises UnreadableFile.
-    """
-    if not isinstance(source, (str, os.PathLike)):
-        return source.read(), str(getattr(source, "name", "<stream>"))
-    if source == "-":
-        return sys.stdin.buffer.read(), "<stdin>"
-    try:
-        return Path(source).read_bytes(), str(source)
-    except OSError as error:
-        raise UnreadableFile(
-            f"cannot be read: {error.strerror}", where=str(source), fix="Check the name."
-        ) from None
-
-
 def read_parquet(content: bytes, where: str) -> ForeignTable:
     """Raises UnreadableFile."""
     try:
@@ -87,7 +68,7 @@ def read_csv(
     """
     if not content.strip():
         raise UnreadableFile("the file is empty", where=where, fix="Its first line names columns.")
-    require_text(content, where)
+    text_of(content, where)
     wrong: list[str] = []
 
     def skip(row: Any) -> str:
@@ -152,23 +133,6 @@ def _odd_line(content: bytes) -> int | None:
     """The first line with an odd number of quotes, if there is one."""
     lines = enumerate(content.split(b"\n"), start=1)
     return next((number for number, line in lines if line.count(b'"') % 2), None)
-
-
-def require_text(content: bytes, where: str) -> str:
-    """The text of a file in UTF-8, without its mark of byte order. Raises UnreadableFile naming the line."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UnreadableFile(
-            f"line {line}: not text in UTF-8: {error.reason}",
-            where=where,
-            fix="Save it as UTF-8.",
-        ) from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise UnreadableFile(f"line {line}: a zero byte, which no text holds", where=where)
-    return text
 
 
 def _require_distinct(names: list[str], where: str) -> None:

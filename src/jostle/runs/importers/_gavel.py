@@ -22,10 +22,10 @@ from typing import Annotated, Any, ClassVar
 import pyarrow as pa
 
 from jostle._options import Positional
+from jostle._tables import read_text
 from jostle._untrusted import understands
 from jostle.errors import BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs._schema import Origin
-from jostle.runs.importers._foreign import require_text
 from jostle.runs.importers._imported import Imported
 from jostle.runs.importers._pairs import Measurement, runs_of
 
@@ -116,10 +116,7 @@ def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
 
 def _read(file: Path) -> tuple[str, Any]:
     """(text, what it holds). Raises UnreadableFile, naming the line where there is one."""
-    try:
-        text = require_text(file.read_bytes(), str(file))
-    except OSError as error:
-        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(file)) from None
+    text = read_text(file)
     try:
         return text, json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:

@@ -17,10 +17,10 @@ from typing import Annotated, ClassVar
 import pyarrow as pa
 
 from jostle._options import Positional
+from jostle._tables import read_text
 from jostle._untrusted import understands
 from jostle.errors import BadRows, UnreadableFile
 from jostle.runs._runs import Runs
-from jostle.runs.importers._foreign import require_text
 from jostle.runs.importers._imported import Imported
 from jostle.runs.importers._pairs import PairsImport
 
@@ -159,10 +159,7 @@ def _metrics(file: Path) -> dict[str, float]:
 
 def _rows(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
     """(line, row) of a profiler's CSV, whose comments begin with ==."""
-    try:
-        lines = require_text(file.read_bytes(), str(file)).split("\n")
-    except OSError as error:
-        raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(file)) from None
+    lines = read_text(file).split("\n")
     header: list[str] | None = None
     for number, text in enumerate(lines, start=1):
         if not text.strip() or text.startswith("=="):

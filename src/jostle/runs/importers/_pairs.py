@@ -24,12 +24,13 @@ import numpy as np
 import pyarrow as pa
 
 from jostle._options import Positional
+from jostle._tables import file_bytes
 from jostle._untrusted import understands
 from jostle.errors import BadData, UnknownName, UsageError
 from jostle.runs._runs import Runs, columns_table
 from jostle.runs._schema import Origin, conform, with_origins
 from jostle.runs._solo import windows_of
-from jostle.runs.importers._foreign import ForeignTable, read_csv, source_bytes
+from jostle.runs.importers._foreign import ForeignTable, read_csv
 from jostle.runs.importers._imported import Imported, rejected_rows
 from jostle.runs.importers._table import UNITS
 
@@ -86,7 +87,7 @@ class PairsImport:
         Raises UnreadableFile, UnknownName for a missing column or dataset, and BadRows naming the
         lines of bad rows unless drop_bad sets them aside.
         """
-        content, where = source_bytes(self.file)
+        content, where = file_bytes(self.file)
         foreign = read_csv(content, where, [*REQUIRED, *OPTIONAL])
         foreign.require(REQUIRED)
         if "slowdown" not in foreign.table.column_names:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from jostle._options import Positional
 from jostle._untrusted import understands, understood
 from jostle.errors import BadData, BadRows, UnreadableFile
-from jostle.runs._runs import Runs
+from jostle.runs._runs import Runs, columns_table
 from jostle.runs._solo import windows_of
 from jostle.runs.importers._imported import Imported
 
@@ -280,25 +280,20 @@ class _Published:
         window = windows_of(place, rank[self.workload], members, seconds)
         run_id = pa.array([f"{source}:{row}" for row in rows.tolist()], pa.string())
         workloads = pa.array(self.workload_names, pa.string())
-        flat = workloads.take(pa.array(order[members].reshape(-1)))
+        platforms = pa.array(self.platform_names, pa.string())
         offsets = pa.array(np.arange(n + 1) * members.shape[1], pa.int32())
-        return pa.table(
-            {
-                "workload": workloads.take(pa.array(self.workload)),
-                "platform": pa.array(self.platform_names, pa.string()).take(
-                    pa.array(self.platform)
-                ),
-                "corunners": pa.ListArray.from_arrays(offsets, flat),
-                "runtime_seconds": pa.array(seconds, from_pandas=False),
-                "measured_at": pa.nulls(n, pa.timestamp("us", tz="UTC")),
-                "campaign": pa.repeat(campaign, n),
-                "window_id": run_id.take(pa.array(window)),
-                "run_id": run_id,
-                "status": pa.repeat("ok", n),
-                "reason": pa.nulls(n, pa.string()),
-                "source_file": pa.repeat(source, n),
-                "source_row": pa.array(rows, pa.int64()),
-            }
+        return columns_table(
+            workload=workloads.take(pa.array(self.workload)),
+            platform=platforms.take(pa.array(self.platform)),
+            corunners=pa.ListArray.from_arrays(
+                offsets, workloads.take(pa.array(order[members].reshape(-1)))
+            ),
+            runtime_seconds=seconds,
+            campaign=campaign,
+            window_id=run_id.take(pa.array(window)),
+            run_id=run_id,
+            source_file=pa.repeat(source, n),
+            source_row=pa.array(rows, pa.int64()),
         )
 
     def _check(self, title: str, codes: np.ndarray, limit: int) -> None:

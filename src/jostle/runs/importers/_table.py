@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from jostle._options import Positional
+from jostle._tables import file_bytes
 from jostle._untrusted import understands
 from jostle.errors import BadData, UsageError
 from jostle.runs._check import find_bad_rows
 from jostle.runs._runs import Runs, columns_table
 from jostle.runs._schema import COLUMNS, conform, conform_features
-from jostle.runs.importers._foreign import ForeignTable, read_csv, read_parquet, source_bytes
+from jostle.runs.importers._foreign import ForeignTable, read_csv, read_parquet
 from jostle.runs.importers._imported import Imported, rejected_rows
 
 # (multiplier, divisor): dividing by a power of ten rounds better than multiplying by its inverse.
@@ -98,7 +99,7 @@ class _Table(ABC):
     def read(self) -> Imported:
         """Raises UnreadableFile, UnknownName for a missing column, and BadRows with the bad rows unless
         drop_bad sets them aside."""
-        content, where = source_bytes(self.file)
+        content, where = file_bytes(self.file)
         foreign = self._read(content, where)
         foreign.require(self._columns)
         features = (
@@ -204,7 +205,7 @@ class ParquetImport(_Table):
 def _features(file: Path | None, key: str, column: str | None) -> pa.Table | None:
     if file is None:
         return None
-    content, where = source_bytes(file)
+    content, where = file_bytes(file)
     is_parquet = where.endswith((".parquet", ".pq"))
     found = read_parquet(content, where) if is_parquet else read_csv(content, where, _TEXTS)
     table = found.table

@@ -16,14 +16,49 @@ from jostle.traces.counters._counters import Traces
 from jostle.traces.services._assembled import Cut, traces_of
 from jostle.traces.services._columns import TableColumns, read_columns, read_requests
 from jostle.traces.services._prometheus import Matrix, Reading, asked, read_file, series_of
-from jostle.traces.services._series import Kind
+from jostle.traces.services._series import Kind, Series
 from jostle.traces.services._times import Piece, asked_moment, length_of, zone_named
 
 _HTTP = ("http://", "https://")
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Service:
+    """What both kinds of readings of a service are cut by, and called."""
+
+    cut: Annotated[
+        str | None, "Runs of a service without an end: day, hour, minute, or a length such as 15m."
+    ] = None
+    requests: Annotated[
+        Path | None, "A CSV with begins and ends: each is a run, such as a request or a job."
+    ] = None
+    zone: Annotated[str, "Of days, and of times that name none: UTC, Europe/Berlin, …"] = "UTC"
+    beside: Annotated[tuple[str, ...], "A co-runner; may be repeated.", Short("-b")] = ()
+    run_id: Annotated[str | None, "How the names of runs begin.  [default: the workload]"] = None
+
+    def _traces(
+        self, series: list[Series], where: str, workload: str, platform: str, *, whole: bool = False
+    ) -> Traces:
+        if self.cut is not None and self.requests is not None:
+            raise UsageError("cut and requests both say what a run is", fix="Give one of them.")
+        zone = zone_named(self.zone)
+        pieces: Sequence[Piece] = ()
+        if self.requests is not None:
+            with understood(self.requests):
+                pieces = read_requests(self.requests, TableColumns(zone=zone))
+        return traces_of(
+            series,
+            workload=workload,
+            platform=platform,
+            cut=Cut(self.cut, zone, pieces, ended=whole or self.requests is not None),
+            corunners=self.beside,
+            run_id=self.run_id,
+            where=where,
+        )
+
+
 @dataclass(frozen=True)
-class PrometheusImport:
+class PrometheusImport(_Service):
     """What a service tells Prometheus, into the dataset's traces: answers to range queries, from files or
     from a server. Names that end in _total, _count, _sum or _bucket are running totals, others levels."""
 
@@ -51,15 +86,6 @@ class PrometheusImport:
     ] = ()
     total: Annotated[tuple[str, ...], "This metric is a running total; may be repeated."] = ()
     gauge: Annotated[tuple[str, ...], "This metric is a level; may be repeated."] = ()
-    cut: Annotated[
-        str | None, "Runs of a service without an end: day, hour, minute, or a length such as 15m."
-    ] = None
-    requests: Annotated[
-        Path | None, "A CSV with begins and ends: each is a run, such as a request or a job."
-    ] = None
-    zone: Annotated[str, "Of days, and of times that name none: UTC, Europe/Berlin, …"] = "UTC"
-    beside: Annotated[tuple[str, ...], "A co-runner; may be repeated.", Short("-b")] = ()
-    run_id: Annotated[str | None, "How the names of runs begin.  [default: the workload]"] = None
 
     def read(self, now_seconds: float | None = None) -> Traces:
         """now_seconds: the clock that `start` and `end` count from.
@@ -76,15 +102,8 @@ class PrometheusImport:
                 raise UsageError("`query` is of a server", fix="Give its address, or leave it out.")
             else:
                 matrices = [read_file(Path(one)) for one in self.source]
-            return traces_of(
-                series_of(matrices, reading, where),
-                workload=self.workload,
-                platform=self.platform,
-                cut=_cut(self.cut, self.requests, zone),
-                corunners=self.beside,
-                run_id=self.run_id,
-                where=where,
-            )
+            series = series_of(matrices, reading, where)
+            return self._traces(series, where, self.workload, self.platform)
 
     def _asked(self, zone: tzinfo, now_seconds: float | None) -> Iterator[Matrix]:
         if len(self.source) != 1:
@@ -108,7 +127,7 @@ class PrometheusImport:
 
 
 @dataclass(frozen=True)
-class SeriesImport:
+class SeriesImport(_Service):
     """Tables of readings (CSV with a column of times), into the dataset's traces. Columns whose names end in
     _total, _count or _sum are running totals, others levels or rates, taken as they are."""
 
@@ -128,16 +147,7 @@ class SeriesImport:
         tuple[str, ...], "This column was counted since the line before; may be repeated."
     ] = ()
     separator: Annotated[str, "Between fields."] = ","
-    cut: Annotated[
-        str | None, "Runs of a service without an end: day, hour, minute, or a length such as 15m."
-    ] = None
-    requests: Annotated[
-        Path | None, "A CSV with begins and ends: each is a run, such as a request or a job."
-    ] = None
-    zone: Annotated[str, "Of days, and of times that name none: UTC, Europe/Berlin, …"] = "UTC"
     whole: Annotated[bool, "Runs ended with their last line (with --run, or a file each)."] = False
-    beside: Annotated[tuple[str, ...], "A co-runner; may be repeated.", Short("-b")] = ()
-    run_id: Annotated[str | None, "How the names of runs begin.  [default: the workload]"] = None
 
     def read(self) -> Traces:
         """Raises UnreadableFile, BadData naming a line, UnknownName, UsageError."""
@@ -168,26 +178,7 @@ class SeriesImport:
                     for one in found
                 ]
             series += found
-        cut = _cut(self.cut, self.requests, zone)
-        return traces_of(
-            series,
-            workload=self.workload,
-            platform=self.platform,
-            cut=replace(cut, ended=cut.ended or self.whole),
-            corunners=self.beside,
-            run_id=self.run_id,
-            where=where,
-        )
-
-
-def _cut(by: str | None, requests: Path | None, zone: tzinfo) -> Cut:
-    if by is not None and requests is not None:
-        raise UsageError("cut and requests both say what a run is", fix="Give one of them.")
-    pieces: Sequence[Piece] = ()
-    if requests is not None:
-        with understood(requests):
-            pieces = read_requests(requests, TableColumns(zone=zone))
-    return Cut(by, zone, pieces, ended=requests is not None)
+        return self._traces(series, where, self.workload, self.platform, whole=self.whole)
 
 
 def _kinds(
