@@ -234,10 +234,10 @@ def _require_content(path: Path, file: BufferedIOBase) -> None:
 
 
 def _require_version(path: Path, schema: pa.Schema, version: str) -> None:
-    found = (schema.metadata or {}).get(b"schema", b"").decode(errors="replace")
-    if found != version:
+    schema_name = (schema.metadata or {}).get(b"schema", b"").decode(errors="replace")
+    if schema_name != version:
         raise UnreadableFile(
-            f"its schema is {found or 'not given'}, not {version}",
+            f"its schema is {schema_name or 'not given'}, not {version}",
             where=str(path),
             fix="Bring foreign tables in with jostle import.",
         )

@@ -19,7 +19,7 @@ from jostle.measure import Tolerance, command_workload, job_of
 from jostle.measure.host._proc import CoreTimes
 from jostle.measure.window._assess import Window, WindowResult
 from jostle.measure.window._foreign import Elapsed, Foreign, Moment, foreign_to_kernels
-from jostle.measure.window._jobs import _assessed, _Seen
+from jostle.measure.window._jobs import JobRecord, _assessed
 from tests.measure.measured import measured, rows
 
 
@@ -89,7 +89,7 @@ def test_waiting_is_told_from_a_core_that_was_taken(
 def job_beside(between: Elapsed, own: float) -> WindowResult:
     job = command_workload(["true"])
     window = Window((job,), "native", ((0,),), (0, 1), 1.0, 10.0, Tolerance())
-    seen = _Seen([answer(own)], 0, 10**9, np.zeros(1, np.int64), between)
+    seen = JobRecord([answer(own)], 0, 10**9, np.zeros(1, np.int64), between)
     return _assessed(window, seen, datetime.now(UTC), (), None)
 
 

@@ -53,12 +53,12 @@ def read_rows(
     for name in mapped:
         if name not in known:
             raise UnknownName("column", name, list(known))
-    found = _read(source)
-    present = [n for n in dict.fromkeys(n for row in found.rows for n in row) if n != RAGGED]
-    if found.rows:
+    table = _read(source)
+    present = [n for n in dict.fromkeys(n for row in table.rows for n in row) if n != RAGGED]
+    if table.rows:
         for theirs in mapped.values():
             if theirs not in present:
-                raise UnknownName("column", theirs, present, where=found.where)
+                raise UnknownName("column", theirs, present, where=table.where)
     back = {theirs: name for name, theirs in mapped.items()}
     ignored = []
     for name in present:
@@ -67,12 +67,14 @@ def read_rows(
         ignored.append(name)
         near = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
         if near and near[0] not in present and near[0] not in mapped:
-            raise UnknownName("column", name, list(known), where=found.where)
-    kept = {name: back.get(name, name) for name in [*present, RAGGED] if name not in ignored}
+            raise UnknownName("column", name, list(known), where=table.where)
+    names = {name: back.get(name, name) for name in [*present, RAGGED] if name not in ignored}
     if others is not None:
-        kept |= {name: others(name) for name in ignored}
-    rows = [{kept[name]: cell for name, cell in row.items() if name in kept} for row in found.rows]
-    return TableRows(rows, found.numbers, found.where, tuple(ignored))
+        names |= {name: others(name) for name in ignored}
+    rows = [
+        {names[name]: cell for name, cell in row.items() if name in names} for row in table.rows
+    ]
+    return TableRows(rows, table.numbers, table.where, tuple(ignored))
 
 
 def _read(source: Any) -> TableRows:
@@ -170,18 +172,18 @@ def _arrow(content: bytes, where: str) -> list[dict[str, Any]]:
 
 def _json(decoded: str, where: str) -> TableRows:
     """A list of objects, one object that holds such a list, or an object on each line."""
-    found = json_or_lines(decoded, where)
-    if isinstance(found, dict):
+    document = json_or_lines(decoded, where)
+    if isinstance(document, dict):
         lists = [
             value
-            for value in found.values()
+            for value in document.values()
             if isinstance(value, list) and all(isinstance(row, dict) for row in value)
         ]
-        is_row = _ROW_KEYS & set(found)
-        found = lists[0] if len(lists) == 1 and not is_row else [found]
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        is_row = _ROW_KEYS & set(document)
+        document = lists[0] if len(lists) == 1 and not is_row else [document]
+    if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
         raise BadData("not a list of objects", where=where)
-    return _numbered(found, where)
+    return _numbered(document, where)
 
 
 def json_or_lines(text: str, where: str) -> Any:

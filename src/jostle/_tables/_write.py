@@ -21,9 +21,9 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> None:
     Raises UsageError for another ending, NotPermitted where the disk does not take it.
     """
     path = Path(path)
-    made = content(table, path.suffix, str(path))
+    file_content = content(table, path.suffix, str(path))
     with errors_explained(path.parent):
-        write_whole(path, made)
+        write_whole(path, file_content)
 
 
 def content(table: Any, kind: str, where: str) -> bytes:

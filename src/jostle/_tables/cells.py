@@ -97,8 +97,8 @@ def names(cell: Any, what: str) -> tuple[str, ...]:
         raise ValueError(f"{what} is {cell!r}, not a list of names")
     if bad := [part for part in parts if not isinstance(part, str)]:
         raise ValueError(f"{what} holds {bad[0]!r}, not a name")
-    found = {part.strip() for part in parts}
-    return tuple(sorted(part for part in found if part))
+    different = {part.strip() for part in parts}
+    return tuple(sorted(part for part in different if part))
 
 
 def entries(cell: Any, what: str, separator: str = SEPARATOR) -> list[Any]:

@@ -49,11 +49,11 @@ class Findings:
 
     def reasons(self, rows: np.ndarray) -> list[str]:
         """What is wrong with each of these rows, all of it."""
-        found: dict[int, list[str]] = {int(row): [] for row in rows}
+        texts: dict[int, list[str]] = {int(row): [] for row in rows}
         for at, reason_of in self._checks:
             for row in np.intersect1d(at, rows, assume_unique=True):
-                found[int(row)].append(reason_of(int(row)))
-        return [", and ".join(found[int(row)]) for row in rows]
+                texts[int(row)].append(reason_of(int(row)))
+        return [", and ".join(texts[int(row)]) for row in rows]
 
     def error(
         self, *, where: str | None = None, row_name: RowName = _plain_row, fix: str | None = None
@@ -146,9 +146,9 @@ def _check_outcome(findings: Findings, table: pa.Table) -> None:
         np.flatnonzero(ok & (seconds <= 0) & np.isfinite(seconds)),
         lambda row: f"runtime_seconds is {seconds[row]}, not above 0",
     )
-    given = ~ok & ~unknown & flags(pc.is_valid(runtime))
+    contradictory = ~ok & ~unknown & flags(pc.is_valid(runtime))
     findings.add(
-        np.flatnonzero(given),
+        np.flatnonzero(contradictory),
         lambda row: f"runtime_seconds is given although status is {status[row].as_py()!r}",
     )
     excused = ok & flags(pc.is_valid(table.column("reason")))

@@ -69,8 +69,8 @@ class Colocations:
         rows = [()] * len(workload) if corunners is None else _listed(corunners, "corunners")
         lengths = {"workload": len(workload), "platform": len(platform), "corunners": len(rows)}
         if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise BadRows(f"the columns differ in length: {found}")
+            sizes = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise BadRows(f"the columns differ in length: {sizes}")
         counts, flat = _flattened(rows)
         workload_set, platform_set = _vocabulary(workload), _vocabulary(platform)
         corunner_set = _vocabulary(flat)
@@ -215,16 +215,16 @@ class Colocations:
         self, workload_names: Sequence[str], platform_names: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What recode gives, where every name must be known. Raises UnknownName for the first that is not."""
-        found = self.recode(workload_names, platform_names)
+        codes_of_all = self.recode(workload_names, platform_names)
         columns = (
             ("workload", self.workload, self.workload_names, workload_names),
             ("platform", self.platform, self.platform_names, platform_names),
             ("co-runner", self.corunner, self.workload_names, workload_names),
         )
-        for codes, (kind, mine, names, known) in zip(found, columns, strict=True):
+        for codes, (kind, mine, names, known) in zip(codes_of_all, columns, strict=True):
             if len(codes) and codes.min() < 0:
                 raise UnknownName(kind, names[mine[int(np.argmin(codes))]], tuple(known))
-        return found
+        return codes_of_all
 
     def row(self, index: int) -> tuple[str, str, tuple[str, ...]]:
         """(workload, platform, co-runners) of one row, by name."""
@@ -352,12 +352,12 @@ def places_of(names: tuple[str, ...]) -> dict[str, int]:
     if len(names) < _MANY_NAMES:
         return _places_of(names)
     # To compare a million names takes longer than any question: these are known by being the same object.
-    kept = _MANY.get(id(names))
-    if kept is None or kept[0] is not names:
+    entry = _MANY.get(id(names))
+    if entry is None or entry[0] is not names:
         while len(_MANY) >= 8:
             _MANY.pop(next(iter(_MANY)), None)
-        kept = _MANY[id(names)] = names, {name: code for code, name in enumerate(names)}
-    return kept[1]
+        entry = _MANY[id(names)] = names, {name: code for code, name in enumerate(names)}
+    return entry[1]
 
 
 @lru_cache(maxsize=32)

@@ -19,8 +19,8 @@ def encode_text(column: Any) -> tuple[np.ndarray, list[str]]:
     unique = pc.unique(pc.drop_null(column))
     # Sorted by Python, not by Arrow: by code point, as Colocations does it.
     names = sorted(unique.to_pylist())
-    found = pc.index_in(column, value_set=pa.array(names, pa.string()))
-    return filled(found, -1).astype(np.int32), names
+    codes = pc.index_in(column, value_set=pa.array(names, pa.string()))
+    return filled(codes, -1).astype(np.int32), names
 
 
 def number_text(column: Any) -> np.ndarray:
@@ -71,9 +71,9 @@ def repeated(column: Any) -> tuple[np.ndarray, np.ndarray]:
     """(rows whose value stood in an earlier row, the first row of each such value)."""
     codes = number_text(column)
     first = np.full(int(codes.max(initial=-1)) + 1, len(codes))
-    given = np.flatnonzero(codes >= 0)
-    np.minimum.at(first, codes[given], given)
-    rows = given[first[codes[given]] != given]
+    valid = np.flatnonzero(codes >= 0)
+    np.minimum.at(first, codes[valid], valid)
+    rows = valid[first[codes[valid]] != valid]
     return rows, first[codes[rows]]
 
 

@@ -34,10 +34,10 @@ def merge_features(
     columns = []
     for name in together.column_names:
         column = together.column(name).combine_chunks()
-        given = np.flatnonzero(filled(pc.is_valid(column), False))
-        known, first = np.unique(codes[given], return_index=True)
+        valid = np.flatnonzero(filled(pc.is_valid(column), False))
+        known, first = np.unique(codes[valid], return_index=True)
         source = np.full(len(names), -1)
-        source[known] = given[first]
+        source[known] = valid[first]
         merged = column.take(pa.array(source, mask=source < 0))
         if not pa.types.is_null(column.type):
             differs = filled(pc.not_equal(column, merged.take(pa.array(codes))), False)
@@ -61,8 +61,8 @@ def _stacked(tables: Sequence[tuple[str, pa.Table]], key: str, notes: list[str] 
     try:
         return pa.concat_tables([table for _, table in tables], promote_options="permissive")
     except ARROW_ERRORS:
-        kept = _of_one_sort(tables, key, notes)
-        return pa.concat_tables(kept, promote_options="permissive")
+        alike = _of_one_sort(tables, key, notes)
+        return pa.concat_tables(alike, promote_options="permissive")
 
 
 def _of_one_sort(
@@ -70,7 +70,7 @@ def _of_one_sort(
 ) -> list[pa.Table]:
     """The tables without columns of another sort than in an earlier table."""
     types: dict[str, tuple[pa.DataType, str]] = {}
-    kept = []
+    alike = []
     for where, table in tables:
         for field in table.schema:
             if pa.types.is_null(field.type):
@@ -86,8 +86,8 @@ def _of_one_sort(
                 raise BadData(text, fix="Give one of the two columns another name.")
             notes.append(f"{text}: the later one was passed over")
             table = table.drop_columns([field.name])
-        kept.append(table)
-    return kept
+        alike.append(table)
+    return alike
 
 
 def _sort_of_value(kind: pa.DataType) -> str:

@@ -130,7 +130,7 @@ class Runs(Glance):
         """How many runs of how many names, how many beside others, and how long they take."""
         c, times = self.colocations, self.runtime_seconds[self.is_ok]
         degree = c.number_of_corunners
-        found = [
+        lines = [
             ("runs", f"{len(self)}"),
             ("workloads", f"{len(c.workload_names)}"),
             ("platforms", f"{len(c.platform_names)}"),
@@ -140,14 +140,14 @@ class Runs(Glance):
         if len(times):
             low, middle, high = np.quantile(times, (0, 0.5, 1))
             spread = f"{duration(low)} to {duration(high)}, median {duration(middle)}"
-            found.append(("runtime", spread))
+            lines.append(("runtime", spread))
         if len(times) < len(self):
-            found.append(("without a runtime", f"{len(self) - len(times)}"))
+            lines.append(("without a runtime", f"{len(self) - len(times)}"))
         for key in ("workload", "platform"):
             table = getattr(self, f"{key}_features")
             if table is not None:
-                found.append((f"{key} features", f"{table.num_columns - 1}"))
-        return found
+                lines.append((f"{key} features", f"{table.num_columns - 1}"))
+        return lines
 
     def __eq__(self, other: object) -> bool:
         """Whether tables and features hold the same values in the same order."""
@@ -294,20 +294,20 @@ def columns_table(**columns: Any) -> pa.Table:
     Rows are not checked yet. Raises BadRows for columns that differ in length or hold what their
     type cannot.
     """
-    given = {name: values for name, values in columns.items() if values is not None}
-    n = len(given["workload"])
-    if isinstance(given.get("campaign"), str):
-        given["campaign"] = pa.repeat(pa.scalar(given["campaign"]), n)
-    for name, values in given.items():
+    present = {name: values for name, values in columns.items() if values is not None}
+    n = len(present["workload"])
+    if isinstance(present.get("campaign"), str):
+        present["campaign"] = pa.repeat(pa.scalar(present["campaign"]), n)
+    for name, values in present.items():
         if not name.isprintable():
             raise BadRows(f"{name!r:.80} cannot name a column", fix="Use letters and digits.")
         if isinstance(values, (str, bytes)):
             raise BadRows(f"column {name!r} is one text", fix="Give one entry per row.")
-    lengths = {name: len(values) for name, values in given.items()}
+    lengths = {name: len(values) for name, values in present.items()}
     odd = ", ".join(f"{name} has {size}" for name, size in lengths.items() if size != n)
     if odd:
         raise BadRows(f"columns differ in length: workload has {n}, {odd}")
-    arrays = {name: _array(name, values) for name, values in given.items()}
+    arrays = {name: _array(name, values) for name, values in present.items()}
     if "corunners" not in arrays:
         arrays["corunners"] = pa.ListArray.from_arrays(
             pa.array(np.zeros(n + 1, np.int32)), pa.array([], pa.string())

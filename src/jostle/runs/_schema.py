@@ -46,8 +46,8 @@ def with_origins(table: pa.Table, origins: Sequence[Origin]) -> pa.Table:
 
 def kept_origins(schema: pa.Schema | None) -> dict[Any, Any]:
     """The entry of the metadata that holds the origins, for a schema made anew."""
-    found = {} if schema is None else schema.metadata or {}
-    return {_KEY: found[_KEY]} if _KEY in found else {}
+    metadata = {} if schema is None else schema.metadata or {}
+    return {_KEY: metadata[_KEY]} if _KEY in metadata else {}
 
 
 def merged_origins(schemas: Sequence[pa.Schema]) -> dict[Any, Any]:

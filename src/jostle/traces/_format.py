@@ -58,13 +58,11 @@ class TableFormat:
 
     def run_ids(self, folder: Path) -> set[str]:
         """The run_ids in the files of a folder, for writers: a damaged file is left for readers to name."""
-        found: set[str] = set()
+        ids: set[str] = set()
         for file in distinct_files(folder):
             with suppress(UnreadableFile):
-                found |= {
-                    *read_parquet(file, self.version, ["run_id"]).column("run_id").to_pylist()
-                }
-        return found
+                ids |= {*read_parquet(file, self.version, ["run_id"]).column("run_id").to_pylist()}
+        return ids
 
 
 @dataclass(frozen=True)
@@ -150,5 +148,5 @@ def _parts_of(heads: pa.Table) -> str | None:
 
 
 def _of(table: pa.Table, run_ids: set[str]) -> pa.Table:
-    wanted = pa.array(sorted(run_ids), pa.string())
-    return table.filter(pc.is_in(table.column("run_id"), value_set=wanted))
+    ids = pa.array(sorted(run_ids), pa.string())
+    return table.filter(pc.is_in(table.column("run_id"), value_set=ids))

@@ -83,26 +83,26 @@ class AuditReport:
 
     def checks(self) -> dict[str, bool]:
         """What was to hold, and whether it does; a check that had nothing to look at is not there."""
-        found = {"the dataset does not contradict itself": not self.contradictions}
+        checks = {"the dataset does not contradict itself": not self.contradictions}
         if counted := [one for one in self.overlaps if one.counts]:
-            found["everyone was there all the time"] = all(
+            checks["everyone was there all the time"] = all(
                 one.common_ratio >= _WHOLE for one in counted
             )
         if (off := self.median_error) is not None:
-            found["the collector's times are those of a plain loop"] = off <= _MOST_OFF
+            checks["the collector's times are those of a plain loop"] = off <= _MOST_OFF
         if self.counts:
-            found["instructions are counted alike in two ways"] = all(
+            checks["instructions are counted alike in two ways"] = all(
                 one.agrees for one in self.counts
             )
         strong = [one for one in self.detections if one.share >= _STRONG_SHARE]
         quiet = [one for one in self.detections if not one.share]
         if strong:
-            found["a disturber of a quarter of a core is flagged"] = all(
+            checks["a disturber of a quarter of a core is flagged"] = all(
                 one.interval[1] >= _DETECTED for one in strong
             )
         if quiet:
-            found["false alarms are few"] = all(one.interval[0] <= _FALSE_ALARMS for one in quiet)
-        return found
+            checks["false alarms are few"] = all(one.interval[0] <= _FALSE_ALARMS for one in quiet)
+        return checks
 
     @property
     def passed(self) -> bool:
@@ -145,7 +145,7 @@ def audit(
     engine, platform = _engine(runs, cores, notes)
     kernels = _kernels(runs, options, notes)
     progress("the dataset against itself")
-    found = contradictions(rows)
+    sentences = contradictions(rows)
     progress("instructions in a second way")
     features = {
         row["workload"]: row
@@ -159,7 +159,7 @@ def audit(
         else []
     )
     progress("sets again, for their overlap")
-    seen = _overlaps(kernels, engine, cores, options)
+    overlapping = _overlaps(kernels, engine, cores, options)
     detections = list[Detection]()
     for member, where in (
         *((one, engine) for one in kernels[:1]),
@@ -175,8 +175,8 @@ def audit(
         engine,
         len(rows),
         sum(row["status"] == "contaminated" for row in rows),
-        tuple(found),
-        tuple(seen),
+        tuple(sentences),
+        tuple(overlapping),
         tuple(times),
         tuple(counts),
         tuple(detections),
@@ -211,9 +211,9 @@ def _kernels(runs: Runs, options: AuditOptions, notes: list[str]) -> list[Worklo
     # Short ones first: a window holds many of their repetitions.
     known.sort(key=lambda one: ("sml".find(one.size), one.name))
     short = [one for one in known if one.size == known[0].size] or known
-    chosen = short if len(short) >= options.kernels else known
-    random.Random(f"audit/{options.seed}").shuffle(chosen)
-    return sorted(chosen[: options.kernels], key=lambda one: one.name)
+    kernels = short if len(short) >= options.kernels else known
+    random.Random(f"audit/{options.seed}").shuffle(kernels)
+    return sorted(kernels[: options.kernels], key=lambda one: one.name)
 
 
 def _overlaps(

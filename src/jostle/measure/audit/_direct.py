@@ -33,12 +33,12 @@ _LEVELS = ("speed", "none")
 
 def solo_medians(rows: Sequence[dict[str, Any]], platform: str | None = None) -> dict[str, float]:
     """Median seconds alone by workload, on one platform, or whatever the platform."""
-    found: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {}
     for row in rows:
         here = platform in (None, row["platform"])
         if here and not row["corunners"] and row["status"] == "ok":
-            found.setdefault(row["workload"], []).append(row["runtime_seconds"])
-    return {name: statistics.median(times) for name, times in found.items()}
+            seconds.setdefault(row["workload"], []).append(row["runtime_seconds"])
+    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 @dataclass(frozen=True)
@@ -106,16 +106,16 @@ def timed_directly(workload: Workload, engine: str, seconds: float, core: int) -
     os.sched_setaffinity(0, {core})
     try:
         store, exports = _instance(workload, engine)
-        run, repeats, found = exports["run"], workload.repeats, list[float]()
+        run, repeats, lasted = exports["run"], workload.repeats, list[float]()
         run(store, repeats)
         until = time.perf_counter() + seconds
-        while len(found) < 3 or time.perf_counter() < until:
+        while len(lasted) < 3 or time.perf_counter() < until:
             before = time.perf_counter()
             run(store, repeats)
-            found.append(time.perf_counter() - before)
+            lasted.append(time.perf_counter() - before)
     finally:
         os.sched_setaffinity(0, allowed)
-    return float(np.quantile(found, _QUIET_QUANTILE))
+    return float(np.quantile(lasted, _QUIET_QUANTILE))
 
 
 def fuel_used(workload: Workload) -> int:
@@ -193,14 +193,14 @@ def overlaps(
     pool: SlotPool, planned: Sequence[PlannedWindow], window_seconds: float
 ) -> list[Overlap]:
     """Measure these windows, and look at their beats; those with a failure are left out."""
-    found: list[Overlap] = []
+    measured: list[Overlap] = []
     for one in planned:
 
         def look(observed: Observed, name: str = one.set_name) -> None:
-            found.append(overlap_of(name, observed))
+            measured.append(overlap_of(name, observed))
 
         pool.measure(one, window_seconds, look)
-    return found
+    return measured
 
 
 # Repetitions times seconds each must fit into the window; both are rounded by what a beat lasts.
@@ -217,20 +217,20 @@ def contradictions(rows: Sequence[dict[str, Any]]) -> list[str]:
     for row in rows:
         if row.get("window_id"):
             windows.setdefault(str(row["window_id"]), []).append(row)
-    found = []
+    sentences = []
     for name, members in windows.items():
-        found += [f"window {name}: {text}" for text in _of_window(members)]
-    return found
+        sentences += [f"window {name}: {text}" for text in _of_window(members)]
+    return sentences
 
 
 def _of_window(members: list[dict[str, Any]]) -> list[str]:
-    found = []
+    sentences = []
     names = Counter(row["workload"] for row in members)
     for row in members:
         if Counter([row["workload"], *(row["corunners"] or ())]) != names:
-            found.append(f"{row['workload']} has other co-runners than the window has members")
+            sentences.append(f"{row['workload']} has other co-runners than the window has members")
             break
-    found += [
+    sentences += [
         f"its members differ in {what}"
         for what in ("platform", "measured_at", "window_seconds")
         if len({str(row.get(what)) for row in members}) > 1
@@ -242,10 +242,10 @@ def _of_window(members: list[dict[str, Any]]) -> list[str]:
         if late is not None and seconds is not None:
             allowed = max(_SHORTEST_WARMUP_SECONDS, _LONGEST_WARMUP_RATIO * seconds)
             if late > allowed:
-                found.append(f"{row['workload']} started {late:.3f} s late and counts")
+                sentences.append(f"{row['workload']} started {late:.3f} s late and counts")
         if seconds is None or row.get("estimator") not in _ESTIMATORS:
             continue
         if row["repetitions"] * row["runtime_seconds"] > _FITS * seconds:
             text = f"{row['repetitions']:.1f} of {row['runtime_seconds']:.3g} s each"
-            found.append(f"{row['workload']} did {text} in {seconds:.3g} s")
-    return found
+            sentences.append(f"{row['workload']} did {text} in {seconds:.3g} s")
+    return sentences

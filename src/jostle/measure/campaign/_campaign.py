@@ -206,15 +206,15 @@ class Campaign:
     def _chosen(self) -> list[PlannedWindow]:
         """Windows of their own, whatever else the campaign measures of the same sets."""
         member = {one.name: one for one in self.members}
-        seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
-        found = []
+        ordinals: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        windows = []
         for engine, names in self.chosen:
             name = (engine, tuple(sorted(names)))
-            found.append(
-                PlannedWindow(engine, tuple(member[n] for n in name[1]), CHOSEN + seen[name])
+            windows.append(
+                PlannedWindow(engine, tuple(member[n] for n in name[1]), CHOSEN + ordinals[name])
             )
-            seen[name] += 1
-        return found
+            ordinals[name] += 1
+        return windows
 
     @property
     def _stressors(self) -> tuple[Workload, ...]:
@@ -241,18 +241,18 @@ class Campaign:
     def _sets(self) -> list[PlannedWindow]:
         """The first of an endless sequence of random sets, so that asking for more only adds."""
         draw = random.Random(f"jostle-sets/{_FORMAT}/{self.seed}")
-        seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        ordinals: Counter[tuple[str, tuple[str, ...]]] = Counter()
         sets = []
         stressors = {one.name for one in self._stressors}
-        drawn = [member for member in self.members if member.name not in stressors]
+        candidates = [member for member in self.members if member.name not in stressors]
         for number in range(self.sets):
             engine = self.engine_names[number % len(self.engine_names)]
             size = draw.randint(*self.set_sizes)
-            members = [member for member in drawn if can_run(engine, member)]
-            chosen = sorted(draw.choices(members, k=size), key=lambda member: member.name)
-            name = (engine, tuple(member.name for member in chosen))
-            sets.append(PlannedWindow(engine, tuple(chosen), seen[name]))
-            seen[name] += 1
+            members = [member for member in candidates if can_run(engine, member)]
+            draw_members = sorted(draw.choices(members, k=size), key=lambda member: member.name)
+            name = (engine, tuple(member.name for member in draw_members))
+            sets.append(PlannedWindow(engine, tuple(draw_members), ordinals[name]))
+            ordinals[name] += 1
         return sets
 
 

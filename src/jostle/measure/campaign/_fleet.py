@@ -76,11 +76,11 @@ def measure_fleet(
     with ExitStack() as stack:
         client = stack.enter_context(connected(scheduler, fleet.patience_seconds))
         packed = {**pack(settings or {}), "keep_apart": fleet.keep_apart}
-        found = _Fleet(client, Path(dataset), packed, options, fleet, progress, clock)
+        work = _Fleet(client, Path(dataset), packed, options, fleet, progress, clock)
         stack.enter_context(interrupts(stop))
-        stack.enter_context(found.journals)
-        found.run(stop)
-        summary = found.summary(stop.is_set())
+        stack.enter_context(work.journals)
+        work.run(stop)
+        summary = work.summary(stop.is_set())
     if stop.is_set():
         raise FleetInterrupted(summary)
     return summary
@@ -274,15 +274,15 @@ class _Fleet:
             self.lost += 1
             worker.kind.session.waiting.appendleft((task.planned, task.attempt))
 
-    def _kind_of(self, found: WorkerReport) -> _MachineKind:
-        campaign = found.campaign
+    def _kind_of(self, report: WorkerReport) -> _MachineKind:
+        campaign = report.campaign
         if campaign.identity not in self.kinds:
             storage = Storage(self.dataset, campaign, self.options.native_mix)
             session = Session(campaign, storage, self.options, self.progress, self.clock)
             session.began = self.began
             session.load()
             if session.waiting:
-                storage.write_features(found.platforms)
+                storage.write_features(report.platforms)
             journal = storage.journal(self.clock, session.assessed_again)
             self.journals.enter_context(journal)
             self.kinds[campaign.identity] = _MachineKind(session, journal, self.clock())

@@ -159,13 +159,13 @@ def _rows(path: Path) -> list[Row]:
 def _window(text: bytes) -> list[Row]:
     """The rows of a window's line. Raises ValueError, TypeError, KeyError, AttributeError, RecursionError
     for what is none."""
-    found = []
+    rows = []
     for row in json.loads(text)["rows"]:
         row["measured_at"] = datetime.fromisoformat(row["measured_at"])
         if not isinstance(row["window_id"], str):
             raise TypeError("its window_id is no text")
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def _is_whole(line: bytes) -> bool:

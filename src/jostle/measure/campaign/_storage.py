@@ -255,11 +255,11 @@ def _window_statuses(path: Path, campaign: str) -> dict[str, str]:
     import pyarrow.dataset
 
     ours = runs.table.filter(pyarrow.dataset.field("campaign") == campaign)
-    found: dict[str, str] = {}
+    worst: dict[str, str] = {}
     for row in ours.select(["window_id", "status"]).to_pylist():
         window_id, status = str(row["window_id"]), str(row["status"])
-        found[window_id] = worst_status([status, found.get(window_id, status)])
-    return found
+        worst[window_id] = worst_status([status, worst.get(window_id, status)])
+    return worst
 
 
 def _features(path: Path) -> tuple[dict[str, Row], dict[str, Row]]:
@@ -293,10 +293,10 @@ def _write(
         values = [row.get(name) for row in table]
         try:
             # Where all are null the type cannot be seen, yet every file must have the same.
-            found = pa.array(values, getattr(pa, _TYPES[name])() if name in _TYPES else None)
-            if "struct<" in str(found.type):
+            cells = pa.array(values, getattr(pa, _TYPES[name])() if name in _TYPES else None)
+            if "struct<" in str(cells.type):
                 raise TypeError("it holds a record, where a number, a text or a list is kept")
-            return found
+            return cells
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise BadData(f"{name} of a window cannot be kept: {error}", where=str(path)) from None
 

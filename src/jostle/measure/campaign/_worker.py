@@ -141,16 +141,16 @@ def _campaign(packed: Packed, name: str) -> Campaign:
 def _unpacked(one: Workload, content: bytes | None) -> Workload:
     """The workload with its module in a file of this machine, or its program found here."""
     if content is None:
-        found = command_workload([str(one.module), *one.arguments], one.name)
-        return replace(one, module=found.module)
+        local = command_workload([str(one.module), *one.arguments], one.name)
+        return replace(one, module=local.module)
     folder = Path(tempfile.gettempdir()) / f"jostle-modules-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / hashlib.sha256(content).hexdigest()[:32] / one.module.name
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
-        made = path.with_name(f".{os.getpid()}-{threading.get_ident()}")
-        made.write_bytes(content)
-        made.replace(path)
+        partial = path.with_name(f".{os.getpid()}-{threading.get_ident()}")
+        partial.write_bytes(content)
+        partial.replace(path)
     return replace(one, module=path)
 
 

@@ -136,16 +136,16 @@ def read_callgrind(path: str | os.PathLike[str]) -> NativeMix:
     except BadData as error:
         raise BadData(error.what, where=str(path), fix=error.fix) from None
     _require("objdump", "binutils")
-    found: Counter[str] = Counter()
+    mnemonics: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     for program, counts in counted.executed.items():
         names = _mnemonics(program)
         for address, count in counts.items():
             if address in names:
-                found[names[address]] += count
+                mnemonics[names[address]] += count
             else:
                 unknown[program] += count
-    if unknown.total() > found.total():
+    if unknown.total() > mnemonics.total():
         raise BadData(
             f"most instructions are of {unknown.most_common(1)[0][0]!r}, which cannot be read here",
             where=str(path),
@@ -153,7 +153,7 @@ def read_callgrind(path: str | os.PathLike[str]) -> NativeMix:
         )
     totals = counted.totals
     mix = NativeMix(
-        dict(sorted(found.items())), unknown.total(), totals.get("Dr"), totals.get("Dw")
+        dict(sorted(mnemonics.items())), unknown.total(), totals.get("Dr"), totals.get("Dw")
     )
     if mix.instructions != totals["Ir"]:
         raise BadData(
@@ -196,9 +196,9 @@ def parse_callgrind(text: str) -> Counted:
             elif line[:1] in "+-*0123456789" and line:
                 position, _, *costs = line.split()
                 if position != "*":
-                    found = int(position.lstrip("+-"), 16 if "0x" in position else 10)
+                    offset = int(position.lstrip("+-"), 16 if "0x" in position else 10)
                     sign = {"+": 1, "-": -1}.get(position[0])
-                    address = found if sign is None else address + sign * found
+                    address = offset if sign is None else address + sign * offset
                 if costs and not skip:
                     executed.setdefault(objects, Counter())[address] += int(costs[0])
                 skip = False

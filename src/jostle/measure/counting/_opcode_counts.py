@@ -68,13 +68,13 @@ def count_opcodes(
             fix="Its native instructions: jostle.measure.native_mix.",
         )
     words = (workload.module.name, *workload.arguments)
-    asked = (workload.kind, words, workload.argument, workload.repeats)
+    query = (workload.kind, words, workload.argument, workload.repeats)
     try:
         if workload.module.parent == KERNEL_FOLDER:
-            return _own(workload.module_bytes, *asked)
-        key = (workload.digest, *asked)
+            return _own(workload.module_bytes, *query)
+        key = (workload.digest, *query)
         if key not in _foreign:
-            answer = counted_apart(workload.module, asked, timeout_seconds, stopped)
+            answer = counted_apart(workload.module, query, timeout_seconds, stopped)
             _foreign[key] = OpcodeCounts(**answer)
         return _foreign[key]
     except JostleError as error:

@@ -43,10 +43,10 @@ def usable_cores() -> tuple[int, ...]:
 def chosen_cores(cores: Iterable[int] | None) -> tuple[int, ...]:
     """These cores in order, each once; None means all that are usable. Raises UsageError, NotPermitted."""
     usable = usable_cores()
-    chosen = usable if cores is None else tuple(sorted(set(cores)))
-    if not chosen or not set(chosen) <= set(usable):
-        raise UsageError(f"cores {chosen} are not all among those usable here, {usable}")
-    return chosen
+    numbers = usable if cores is None else tuple(sorted(set(cores)))
+    if not numbers or not set(numbers) <= set(usable):
+        raise UsageError(f"cores {numbers} are not all among those usable here, {usable}")
+    return numbers
 
 
 def machine_facts(cores: tuple[int, ...]) -> dict[str, Any]:
@@ -128,18 +128,18 @@ def device_name(cores: tuple[int, ...]) -> str:
 
 def _cpuinfo() -> dict[str, str]:
     """The first processor's entry in /proc/cpuinfo, with what stands after all (on Arm boards)."""
-    found: dict[str, str] = {}
+    facts: dict[str, str] = {}
     for line in (text_of("/proc/cpuinfo") or "").splitlines():
         key, colon, value = line.partition(":")
         if colon and value.strip():
-            found.setdefault(key.strip(), value.strip())
-    return found
+            facts.setdefault(key.strip(), value.strip())
+    return facts
 
 
 def _nominal_frequency(cpu: dict[str, str]) -> float | None:
     """From the model's name: the clock that /proc/cpuinfo gives changes from moment to moment."""
-    found = re.search(r"([0-9.]+)\s*GHz", cpu.get("model name", ""))
-    return float(found.group(1)) * 1e9 if found else None
+    clock = re.search(r"([0-9.]+)\s*GHz", cpu.get("model name", ""))
+    return float(clock.group(1)) * 1e9 if clock else None
 
 
 def _caches(core: int) -> dict[str, int | None]:

@@ -28,25 +28,25 @@ def text_of(path: str | Path) -> str | None:
 
 def pressure() -> dict[str, float]:
     """Seconds since boot in which some task waited for the CPU, for memory, for input and output."""
-    found = {}
+    waited = {}
     for name, what in PRESSURE.items():
         text = text_of(_PRESSURE / what)
         if text and "total=" in text:
-            found[name] = int(text.split("total=")[1].split()[0]) * 1e-6
-    return found
+            waited[name] = int(text.split("total=")[1].split()[0]) * 1e-6
+    return waited
 
 
 def process_seconds(without: Sequence[int]) -> dict[tuple[int, str], float]:
     """CPU seconds of every process by its number and name, but for some."""
     tick = os.sysconf("SC_CLK_TCK")
-    found = {}
+    seconds = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) not in without:
             head, _, rest = (text_of(f"/proc/{entry}/stat") or "").rpartition(")")
             if fields := rest.split():
                 name = head.partition("(")[2]
-                found[int(entry), name] = (int(fields[11]) + int(fields[12])) / tick
-    return found
+                seconds[int(entry), name] = (int(fields[11]) + int(fields[12])) / tick
+    return seconds
 
 
 _KTHREADD = 2
@@ -66,7 +66,7 @@ class CoreTimes:
 
 def core_times() -> dict[int, CoreTimes]:
     """Of every core that is online (proc_stat(5)); {} where it is not told."""
-    found = {}
+    times = {}
     for line in (text_of("/proc/stat") or "").splitlines():
         name, _, rest = line.partition(" ")
         if not name.startswith("cpu"):
@@ -75,8 +75,8 @@ def core_times() -> dict[int, CoreTimes]:
             ticks = [int(field) * TICK_SECONDS for field in rest.split()]
             ticks += [0.0] * (8 - len(ticks))
             _, _, _, idle, waiting, hard, soft, stolen, *_ = ticks
-            found[int(name[3:])] = CoreTimes(idle + waiting, stolen, hard + soft)
-    return found
+            times[int(name[3:])] = CoreTimes(idle + waiting, stolen, hard + soft)
+    return times
 
 
 def idle_seconds(cores: Sequence[int]) -> float:
@@ -141,28 +141,28 @@ GROUP_NAMES = (
 
 def group_totals(folder: Path) -> dict[str, float]:
     """Totals and levels of a control group now, by name. folder: below /sys/fs/cgroup."""
-    found: dict[str, float] = {}
+    totals: dict[str, float] = {}
     for file, names in (("cpu.stat", _CPU), ("memory.stat", _MEMORY)):
         for line in (text_of(folder / file) or "").splitlines():
             key, _, value = line.partition(" ")
             if key in names and value.strip().isdigit():
                 name, unit = names[key]
-                found[name] = int(value) * unit
+                totals[name] = int(value) * unit
     for line in (text_of(folder / "io.stat") or "").splitlines():
         for part in line.split()[1:]:  # after the device; devices are added up
             key, _, value = part.partition("=")
             if key in _IO and value.isdigit():
-                found[_IO[key]] = found.get(_IO[key], 0.0) + int(value)
+                totals[_IO[key]] = totals.get(_IO[key], 0.0) + int(value)
     for file, name in _LEVELS.items():
         text = text_of(folder / file)
         if text is not None and text.isdigit():
-            found[name] = float(text)
+            totals[name] = float(text)
     for what, kind, name in _WAITING:
         for line in (text_of(folder / f"{what}.pressure") or "").splitlines():
             value = line.partition("total=")[2].strip()
             if line.startswith(kind) and value.isdigit():
-                found[name] = int(value) * 1e-6
-    return found
+                totals[name] = int(value) * 1e-6
+    return totals
 
 
 def is_populated(folder: Path) -> bool:

@@ -123,23 +123,23 @@ class Sampler:
     ) -> None:
         self._pid, self._tree, self._processes = pid, tree, processes
         # The last totals of every process seen: one that has ended keeps them.
-        self._seen: dict[str, dict[str, float]] = {}
+        self._processes_totals: dict[str, dict[str, float]] = {}
         self._perf = PerfEvents(pid)
 
     def read(self) -> dict[str, float]:
         """Totals and levels now, by name; what is not told is missing."""
         resident = 0.0
         for folder in self._folders():
-            found = _process(folder)
-            if not found:
+            own_totals = _process(folder)
+            if not own_totals:
                 continue
-            own = found.pop("resident_bytes", 0.0)
+            own = own_totals.pop("resident_bytes", 0.0)
             # Threads share their process's memory.
             parts = folder.split("/")
             resident += own if parts[2] == parts[-1] else 0.0
-            self._seen[folder] = found
+            self._processes_totals[folder] = own_totals
         totals: dict[str, float] = {}
-        for process in self._seen.values():
+        for process in self._processes_totals.values():
             for name, value in process.items():
                 totals[name] = totals.get(name, 0.0) + value
         if resident:
@@ -158,26 +158,26 @@ class Sampler:
 
 def _process(folder: str) -> dict[str, float]:
     """Of the process or thread in this folder; empty when it is gone."""
-    found: dict[str, float] = {}
+    totals: dict[str, float] = {}
     if schedstat := text_of(f"{folder}/schedstat"):
         ran, waited, slices = map(int, schedstat.split()[:3])
-        found["cpu_seconds"], found["run_delay_seconds"] = ran * 1e-9, waited * 1e-9
-        found["timeslices"] = slices
+        totals["cpu_seconds"], totals["run_delay_seconds"] = ran * 1e-9, waited * 1e-9
+        totals["timeslices"] = slices
     if stat := text_of(f"{folder}/stat"):
         # After the name, which is in parentheses and may hold anything.
         fields = stat.rpartition(")")[2].split()
-        found |= {"minor_faults": int(fields[7]), "major_faults": int(fields[9])}
-        found["resident_bytes"] = int(fields[21]) * _PAGE
+        totals |= {"minor_faults": int(fields[7]), "major_faults": int(fields[9])}
+        totals["resident_bytes"] = int(fields[21]) * _PAGE
     for line in (text_of(f"{folder}/status") or "").splitlines():
         name, _, value = line.partition(":")
         if name in _SWITCHES:
-            found[_SWITCHES[name]] = int(value)
-    return found
+            totals[_SWITCHES[name]] = int(value)
+    return totals
 
 
 def threads_of(pid: int, and_children: bool = False) -> list[str]:
     """Folders of all threads of the process, and of all that it started, as far as they live."""
-    found, processes = [], [str(pid)]
+    folders, processes = [], [str(pid)]
     while processes:
         one = processes.pop()
         try:
@@ -186,7 +186,7 @@ def threads_of(pid: int, and_children: bool = False) -> list[str]:
             continue
         for thread in threads:
             folder = f"/proc/{one}/task/{thread}"
-            found.append(folder)
+            folders.append(folder)
             if and_children:
                 processes += (text_of(f"{folder}/children") or "").split()
-    return found
+    return folders

@@ -51,23 +51,23 @@ def variant_of(engine: str) -> EngineVariant:
 @cache
 def parse_variant(text: str) -> EngineVariant:
     """Raises UsageError for what is no variant."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
-        if not equals or name in found:
+        if not equals or name in options:
             raise _no_variant(text)
-        found[name] = value
+        options[name] = value
     try:
         variant = EngineVariant(
-            cpus=_whole(found.pop("cpus", None)),
-            memory_bytes=_size(found.pop("memory", None)),
-            nice=_whole(found.pop("nice", None)),
-            quota_ratio=float(quota) if (quota := found.pop("quota", None)) else None,
+            cpus=_whole(options.pop("cpus", None)),
+            memory_bytes=_size(options.pop("memory", None)),
+            nice=_whole(options.pop("nice", None)),
+            quota_ratio=float(quota) if (quota := options.pop("quota", None)) else None,
         )
     except (ValueError, KeyError):
         raise _no_variant(text) from None
     outside = (
-        bool(found)
+        bool(options)
         or (variant.cpus is not None and variant.cpus < 1)
         or (variant.nice is not None and not 0 <= variant.nice <= 19)
         or (variant.quota_ratio is not None and not 0.05 <= variant.quota_ratio < 1)
@@ -85,10 +85,10 @@ def _whole(text: str | None) -> int | None:
 def _size(text: str | None) -> int | None:
     if text is None:
         return None
-    found = re.fullmatch(r"([0-9]+)([KMG]?)", text)
-    if not found:
+    size = re.fullmatch(r"([0-9]+)([KMG]?)", text)
+    if not size:
         raise ValueError(text)
-    return int(found[1]) * _SCALES[found[2]]
+    return int(size[1]) * _SCALES[size[2]]
 
 
 def _no_variant(text: str) -> UsageError:

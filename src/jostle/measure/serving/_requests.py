@@ -30,8 +30,8 @@ class Address:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         host, port = parts.hostname or "127.0.0.1", parts.port or 80
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        self.family, _, _, _, self.place = found[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        self.family, _, _, _, self.place = addresses[0]
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self.request = (
             f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: jostle\r\n\r\n"
@@ -39,12 +39,12 @@ class Address:
 
     def connected(self) -> socket.socket:
         """A socket on its way to the server. Raises OSError."""
-        made = socket.socket(self.family, socket.SOCK_STREAM)
-        made.setblocking(False)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = socket.socket(self.family, socket.SOCK_STREAM)
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with suppress(BlockingIOError):
-            made.connect(self.place)
-        return made
+            connection.connect(self.place)
+        return connection
 
 
 class Answer:
@@ -128,10 +128,10 @@ class Answer:
 class _Exchange:
     """One request on its way. due: when it was to be sent, in `time.monotonic`."""
 
-    def __init__(self, address: Address, due: float, kept: socket.socket | None) -> None:
+    def __init__(self, address: Address, due: float, idle: socket.socket | None) -> None:
         self.address, self.due = address, due
-        self.is_again = kept is not None
-        self.socket = kept or address.connected()
+        self.is_again = idle is not None
+        self.socket = idle or address.connected()
         self.answer = Answer()
         self.unsent = memoryview(address.request)
 
@@ -168,7 +168,7 @@ class OpenLoop:
         self._address = Address(url)
         self._between = 1 / rate
         self._open: dict[int, _Exchange] = {}
-        self._kept: list[socket.socket] = []
+        self._idle: list[socket.socket] = []
         self.latencies: list[float] = []
         self.failed: list[str] = []
 
@@ -192,17 +192,17 @@ class OpenLoop:
         for exchange in self._open.values():
             exchange.socket.close()
             self.failed.append("no answer when the window ended")
-        for one in self._kept:
+        for one in self._idle:
             one.close()
         self._open.clear()
-        self._kept.clear()
+        self._idle.clear()
 
     def _begin(self, due: float) -> None:
         if len(self._open) >= MOST_OPEN:
             self.failed.append(f"{MOST_OPEN} requests were open already")
             return
         try:
-            exchange = _Exchange(self._address, due, self._kept.pop() if self._kept else None)
+            exchange = _Exchange(self._address, due, self._idle.pop() if self._idle else None)
         except OSError as error:
             self.failed.append(str(error))
             return
@@ -247,7 +247,7 @@ class OpenLoop:
             return
         del self._open[file]
         if exchange.answer.keeps:
-            self._kept.append(exchange.socket)
+            self._idle.append(exchange.socket)
         else:
             exchange.socket.close()
 
@@ -256,11 +256,11 @@ def asked_once(url: str, seconds: float) -> int:
     """The status of one answer. Raises OSError, TimeoutError included, and Refused."""
     address = Address(url)
     until, answer = time.monotonic() + seconds, Answer()
-    with socket.socket(address.family, socket.SOCK_STREAM) as made:
-        made.settimeout(seconds)
-        made.connect(address.place)
-        made.sendall(address.request)
+    with socket.socket(address.family, socket.SOCK_STREAM) as connection:
+        connection.settimeout(seconds)
+        connection.connect(address.place)
+        connection.sendall(address.request)
         while time.monotonic() < until:
-            if answer.take(made.recv(_CHUNK)):
+            if answer.take(connection.recv(_CHUNK)):
                 return answer.status
     raise TimeoutError(f"no answer in {seconds:g} s")

@@ -164,7 +164,7 @@ class ServicePart(Part):
 
 def _numbers(output: bytes) -> list[float]:
     """Latencies, one a line. Raises RuntimeError for a line that is none."""
-    found = []
+    latencies = []
     for line in output.decode("utf-8", "replace").split():
         try:
             seconds = float(line)
@@ -172,10 +172,10 @@ def _numbers(output: bytes) -> list[float]:
             raise RuntimeError(f"the load printed {line[:60]!r}, not seconds of latency") from None
         if not 0 <= seconds < float("inf"):
             raise RuntimeError(f"the load printed a latency of {line[:60]} s")
-        found.append(seconds)
-    if not found:
+        latencies.append(seconds)
+    if not latencies:
         raise RuntimeError("the load printed no latency")
-    return found
+    return latencies
 
 
 def serve(
@@ -189,11 +189,11 @@ def serve(
         part.load(notice)
         used = part.cpu_seconds() - before
         part.require_running()
-        asked = len(part.latencies) + len(part.failed)
-        if len(part.failed) > _MOST_FAILED_RATIO * asked:
+        requests = len(part.latencies) + len(part.failed)
+        if len(part.failed) > _MOST_FAILED_RATIO * requests:
             last = part.failed[-1]
             raise RuntimeError(
-                f"{len(part.failed)} of {asked} requests failed, the last by: {last}"
+                f"{len(part.failed)} of {requests} requests failed, the last by: {last}"
             )
     finally:
         part.close()
@@ -209,6 +209,6 @@ def serve(
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

@@ -42,8 +42,8 @@ def available_engines() -> tuple[str, ...]:
 def engine_table() -> list[tuple[str, str, str | None]]:
     """(name, what it is, None or why it does not work here) of every engine."""
     wasmtime_version()
-    found = why_not(tuple(SETTINGS.values()))
-    return [(name, setting.what, found[name]) for name, setting in SETTINGS.items()]
+    reasons = why_not(tuple(SETTINGS.values()))
+    return [(name, setting.what, reasons[name]) for name, setting in SETTINGS.items()]
 
 
 def find_engines(wanted: Iterable[str] | None) -> tuple[str, ...]:
@@ -64,15 +64,15 @@ def find_engines(wanted: Iterable[str] | None) -> tuple[str, ...]:
 @cache
 def why_not(settings: Sequence[EngineSetting]) -> dict[str, str | None]:
     """By name: None where the engine gave the known result, else why not."""
-    found: dict[str, str | None] = {}
+    reasons: dict[str, str | None] = {}
     slots = {host: Slot(host) for host in {setting.host for setting in settings}}
     try:
         for setting in settings:
-            found[setting.name] = _why_not(slots[setting.host], setting)
+            reasons[setting.name] = _why_not(slots[setting.host], setting)
     finally:
         for slot in slots.values():
             slot.kill()
-    return found
+    return reasons
 
 
 def _why_not(slot: Slot, setting: EngineSetting) -> str | None:

@@ -191,10 +191,10 @@ class Executions:
         if not expected:
             return
         os.lseek(self._output, 0, os.SEEK_SET)
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         while part := os.read(self._output, _OUTPUT_CHUNK):
-            found.update(part)
-        if found.hexdigest() != expected:
+            digest.update(part)
+        if digest.hexdigest() != expected:
             raise RuntimeError("its standard output is not what was expected")
 
 
@@ -316,17 +316,17 @@ def remove(program: str, name: str) -> None:
     """End a container and forget it, if it is there."""
     # `rm --force` alone would ask it to end first, and wait.
     for words in (["kill", name], ["rm", "--force", name]):
-        _told(program, words)
+        _output(program, words)
 
 
 def remove_all(program: str, owner: int) -> None:
     """The same for all that the slots of a process have begun. What runs them should still be alive."""
-    listed = _told(program, ["ps", "--all", "--quiet", f"--filter=label={_LABEL}={owner}"])
+    listed = _output(program, ["ps", "--all", "--quiet", f"--filter=label={_LABEL}={owner}"])
     for number in listed.split():
         remove(program, number)
 
 
-def _told(program: str, words: Sequence[str]) -> str:
+def _output(program: str, words: Sequence[str]) -> str:
     """What it prints; nothing where it fails."""
     with suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(

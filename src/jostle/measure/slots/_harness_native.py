@@ -52,14 +52,17 @@ def library_of(source: Path) -> Path:
         return target
     cache_folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_folder) as folder:
-        made = Path(folder) / target.name
+        library = Path(folder) / target.name
         inputs = [f"-I{KERNEL_FOLDER}", str(source.resolve()), str(parts[2])]
         done = subprocess.run(
-            ["gcc", *_FLAGS, "-o", str(made), *inputs], capture_output=True, text=True, check=False
+            ["gcc", *_FLAGS, "-o", str(library), *inputs],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise RuntimeError(f"gcc cannot build {source.name}: {done.stderr.strip()[:300]}")
-        os.replace(made, target)
+        os.replace(library, target)
     return target
 
 

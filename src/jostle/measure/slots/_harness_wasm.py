@@ -45,25 +45,25 @@ def kernels_on(engine: str) -> Callable[[dict[str, Any]], KernelInstance]:
     """Sets up kernels under one of wasmtime's engines; compiled modules are kept."""
     import wasmtime
 
-    made = make_engine(engine)
-    linker = wasmtime.Linker(made)
+    compiler = make_engine(engine)
+    linker = wasmtime.Linker(compiler)
     linker.define_wasi()
     linker.allow_shadowing = True
-    harness = wasmtime.Module(made, _TEXT)
+    harness = wasmtime.Module(compiler, _TEXT)
     modules: dict[str, Any] = {}
 
     def make(part: dict[str, Any]) -> KernelInstance:
         if part["digest"] not in modules:
-            modules[part["digest"]] = wasmtime.Module.from_file(made, part["module"])
-        store = limited_store(made)
+            modules[part["digest"]] = wasmtime.Module.from_file(compiler, part["module"])
+        store = limited_store(compiler)
         store.set_wasi(wasmtime.WasiConfig())
         kernel = linker.instantiate(store, modules[part["digest"]])
         linker.define_instance(store, "kernel", kernel)
-        found = KernelInstance(
+        instance = KernelInstance(
             store, kernel.exports(store), linker.instantiate(store, harness).exports(store)
         )
-        found.kernel["setup"](store, part["argument"])
-        return found
+        instance.kernel["setup"](store, part["argument"])
+        return instance
 
     return make
 
@@ -157,19 +157,19 @@ def wasi_programs_on(engine: str) -> Callable[[dict[str, Any]], Called]:
     """
     import wasmtime
 
-    made = make_engine(engine)
-    linker = wasmtime.Linker(made)
+    compiler = make_engine(engine)
+    linker = wasmtime.Linker(compiler)
     linker.define_wasi()
     modules: dict[str, Any] = {}
 
     def make(part: dict[str, Any]) -> Called:
         if part["digest"] not in modules:
-            modules[part["digest"]] = wasmtime.Module.from_file(made, part["module"])
+            modules[part["digest"]] = wasmtime.Module.from_file(compiler, part["module"])
         module, words = modules[part["digest"]], [Path(part["module"]).name, *part["arguments"]]
 
         def call(repeats: int) -> None:
             for _ in range(repeats):
-                store = limited_store(made)
+                store = limited_store(compiler)
                 store.set_wasi(silent_wasi(words))
                 try:
                     start: Any = linker.instantiate(store, module).exports(store)["_start"]

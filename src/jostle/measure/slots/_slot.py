@@ -132,11 +132,11 @@ def _probe() -> Probe:
 
 def _probed() -> list[int]:
     """Nanoseconds for a fixed piece of work that keeps all of a core busy, a few times."""
-    found = []
+    times = []
     for _ in range(_PROBES):
-        found.append(_probe().run())
+        times.append(_probe().run())
         time.sleep(_BETWEEN_PROBES_SECONDS)
-    return found
+    return times
 
 
 def _usage() -> dict[str, Any]:

@@ -44,13 +44,13 @@ def end_children(patience_seconds: float = 0.0) -> list[resource.struct_rusage]:
 
     patience_seconds: how long they may take to end by themselves.
     """
-    found: list[resource.struct_rusage] = []
+    usages: list[resource.struct_rusage] = []
     until = time.monotonic() + patience_seconds
     with suppress(ChildProcessError):
         while time.monotonic() < until:
             pid, _, used = os.wait4(-1, os.WNOHANG)
             if pid:
-                found.append(used)
+                usages.append(used)
             else:
                 time.sleep(_BETWEEN_LOOKS_SECONDS)
     with suppress(OSError):
@@ -63,13 +63,13 @@ def end_children(patience_seconds: float = 0.0) -> list[resource.struct_rusage]:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(child, signal.SIGKILL)
                 with suppress(ChildProcessError):
-                    found.append(os.wait4(child, 0)[2])
-    return found
+                    usages.append(os.wait4(child, 0)[2])
+    return usages
 
 
 def descendants(pid: int) -> list[int]:
     """All processes that it started and those that these did, as far as their parents live."""
-    found: list[int] = []
+    pids: list[int] = []
     waiting = [pid]
     while waiting:
         one = waiting.pop()
@@ -77,9 +77,9 @@ def descendants(pid: int) -> list[int]:
             for thread in os.listdir(f"/proc/{one}/task"):
                 with open(f"/proc/{one}/task/{thread}/children", encoding="ascii") as file:
                     children = [int(child) for child in file.read().split()]
-                found += children
+                pids += children
                 waiting += children
-    return found
+    return pids
 
 
 def cpu_ns_of(pid: int) -> int:

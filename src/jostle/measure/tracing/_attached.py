@@ -48,7 +48,7 @@ def follow_running(
     Raises UsageError for neither or both, UnreadableFile where there is no such process or group.
     """
     options = options or TraceOptions()
-    group = _asked_group(pid, cgroup)
+    group = _group_of(pid, cgroup)
     sampler = (
         Sampler(pid, tree=True)
         if pid is not None
@@ -89,8 +89,8 @@ def trace_running(
     from jostle.traces import Trace, Traces
 
     options = options or TraceOptions()
-    group = _asked_group(pid, cgroup)
-    spelled = name or (text_of(f"/proc/{pid}/comm") if group is None else group.name) or "process"
+    group = _group_of(pid, cgroup)
+    workload = name or (text_of(f"/proc/{pid}/comm") if group is None else group.name) or "process"
     samples: list[RunningSample] = []
     try:
         samples.extend(follow_running(pid, cgroup, options))
@@ -99,16 +99,16 @@ def trace_running(
             raise
     if not samples:
         raise UnreadableFile(
-            "it ended, or was empty, before it could be looked at twice", where=spelled
+            "it ended, or was empty, before it could be looked at twice", where=workload
         )
     known = list(dict.fromkeys(counter for one in samples for counter in one.counters))
     device = options.device or device_name(chosen_cores(options.cores))
     return Traces.from_traces(
         [
             Trace(
-                run_id=f"{spelled}-{time.time_ns()}",
+                run_id=f"{workload}-{time.time_ns()}",
                 core=0,
-                workload=spelled,
+                workload=workload,
                 platform=platform_name("native", device),
                 corunners=(),
                 window_id=None,
@@ -124,7 +124,7 @@ def trace_running(
     )
 
 
-def _asked_group(pid: int | None, cgroup: str | os.PathLike[str] | None) -> Path | None:
+def _group_of(pid: int | None, cgroup: str | os.PathLike[str] | None) -> Path | None:
     if (pid is None) == (cgroup is None):
         raise UsageError("name one process, or one control group")
     if pid is not None and text_of(f"/proc/{pid}/stat") is None:
@@ -170,9 +170,9 @@ def _group(given: str | os.PathLike[str]) -> Path:
 
 def _processes(group: Path | None) -> list[int]:
     """The processes of the group and of all groups in it."""
-    found: list[int] = []
+    processes: list[int] = []
     for folder, _, files in os.walk(group or ""):
         if "cgroup.procs" in files:
             words = (text_of(f"{folder}/cgroup.procs") or "").split()
-            found += [int(word) for word in words if word.isdigit()]
-    return found
+            processes += [int(word) for word in words if word.isdigit()]
+    return processes

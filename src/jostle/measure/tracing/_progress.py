@@ -51,14 +51,14 @@ def phases_of(program: TracedProgram, longest_seconds: float) -> list[ProgramPha
     """The program in beats that are as fine as useful and fill no memory."""
     room = CAPACITY * _SHORT_REPETITION_SECONDS / (4 * longest_seconds)
     finest = max(1, min(_FINEST, int(room)))
-    found = []
+    phases = []
     for workload, repetitions in program.phases:
         parts = max(k for k in range(1, finest + 1) if workload.repeats % k == 0)
         repeats = workload.repeats // parts
         one = replace(workload, repeats=repeats)
         beats = None if repetitions is None else repetitions * parts
-        found.append(ProgramPhase(workload, repeats, beats, _per_beat(one, 1 / parts)))
-    return found
+        phases.append(ProgramPhase(workload, repeats, beats, _per_beat(one, 1 / parts)))
+    return phases
 
 
 def _per_beat(workload: Workload, repetitions: float) -> dict[str, float]:
@@ -67,23 +67,23 @@ def _per_beat(workload: Workload, repetitions: float) -> dict[str, float]:
         counts = count_opcodes(workload)
     except BadData:
         return {**dict.fromkeys(PROGRESS, float("nan")), "repetitions": repetitions}
-    found: dict[str, float] = {
+    counters: dict[str, float] = {
         "instructions": counts.instructions,
         "repetitions": repetitions,
         "bulk_bytes": counts.bulk_bytes,
     }
-    for name, wanted in _CLASSES.items():
-        found[name] = sum(
+    for name, opcodes in _CLASSES.items():
+        counters[name] = sum(
             count
             for opcode, count in counts.opcodes.items()
-            if opcode in wanted or any(w.startswith(".") and w in opcode for w in wanted)
+            if opcode in opcodes or any(w.startswith(".") and w in opcode for w in opcodes)
         )
     for name, kind in _BYTES.items():
-        found[name] = sum(
+        counters[name] = sum(
             count * _width(opcode) for opcode, count in counts.opcodes.items() if kind in opcode
         )
-    found[_WORKING_SET] = counts.memory_bytes
-    return found
+    counters[_WORKING_SET] = counts.memory_bytes
+    return counters
 
 
 def _width(opcode: str) -> int:

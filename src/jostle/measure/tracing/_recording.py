@@ -249,9 +249,9 @@ class TracedWindow:
         }
         for name in NAMES:
             totals = np.array([rows[place].get(name, np.nan) for _, rows in samples], np.float64)
-            taken = totals[np.r_[0, inside]]
+            values = totals[np.r_[0, inside]]
             # Nothing was read at the very end.
-            value = taken[1:] if is_level(name) else np.maximum(0.0, np.diff(taken))
+            value = values[1:] if is_level(name) else np.maximum(0.0, np.diff(values))
             counters[name] = np.r_[value, np.nan]
         names = [program.name for program in self.programs]
         return Trace(

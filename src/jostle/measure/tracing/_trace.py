@@ -72,7 +72,7 @@ def trace(
         stressors = find_programs(probe_workloads(options.stressors))
         windows += _beside_probes(programs, stressors, engine, len(cores))
     slots = [Slot(variant=replace(variant, cpus=None)) for _ in max(windows, key=len)]
-    found: list[Trace] = []
+    traces: list[Trace] = []
     try:
         watch = None if options.tolerance is None else Watch(slots[0], cores, options.tolerance)
         for number, window in enumerate(windows * options.runs):
@@ -89,11 +89,11 @@ def trace(
                 platform,
                 hashlib.sha256(named.encode()).hexdigest()[:16],
             )
-            found += least_disturbed(recording, watch, options.attempts, on_attempt)
+            traces += least_disturbed(recording, watch, options.attempts, on_attempt)
     finally:
         for slot in slots:
             slot.kill()
-    return Traces.from_traces(found)
+    return Traces.from_traces(traces)
 
 
 def _beside_probes(
@@ -123,7 +123,7 @@ def least_disturbed(
     on_attempt: Callable[[Assessment], None] | None,
 ) -> list[Trace]:
     """The first attempt that was not disturbed, or the least disturbed of all."""
-    made: list[tuple[float, list[Trace]]] = []
+    disturbed: list[tuple[float, list[Trace]]] = []
     for attempt in range(attempts):
         traces, assessment = recording.record(watch, attempt)
         if assessment is None:
@@ -133,8 +133,8 @@ def least_disturbed(
         if assessment.reason is None:
             return traces
         slow = assessment.slowdown_ratio or 1.0
-        made.append((slow + (assessment.foreign_load_ratio or 0.0), traces))
-    return min(made, key=lambda one: one[0])[1]
+        disturbed.append((slow + (assessment.foreign_load_ratio or 0.0), traces))
+    return min(disturbed, key=lambda one: one[0])[1]
 
 
 def _require_runnable(programs: Sequence[TracedProgram], engine: str) -> None:

@@ -122,8 +122,8 @@ class Watch:
     ) -> Assessment:
         """cpu_seconds: of each member while it ran, None where it cannot be known or cores are shared."""
         # A long run may begin and end in different bursts: both moments count, not the better one.
-        found = [self._speed.slowdown(moment) for moment in probes]
-        known = [ratio for ratio in found if ratio is not None]
+        ratios = [self._speed.slowdown(moment) for moment in probes]
+        known = [ratio for ratio in ratios if ratio is not None]
         slowdown = max(known) if known else None
         foreign = None
         if cpu_seconds is not None:

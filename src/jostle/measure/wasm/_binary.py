@@ -101,15 +101,15 @@ def sections(module: bytes) -> list[tuple[int, int, int]]:
     if module[:8] != MAGIC:
         reader.fail("it does not begin like a version 1 module")
     reader.at = 8
-    found = []
+    places = []
     while reader.at < reader.end:
         number, size = reader.byte(), reader.number()
         start = reader.at
         reader.take(size)
         if number not in ORDER and number != CUSTOM:
             reader.fail(f"section {number} is unknown")
-        found.append((number, start, start + size))
-    return found
+        places.append((number, start, start + size))
+    return places
 
 
 def imported_globals(module: bytes, start: int, end: int) -> int:
@@ -142,13 +142,13 @@ def exported_functions(module: bytes, where: str) -> set[str]:
     try:
         for number, start, end in sections(module):
             if number == EXPORT:
-                reader, found = Reader(module, start, end), set()
+                reader, names = Reader(module, start, end), set()
                 for _ in range(reader.number()):
                     name, kind = reader.name(), reader.byte()
                     reader.number()
                     if kind == 0:
-                        found.add(name)
-                return found
+                        names.add(name)
+                return names
     except BadData as error:
         raise BadData(f"{error.what} at {error.where}", where=where) from None
     return set()

@@ -63,8 +63,8 @@ class WindowResult:
 
 def worst_status(statuses: Iterable[str]) -> str:
     """The status of a window from its members'."""
-    found = set(statuses)
-    return next(s for s in ("timeout", "failed", "contaminated", "ok") if s in found)
+    present = set(statuses)
+    return next(s for s in ("timeout", "failed", "contaminated", "ok") if s in present)
 
 
 def failures(
@@ -74,16 +74,16 @@ def failures(
     timeout_seconds: float,
 ) -> tuple[MemberResult, ...]:
     """Who failed or hung, and for the others that they were not measured beside a full set."""
-    found: dict[int, MemberResult] = {}
+    results: dict[int, MemberResult] = {}
     for place, answer in enumerate(answers):
         if "failed" in answer:
-            found[place] = MemberResult("failed", answer["failed"])
+            results[place] = MemberResult("failed", answer["failed"])
         elif answer.get("timeout"):
             text = f"{what} took more than {timeout_seconds:g} s"
-            found[place] = MemberResult("timeout", text)
-    blamed = ", ".join(sorted(members[place].name for place in found))
+            results[place] = MemberResult("timeout", text)
+    blamed = ", ".join(sorted(members[place].name for place in results))
     instead = MemberResult("failed", f"a co-runner failed: {blamed}")
-    return tuple(found.get(place, instead) for place in range(len(members)))
+    return tuple(results.get(place, instead) for place in range(len(members)))
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,7 @@ def assessed(
     beats_each = [one.repeats / repeats_per_beat(one, window.engine) for one in members]
     late = [max(0.0, (int(beats[0]) - observed.start_ns) * 1e-9) for beats in all_beats]
     repetitions = [
-        found.beats / each if found else 0.0
-        for found, each in zip(estimates, beats_each, strict=True)
+        beat.beats / each if beat else 0.0 for beat, each in zip(estimates, beats_each, strict=True)
     ]
     reason = contamination(
         slowdown_ratio=slowdown_ratio,
@@ -193,8 +192,8 @@ def assessed(
         MemberResult(
             status="ok" if reason is None else "contaminated",
             reason=reason,
-            runtime_seconds=found.beat_seconds * beats_each[i] if found and not reason else None,
-            estimator=found.method if found else None,
+            runtime_seconds=beat.beat_seconds * beats_each[i] if beat and not reason else None,
+            estimator=beat.method if beat else None,
             repetitions=repetitions[i],
             beats=len(all_beats[i]) - 1,
             cpu_seconds=float(load.cpu_seconds[i]),
@@ -202,7 +201,7 @@ def assessed(
             involuntary_switches=answers[i]["involuntary_switches"],
             lateness_seconds=late[i],
         )
-        for i, found in enumerate(estimates)
+        for i, beat in enumerate(estimates)
     )
     longest = max((seconds / done for done in repetitions if done), default=None)
     return WindowResult(

@@ -104,7 +104,7 @@ def check_machine(
     steal_ratio = watched.rate("steal")
     if steal_ratio is not None:
         steal_ratio /= os.cpu_count() or 1
-    found = MachineCheck(
+    check = MachineCheck(
         quiet=True,
         disturbances=(),
         seconds=watched.seconds,
@@ -122,70 +122,70 @@ def check_machine(
         pressure_cpu_ratio=watched.rate("pressure_cpu_seconds"),
     )
     busy_moments = float(np.mean(np.array(watched.loads) > _BUSY_RATIO))
-    disturbances = _disturbances(found, busy_moments, tolerance)
+    disturbances = _disturbances(check, busy_moments, tolerance)
     advice = []
-    if found.governor not in (None, "performance"):
+    if check.governor not in (None, "performance"):
         advice.append(
-            f"the clock follows the load (governor {found.governor}); performance is steadier"
+            f"the clock follows the load (governor {check.governor}); performance is steadier"
         )
-    return replace(found, quiet=not disturbances, disturbances=(*disturbances, *advice))
+    return replace(check, quiet=not disturbances, disturbances=(*disturbances, *advice))
 
 
 def _watched(seconds: float, cores: tuple[int, ...]) -> _Watched:
     """Naps and probes in turn, for so long."""
-    found, speed, best = _Watched(cores), CoreSpeed(), []
+    watched, speed, best = _Watched(cores), CoreSpeed(), []
     slot = Slot()
     try:
         ours = (os.getpid(), slot.pid)
-        found.before, began = _system(ours), time.monotonic()
+        watched.before, began = _system(ours), time.monotonic()
         while (now := time.monotonic()) - began < seconds:
             idle, slept = idle_seconds(cores), 0.0
             while slept < _PAUSE_SECONDS:
                 nap = time.monotonic()
                 time.sleep(_NAP_SECONDS)
                 took = time.monotonic() - nap
-                found.late.append(took - _NAP_SECONDS)
+                watched.late.append(took - _NAP_SECONDS)
                 slept += took
             passed = time.monotonic() - now
-            found.loads.append(1 - min(1.0, (idle_seconds(cores) - idle) / (passed * len(cores))))
+            watched.loads.append(1 - min(1.0, (idle_seconds(cores) - idle) / (passed * len(cores))))
             for core in cores:
                 slot.pin([core])
                 best.append(speed.probe({core: slot}))
-        found.after, found.seconds = _system(ours), time.monotonic() - began
+        watched.after, watched.seconds = _system(ours), time.monotonic() - began
     finally:
         slot.kill()
     slowdowns = [ratio for probes in best if (ratio := speed.slowdown(probes)) is not None]
-    found.slowdowns = slowdowns or [1.0]
-    return found
+    watched.slowdowns = slowdowns or [1.0]
+    return watched
 
 
 def _disturbances(
-    found: MachineCheck, busy_moments_ratio: float, tolerance: Tolerance
+    check: MachineCheck, busy_moments_ratio: float, tolerance: Tolerance
 ) -> list[str]:
     """What makes windows contaminated, the worst first."""
     reasons: list[tuple[float, str]] = []
     if busy_moments_ratio > _BUSY_MOMENTS_RATIO:
         who = ", ".join(
-            f"{name} ({load:.0%} of a core)" for name, load in found.other_processes[:3]
+            f"{name} ({load:.0%} of a core)" for name, load in check.other_processes[:3]
         )
         text = (
             f"other programs hold more than {_BUSY_RATIO:.0%} of the cores "
             f"{busy_moments_ratio:.0%} of the time: {who or 'none that can be seen'}"
         )
         reasons.append((busy_moments_ratio, text))
-    if found.slow_moments_ratio > _SLOW_MOMENTS_RATIO:
+    if check.slow_moments_ratio > _SLOW_MOMENTS_RATIO:
         text = (
             f"the cores are more than {tolerance.slowdown_ratio:g} times slower than usual "
-            f"{found.slow_moments_ratio:.0%} of the time, which no load explains: a neighbour on the same "
+            f"{check.slow_moments_ratio:.0%} of the time, which no load explains: a neighbour on the same "
             "hardware, or a clock that changes"
         )
-        reasons.append((found.slow_moments_ratio, text))
-    if found.lateness_p99_seconds > tolerance.lateness_seconds:
-        text = f"sleepers wake up to {found.lateness_p99_seconds:.3f} s late"
-        reasons.append((found.lateness_p99_seconds, text))
-    if found.steal_ratio is not None and found.steal_ratio > tolerance.wall_load_ratio:
-        text = f"the hypervisor takes {found.steal_ratio:.0%} of the CPU time away"
-        reasons.append((found.steal_ratio, text))
+        reasons.append((check.slow_moments_ratio, text))
+    if check.lateness_p99_seconds > tolerance.lateness_seconds:
+        text = f"sleepers wake up to {check.lateness_p99_seconds:.3f} s late"
+        reasons.append((check.lateness_p99_seconds, text))
+    if check.steal_ratio is not None and check.steal_ratio > tolerance.wall_load_ratio:
+        text = f"the hypervisor takes {check.steal_ratio:.0%} of the CPU time away"
+        reasons.append((check.steal_ratio, text))
     return [text for _, text in sorted(reasons, reverse=True)]
 
 

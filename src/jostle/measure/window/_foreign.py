@@ -90,7 +90,7 @@ class Foreign:
         return None
 
 
-def foreign_columns(found: Foreign | None) -> dict[str, float | None]:
+def foreign_columns(foreign: Foreign | None) -> dict[str, float | None]:
     """As columns of a run; null where nobody looked."""
     columns = {
         "foreign_load_ratio": "load_ratio",
@@ -100,7 +100,9 @@ def foreign_columns(found: Foreign | None) -> dict[str, float | None]:
         "pressure_cpu_ratio": "pressure_cpu_ratio",
         "pressure_io_ratio": "pressure_io_ratio",
     }
-    return {name: None if found is None else getattr(found, own) for name, own in columns.items()}
+    return {
+        name: None if foreign is None else getattr(foreign, own) for name, own in columns.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def foreign_to_jobs(
     ours = elapsed.own_seconds + kernel
     outside = elapsed.busy_beyond_house(elapsed.outside(cores))
     stolen = elapsed.stolen(cores)
-    return _found(elapsed, cores, inside - ours, outside + min(0.0, inside - ours), stolen, None)
+    return _foreign(elapsed, cores, inside - ours, outside + min(0.0, inside - ours), stolen, None)
 
 
 def foreign_to_kernels(
@@ -199,7 +201,7 @@ def foreign_to_kernels(
     slack = _HOUSEKEEPING_RATIO * seconds
     if entitled_cores is not None:
         lost = max(0.0, entitled_cores * seconds - sum(cpu_seconds))
-        taken = max(0.0, lost - stolen)
+        others = max(0.0, lost - stolen)
     else:
         each = [max(0.0, seconds - used) for used in cpu_seconds]
         lost = sum(each)
@@ -207,18 +209,18 @@ def foreign_to_kernels(
             max(0.0, (min(one, delay) if delay is not None else one) - slack)
             for one, delay in zip(each, delay_seconds, strict=True)
         ]
-        taken = sum(waited) if None not in delay_seconds else max(0.0, sum(waited) - stolen)
+        others = sum(waited) if None not in delay_seconds else max(0.0, sum(waited) - stolen)
     own = elapsed.own_seconds
     outside = elapsed.busy_beyond_house(elapsed.outside(cores))
     rest = beside - own
     load = lost + max(0.0, rest)
     all_stolen = elapsed.stolen(cores)
-    return _found(
-        elapsed, cores, taken + max(0.0, rest), outside + min(0.0, rest), all_stolen, load
+    return _foreign(
+        elapsed, cores, others + max(0.0, rest), outside + min(0.0, rest), all_stolen, load
     )
 
 
-def _found(
+def _foreign(
     elapsed: Elapsed,
     cores: Sequence[int],
     inside: float,

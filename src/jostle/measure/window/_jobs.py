@@ -44,7 +44,7 @@ _QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 
 @dataclass(frozen=True)
-class _Seen:
+class JobRecord:
     """answers: of each slot. seconds: from the common start to the stop, with what the system told at its
     two ends. slot_cpu_ns: of each slot itself."""
 
@@ -101,18 +101,18 @@ class JobWindow:
             return WindowResult(results, measured_at, window.window_seconds)
         by_core = dict(zip(window.placement[0], slots, strict=True))
         before = wait_for_speed(self.speed, by_core, window.tolerance)
-        seen = self._followed()
+        record = self._followed()
         for slot, core in zip(slots, window.placement[0], strict=True):
             if slot.is_running:
                 slot.pin([core])
         probes = (before, self.speed.probe(by_core) if self.speed else {})
-        if not all(_IN_ANSWERS & set(answer) for answer in seen.answers):
-            results = failures(members, seen.answers, "an execution", self.limit_seconds)
-            return WindowResult(results, measured_at, seen.seconds)
+        if not all(_IN_ANSWERS & set(answer) for answer in record.answers):
+            results = failures(members, record.answers, "an execution", self.limit_seconds)
+            return WindowResult(results, measured_at, record.seconds)
         slowdown = self.speed.slowdown(*probes) if self.speed else None
-        return _assessed(window, seen, measured_at, probes, slowdown)
+        return _assessed(window, record, measured_at, probes, slowdown)
 
-    def _followed(self) -> _Seen:
+    def _followed(self) -> JobRecord:
         """From the common start until everyone has stopped."""
         window, slots = self.window, self.slots
         if len(slots) > len(window.cores):  # nobody knows how long it takes: the kernel shares
@@ -135,14 +135,14 @@ class JobWindow:
             slots[place].send({"do": "stop"})
         until = time.monotonic() + window.timeout_seconds
         last = gather([slots[place] for place in running], until, lambda: False) or []
-        found = dict(zip(running, last, strict=True)) | early
+        by_slot = dict(zip(running, last, strict=True)) | early
         if is_late:
-            for place, answer in found.items():
+            for place, answer in by_slot.items():
                 if not answer.get("ends"):
-                    found[place] = {"timeout": True}
-        answers = [found[place] for place in range(len(slots))]
+                    by_slot[place] = {"timeout": True}
+        answers = [by_slot[place] for place in range(len(slots))]
         elapsed = Elapsed(before, after)
-        return _Seen(answers, start_ns, stop_ns, np.maximum(used_ns, 0), elapsed)
+        return JobRecord(answers, start_ns, stop_ns, np.maximum(used_ns, 0), elapsed)
 
     def _end_containers(self) -> None:
         """Those of members: a slot that is killed cannot end them, and they need not be its children."""
@@ -185,37 +185,37 @@ class JobWindow:
 
 def _assessed(
     window: Window,
-    seen: _Seen,
+    record: JobRecord,
     measured_at: datetime,
     probes: tuple[Probes, ...],
     slowdown_ratio: float | None,
 ) -> WindowResult:
     # Of what a service runs for a member, nobody here knows what it used.
-    hidden = [answer.get("cpu_ns_used", 0) is None for answer in seen.answers]
+    hidden = [answer.get("cpu_ns_used", 0) is None for answer in record.answers]
     cpu = [
         float(slot_ns + (answer.get("cpu_ns_used") or 0)) * 1e-9
-        for slot_ns, answer in zip(seen.slot_cpu_ns, seen.answers, strict=True)
+        for slot_ns, answer in zip(record.slot_cpu_ns, record.answers, strict=True)
     ]
-    around = sum(answer.get("cpu_ns_around", 0) for answer in seen.answers) * 1e-9
+    around = sum(answer.get("cpu_ns_around", 0) for answer in record.answers) * 1e-9
     shares = len(window.members) > len(window.cores)
     used_cores = window.cores if shares else set().union(*window.placement)
     unseen = [
         core for core, is_hidden in zip(window.placement[0], hidden, strict=True) if is_hidden
     ]
     unseen = list(window.cores) if unseen and shares else unseen
-    foreign = foreign_to_jobs(seen.elapsed, window.cores, used_cores, sum(cpu) + around, unseen)
+    foreign = foreign_to_jobs(record.elapsed, window.cores, used_cores, sum(cpu) + around, unseen)
     reason = foreign.reason(window.tolerance)
     limit = window.tolerance.slowdown_ratio
     if reason is None and slowdown_ratio is not None and slowdown_ratio > limit:
         reason = too_slow(slowdown_ratio, window.tolerance)
-    estimates: list[_Found | None] = []
-    for member, answer, used in zip(window.members, seen.answers, cpu, strict=True):
+    estimates: list[_JobEstimate | None] = []
+    for member, answer, used in zip(window.members, record.answers, cpu, strict=True):
         if "starts" in answer:
             estimates.append(_of_job(answer))
         elif "latencies" in answer:
             estimates.append(_of_service(answer))
         else:
-            estimates.append(_of_kernel(window, member, seen, answer, used, shares))
+            estimates.append(_of_kernel(window, member, record, answer, used, shares))
     if reason is None and not all(estimates):
         reason = "a member did nothing in the window"
     rows = tuple(
@@ -232,19 +232,19 @@ def _assessed(
             lateness_seconds=None,
             extra=_latencies(answer) if reason is None else {},
         )
-        for one, answer, used, is_hidden in zip(estimates, seen.answers, cpu, hidden, strict=True)
+        for one, answer, used, is_hidden in zip(estimates, record.answers, cpu, hidden, strict=True)
     )
-    return WindowResult(rows, measured_at, seen.seconds, foreign, slowdown_ratio, probes, None)
+    return WindowResult(rows, measured_at, record.seconds, foreign, slowdown_ratio, probes, None)
 
 
-_Found = tuple[float, str, float]
+_JobEstimate = tuple[float, str, float]
 
 
 def _numbers(answer: dict[str, Any], name: str, kind: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(answer[name]), kind)
 
 
-def _of_job(answer: dict[str, Any]) -> _Found | None:
+def _of_job(answer: dict[str, Any]) -> _JobEstimate | None:
     """(median wall seconds of an execution, estimator, executions)."""
     lasted = _numbers(answer, "ends", "<i8") - _numbers(answer, "starts", "<i8")
     if not len(lasted):
@@ -252,7 +252,7 @@ def _of_job(answer: dict[str, Any]) -> _Found | None:
     return float(np.median(lasted)) * 1e-9, "executions", float(len(lasted))
 
 
-def _of_service(answer: dict[str, Any]) -> _Found | None:
+def _of_service(answer: dict[str, Any]) -> _JobEstimate | None:
     """(the quantile of its latencies, which one, requests)."""
     seconds, quantile = _numbers(answer, "latencies", "<f8"), answer["quantile"]
     if not len(seconds):
@@ -270,25 +270,27 @@ def _latencies(answer: dict[str, Any]) -> dict[str, float]:
     if not answer.get("latencies"):
         return {}
     seconds = _numbers(answer, "latencies", "<f8")
-    found = {f"latency_p{100 * q:g}_seconds".replace(".", ""): _met(seconds, q) for q in _QUANTILES}
-    return {**found, "failed_requests": float(answer["failed_requests"])}
+    columns = {
+        f"latency_p{100 * q:g}_seconds".replace(".", ""): _met(seconds, q) for q in _QUANTILES
+    }
+    return {**columns, "failed_requests": float(answer["failed_requests"])}
 
 
 def _of_kernel(
     window: Window,
     member: Workload,
-    seen: _Seen,
+    record: JobRecord,
     answer: dict[str, Any],
     cpu_seconds: float,
     shares: bool,
-) -> _Found | None:
+) -> _JobEstimate | None:
     """The same of a kernel that repeats beside jobs: by its last beats."""
     first, *rest = (beat_times(piece) for piece in answer["pieces"])
     beats = np.concatenate([first, *(piece[1:] for piece in rest)])
     begin, end = int(beats[0]), int(beats[-1])
-    used = cpu_seconds * (end - begin) * 1e-9 / seen.seconds
-    found = estimate(beats, begin, end, used, shares, window.tolerance)
-    if found is None:
+    used = cpu_seconds * (end - begin) * 1e-9 / record.seconds
+    beat = estimate(beats, begin, end, used, shares, window.tolerance)
+    if beat is None:
         return None
     each = member.repeats / repeats_per_beat(member, window.engine)
-    return found.beat_seconds * each, found.method, found.beats / each
+    return beat.beat_seconds * each, beat.method, beat.beats / each

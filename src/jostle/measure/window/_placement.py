@@ -23,12 +23,12 @@ def balanced_groups(members: int, cores: int) -> tuple[tuple[int, ...], ...]:
     Group sizes differ by at most one.
     """
     small, larger = divmod(members, cores)
-    found: list[tuple[int, ...]] = []
+    ways: list[tuple[int, ...]] = []
 
-    def extend(chosen: list[int], sizes: list[int]) -> None:
-        if len(chosen) == members:
+    def extend(groups: list[int], sizes: list[int]) -> None:
+        if len(groups) == members:
             if sorted(sizes) == [small] * (cores - larger) + [small + 1] * larger:
-                found.append(tuple(chosen))
+                ways.append(tuple(groups))
             return
         full = small + (larger > 0)
         for group in range(min(len(sizes) + 1, cores)):
@@ -36,12 +36,12 @@ def balanced_groups(members: int, cores: int) -> tuple[tuple[int, ...], ...]:
             if not new and sizes[group] >= full:
                 continue
             extend(
-                [*chosen, group],
+                [*groups, group],
                 [*sizes, 1] if new else [*sizes[:group], sizes[group] + 1, *sizes[group + 1 :]],
             )
 
     extend([], [])
-    return tuple(found)
+    return tuple(ways)
 
 
 def phases(members: int, cores: tuple[int, ...], key: str) -> tuple[tuple[int, ...], ...]:

@@ -38,7 +38,7 @@ class CoreSpeed:
     """Probe times by core, kept for the length of a campaign."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, deque[int]] = {}
+        self._times: dict[int, deque[int]] = {}
 
     def probe(self, by_core: Mapping[int, Slot]) -> Probes:
         """Probe each core by a slot that is pinned to it, one after the other.
@@ -57,7 +57,7 @@ class CoreSpeed:
 
     def learn(self, core: int, probe_ns: Sequence[int]) -> None:
         """Add to what is known of a core's speed."""
-        self._seen.setdefault(core, deque(maxlen=_KEPT)).extend(probe_ns)
+        self._times.setdefault(core, deque(maxlen=_KEPT)).extend(probe_ns)
 
     def slowdown(self, *moments: Probes) -> float | None:
         """How much slower than usual the slowest core was at the best of these moments, at least 1.
@@ -66,7 +66,7 @@ class CoreSpeed:
         """
         ratios = []
         for probes in moments:
-            known = [core for core in probes if len(self._seen.get(core, ())) >= _FEWEST]
+            known = [core for core in probes if len(self._times.get(core, ())) >= _FEWEST]
             if known and len(known) == len(probes):
                 ratios.append(max(probes[core] / self._usual_ns(core) for core in known))
         return max(1.0, min(ratios)) if ratios else None
@@ -84,7 +84,7 @@ class CoreSpeed:
             time.sleep(_BETWEEN_PROBES_SECONDS)
 
     def _usual_ns(self, core: int) -> float:
-        return float(np.quantile(self._seen[core], _USUAL_QUANTILE))
+        return float(np.quantile(self._times[core], _USUAL_QUANTILE))
 
 
 def wait_for_speed(

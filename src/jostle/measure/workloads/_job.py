@@ -56,13 +56,13 @@ class JobSettings:
     @property
     def digest(self) -> str:
         """SHA-256 of all of it, the inputs' content included."""
-        found = hashlib.sha256(repr(self.to_message()).encode("utf-8", "surrogatepass"))
+        total = hashlib.sha256(repr(self.to_message()).encode("utf-8", "surrogatepass"))
         for path in self.inputs:
             for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
                 if file.is_file():
                     with file.open("rb") as content:
-                        found.update(hashlib.file_digest(content, "sha256").digest())
-        return found.hexdigest()
+                        total.update(hashlib.file_digest(content, "sha256").digest())
+        return total.hexdigest()
 
 
 def job_of(

@@ -69,16 +69,16 @@ def _program(want: str | Workload | TracedProgram) -> TracedProgram:
     name, equals, text = want.rpartition("=")
     phases = []
     for part in text.split("+"):
-        found = re.fullmatch(r"\s*([^\s*]+)(?:\s*\*\s*([0-9]+))?\s*", part)
-        if found is None or (equals and not name.strip()):
+        phase = re.fullmatch(r"\s*([^\s*]+)(?:\s*\*\s*([0-9]+))?\s*", part)
+        if phase is None or (equals and not name.strip()):
             raise UsageError(
                 f"{want!r} is not a program",
                 fix="Write for instance fft-m*300+stream-l*40, or name=fft-m*300+stream-l*40.",
             )
-        workloads = find_workloads([found[1]])
+        workloads = find_workloads([phase[1]])
         if len(workloads) != 1:
-            raise UsageError(f"{found[1]!r} fits {len(workloads)} workloads; name one", where=want)
-        phases.append((workloads[0], int(found[2]) if found[2] else None))
+            raise UsageError(f"{phase[1]!r} fits {len(workloads)} workloads; name one", where=want)
+        phases.append((workloads[0], int(phase[2]) if phase[2] else None))
     return TracedProgram(name.strip() or text.replace(" ", ""), tuple(phases))
 
 
@@ -96,13 +96,13 @@ USUAL = ("cache", "copy", "scatter", "stream")
 
 def probe_workloads(names: Sequence[str] = ()) -> tuple[Workload, ...]:
     """The stressors of these names (with `probe-` or without), or the usual four. Raises UnknownName."""
-    wanted = {name.removeprefix(PREFIX) for name in names} or set(USUAL)
-    for name in sorted(wanted.difference(_STRESSORS)):
+    stressors = {name.removeprefix(PREFIX) for name in names} or set(USUAL)
+    for name in sorted(stressors.difference(_STRESSORS)):
         raise UnknownName("stressor", name, tuple(_STRESSORS))
     return tuple(
         Workload(
             f"{PREFIX}{name}", KERNEL_FOLDER / f"{kernel}.wasm", argument, repeats, "stressors"
         )
         for name, (kernel, argument, repeats) in sorted(_STRESSORS.items())
-        if name in wanted
+        if name in stressors
     )

@@ -242,7 +242,7 @@ def find_workloads(wanted: Iterable[str | Workload] | None) -> tuple[Workload, .
     shipped = shipped_workloads()
     if wanted is None:
         return shipped
-    found: dict[str, Workload] = {}
+    workloads: dict[str, Workload] = {}
     for want in wanted:
         if isinstance(want, Workload):
             matches = [want]
@@ -253,6 +253,6 @@ def find_workloads(wanted: Iterable[str | Workload] | None) -> tuple[Workload, .
         if not matches:
             raise UnknownName("workload", str(want), [workload.name for workload in shipped])
         for match in matches:
-            if found.setdefault(match.name, match) != match:
+            if workloads.setdefault(match.name, match) != match:
                 raise UsageError("two different workloads have one name", where=match.name)
-    return tuple(found[name] for name in sorted(found))
+    return tuple(workloads[name] for name in sorted(workloads))

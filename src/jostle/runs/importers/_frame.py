@@ -43,14 +43,14 @@ def from_table(
     pyarrow.parquet.write_table(arrow, sink, store_schema=False)
     sink.seek(0)
     sink.name = "the table"
-    found = ParquetImport(sink, runtime=runtime, unit=unit, **options).read().runs
+    runs = ParquetImport(sink, runtime=runtime, unit=unit, **options).read().runs
     workload, platform = (
         features_table(None if one is None else arrow_of(one))
         for one in (workload_features, platform_features)
     )
     if workload is None and platform is None:
-        return found
-    return Runs(found.table, workload, platform, where="the table")
+        return runs
+    return Runs(runs.table, workload, platform, where="the table")
 
 
 def arrow_of(table: Any) -> pa.Table:

@@ -61,20 +61,20 @@ class GavelImport:
         """
         file, campaign = _file(Path(self.path), self.campaign)
         text, content = _read(file)
-        found = _Found(f"gavel-{campaign}", text)
-        for place, what, value in _entries(content, found):
-            found.take(place, what, value)
-        if found.bad:
-            lines = "".join(f"\n  line {line}: {reason}" for line, reason in found.bad[:20])
+        walk = _Walk(f"gavel-{campaign}", text)
+        for place, what, value in _entries(content, walk):
+            walk.take(place, what, value)
+        if walk.bad:
+            lines = "".join(f"\n  line {line}: {reason}" for line, reason in walk.bad[:20])
             raise BadRows(
-                f"{len(found.bad)} entries cannot be used:{lines}",
-                rows=found.bad,
+                f"{len(walk.bad)} entries cannot be used:{lines}",
+                rows=walk.bad,
                 where=str(file),
                 fix="Nothing was written. Fetch the file again.",
             )
-        if not found.measured:
+        if not walk.measured:
             raise UnreadableFile("the file holds no measurement", where=str(file))
-        names = sorted({n for m in found.measured for n in (m.workload, *m.corunners)})
+        names = sorted({n for m in walk.measured for n in (m.workload, *m.corunners)})
         sizes = [_BATCH.search(name) for name in names]
         features = pa.table(
             {
@@ -83,9 +83,9 @@ class GavelImport:
                 "batch_size": pa.array([int(s[1]) if s else None for s in sizes], pa.int64()),
             }
         )
-        origin = Origin(found.campaign, SOURCE, LICENCE)
-        runs = runs_of(found.measured, [origin], features, where=str(file))
-        return Imported(runs, str(file), skipped=found.skipped, apart="gavel-")
+        origin = Origin(walk.campaign, SOURCE, LICENCE)
+        runs = runs_of(walk.measured, [origin], features, where=str(file))
+        return Imported(runs, str(file), skipped=walk.skipped, apart="gavel-")
 
 
 def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
@@ -100,8 +100,8 @@ def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
                 "into a dataset of its own.",
             )
         if not there or (campaign is not None and campaign not in there):
-            wanted = [CAMPAIGNS[campaign]] if campaign else list(CAMPAIGNS.values())
-            raise UnreadableFile(f"the folder has no {' or '.join(wanted)}", where=str(path))
+            expected = [CAMPAIGNS[campaign]] if campaign else list(CAMPAIGNS.values())
+            raise UnreadableFile(f"the folder has no {' or '.join(expected)}", where=str(path))
         campaign = campaign or there[0]
         return path / CAMPAIGNS[campaign], campaign
     known = {file: name for name, file in CAMPAIGNS.items()}
@@ -141,26 +141,26 @@ class _Twice(Exception):
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; JSON's readers would keep the last of two equal keys and say nothing."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        seen: set[str] = set()
-        raise _Twice(next(key for key, _ in pairs if key in seen or seen.add(key)))
-    return made
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        earlier: set[str] = set()
+        raise _Twice(next(key for key, _ in pairs if key in earlier or earlier.add(key)))
+    return entries
 
 
 def _line_of_second(text: str, key: str) -> int:
     """The line on which an object has `key` for the second time."""
-    seen: list[set[str]] = []
+    earlier: list[set[str]] = []
     for token in re.finditer(r'"(?:[^"\\]|\\.)*"(\s*:)?|[{}]', text):
         if token[0] == "{":
-            seen.append(set())
+            earlier.append(set())
         elif token[0] == "}":
-            seen.pop()
+            earlier.pop()
         elif token[1]:
             name = json.loads(token[0][: -len(token[1])])
-            if name == key and name in seen[-1]:
+            if name == key and name in earlier[-1]:
                 return text.count("\n", 0, token.start()) + 1
-            seen[-1].add(name)
+            earlier[-1].add(name)
     return 1
 
 
@@ -174,7 +174,7 @@ def _deepest(text: str) -> int:
 
 
 @dataclass
-class _Found:
+class _Walk:
     """What the walk through a file gathers; text is for finding lines."""
 
     campaign: str
@@ -216,35 +216,35 @@ class _Found:
 
 
 def _entries(
-    content: Any, found: _Found
+    content: Any, walk: _Walk
 ) -> Iterator[tuple[tuple[str, str, str], tuple[str, str | None], Any]]:
     """(keys in the file, (workload, what ran beside it or None), value) of every entry on one GPU."""
     if not isinstance(content, dict):
-        found.reject("the file is not an object of GPUs")
+        walk.reject("the file is not an object of GPUs")
         return
     for platform, jobs in content.items():
         if platform.endswith(_ELSEWHERE):
             continue
         if not _is_name(platform):
-            found.reject(f"{platform!r} cannot name a GPU", platform)
+            walk.reject(f"{platform!r} cannot name a GPU", platform)
             continue
         if not isinstance(jobs, dict):
-            found.reject(f"GPU {platform!r} holds no jobs", platform)
+            walk.reject(f"GPU {platform!r} holds no jobs", platform)
             continue
         for job, others in jobs.items():
             workload, gpus = _job(job)
             if not _is_name(workload):
-                found.reject(f"{job!r} on {platform} cannot name a job", platform, job)
+                walk.reject(f"{job!r} on {platform} cannot name a job", platform, job)
                 continue
             if gpus != 1:
                 continue
             if not isinstance(others, dict):
-                found.reject(f"job {job!r} on {platform} holds no throughputs", platform, job)
+                walk.reject(f"job {job!r} on {platform} holds no throughputs", platform, job)
                 continue
             for other, value in others.items():
                 beside, width = (None, 1) if other == "null" else _job(other)
                 if beside is not None and not _is_name(beside):
-                    found.reject(f"{other!r} cannot name a job", platform, job, other)
+                    walk.reject(f"{other!r} cannot name a job", platform, job, other)
                 elif width == 1:
                     yield (platform, job, other), (workload, beside), value
 
@@ -279,6 +279,6 @@ def _line(text: str, keys: tuple[str, ...]) -> int:
     """The line where the keys, each inside the one before, stand."""
     at = 0
     for key in keys:
-        found = re.compile(re.escape(json.dumps(key)) + r"\s*:").search(text, at)
-        at = found.end() if found else at
+        place = re.compile(re.escape(json.dumps(key)) + r"\s*:").search(text, at)
+        at = place.end() if place else at
     return text.count("\n", 0, at) + 1

@@ -71,8 +71,8 @@ class MagusImport:
         path = Path(self.folder)
         if not (path / "pairs.csv").is_file():
             raise UnreadableFile("the folder has no pairs.csv", where=str(path))
-        found = PairsImport(path / "pairs.csv", published=SOURCE, licence=LICENCE).read()
-        names = found.runs.colocations.workload_names
+        imported = PairsImport(path / "pairs.csv", published=SOURCE, licence=LICENCE).read()
+        names = imported.runs.colocations.workload_names
         features: dict[str, dict[str, float]] = {name: {} for name in names}
         for kind, read in (("trace", _trace), ("metrics", _metrics)):
             folder = path / ("traces" if kind == "trace" else kind)
@@ -81,7 +81,7 @@ class MagusImport:
                 features.get(_ALIASES.get(stem, stem), {}).update(read(file))
         columns = sorted({column for row in features.values() for column in row})
         if not columns:
-            return found
+            return imported
         table = pa.table(
             {"workload": list(names)}
             | {
@@ -89,7 +89,7 @@ class MagusImport:
                 for column in columns
             }
         )
-        return replace(found, runs=Runs(found.runs.table, table, where=str(path)))
+        return replace(imported, runs=Runs(imported.runs.table, table, where=str(path)))
 
 
 def _trace(file: Path) -> dict[str, float]:
@@ -124,12 +124,12 @@ def _trace(file: Path) -> dict[str, float]:
 
 def _metrics(file: Path) -> dict[str, float]:
     """Instruction mix and utilisation of a program's kernels together."""
-    wanted = {*_MIX, *_MEANS, "inst_issued", "dram_read_transactions", "dram_write_transactions"}
+    needed = {*_MIX, *_MEANS, "inst_issued", "dram_read_transactions", "dram_write_transactions"}
     by_kernel: dict[str, dict[str, float]] = {}
     calls: dict[str, float] = {}
     for line, row in _rows(file, ("Kernel", "Invocations", "Metric Name", "Avg")):
         kernel, name = row["Kernel"], row["Metric Name"]
-        if name not in wanted:
+        if name not in needed:
             continue
         count, mean = (_number(file, line, row, column) for column in ("Invocations", "Avg"))
         if calls.setdefault(kernel, count) != count:
@@ -139,7 +139,7 @@ def _metrics(file: Path) -> dict[str, float]:
     if not by_kernel:
         raise UnreadableFile("the file holds no metric that is used", where=str(file))
     for kernel, values in by_kernel.items():
-        lost = sorted(wanted - set(values))
+        lost = sorted(needed - set(values))
         if lost:
             raise UnreadableFile(f"kernel {kernel!r} has no {lost[0]!r}", where=str(file))
 

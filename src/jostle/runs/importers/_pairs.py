@@ -99,14 +99,14 @@ class PairsImport:
         skipped = 0
         for line, row in _chosen(foreign, self.dataset):
             try:
-                found = _row(row, f"{stem}:{line}", self.separator)
+                pair = _row(row, f"{stem}:{line}", self.separator)
             except ValueError as error:
                 bad.append((line, str(error)))
                 continue
-            if found is None:
+            if pair is None:
                 skipped += 1
                 continue
-            alone, beside = found
+            alone, beside = pair
             if alone is not None:
                 key = (alone.campaign, alone.platform, alone.workload, alone.seconds)
                 solo.setdefault(key, alone)
@@ -140,13 +140,13 @@ def runs_of(
     degree = np.array([len(m.corunners) for m in measured])
     for d in np.unique(degree[degree > 0]):
         at = np.flatnonzero(degree == d).tolist()
-        found = windows_of(
+        firsts = windows_of(
             np.array([place[measured[i].campaign, measured[i].platform] for i in at]),
             np.array([code[measured[i].workload] for i in at]),
             np.array([sorted(code[n] for n in measured[i].corunners) for i in at]),
             np.array([measured[i].seconds for i in at]),
         )
-        window[at] = np.array(at)[found]
+        window[at] = np.array(at)[firsts]
     run_id = [m.place for m in measured]
     table = columns_table(
         workload=[m.workload for m in measured],
@@ -233,8 +233,8 @@ def _of_unit(value: float, unit: str, rate: bool) -> float:
 
 
 def _several(cell: str, separator: str, most: int) -> list[str]:
-    given = [part.strip() for part in cell.split(separator)]
-    return given + [""] * (most - 1 - len(given))
+    parts = [part.strip() for part in cell.split(separator)]
+    return parts + [""] * (most - 1 - len(parts))
 
 
 def _number(cell: str, name: str) -> float:

@@ -52,13 +52,13 @@ class Arrays(dict[str, np.ndarray]):
 
     def texts(self, key: str) -> list[str]:
         """Names, which must be text and different. Raises BadData."""
-        found = [
+        names = [
             str(value)
             for value in self._shaped(key, "U", "texts", (None,), exact=False).reshape(-1)
         ]
-        if len(set(found)) < len(found):
+        if len(set(names)) < len(names):
             raise BadData(f"the array {key!r} names something twice", where=str(self.file))
-        return found
+        return names
 
     def _shaped(
         self, key: str, kinds: str, what: str, shape: tuple[int | None, ...], exact: bool = True
@@ -70,9 +70,9 @@ class Arrays(dict[str, np.ndarray]):
             )
         fits = 1 <= array.ndim <= len(shape) and (not exact or array.ndim == len(shape))
         sides = zip(array.shape, shape, strict=False)
-        if not fits or any(wanted is not None and side != wanted for side, wanted in sides):
-            wanted = ", ".join("any" if side is None else str(side) for side in shape)
-            text = f"the array {key!r} has shape {array.shape}, not ({wanted})"
+        if not fits or any(expected is not None and side != expected for side, expected in sides):
+            expected = ", ".join("any" if side is None else str(side) for side in shape)
+            text = f"the array {key!r} has shape {array.shape}, not ({expected})"
             raise BadData(text, where=str(self.file))
         return array
 

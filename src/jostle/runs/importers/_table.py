@@ -207,8 +207,8 @@ def _features(file: Path | None, key: str, column: str | None) -> pa.Table | Non
         return None
     content, where = file_bytes(file)
     is_parquet = where.endswith((".parquet", ".pq"))
-    found = read_parquet(content, where) if is_parquet else read_csv(content, where, _TEXTS)
-    table = found.table
+    foreign = read_parquet(content, where) if is_parquet else read_csv(content, where, _TEXTS)
+    table = foreign.table
     if key not in table.column_names and column in table.column_names:
         table = table.rename_columns([key if n == column else n for n in table.column_names])
     return conform_features(table, key, where)

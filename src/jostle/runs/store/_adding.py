@@ -46,8 +46,8 @@ def add_runs(
         _require_fits(there, runs, str(dataset.path), source)
     with dataset.ready_to_add(runs) as publish:
         # Rejected rows first: were they lost in a crash, a second import could not bring them.
-        kept = [] if rejected is None else [_keep(dataset.path, rejected, source)]
-        return [*kept, *publish()]
+        rejected_files = [] if rejected is None else [_keep(dataset.path, rejected, source)]
+        return [*rejected_files, *publish()]
 
 
 def _require_fits(old: Runs, new: Runs, place: str, source: str) -> None:

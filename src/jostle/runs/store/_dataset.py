@@ -198,9 +198,9 @@ class Dataset:
         sizes = [part.num_rows for _, part in tables]
         number = np.repeat(np.arange(len(tables)), sizes)
         rows = np.arange(table.num_rows)
-        kept = rows_settled(table.column("run_id"), number, [f for f, _ in tables], notes)
-        if kept is not None:
-            table, rows = table.filter(pa.array(kept)), rows[kept]
+        valid = rows_settled(table.column("run_id"), number, [f for f, _ in tables], notes)
+        if valid is not None:
+            table, rows = table.filter(pa.array(valid)), rows[valid]
         starts = np.cumsum([0, *sizes])
 
         def row_name(row: int) -> str:

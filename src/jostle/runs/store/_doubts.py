@@ -58,14 +58,14 @@ _MANY = 20
 
 def doubts(runs: Runs) -> tuple[str, ...]:
     """A sentence for each sign that names or units are not what they were meant to be."""
-    found = [*_columns_of_corunners(runs), *_separators(runs), *_units(runs), *_names(runs)]
-    return tuple(found)
+    sentences = [*_columns_of_corunners(runs), *_separators(runs), *_units(runs), *_names(runs)]
+    return tuple(sentences)
 
 
 def _columns_of_corunners(runs: Runs) -> list[str]:
     """Free columns of text that hold names of workloads."""
     workloads = set(pc.unique(runs.table.column("workload")).to_pylist())
-    found = []
+    sentences = []
     for name in runs.table.column_names:
         column = runs.table.column(name)
         if name in COLUMNS or not _is_text(column.type) or len(workloads) < _FEWEST:
@@ -75,14 +75,14 @@ def _columns_of_corunners(runs: Runs) -> list[str]:
         known = len(names & workloads)
         alike = bool(names) and known >= _FEWEST and known >= _ALIKE * len(names)
         if alike or (known and _NAMED_LIKE.search(name)):
-            told = f", parted by {separator!r}" if separator else ""
-            found.append(
-                f"the column {name!r} holds names of workloads ({known} of its {len(names)}{told}) and was "
+            parted = f", parted by {separator!r}" if separator else ""
+            sentences.append(
+                f"the column {name!r} holds names of workloads ({known} of its {len(names)}{parted}) and was "
                 "not taken as co-runners: all these runs count as without them. If they are, import the "
                 f"table again with {name!r} as `corunners`"
                 + (f" and the `separator` {separator!r}" if separator and separator != ";" else "")
             )
-    return found
+    return sentences
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -145,12 +145,12 @@ def _units(runs: Runs) -> list[str]:
     cells, median = medians(key, log_seconds)
     usual = median - polished(cells // base, cells % base, median)
     off = log_seconds - usual[np.searchsorted(cells, key)]
-    found = []
+    sentences = []
     for factor in _UNIT_FACTORS:
         near = np.abs(np.abs(off) - math.log(factor)) < math.log(_GIVE)
         if 0 < near.sum() < 0.5 * len(ok):
             first = ok.table.column("run_id")[int(np.flatnonzero(near)[0])].as_py()
-            found.append(
+            sentences.append(
                 f"{int(near.sum())} runtimes are about {factor:g} times off the others of their workload and "
                 f"platform, the first is {first!r}: are they in another unit? Import them apart, each part "
                 "with its own `unit`"
@@ -163,20 +163,20 @@ def _units(runs: Runs) -> list[str]:
     ):
         if len(effect) > 2:
             times = math.exp(abs(effect[place] - float(np.median(effect))))
-            found.append(
+            sentences.append(
                 f"runtimes on {c.platform_names[place]!r} are {times:.3g} times off those on others: are "
                 "they in another unit? Import its rows apart, with their own `unit`"
             )
-    return found
+    return sentences
 
 
 def _names(runs: Runs) -> list[str]:
     """More names than measurements of them."""
     workloads = pc.unique(runs.table.column("workload"))
     n, alone = len(runs), len(workloads)
-    found = []
+    sentences = []
     if n >= _MANY and alone > 0.9 * n:
-        found.append(
+        sentences.append(
             f"{alone} workloads in {n} runs: nearly every run has one of its own, such as "
             f"{workloads[0].as_py()!r:.80}. Is the right column the `workload`, and does its name hold what "
             "changes from run to run?"
@@ -184,8 +184,8 @@ def _names(runs: Runs) -> list[str]:
     beside = set(pc.unique(pc.list_flatten(runs.table.column("corunners"))).to_pylist())
     never = sorted(beside - set(workloads.to_pylist()))
     if len(never) >= max(3, alone):
-        found.append(
+        sentences.append(
             f"{len(never)} names stand only beside others and were never measured, such as {never[0]!r:.80}, "
             f"and {alone} were: were names parted by another `separator`, or spelled otherwise?"
         )
-    return found
+    return sentences

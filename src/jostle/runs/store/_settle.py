@@ -32,7 +32,7 @@ def columns_in_conflict(schemas: Sequence[tuple[str, pa.Schema]]) -> list[tuple[
         return []
     except ARROW_ERRORS:
         pass
-    found = []
+    conflicts = []
     types: dict[str, tuple[pa.Schema, str]] = {}
     for number, (where, schema) in enumerate(schemas):
         for field in _free(schema):
@@ -45,8 +45,8 @@ def columns_in_conflict(schemas: Sequence[tuple[str, pa.Schema]]) -> list[tuple[
                     f"the free column {field.name!r} is {before.field(0).type} in {first} and "
                     f"{field.type} in {where}"
                 )
-                found.append((number, field.name, text))
-    return found
+                conflicts.append((number, field.name, text))
+    return conflicts
 
 
 def require_columns_agree(
@@ -62,13 +62,13 @@ def with_agreed_columns(
     tables: list[tuple[str, pa.Table]], notes: list[str]
 ) -> list[tuple[str, pa.Table]]:
     """The tables without free columns that contradict an earlier table's type."""
-    kept = list(tables)
+    agreed = list(tables)
     schemas = [(where, table.schema) for where, table in tables]
     for number, name, text in columns_in_conflict(schemas):
-        where, table = kept[number]
-        kept[number] = where, table.drop_columns([name])
+        where, table = agreed[number]
+        agreed[number] = where, table.drop_columns([name])
         notes.append(f"{text}: the later one was passed over")
-    return kept
+    return agreed
 
 
 def rows_settled(
@@ -90,9 +90,9 @@ def rows_settled(
             f"{int(mine.sum())} runs of {files[number]} were passed over, because their run_ids stand in an "
             f"earlier file already, the first is {run_id[named].as_py()!r} in {files[earlier]}"
         )
-    kept = np.ones(len(run_id), bool)
-    kept[rows] = False
-    return kept
+    settled = np.ones(len(run_id), bool)
+    settled[rows] = False
+    return settled
 
 
 def with_rows_for(

@@ -166,7 +166,7 @@ class StoredRuns:
                 _write(runs.take(part < 0), names, sinks)
                 done += table.num_rows
                 progress(done, total, np.nan)
-            kept = self._give_back(held, names, sinks)
+            held_tables = self._give_back(held, names, sinks)
         self.workload_features, self.platform_features = (
             with_rows_for(features, key, set(known), notes)
             for features, key, known in zip(
@@ -188,14 +188,14 @@ class StoredRuns:
             )
         self.validation, self.calibration = (
             Runs(table, self.workload_features, self.platform_features, checked=True)
-            for table in kept
+            for table in held_tables
         )
 
     def _give_back(
         self, held: list[list[pa.Table]], names: tuple[dict[str, int], dict[str, int]], sinks: Any
     ) -> list[pa.Table]:
         """Windows with a name that is nowhere else are learned from: what was never met has no answer."""
-        kept: list[pa.Table] = []
+        tables_held: list[pa.Table] = []
         for tables in held:
             runs = Runs(pa.concat_tables(tables, promote_options="permissive"), checked=True)
             c = runs.colocations
@@ -208,8 +208,8 @@ class StoredRuns:
                 unknown |= np.bincount(row, new_w[c.corunner], len(runs)) > 0
             back = np.isin(runs.window, runs.window[unknown])
             _write(runs.take(back), names, sinks)
-            kept.append(runs.take(~back).table)
-        return kept
+            tables_held.append(runs.take(~back).table)
+        return tables_held
 
     def _file(self, part: str, name: str) -> Path:
         return Path(self._folder.name) / f"{part}-{name}"
@@ -218,28 +218,32 @@ class StoredRuns:
         self, part: str, workload_order: np.ndarray, platform_order: np.ndarray
     ) -> StoredPart:
         """The columns of a part, their codes now by the sorted names."""
-        found = {name: self._map(part, name) for name in _TYPES}
+        columns = {name: self._map(part, name) for name in _TYPES}
         offsets = None
         if part == "beside":
             offsets = np.lib.format.open_memmap(
-                self._file(part, "offset.npy"), "w+", np.int64, (len(found["count"]) + 1,)
+                self._file(part, "offset.npy"), "w+", np.int64, (len(columns["count"]) + 1,)
             )
-            np.cumsum(found["count"], out=offsets[1:])
+            np.cumsum(columns["count"], out=offsets[1:])
         for name, order in (
             ("workload", workload_order),
             ("platform", platform_order),
             ("corunner", workload_order),
         ):
-            codes = found[name]
+            codes = columns[name]
             for start in range(0, len(codes), BATCH):
                 codes[start : start + BATCH] = order[codes[start : start + BATCH]]
         if offsets is not None:
-            for start in range(0, len(found["count"]), BATCH):
+            for start in range(0, len(columns["count"]), BATCH):
                 cut = offsets[start : start + BATCH + 1]
-                inside = found["corunner"][cut[0] : cut[-1]]
+                inside = columns["corunner"][cut[0] : cut[-1]]
                 inside[:] = sort_inside_rows(inside, np.asarray(cut - cut[0]))
         return StoredPart(
-            found["workload"], found["platform"], found["log_runtime"], offsets, found["corunner"]
+            columns["workload"],
+            columns["platform"],
+            columns["log_runtime"],
+            offsets,
+            columns["corunner"],
         )
 
     def _map(self, part: str, name: str) -> np.ndarray:

@@ -256,8 +256,12 @@ class Traces:
     def select(self, run_ids: Sequence[str]) -> Traces:
         """Only these runs, in this order. Raises UnknownName."""
         rows = [self._require(run_id) for run_id in run_ids]
-        wanted = pc.is_in(self.samples.column("run_id"), value_set=pa.array(run_ids, pa.string()))
-        return Traces(self.samples.filter(wanted), self.traced.take(pa.array(rows, pa.int64())))
+        rows_of_runs = pc.is_in(
+            self.samples.column("run_id"), value_set=pa.array(run_ids, pa.string())
+        )
+        return Traces(
+            self.samples.filter(rows_of_runs), self.traced.take(pa.array(rows, pa.int64()))
+        )
 
     def _require(self, run_id: str) -> int:
         if run_id not in self._rows:

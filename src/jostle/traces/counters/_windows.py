@@ -36,17 +36,17 @@ class Windows:
 
         Raises BadData where there is none, or where windows differ in their members.
         """
-        found: dict[str, list[Trace]] = {}
+        windows_of_members: dict[str, list[Trace]] = {}
         for trace in traces:
             if trace.window_id is not None:
-                found.setdefault(trace.window_id, []).append(trace)
-        if not found:
+                windows_of_members.setdefault(trace.window_id, []).append(trace)
+        if not windows_of_members:
             raise BadData(
                 "no traced run has a window",
                 fix="Members traced side by side share one: jostle trace -w A -w B.",
             )
         windows, kinds = {}, {}
-        for window_id, members in found.items():
+        for window_id, members in windows_of_members.items():
             members.sort(key=lambda trace: (trace.workload, _natural(trace.run_id), trace.core))
             kinds.setdefault(tuple(trace.workload for trace in members), window_id)
             windows[window_id] = [
@@ -118,14 +118,14 @@ def without_waiting(trace: Trace) -> Trace:
     total = np.cumsum(np.nan_to_num(waited))
     ends = np.minimum.accumulate((trace.time_seconds - total)[::-1])[::-1]
     shortest = SHORTEST * float(np.median(trace.interval_seconds))
-    kept, last = [], begin
+    last_samples, last = [], begin
     for k, end in enumerate(ends[:-1].tolist()):
         if end - last >= shortest and ends[-1] - end > 0:
-            kept.append(k)
+            last_samples.append(k)
             last = end
-    kept.append(len(ends) - 1)
-    starts = np.r_[0, np.array(kept[:-1], np.int64) + 1]
-    times = ends[kept]
+    last_samples.append(len(ends) - 1)
+    starts = np.r_[0, np.array(last_samples[:-1], np.int64) + 1]
+    times = ends[last_samples]
     if times[0] <= begin:
         raise BadData(
             "it waited for all of its time",

@@ -57,8 +57,8 @@ class Gpu:
         if size:
             return float(size[1]) * 1e9
         known = known_gpu(self.name)
-        found = None if known is None else _GIGABYTES.get(known.name)
-        return None if found is None else found * 1e9
+        gigabytes = None if known is None else _GIGABYTES.get(known.name)
+        return None if gigabytes is None else gigabytes * 1e9
 
     def warps_of(self, threads_per_block: int) -> int:
         """Warps of a block, whole ones."""
@@ -212,9 +212,9 @@ def reported_gpu(
         "shared_bytes_per_pe": named.shared_bytes_per_pe if named else 49152,
         "memory_bandwidth_bytes_per_second": None,
     }
-    told = {fact: value for fact, value in facts.items() if value}
+    reported = {fact: value for fact, value in facts.items() if value}
     try:
-        return Gpu(name=name or "unnamed", pes=pes, warps_per_pe=warps_per_pe, **(usual | told))
+        return Gpu(name=name or "unnamed", pes=pes, warps_per_pe=warps_per_pe, **(usual | reported))
     except BadData as error:
         raise BadData(error.what, where=where) from None
 
@@ -227,10 +227,10 @@ def gpu_named(name: str) -> Gpu:
 
     Raises UnknownName.
     """
-    found = known_gpu(name)
-    if found is None:
+    gpu = known_gpu(name)
+    if gpu is None:
         raise UnknownName("GPU", name, sorted(GPUS))
-    return found
+    return gpu
 
 
 def known_gpu(name: str) -> Gpu | None:

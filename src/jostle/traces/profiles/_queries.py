@@ -45,10 +45,10 @@ def one_query(profile: Profile, way: str = "auto") -> Profile:
         )
     span = np.array([stop[code == q].max() - start[code == q].min() for q in queries])
     order = np.argsort(span, kind="stable")
-    chosen = queries[order[(len(order) - 1) // 2]]
-    kept = profile.tasks.filter(pa.array(code == chosen))
-    at = kept.schema.get_field_index("sequence")
-    kept = kept.set_column(at, kept.schema.field(at), pa.array(np.arange(len(kept))))
+    median_query = queries[order[(len(order) - 1) // 2]]
+    tasks = profile.tasks.filter(pa.array(code == median_query))
+    at = tasks.schema.get_field_index("sequence")
+    tasks = tasks.set_column(at, tasks.schema.field(at), pa.array(np.arange(len(tasks))))
     how = "gaps" if way == "gaps" else "marked steps"
     notes = [
         f"one of {len(queries)} queries, told apart by {how}: the one of median length, "
@@ -56,7 +56,7 @@ def one_query(profile: Profile, way: str = "auto") -> Profile:
     ]
     if (before := int((code < 0).sum())) > 0:
         notes.append(f"{before} tasks before the first marked step were left out")
-    return replace(profile, tasks=kept, notes=(*profile.notes, *notes), marks=())
+    return replace(profile, tasks=tasks, notes=(*profile.notes, *notes), marks=())
 
 
 def _by_gaps(start: np.ndarray, stop: np.ndarray, where: str) -> np.ndarray:

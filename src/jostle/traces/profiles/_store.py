@@ -86,7 +86,7 @@ def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
             fix="Bring some in with jostle import profile FILE -o FOLDER.",
         )
     names = tasks.column("run_id").to_numpy()
-    found = {}
+    profiles = {}
     for run_id in sorted({head["run_id"] for head in heads}):
         mine = [head for head in heads if head["run_id"] == run_id]
         part = tasks.filter(pa.array(names == run_id))
@@ -94,10 +94,10 @@ def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
         gpus = {head["device"]: _gpu(head) for head in mine}
         notes = tuple(mine[0]["note"].split("; ")) if mine[0]["note"] else ()
         notes += tuple(text for text in settled if text.startswith(f"the run {run_id!r} "))
-        found[run_id] = Profile(
+        profiles[run_id] = Profile(
             run_id, mine[0]["workload"], part.take(pa.array(order)), gpus, notes, mine[0]["format"]
         )
-    return found
+    return profiles
 
 
 def has_profiles(path: str | os.PathLike[str]) -> bool:

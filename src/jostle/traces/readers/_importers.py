@@ -64,30 +64,30 @@ class PerfImport:
         if not files:
             raise UsageError("no file is given")
         names = [Path(file).stem for file in files]
-        found = []
+        traces = []
         for file, stem in zip(files, names, strict=True):
             # Files of one name in several folders are told apart by the folder.
             name = stem if names.count(stem) == 1 else f"{Path(file).parent.name}-{stem}"
             with understood(file):
-                found += list(self._one(Path(file), self.run_id or name))
-        if len({(one.run_id, one.core) for one in found}) < len(found):
+                traces += list(self._one(Path(file), self.run_id or name))
+        if len({(one.run_id, one.core) for one in traces}) < len(traces):
             raise UsageError("two files have the same name", fix="Give every file once.")
-        return Traces.from_traces(found)
+        return Traces.from_traces(traces)
 
     def _listed(self, files: tuple[Path, ...], tables: list[Path]) -> Traces:
-        given = (self.workload, self.window, self.run_id, self.runtime, *self.beside)
-        if len(files) > len(tables) or any(one is not None for one in given):
+        options = (self.workload, self.window, self.run_id, self.runtime, *self.beside)
+        if len(files) > len(tables) or any(one is not None for one in options):
             raise UsageError(
                 "a manifest lists all files itself, what ran beside what, and how long",
                 fix="Give only `platform`, `whole` and `separator` with it.",
             )
-        found = []
+        traces = []
         for table in tables:
             with understood(table):
-                found += list(
+                traces += list(
                     read_manifest(Path(table), self.platform, self.separator, whole=self.whole)
                 )
-        return Traces.from_traces(found)
+        return Traces.from_traces(traces)
 
     def _one(self, file: Path, run_id: str) -> Traces:
         recorded = RecordedRun(
@@ -98,10 +98,10 @@ class PerfImport:
             window_id=self.window,
             runtime_seconds=self.runtime,
         )
-        found = read_counters(file, recorded, self.separator)
+        traces = read_counters(file, recorded, self.separator)
         if not self.whole:
-            return found
-        ended = [replace(one, runtime_seconds=float(one.time_seconds[-1])) for one in found]
+            return traces
+        ended = [replace(one, runtime_seconds=float(one.time_seconds[-1])) for one in traces]
         return Traces.from_traces(ended)
 
 
@@ -137,7 +137,7 @@ class ProfileImport:
 
     def read(self) -> Profile:
         """Raises UnreadableFile, BadData for a file without tasks, UnknownName for a GPU."""
-        found = read_profile(
+        profile = read_profile(
             self.file,
             workload=self.workload,
             run_id=self.run_id,
@@ -146,4 +146,4 @@ class ProfileImport:
             queries=self.queries,
             mark=self.mark,
         )
-        return found if self.counters is None else with_memory_counters(found, self.counters)
+        return profile if self.counters is None else with_memory_counters(profile, self.counters)

@@ -83,11 +83,11 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
             sizes.operator(_arguments(value))
         if category not in _DEVICE_CATEGORIES or value.get("ph", "X") != "X":
             continue
-        taken = _event(builder, category, value, where)
-        if taken:
+        is_task = _event(builder, category, value, where)
+        if is_task:
             sizes.task(_arguments(value), _seconds(value, where)[0])
-        left_out += not taken
-        unshaped += taken and category == "kernel" and "grid" not in _arguments(value)
+        left_out += not is_task
+        unshaped += is_task and category == "kernel" and "grid" not in _arguments(value)
     if not is_trace:
         raise UnreadableFile(
             "JSON, but no trace: it has no traceEvents",
@@ -106,8 +106,8 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
         kinds = set(gpus.values())
         one = next(iter(kinds)) if len(kinds) == 1 else None
         hardware = {int(d): gpus.get(int(d), one) for d in builder.devices}
-    found = sizes.of(builder.profile(recording.workload, hardware, notes, name))
-    return replace(found, marks=tuple(marks[1] if len(marks[1]) > 1 else marks[0]))
+    profile = sizes.of(builder.profile(recording.workload, hardware, notes, name))
+    return replace(profile, marks=tuple(marks[1] if len(marks[1]) > 1 else marks[0]))
 
 
 def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: str) -> bool:
@@ -327,10 +327,10 @@ class TensorSizes:
 
     def operator(self, arguments: Mapping[str, Any]) -> None:
         """What an operator was given, where it says so."""
-        number, found = _number(arguments), tensor_bytes(arguments)
-        if number != _NOWHERE and found > 0:
+        number, size = _number(arguments), tensor_bytes(arguments)
+        if number != _NOWHERE and size > 0:
             self.operators.append(number)
-            self.sizes.append(found)
+            self.sizes.append(size)
 
     def task(self, arguments: Mapping[str, Any], start_seconds: float) -> None:
         """A task of the profile, in the order in which they are added to it."""
@@ -397,5 +397,5 @@ def _elements(shape: Any, steps: Any) -> float:
 
 
 def _number(arguments: Mapping[str, Any]) -> int:
-    found = arguments.get("External id")
-    return found if type(found) is int and 0 <= found < 1 << 62 else _NOWHERE
+    identity = arguments.get("External id")
+    return identity if type(identity) is int and 0 <= identity < 1 << 62 else _NOWHERE

@@ -81,7 +81,7 @@ def read_manifest(
     several = counted_several_ways([line for lines in files.values() for line in lines])
     # Equal for all files, so that a program alone and beside others is known to run on the same core.
     places = {cpu: n for n, cpu in enumerate(sorted({row.cpus[0] for row in rows if row.cpus}))}
-    found = []
+    traces = []
     for row in rows:
         lines = _of_cpus(files[row.file], row)
         seconds = _runtime(row)
@@ -101,8 +101,8 @@ def read_manifest(
             # What begins after the run had ended is not its own: others have its CPU by then.
             begins = trace.time_seconds - trace.interval_seconds
             trace = trace.take(begins < seconds * (1 - 1e-9))
-        found.append(trace)
-    return Traces.from_traces(found)
+        traces.append(trace)
+    return Traces.from_traces(traces)
 
 
 def _rows(path: Path, platform: str) -> list[_Row]:
@@ -117,7 +117,7 @@ def _rows(path: Path, platform: str) -> list[_Row]:
         if column not in (*COLUMNS, RAGGED):
             raise UnknownName("column", column, COLUMNS, where=where)
     times = Counter(row.get("file") for row in rows)
-    found = []
+    manifest = []
     for cells, number in zip(rows, table.numbers, strict=True):
         place = f"{where} line {number}"
         if RAGGED in cells:
@@ -133,27 +133,27 @@ def _rows(path: Path, platform: str) -> list[_Row]:
         row["run_id"] = row["run_id"] or f"{Path(row['file']).with_suffix('')}{ending}"
         row["platform"] = row["platform"] or platform
         cpus = _cpus(row.pop("cpu"), place)
-        found.append(_Row(place, cpus, beside=tuple(sorted(filter(None, beside))), **row))
-    again = [name for name, count in Counter(row.run_id for row in found).items() if count > 1]
+        manifest.append(_Row(place, cpus, beside=tuple(sorted(filter(None, beside))), **row))
+    again = [name for name, count in Counter(row.run_id for row in manifest).items() if count > 1]
     if again:
         raise BadData(
             f"{again[0]!r} stands for several runs",
             where=where,
             fix="Give each a run_id, or the CPU it ran on.",
         )
-    return found
+    return manifest
 
 
 def _cpus(text: str, where: str) -> tuple[int, ...]:
     """`2`, `CPU2`, `0;1`, `0-3`."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in filter(None, (part.strip() for part in re.split("[;+ ]", text))):
         match = re.fullmatch(r"(?:CPU)?(\d{1,6})(?:-(\d{1,6}))?", part, re.IGNORECASE)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not first <= last < first + MOST_CPUS:
             raise BadData(f"no CPUs: {text!r}", where=where, fix="Write 2, 0;1 or 0-3.")
-        found += range(first, last + 1)
-    return tuple(dict.fromkeys(found))
+        numbers += range(first, last + 1)
+    return tuple(dict.fromkeys(numbers))
 
 
 def _with_windows(rows: list[_Row]) -> list[_Row]:
@@ -167,7 +167,7 @@ def _with_windows(rows: list[_Row]) -> list[_Row]:
         if not row.window and not row.beside and count[row.file] > 1:
             row = replace(row, window=str(Path(row.file).with_suffix("")))
         windows.setdefault((row.platform, row.window), []).append(row)
-    found = []
+    complete = []
     for (_, window), members in windows.items():
         for row in members:
             if not window:
@@ -177,7 +177,7 @@ def _with_windows(rows: list[_Row]) -> list[_Row]:
                         where=row.where,
                         fix="Give runs that were recorded together one window.",
                     )
-                found.append(row)
+                complete.append(row)
                 continue
             others = tuple(sorted(other.workload for other in members if other is not row))
             if not others or (row.beside and row.beside != others):
@@ -188,8 +188,8 @@ def _with_windows(rows: list[_Row]) -> list[_Row]:
                     where=row.where,
                     fix="One line for each that ran in a window.",
                 )
-            found.append(replace(row, beside=others))
-    return found
+            complete.append(replace(row, beside=others))
+    return complete
 
 
 def _of_cpus(lines: list[PerfLine], row: _Row) -> list[PerfLine]:
@@ -203,18 +203,18 @@ def _of_cpus(lines: list[PerfLine], row: _Row) -> list[PerfLine]:
                 fix="Say in the column cpu which of them the workload ran on.",
             )
         return lines
-    wanted = [core for core in cores if core and natural(core)[-1] in row.cpus]
-    told = {natural(core)[-1] for core in wanted}
-    if cores == [""] or not told.issuperset(row.cpus):
-        missing = sorted(set(row.cpus) - told)
+    own = [core for core in cores if core and natural(core)[-1] in row.cpus]
+    numbers = {natural(core)[-1] for core in own}
+    if cores == [""] or not numbers.issuperset(row.cpus):
+        missing = sorted(set(row.cpus) - numbers)
         raise BadData(
             f"{row.file} does not tell CPU {', '.join(map(str, missing))}: it has "
             f"{', '.join(filter(None, cores)) or 'no CPUs'}",
             where=row.where,
             fix="Record with perf stat -A -C CPUS, or leave the column cpu empty.",
         )
-    chosen = set(wanted)
-    return [replace(one, core="", of_thread=True) for one in lines if one.core in chosen]
+    own_cores = set(own)
+    return [replace(one, core="", of_thread=True) for one in lines if one.core in own_cores]
 
 
 def _runtime(row: _Row) -> float | None:

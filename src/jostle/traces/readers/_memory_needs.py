@@ -85,8 +85,8 @@ def with_memory_counters(profile: Profile, path: Path) -> Profile:
         by_base[_base(name)].append(name)
     needs, close = {}, 0
     for name, rows in rows_of.items():
-        found = [name] if name in launches else by_base.get(_base(name), [])
-        known = [launch for other in found for launch in launches[other]]
+        names = [name] if name in launches else by_base.get(_base(name), [])
+        known = [launch for other in names for launch in launches[other]]
         typical = float(np.median(seconds[rows]))
         rates = [_rate(launch, typical) for launch in known]
         rates = [rate for rate in rates if math.isfinite(rate) and rate >= 0]
@@ -100,8 +100,8 @@ def with_memory_counters(profile: Profile, path: Path) -> Profile:
     ]
     if close:
         notes.append(f"{close} of them come close to the memory's peak and may need more than that")
-    made = profile.with_bandwidth(needs)
-    return replace(made, notes=(*profile.notes, *notes))
+    with_needs = profile.with_bandwidth(needs)
+    return replace(with_needs, notes=(*profile.notes, *notes))
 
 
 def _rate(launch: _Launch, typical_seconds: float) -> float:
@@ -122,7 +122,7 @@ def pes_in_use(profile: Profile) -> np.ndarray:
     """(n,) PEs that a kernel fills by its blocks, all where its launch shape is not known."""
     columns = ("device", "blocks", "threads_per_block", "occupancy_ratio")
     device, blocks, threads, occupancy = (profile.column(c).astype(float) for c in columns)
-    found = np.ones(len(device))
+    pes = np.ones(len(device))
     for number in np.unique(device):
         gpu, mine = profile.gpus.get(int(number)), device == number
         if gpu is None:
@@ -130,8 +130,8 @@ def pes_in_use(profile: Profile) -> np.ndarray:
         warps = np.ceil(threads[mine] / gpu.threads_per_warp)
         resident = np.maximum(1, (occupancy[mine] * gpu.warps_per_pe + 1e-9) // warps)
         used = np.ceil(blocks[mine] / resident)
-        found[mine] = np.where(np.isnan(used), gpu.pes, np.minimum(used, gpu.pes))
-    return np.maximum(found, 1.0)
+        pes[mine] = np.where(np.isnan(used), gpu.pes, np.minimum(used, gpu.pes))
+    return np.maximum(pes, 1.0)
 
 
 def _base(name: str) -> str:
@@ -178,10 +178,10 @@ def _launches(path: Path) -> dict[str, list[_Launch]]:
             fix=f"Record some of: {', '.join(_KNOWN[:3])} (ncu), dram_read_bytes, dram_write_bytes "
             "(nvprof), FETCH_SIZE, WRITE_SIZE (rocprof); as CSV.",
         )
-    found: dict[str, list[_Launch]] = defaultdict(list)
+    by_kernel: dict[str, list[_Launch]] = defaultdict(list)
     for (name, _), one in launches.items():
-        found[name].append(one)
-    return found
+        by_kernel[name].append(one)
+    return by_kernel
 
 
 def _number(text: str, unit: str, line: Line) -> float:

@@ -131,8 +131,8 @@ def _read(base: sqlite3.Connection, where: str, recording: RecordedRun) -> Profi
         )
     if skipped:
         notes.append(f"{skipped} copies between hosts, peers or arrays were left out")
-    found = builder.profile(recording.workload, gpus or {0: recording.gpu}, notes, name)
-    return replace(found, marks=_marks(base, tables, recording.mark))
+    profile = builder.profile(recording.workload, gpus or {0: recording.gpu}, notes, name)
+    return replace(profile, marks=_marks(base, tables, recording.mark))
 
 
 def _marks(base: sqlite3.Connection, tables: _Tables, mark: str) -> tuple[float, ...]:
@@ -144,8 +144,8 @@ def _marks(base: sqlite3.Connection, tables: _Tables, mark: str) -> tuple[float,
     if "textId" in columns and tables.get("StringIds", set()) >= {"id", "value"}:
         text = "coalesce(text, (select value from StringIds where id = textId))"
     query = f"select start, {text} from NVTX_EVENTS where start is not null and end is not null"
-    found = [start for start, label in base.execute(query) if str(label).startswith(mark)]
-    return tuple(sorted(float(start) * 1e-9 for start in found))
+    starts = [start for start, label in base.execute(query) if str(label).startswith(mark)]
+    return tuple(sorted(float(start) * 1e-9 for start in starts))
 
 
 def _add_kernels(builder: TaskBuilder, base: sqlite3.Connection, tables: _Tables) -> None:
@@ -206,11 +206,11 @@ def _rows(
     if table not in tables:
         return
     event = () if table == "TARGET_INFO_GPU" else ("start", "end", "deviceId", "streamId")
-    wanted = (*event, *columns, *(() if table == "TARGET_INFO_GPU" else ("graphNodeId",)))
-    there = [column for column in wanted if column in tables[table]]
-    missing = {column: None for column in wanted if column not in tables[table]}
-    chosen = ", ".join(f'"{column}"' for column in there)
-    for values in base.execute(f'select {chosen} from "{table}"') if there else ():
+    needed = (*event, *columns, *(() if table == "TARGET_INFO_GPU" else ("graphNodeId",)))
+    there = [column for column in needed if column in tables[table]]
+    missing = {column: None for column in needed if column not in tables[table]}
+    selection = ", ".join(f'"{column}"' for column in there)
+    for values in base.execute(f'select {selection} from "{table}"') if there else ():
         row = dict(zip(there, values, strict=True))
         for column, value in row.items():
             if value is not None and isinstance(value, str) != (column in _TEXTS):

@@ -213,7 +213,7 @@ def _of_json(line: str) -> PerfLine:
     if not all(isinstance(event[key], str) for key in ("unit", "event")):
         raise ValueError
     core = next((str(event[k]) for k in ("cpu", "core", "die", "socket", "node") if k in event), "")
-    return _made(
+    return _perf_line(
         event["interval"],
         core,
         str(event["counter-value"]),
@@ -238,7 +238,7 @@ def _of_fields(fields: list[str]) -> PerfLine:
     if of_thread:
         rest = rest[1:]
     running = rest[4] if len(rest) > 4 else None
-    return _made(fields[0], core, rest[0], rest[1], rest[2], running, of_thread=of_thread)
+    return _perf_line(fields[0], core, rest[0], rest[1], rest[2], running, of_thread=of_thread)
 
 
 def _is_thread(text: str) -> bool:
@@ -249,7 +249,7 @@ def _is_count(text: str) -> bool:
     return text in _MISSING or re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) is not None
 
 
-def _made(
+def _perf_line(
     seconds: object,
     core: str,
     value: str,

@@ -115,10 +115,10 @@ def read_profile(
     if isinstance(gpu, str):
         gpu = gpu_named(gpu)
     recording = RecordedRun(workload or "", run_id or "", gpu, mark=mark)
-    found = read_any(path, recording, format=format)
-    if not isinstance(found, Profile):
+    profile = read_any(path, recording, format=format)
+    if not isinstance(profile, Profile):
         raise BadData("it holds counter samples and no tasks of an accelerator", where=str(path))
-    return one_query(found, queries)
+    return one_query(profile, queries)
 
 
 def _sniffed(path: Path) -> TraceReader:

@@ -87,7 +87,7 @@ def _agent(text: str) -> str:
 
 
 def _agents(path: Path) -> dict[str, Gpu | None]:
-    found: dict[str, Gpu | None] = {}
+    agents: dict[str, Gpu | None] = {}
     for line in csv_table(path)[1]:
         if (line.text("agenttype") or "GPU").strip().upper() != "GPU":
             continue
@@ -97,8 +97,8 @@ def _agents(path: Path) -> dict[str, Gpu | None]:
         if units.isdecimal() and len(units) <= MOST_DIGITS and 0 < int(units) < 100_000:
             pes = int(units)
             gpu = replace(gpu, pes=pes) if gpu else amd_gpu(label, pes, 1.0, 0.0)
-        found[_agent(line.text("nodeid", "agentid") or "")] = gpu
-    return found
+        agents[_agent(line.text("nodeid", "agentid") or "")] = gpu
+    return agents
 
 
 def _read_into(builder: TaskBuilder, path: Path, agents: RocmAgents) -> int:

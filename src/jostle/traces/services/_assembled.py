@@ -51,7 +51,7 @@ def traces_of(
             instances.setdefault(one.instance, []).append(one)
     if not instances:
         raise BadData("it holds no readings", where=where, fix="Ask for a time with data.")
-    made: list[Trace] = []
+    runs: list[Trace] = []
     restarts = 0
     for instance, mine in sorted(instances.items()):
         restarts += sum(one.restarts() for one in mine)
@@ -70,7 +70,7 @@ def traces_of(
             if trace is None:
                 continue
             times, lengths, counters = trace
-            made.append(
+            runs.append(
                 Trace(
                     run_id=printable("-".join(t for t in (base, piece.label) if t)),
                     core=0,
@@ -86,18 +86,18 @@ def traces_of(
                     counters=counters,
                 )
             )
-    if not made:
+    if not runs:
         raise BadData(
             "no run has a sample: a sample is what lies between two readings",
             where=where,
             fix="Cut longer runs, or read more often.",
         )
-    found = Traces.from_traces(made)
-    notes = _told(found, len(instances), restarts)
-    return Traces(found.samples, found.traced, where=where, notes=notes)
+    traces = Traces.from_traces(runs)
+    notes = _notes(traces, len(instances), restarts)
+    return Traces(traces.samples, traces.traced, where=where, notes=notes)
 
 
-def _told(traces: Traces, instances: int, restarts: int) -> list[str]:
+def _notes(traces: Traces, instances: int, restarts: int) -> list[str]:
     levels = [name for name in traces.counters if is_level(name)]
     counts = [name for name in traces.counters if not is_level(name)]
     notes = []
@@ -113,13 +113,13 @@ def _told(traces: Traces, instances: int, restarts: int) -> list[str]:
 
 
 def _by_name(series: Sequence[Series]) -> dict[str, list[Series]]:
-    found: dict[str, list[Series]] = {}
+    groups: dict[str, list[Series]] = {}
     for one in series:
-        found.setdefault(one.name, []).append(one)
-    for name, parts in found.items():
+        groups.setdefault(one.name, []).append(one)
+    for name, parts in groups.items():
         if len({part.kind for part in parts}) > 1:
             raise BadData(f"{name} is a running total and a level at once")
-    return found
+    return groups
 
 
 def _spelled(name: str, kind: str) -> str:
@@ -166,13 +166,13 @@ def _trace(
         return None
     begins, ends = edges[first:last], edges[first + 1 : last + 1]
     lengths = ends - begins
-    kept = lengths > _SHORTEST * np.median(lengths)
+    valid = lengths > _SHORTEST * np.median(lengths)
     own = {name: value[first:last] for name, value in values.items()}
-    kept &= np.any([np.isfinite(value) for value in own.values()], axis=0)
-    if not kept.any():
+    valid &= np.any([np.isfinite(value) for value in own.values()], axis=0)
+    if not valid.any():
         return None
     return (
-        (ends - piece.begin_seconds)[kept],
-        lengths[kept],
-        {name: value[kept] for name, value in own.items()},
+        (ends - piece.begin_seconds)[valid],
+        lengths[valid],
+        {name: value[valid] for name, value in own.items()},
     )

@@ -58,7 +58,7 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
         raise BadData("it has no column of numbers besides the times", where=table.where)
     label = ["-".join(filter(None, row)) for row in zip(*labels.values(), strict=True)]
     each = np.array(label or [""] * len(moments))
-    found = []
+    series = []
     for name in dict.fromkeys(each.tolist()):
         own = np.flatnonzero(each == name)
         own = own[np.argsort(moments[own], kind="stable")]
@@ -69,11 +69,11 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
                 where=table.where,
                 fix="Say by `instance` which column tells apart what was read at the same time.",
             )
-        found += [
+        series += [
             Series(column, kinds.get(column, usual_kind(column)), name, moments[own], value[own])
             for column, value in values.items()
         ]
-    return found
+    return series
 
 
 def read_requests(path: Path, columns: TableColumns) -> list[Piece]:
@@ -136,35 +136,35 @@ class _Table:
 
     def moments(self, column: str) -> np.ndarray:
         """(n,) seconds since 1970. Raises BadData."""
-        found = np.empty(len(self.rows))
+        seconds = np.empty(len(self.rows))
         for place, row in enumerate(self.rows):
             try:
-                found[place] = moment_of(row[column], self.zone)
+                seconds[place] = moment_of(row[column], self.zone)
             except (ValueError, OverflowError):
                 raise BadData(
                     f"{row[column][:40]!r} in line {self.lines[place]} is not a valid time",
                     where=self.where,
                     fix="Times are seconds since 1970 or as in 2026-03-01T12:00:00Z.",
                 ) from None
-        return found
+        return seconds
 
     def numbers(self, column: str, is_named: bool) -> np.ndarray:
         """(n,) NaN where there is none; all NaN for a column of text that nobody named. Raises BadData."""
-        found = np.full(len(self.rows), np.nan)
+        values = np.full(len(self.rows), np.nan)
         has_number = is_named
         for place, row in enumerate(self.rows):
             text = row[column].strip()
             if text.lower() in _NOTHING:
                 continue
             try:
-                found[place] = float(text)
+                values[place] = float(text)
             except ValueError:
                 if not has_number:
-                    return found
+                    return values
                 line = f"line {self.lines[place]}"
                 raise BadData(
                     f"{text[:40]!r} in {line} is not a number", where=self.where
                 ) from None
             has_number = True
-        found[~np.isfinite(found)] = np.nan
-        return found
+        values[~np.isfinite(values)] = np.nan
+        return values

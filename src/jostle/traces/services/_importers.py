@@ -15,7 +15,7 @@ from jostle.errors import UsageError
 from jostle.traces.counters._counters import Traces
 from jostle.traces.services._assembled import Cut, traces_of
 from jostle.traces.services._columns import TableColumns, read_columns, read_requests
-from jostle.traces.services._prometheus import Matrix, Reading, asked, read_file, series_of
+from jostle.traces.services._prometheus import Matrix, Reading, range_queries, read_file, series_of
 from jostle.traces.services._series import Kind, Series
 from jostle.traces.services._times import Piece, asked_moment, length_of, zone_named
 
@@ -97,7 +97,7 @@ class PrometheusImport(_Service):
         reading = Reading(self.by, self.per, _kinds(self.total, self.gauge, ()), self.metric)
         with understood(where):
             if any(one.startswith(_HTTP) for one in self.source):
-                matrices = list(self._asked(zone, now_seconds))
+                matrices = list(self._answers(zone, now_seconds))
             elif self.query:
                 raise UsageError("`query` is of a server", fix="Give its address, or leave it out.")
             else:
@@ -105,7 +105,7 @@ class PrometheusImport(_Service):
             series = series_of(matrices, reading, where)
             return self._traces(series, where, self.workload, self.platform)
 
-    def _asked(self, zone: tzinfo, now_seconds: float | None) -> Iterator[Matrix]:
+    def _answers(self, zone: tzinfo, now_seconds: float | None) -> Iterator[Matrix]:
         if len(self.source) != 1:
             raise UsageError("a server is asked alone, without files")
         if not self.query:
@@ -123,7 +123,7 @@ class PrometheusImport(_Service):
             queries[name] = query
         token = None if self.token is None else self.token.read_text("utf-8").strip()
         start, end = (asked_moment(text, zone, now) for text in (self.start, self.end))
-        return asked(self.source[0], queries, start, end, length_of(self.step), token)
+        return range_queries(self.source[0], queries, start, end, length_of(self.step), token)
 
 
 @dataclass(frozen=True)
@@ -169,26 +169,26 @@ class SeriesImport(_Service):
         series = []
         for file in self.file:
             with understood(file):
-                found = read_columns(file, columns)
+                own = read_columns(file, columns)
             if len(self.file) > 1:
                 names = [one.stem for one in self.file]
                 label = file.stem if names.count(file.stem) == 1 else str(file)
-                found = [
+                own = [
                     replace(one, instance="-".join(t for t in (label, one.instance) if t))
-                    for one in found
+                    for one in own
                 ]
-            series += found
+            series += own
         return self._traces(series, where, self.workload, self.platform, whole=self.whole)
 
 
 def _kinds(
     totals: Sequence[str], gauges: Sequence[str], counts: Sequence[str]
 ) -> Mapping[str, Kind]:
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     pairs: tuple[tuple[Kind, Sequence[str]], ...]
     pairs = (("total", totals), ("level", gauges), ("count", counts))
     for kind, names in pairs:
         for name in names:
-            if found.setdefault(name, kind) != kind:
-                raise UsageError(f"{name!r} is named as a {found[name]} and a {kind}")
-    return found
+            if kinds.setdefault(name, kind) != kind:
+                raise UsageError(f"{name!r} is named as a {kinds[name]} and a {kind}")
+    return kinds

@@ -56,8 +56,8 @@ def read_matrix(document: Any, name: str, where: str) -> Matrix:
     if not isinstance(document, Mapping):
         raise BadData("not an answer of Prometheus", where=where, fix=_RECORD)
     if document.get("status") == "error":
-        told = printable(str(document.get("error", "")))[:300]
-        raise BadData(f"Prometheus answered with an error: {told}", where=where)
+        reason = printable(str(document.get("error", "")))[:300]
+        raise BadData(f"Prometheus answered with an error: {reason}", where=where)
     data = document.get("data", document)
     kind = data.get("resultType") if isinstance(data, Mapping) else None
     if kind != "matrix" or not isinstance(data.get("result"), list):
@@ -65,7 +65,7 @@ def read_matrix(document: Any, name: str, where: str) -> Matrix:
         raise BadData(
             f"it holds {what}, not a matrix of series over time", where=where, fix=_RECORD
         )
-    found: Matrix = []
+    matrix: Matrix = []
     for number, one in enumerate(data["result"]):
         labels, pairs = (
             (one.get("metric"), one.get("values", [])) if isinstance(one, Mapping) else (None, None)
@@ -73,8 +73,8 @@ def read_matrix(document: Any, name: str, where: str) -> Matrix:
         if not isinstance(labels, Mapping) or not isinstance(pairs, list):
             raise BadData(f"series {number} has no metric or no values", where=where)
         own = {str(key): printable(str(value)) for key, value in labels.items()}
-        found.append((own.pop("__name__", name), own, pairs))
-    return found
+        matrix.append((own.pop("__name__", name), own, pairs))
+    return matrix
 
 
 def read_file(path: Path) -> Matrix:
@@ -86,7 +86,7 @@ def read_file(path: Path) -> Matrix:
     return read_matrix(document, _plain(path.stem), str(path))
 
 
-def asked(
+def range_queries(
     url: str, queries: Mapping[str, str], start: float, end: float, step: float, token: str | None
 ) -> Iterator[Matrix]:
     """Of a server: every query from `start` to `end` every `step` seconds, some thousand steps at a time.
@@ -155,7 +155,7 @@ def series_of(matrices: Sequence[Matrix], reading: Reading, where: str) -> list[
         )
     by = _by(reading, [dict(labels) for _, labels in points], where)
     kinds = reading.kinds or {}
-    found = []
+    series = []
     for (name, labels), parts in points.items():
         has = dict(labels)
         whole = np.concatenate(parts)
@@ -168,7 +168,7 @@ def series_of(matrices: Sequence[Matrix], reading: Reading, where: str) -> list[
                 f"{name} has two values at {whole[np.argmax(differ), 0]:g} s", where=where
             )
         apart = [has[label] for label in (*reading.per, *_SPLIT) if label in has]
-        found.append(
+        series.append(
             Series(
                 _plain("_".join([name, *apart])),
                 kinds.get(name, usual_kind(name)),
@@ -177,7 +177,7 @@ def series_of(matrices: Sequence[Matrix], reading: Reading, where: str) -> list[
                 whole[~again, 1],
             )
         )
-    return found
+    return series
 
 
 def _by(reading: Reading, labels: Sequence[Mapping[str, str]], where: str) -> tuple[str, ...]:
@@ -192,16 +192,16 @@ def _by(reading: Reading, labels: Sequence[Mapping[str, str]], where: str) -> tu
 
 def _numbers(pairs: Sequence[Any], where: str) -> np.ndarray:
     """(n, 2) seconds and values; NaN for a value that is not a finite number."""
-    found = np.empty((len(pairs), 2))
+    points = np.empty((len(pairs), 2))
     for row, pair in enumerate(pairs):
         try:
-            found[row] = float(pair[0]), float(pair[1])
+            points[row] = float(pair[0]), float(pair[1])
         except (TypeError, ValueError, IndexError, KeyError, OverflowError):
             raise BadData(f'value {row} is not [seconds, "number"]', where=where) from None
-        if not math.isfinite(found[row, 0]):
+        if not math.isfinite(points[row, 0]):
             raise BadData(f"the time of value {row} is not finite", where=where)
-    found[~np.isfinite(found[:, 1]), 1] = np.nan
-    return found
+    points[~np.isfinite(points[:, 1]), 1] = np.nan
+    return points
 
 
 def _plain(name: str) -> str:

@@ -74,16 +74,16 @@ class Series:
             times, values = self.times_seconds[known], self.values[known]
             steps = np.diff(values)
             steps = np.where(steps < 0, values[1:], steps)
-            told = np.diff(times) <= GAP * self.step_seconds
+            is_known = np.diff(times) <= GAP * self.step_seconds
         else:
             times, steps = self.times_seconds, self.values[1:]
-            told = known[1:] & (np.diff(times) <= GAP * self.step_seconds)
+            is_known = known[1:] & (np.diff(times) <= GAP * self.step_seconds)
         if len(times) < 2:
             return np.full(len(edges) - 1, np.nan)
-        total = np.interp(edges, times, np.r_[0.0, np.cumsum(np.where(told, steps, 0.0))])
+        total = np.interp(edges, times, np.r_[0.0, np.cumsum(np.where(is_known, steps, 0.0))])
         # Seconds not known until an edge: an interval with any of them is not known.
         lengths = np.diff(times)
-        dark = np.interp(edges, times, np.r_[0.0, np.cumsum(np.where(told, 0.0, lengths))])
+        dark = np.interp(edges, times, np.r_[0.0, np.cumsum(np.where(is_known, 0.0, lengths))])
         slack = 1e-6 * self.step_seconds + 2 * np.spacing(np.abs(edges).max())
         inside = (edges[:-1] >= times[0] - slack) & (edges[1:] <= times[-1] + slack)
         return np.where(inside & (np.diff(dark) <= slack), np.diff(total), np.nan)
@@ -106,11 +106,11 @@ def added(parts: list[Series], edges: np.ndarray) -> np.ndarray:
         return parts[0].over(edges)
     total, anyone = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1, bool)
     for one in parts:
-        found = one.over(edges)
-        known = np.flatnonzero(np.isfinite(found))
+        values = one.over(edges)
+        known = np.flatnonzero(np.isfinite(values))
         if not len(known):
             continue
         there = slice(known[0], known[-1] + 1)
-        total[there] += found[there]
+        total[there] += values[there]
         anyone[there] = True
     return np.where(anyone, total, np.nan)

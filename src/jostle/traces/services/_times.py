@@ -48,8 +48,8 @@ def moment_of(text: str, zone: tzinfo = UTC) -> float:
     try:
         value = float(text)
     except ValueError:
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=zone)).timestamp()
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
     if not np.isfinite(value):
         raise ValueError(f"{text} is not a valid time")
     return value * next((unit for least, unit in _FINER if abs(value) >= least), 1.0)
@@ -108,12 +108,12 @@ def _days(first: float, last: float, zone: tzinfo) -> list[Piece]:
     if (last - first) / 86400 > _MOST_PIECES:
         raise UsageError(f"there are more than {_MOST_PIECES} days", fix="Check the times.")
     day = datetime.fromtimestamp(first, zone).replace(hour=0, minute=0, second=0, microsecond=0)
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     while day.timestamp() < last:
         after = (day + timedelta(days=1)).replace(tzinfo=zone)
-        found.append(Piece(f"{day:%Y-%m-%d}", day.timestamp(), after.timestamp()))
+        pieces.append(Piece(f"{day:%Y-%m-%d}", day.timestamp(), after.timestamp()))
         day = after
-    return found
+    return pieces
 
 
 def _label(seconds: float, zone: tzinfo) -> str:
@@ -142,7 +142,7 @@ def cut_traces(traces: Traces, length_seconds: float) -> Traces:
 
     A sample belongs to the run in which it ends. Raises BadData for a length that no trace has two of.
     """
-    found: list[Trace] = []
+    runs: list[Trace] = []
     for trace in traces:
         # A hair of slack: samples that end where a run does are its last.
         numbers = np.ceil(trace.time_seconds / length_seconds - 1e-6).astype(np.int64) - 1
@@ -153,7 +153,7 @@ def cut_traces(traces: Traces, length_seconds: float) -> Traces:
             if number and times[-1] < length_seconds / 2:
                 continue
             ending = f"-{number:04d}"
-            found.append(
+            runs.append(
                 replace(
                     part,
                     run_id=trace.run_id + ending,
@@ -162,9 +162,9 @@ def cut_traces(traces: Traces, length_seconds: float) -> Traces:
                     time_seconds=times,
                 )
             )
-    if len(found) < 2 * len(traces):
+    if len(runs) < 2 * len(traces):
         raise BadData(
             f"the recording is shorter than two runs of {length_seconds:g} s",
             fix="Record longer, or cut shorter runs.",
         )
-    return Traces.from_traces(found)
+    return Traces.from_traces(runs)
