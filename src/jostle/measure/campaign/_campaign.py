@@ -187,19 +187,18 @@ class Campaign:
     def plan(self) -> list[PlannedWindow]:
         """All windows in order: each workload alone once, then everything else mixed."""
         alone = [
-            [
-                PlannedWindow(engine, (member,), ordinal)
-                for engine in self.engine_names
-                for member in self.members
-                if can_run(engine, member)
-            ]
+            PlannedWindow(engine, (member,), ordinal)
             for ordinal in range(self.solo_repeats)
+            for engine in self.engine_names
+            for member in self.members
+            if can_run(engine, member)
         ]
-        first, rest = alone[:1], [window for repeat in alone[1:] for window in repeat]
         order = random.Random(f"jostle-order/{_FORMAT}/{self.seed}")
-        opening = [window for repeat in first for window in repeat]
+        opening = [window for window in alone if not window.ordinal]
         order.shuffle(opening)
-        mixed = rest + self._beside_probes() + self._sets()
+        mixed = (
+            [window for window in alone if window.ordinal] + self._beside_probes() + self._sets()
+        )
         order.shuffle(mixed)
         return self._chosen() + opening + mixed
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from jostle.measure.campaign._campaign import Campaign, PlannedWindow
 from jostle.measure.campaign._journal import Journal, Row
 from jostle.measure.campaign._slot_pool import SlotPool
-from jostle.measure.campaign._storage import Storage
+from jostle.measure.campaign._storage import Storage, recover
 from jostle.measure.campaign._summary import (
     CampaignProgress,
     Interrupted,
@@ -92,13 +92,14 @@ class Session:
 
     def load(self) -> None:
         """Find out what of the plan the dataset does not hold yet."""
-        self.storage.recover()
+        recover(self.storage.path)
         history = self.storage.history(self.plan)
-        self.broken = dict(history.broken)
         for planned in self.plan:
-            tries = history.tries.get(planned.key, 0)
-            if planned.key in history.settled:
+            status, tries = history[planned.key]
+            if status is not None:
                 self.already += 1
+                if status != "ok" and len(planned.members) == 1:
+                    self.broken[planned.engine, planned.members[0].name] = status
             elif tries >= self.options.attempts:
                 self.given_up += 1
             else:

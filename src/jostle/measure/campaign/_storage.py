@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,19 +44,6 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class CampaignHistory:
-    """What a dataset holds of a campaign.
-
-    settled: keys of windows that need no more tries. tries: contaminated tries of the others, by
-    key. broken: {(engine, workload): status} of workloads that failed alone.
-    """
-
-    settled: frozenset[str]
-    tries: dict[str, int]
-    broken: dict[tuple[str, str], str]
-
-
 class Storage:
     """The dataset of a campaign; path: its folder, made with the first file.
 
@@ -76,10 +63,6 @@ class Storage:
         self.counting_seconds, self.stopped = counting_seconds, stopped
         self.warnings: list[str] = []
 
-    def recover(self) -> None:
-        """Bring into the dataset what killed campaigns left in their journals."""
-        recover(self.path)
-
     def journal(
         self, clock: Callable[[], float], assess: Callable[[list[Row]], list[Row]]
     ) -> Journal:
@@ -89,21 +72,18 @@ class Storage:
         """
         return _journal(self.path, self.campaign.identity, clock, assess)
 
-    def history(self, plan: Iterable[PlannedWindow]) -> CampaignHistory:
-        """What needs no measuring again."""
+    def history(self, plan: Iterable[PlannedWindow]) -> dict[str, tuple[str | None, int]]:
+        """{key of a window: (how it ended, None where it needs another try; contaminated tries)}."""
         statuses = _window_statuses(self.path, self.campaign.identity)
-        settled, tries, broken = set(), {}, {}
+        history = {}
         for planned in plan:
-            attempt = 0
-            while status := statuses.get(self.campaign.window_id(planned, attempt)):
+            tries = 0
+            while status := statuses.get(self.campaign.window_id(planned, tries)):
                 if status != "contaminated":
-                    settled.add(planned.key)
-                    if status != "ok" and len(planned.members) == 1:
-                        broken[planned.engine, planned.members[0].name] = status
                     break
-                attempt += 1
-            tries[planned.key] = attempt
-        return CampaignHistory(frozenset(settled), tries, broken)
+                tries += 1
+            history[planned.key] = status, tries
+        return history
 
     def rows(self, planned: PlannedWindow, attempt: int, result: WindowResult) -> list[Row]:
         """One row per member of a window, as columns of a run."""

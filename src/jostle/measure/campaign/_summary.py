@@ -118,17 +118,13 @@ class FleetSummary:
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, after everything measured has been written; `summary` says what was done."""
 
-    def __init__(self, summary: Summary) -> None:
+    def __init__(self, summary: Any) -> None:
         super().__init__("interrupted; the same command goes on from here")
         self.summary = summary
 
 
-class FleetInterrupted(KeyboardInterrupt):
+class FleetInterrupted(Interrupted):
     """The same of a campaign over machines."""
-
-    def __init__(self, summary: FleetSummary) -> None:
-        super().__init__("interrupted; the same command goes on from here")
-        self.summary = summary
 
 
 @contextmanager

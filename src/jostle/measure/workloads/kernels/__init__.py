@@ -1,4 +1,4 @@
-"""The kernels: C sources beside the WebAssembly modules built from them (see `build.py`)."""
+"""The kernels: C sources beside the WebAssembly modules that `benchmarks/build_kernels.py` builds from them."""
 
 from pathlib import Path
 

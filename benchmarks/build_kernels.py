@@ -1,6 +1,6 @@
 """Rebuild the shipped kernels from their C sources.
 
-`python -m jostle.measure.workloads.kernels.build` needs clang with the wasm32 target and wasm-ld (Debian:
+`python benchmarks/build_kernels.py` needs clang with the wasm32 target and wasm-ld (Debian:
 clang, lld), writes one `.wasm` beside each `.c`, and records in `built.json` the compiler and the
 SHA-256 of every module. The same compiler version gives the same bytes; another version may not, so
 that is what the record is for.
