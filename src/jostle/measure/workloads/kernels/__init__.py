@@ -1,4 +1,4 @@
-"""The kernels: C sources beside the WebAssembly modules that `benchmarks/build_kernels.py` builds from them."""
+"""The kernels: C sources, and the WebAssembly modules that `benchmarks/build_kernels.py` builds of them."""
 
 from pathlib import Path
 
