@@ -31,6 +31,7 @@ from jostle.rules import (
     fit_encoded,
     fit_level,
     fit_memory,
+    folds_of,
     greedy_weights,
     is_noise,
     no_level,
@@ -169,7 +170,7 @@ def fit_rules(weighing: Weighing, learner: TreeLearner) -> tuple[BagRules, tuple
         return rules, trees
     random = np.random.default_rng([seed, 31])
     many = len(rows) > MANY_ROWS
-    fold = random.permutation(number)[sets] % SET_FOLDS
+    fold = folds_of(sets, SET_FOLDS, random)
     folds = [(fold != part, fold == part) for part in range(1 if many else SET_FOLDS)]
     by_set = _tried(folds, weighing, learner)
     known = by_set.weight(weighing, sets, number)

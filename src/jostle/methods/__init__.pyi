@@ -25,6 +25,7 @@ from ._data import Data as Data
 from ._data import read as read
 from ._kept import KeptRuns as KeptRuns
 from ._kept import features_joined as features_joined
+from ._kept import turns_of as turns_of
 from ._learn import learn as learn
 from ._prepared import HeldOut as HeldOut
 from ._prepared import Prepared as Prepared

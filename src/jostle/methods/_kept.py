@@ -117,7 +117,7 @@ class KeptRuns(Serializable):
         n = len(self)
         place = np.random.default_rng([seed, 31]).permutation(n)
         c = self.colocations
-        turn = np.minimum(_turn(c.workload, place), _turn(c.platform, place))
+        turn = np.minimum(turns_of(c.workload, place), turns_of(c.platform, place))
         kept = np.flatnonzero(turn < OF_A_NAME)
         if len(kept) > MOST:
             kept = kept[np.argsort(turn[kept] * n + place[kept], kind="stable")[:MOST]]
@@ -143,9 +143,9 @@ def features_joined(kind: str, first: Any, second: Any) -> Any:
     return pa.concat_tables([rest, new], promote_options="permissive")
 
 
-def _turn(codes: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """(n,) how many runs of the same name come before each in the order of place."""
-    order = np.lexsort((place, codes))
+def turns_of(codes: np.ndarray, place: np.ndarray | None = None) -> np.ndarray:
+    """(n,) how many entries with the same code come before each, in the order of place or as they stand."""
+    order = np.lexsort((np.arange(len(codes)) if place is None else place, codes))
     _, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
     found = np.empty(len(codes), np.int64)
     found[order] = np.arange(len(codes)) - np.repeat(first, counts)

@@ -19,7 +19,7 @@ import numpy as np
 
 from jostle.bounds import CalibrationRuns, Selection
 from jostle.errors import NotEnoughRuns
-from jostle.methods import Prepared, hold_out
+from jostle.methods import Prepared, hold_out, turns_of
 from jostle.models._learned import learned
 from jostle.progress import share_of
 
@@ -183,21 +183,12 @@ class _LeftOut:
         return cls(kept, _drawn(asked, unit, most, place), unit)
 
 
-def _number_within(codes: np.ndarray) -> np.ndarray:
-    """(n,) how many entries before each one have the same code."""
-    order = np.argsort(codes, kind="stable")
-    _, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
-    found = np.empty(len(codes), np.int64)
-    found[order] = np.arange(len(codes)) - np.repeat(first, counts)
-    return found
-
-
 def _drawn(among: np.ndarray, codes: np.ndarray, most: np.ndarray, place: np.ndarray) -> np.ndarray:
     """(n,) bool: of the runs `among` (a mask), of each code at most so many (n,), in the order of place."""
     free = np.flatnonzero(among)
     order = free[np.argsort(place[free], kind="stable")]
     found = np.zeros(len(among), bool)
-    found[order[_number_within(codes[order]) < most[order]]] = True
+    found[order[turns_of(codes[order]) < most[order]]] = True
     return found
 
 

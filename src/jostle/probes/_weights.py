@@ -8,7 +8,14 @@ import numpy as np
 
 from jostle.probes._fitted import FEW_DEGREES, LEARNED, MET, PLAIN, POWERS, RULES, FittedProbes
 from jostle.probes._mixture import coupling_of
-from jostle.rules import SlowdownRows, fit_effects, greedy_weights, weighted_median
+from jostle.rules import (
+    SlowdownRows,
+    fit_effects,
+    folds_of,
+    greedy_weights,
+    relative_error,
+    weighted_median,
+)
 
 PRIOR_SETS = 6  # sets of programs that the plain mixture weighs beside those measured
 FEWEST_SETS = 3
@@ -72,7 +79,7 @@ def _chosen(
     out = np.zeros(len(RULES))
     out[offered], unseen = greedy_weights(answers[offered], truth, sets, seed)
     usual = int(_error(answers[0], truth) > _error(0.0, truth)) * RULES.index("none")
-    gain = np.abs(np.expm1(np.minimum(answers[usual] - truth, 30.0))) - unseen
+    gain = relative_error(answers[usual] - truth) - unseen
     several = len(np.unique(sets))
     share = max(several / (several + PRIOR_SETS), _evidence(gain, sets))
     out *= share
@@ -81,7 +88,7 @@ def _chosen(
 
 
 def _error(answer: np.ndarray | float, truth: np.ndarray) -> float:
-    return float(np.abs(np.expm1(np.minimum(answer - truth, 30.0))).mean())
+    return float(relative_error(answer - truth).mean())
 
 
 def _evidence(gain: np.ndarray, sets: np.ndarray) -> float:
@@ -98,7 +105,7 @@ def _evidence(gain: np.ndarray, sets: np.ndarray) -> float:
 def _without_sets(found: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int) -> Tried:
     """(which rows, (rules, n) answers about them), learned from other sets of workloads."""
     number = _number_of_folds(sets)
-    fold = _folds(int(sets.max(initial=-1)) + 1, number, seed)[sets]
+    fold = folds_of(sets, number, _random(seed))
     return _tried(found, rows, [(fold != part, fold == part) for part in range(number)])
 
 
@@ -106,7 +113,7 @@ def _without_names(found: FittedProbes, rows: SlowdownRows, seed: int) -> tuple[
     """The same, learned from sets without some names: of all sets with one of these, and of those that have
     other members, too."""
     workloads, number = len(found.workload_names), _number_of_folds(rows.sets())
-    fold = _folds(workloads, number, seed)
+    fold = folds_of(np.arange(workloads), number, _random(seed))
     masks = []
     unmet = np.zeros((number, len(rows)), bool)
     for part in range(number):
@@ -124,8 +131,8 @@ def _number_of_folds(sets: np.ndarray) -> int:
     return FOLDS if len(np.unique(sets)) >= FEW_SETS else FOLDS_OF_FEW
 
 
-def _folds(number: int, folds: int, seed: int) -> np.ndarray:
-    return np.random.default_rng([seed, 11]).permutation(number) % folds
+def _random(seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed, 11])
 
 
 def _tried(
@@ -157,5 +164,5 @@ def _best_power(plain: FittedProbes, rows: SlowdownRows) -> float:
     if len(np.unique(rows.sets()[many])) < FEWEST_SETS:
         return POWERS[0]
     each = plain.answers(rows.take(many))[: len(POWERS)]
-    error = np.abs(np.expm1(np.minimum(each - rows.log_slowdown[many], 30.0))).mean(axis=1)
+    error = relative_error(each - rows.log_slowdown[many]).mean(axis=1)
     return POWERS[int(np.argmin(error))]

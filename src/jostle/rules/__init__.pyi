@@ -29,8 +29,10 @@ from ._rows import looked_up as looked_up
 from ._trees import Boosting as Boosting
 from ._trees import Forest as Forest
 from ._trees import grow_forest as grow_forest
+from ._weights import folds_of as folds_of
 from ._weights import greedy_weights as greedy_weights
 from ._weights import nothing_but_noise as nothing_but_noise
 from ._weights import plainly_another_time as plainly_another_time
+from ._weights import relative_error as relative_error
 from ._weights import steadied_weights as steadied_weights
 from ._weights import weighted_median as weighted_median

@@ -13,6 +13,7 @@ import numpy as np
 
 from jostle.rules._rows import Ground, SlowdownRows, looked_up
 from jostle.rules._trees import Boosting, Forest, grow_forest
+from jostle.rules._weights import folds_of
 
 FOLDS = 5
 MANY, FEW_TREES = 300, 60  # rows under which fewer trees are grown
@@ -26,25 +27,32 @@ TURNED = (
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedNames:
     """key: (k,) ascending numbers of names by kind, mean: (k,); start: (kinds + 1,) where each kind begins;
-    overall: (). forest: on the columns."""
+    overall: ()."""
 
     key: np.ndarray
     mean: np.ndarray
     start: np.ndarray
     overall: np.ndarray
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """forest: on the columns that the names make."""
+
+    names: EncodedNames
     forest: Forest
 
     def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
-        return self.forest.value(_columns(self, rows, ground))
+        return self.forest.value(_columns(self.names, rows, ground))
 
 
 def fit_encoded(
     rows: SlowdownRows, y: np.ndarray, sets: np.ndarray, ground: Ground, seed: int
 ) -> Encoded:
     """y: (n,) what is to be learned of the rows. sets: (n,) codes of what is left out together."""
-    fold = np.random.default_rng([seed, 5]).permutation(int(sets.max(initial=0)) + 1)[sets] % FOLDS
+    fold = folds_of(sets, FOLDS, np.random.default_rng([seed, 5]))
     x = np.zeros((len(rows), len(KINDS) + len(TURNED) + 3))
     for part in np.unique(fold):
         held = fold == part
@@ -53,19 +61,10 @@ def fit_encoded(
             x[held] = _columns(tables, rows.take(held), ground)
     how = Boosting() if len(rows) >= MANY else Boosting(trees=FEW_TREES)
     forest = grow_forest(x, y, rows.weight, how, seed)
-    tables = _tables(rows, y, ground)
-    return Encoded(tables.key, tables.mean, tables.start, tables.overall, forest)
+    return Encoded(_tables(rows, y, ground), forest)
 
 
-@dataclass(frozen=True)
-class _Tables:
-    key: np.ndarray
-    mean: np.ndarray
-    start: np.ndarray
-    overall: np.ndarray
-
-
-def _tables(rows: SlowdownRows, y: np.ndarray, ground: Ground) -> _Tables:
+def _tables(rows: SlowdownRows, y: np.ndarray, ground: Ground) -> EncodedNames:
     overall = float(np.average(y, weights=rows.weight))
     weight = rows.weight[rows.row] / rows.degree[rows.row]
     keys, means, start = [], [], [0]
@@ -75,10 +74,12 @@ def _tables(rows: SlowdownRows, y: np.ndarray, ground: Ground) -> _Tables:
         means.append(overall + np.bincount(at, weight * (y[rows.row] - overall)) / count)
         keys.append(key)
         start.append(start[-1] + len(key))
-    return _Tables(np.concatenate(keys), np.concatenate(means), np.array(start), np.array(overall))
+    return EncodedNames(
+        np.concatenate(keys), np.concatenate(means), np.array(start), np.array(overall)
+    )
 
 
-def _columns(tables: _Tables | Encoded, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+def _columns(tables: EncodedNames, rows: SlowdownRows, ground: Ground) -> np.ndarray:
     """(n, columns)."""
 
     def encoded(kind: str, turned: bool = False) -> np.ndarray:

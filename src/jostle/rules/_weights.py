@@ -24,6 +24,16 @@ def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
     return float(values[order][np.searchsorted(share, share[-1] / 2)])
 
 
+def relative_error(log_ratio: np.ndarray) -> np.ndarray:
+    """|answer / measured - 1| from the log of their ratio, one that is far too long at most exp(30)."""
+    return np.abs(np.expm1(np.minimum(log_ratio, 30.0)))
+
+
+def folds_of(sets: np.ndarray, folds: int, random: np.random.Generator) -> np.ndarray:
+    """(n,) a fold for each row, whole sets in one. sets: (n,) codes from 0 up."""
+    return random.permutation(int(sets.max(initial=-1)) + 1)[sets] % folds
+
+
 def greedy_weights(
     answers: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +53,7 @@ def greedy_weights(
         running, counts = np.zeros(len(rows)), np.zeros(len(answers))
         best, best_error = counts, np.inf
         for pick in range(1, PICKS + 1):
-            error = np.abs(np.expm1(np.minimum((running + mine) / pick, 30.0))) @ share
+            error = relative_error((running + mine) / pick) @ share
             chosen = int(np.argmin(error))
             running = running + mine[chosen]
             counts = counts.copy()
@@ -52,7 +62,7 @@ def greedy_weights(
                 best, best_error = counts / pick, float(error[chosen])
         total += best
         out = np.flatnonzero(times == 0)
-        unseen[out] += np.abs(np.expm1(np.minimum(best @ away[:, out], 30.0)))
+        unseen[out] += relative_error(best @ away[:, out])
         left_out[out] += 1
     with np.errstate(invalid="ignore"):
         return total / BOOTSTRAPS, unseen / left_out
@@ -63,8 +73,7 @@ def steadied_weights(
 ) -> np.ndarray:
     """(k,) the weights that greedy_weights found for these answers (k, n), drawn towards those that members'
     own mean relative errors give, the more the fewer parts were left out."""
-    away = np.expm1(np.minimum(answers - log_slowdown, 30.0))
-    error = np.maximum(np.abs(away).mean(1), 1e-9)
+    error = np.maximum(relative_error(answers - log_slowdown).mean(1), 1e-9)
     by_error = (error / error.min()) ** -SHARPNESS
     trust = parts / (parts + HALF_TRUSTED)
     return trust * weight + (1 - trust) * by_error / by_error.sum()

@@ -25,9 +25,11 @@ from jostle.rules import (
     fit_extrapolation,
     fit_memory,
     fit_simple_rules,
+    folds_of,
     greedy_weights,
     is_noise,
     plainly_another_time,
+    relative_error,
 )
 from jostle.slowdown._equation import Sizes
 from jostle.slowdown.members._form import SlowdownForm, fit_form
@@ -276,7 +278,7 @@ def _cross_validate(
 ) -> Weighed:
     names = recipe.names(rows)
     number = int(sets.max()) + 1
-    fold = np.random.default_rng(recipe.seed).permutation(number)[sets] % FOLDS
+    fold = folds_of(sets, FOLDS, np.random.default_rng(recipe.seed))
     answers = np.full((len(names), len(rows)), np.nan)
     for part in range(FOLDS if len(rows) <= MANY_ROWS else 1):
         kept, held = fold != part, rows.take(fold == part)
@@ -289,7 +291,7 @@ def _cross_validate(
     tried = np.isfinite(answers[0])
     y, seen = rows.log_slowdown[tried], answers[:, tried]
     if not recipe.simple:  # one form, so that what holds for the form holds for the answer
-        error = np.abs(np.expm1(np.minimum(seen - y, 30.0))).mean(1)
+        error = relative_error(seen - y).mean(1)
         return Weighed(names, answers, np.eye(len(names))[int(np.argmin(error))])
     weight, unseen = greedy_weights(seen, y, sets[tried], recipe.seed)
     noise = is_noise(recipe.chance, np.abs(np.expm1(-y)) - unseen, sets[tried])

@@ -29,7 +29,7 @@ from jostle.accelerator.learned._members import (
     learned_of,
 )
 from jostle.accelerator.learned._process import CoRunProcess
-from jostle.rules import greedy_weights
+from jostle.rules import greedy_weights, relative_error
 
 KEPT_WAYS = {SECONDS: 2, LOG: 1}  # to share, that processes are fitted on
 KEPT_OF_FEW = 5  # in seconds, with fewer sets than can tell
@@ -203,7 +203,7 @@ def _weighed(
 
 def _error_of(answers: np.ndarray, true: np.ndarray) -> np.ndarray:
     """(members,) mean relative errors of log slowdowns (members, n), or of one (n,)."""
-    return np.maximum(np.abs(np.expm1(np.minimum(answers - true, 30.0))).mean(axis=-1), 1e-9)
+    return np.maximum(relative_error(answers - true).mean(axis=-1), 1e-9)
 
 
 def _usual(members: Sequence[CoRunMember]) -> np.ndarray:

@@ -31,6 +31,7 @@ from jostle.rules import (
     design_of_names,
     fit_extrapolation,
     fit_memory,
+    folds_of,
     greedy_weights,
     is_noise,
     plainly_another_time,
@@ -288,7 +289,7 @@ class _Trial:
         number = int(sets.max(initial=-1)) + 1
         if number < 4:
             return _Weights(np.zeros(most + 1), names, weight, within), False
-        fold = np.random.default_rng(self.seed).permutation(number)[sets] % FOLDS
+        fold = folds_of(sets, FOLDS, np.random.default_rng(self.seed))
         answered = np.full((len(names), len(some)), np.nan)
         for part in range(FOLDS if len(some) <= MANY_ROWS else 1):
             kept, asked = fold != part, some.take(fold == part)
