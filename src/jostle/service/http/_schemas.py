@@ -192,4 +192,5 @@ def described(method: str, path: str, doors: Mapping[str, Any]) -> dict[str, Any
         extra["requestBody"] = {"required": True, "content": content}
     kind, answer = ("text/plain", TEXT) if path == "/metrics" else ("application/json", answer)
     answer = {"description": "The answer.", "content": {kind: {"schema": answer}}}
-    return {"responses": {200: answer, **problems}, "openapi_extra": extra}
+    about = {"summary": " ".join(_VERBS[path].help.split())} if path in _VERBS else {}
+    return {"responses": {200: answer, **problems}, "openapi_extra": extra, **about}

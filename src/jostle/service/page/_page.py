@@ -12,6 +12,7 @@ PARTS = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page/page.css": ("page.css", "text/css; charset=utf-8"),
     "/page/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/page/form.js": ("form.js", "text/javascript; charset=utf-8"),
     "/page/draw.js": ("draw.js", "text/javascript; charset=utf-8"),
 }
 HEADERS = {

@@ -1,10 +1,11 @@
 // The page: asks the service's own operations and shows what they answer.
 import { badge, bars, coverageChart, duration, fill, heat, make } from "./draw.js";
+import { control, glance, requestsOf, valueOf, verbsOf } from "./form.js";
 
 const ANYWHERE = "";
 const MOST_ROWS = 30, MOST_COLUMNS = 24;
 const $ = (id) => document.getElementById(id);
-let workloads = [], platforms = [], beside = [];
+let workloads = [], platforms = [], beside = [], verbs = {};
 
 async function call(path, body) {
   const headers = { "Content-Type": "application/json" };
@@ -166,6 +167,33 @@ function headroom(tenant) {
   return `bound ${duration(tenant.bound_seconds)} of ${duration(tenant.limit_seconds)}: ${left.toFixed(0)}% headroom`;
 }
 
+async function showVerbs() {
+  verbs = verbsOf(await call("openapi.json"));
+  options($("verb"), Object.keys(verbs));
+  showFields();
+}
+
+function showFields() {
+  const { about, fields } = verbs[$("verb").value];
+  $("verb-help").textContent = about;
+  fill($("verb-fields"), ...fields.map(([name, schema]) => control(name, schema)));
+}
+
+async function askFleet() {
+  const { fields } = verbs[$("verb").value], body = { items: requestsOf($("requests").value) };
+  for (const [name, schema] of fields) {
+    const text = $("verb-form").elements[name].value.trim();
+    if (text) body[name] = valueOf(text, schema);
+  }
+  const { items, promise } = await call(`v1/${$("verb").value}`, body);
+  const rows = items.map((item) => new Map(glance(item)));
+  const heads = [...new Set(rows.flatMap((row) => [...row.keys()]))];
+  fill(document.querySelector("#verb-answer thead"), make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name))));
+  fill(document.querySelector("#verb-answer tbody"), ...rows.map((row) => make("tr", {},
+    ...heads.map((name) => make("td", {}, row.get(name) ?? "")))));
+  $("verb-promise").textContent = promise || "";
+}
+
 async function start() {
   const { models, trouble } = await call("v1/models");
   if (!models.length) throw new Error(trouble || "no model is served");
@@ -178,7 +206,7 @@ async function start() {
   options($("pairs-platform"), platforms);
   showChosen();
   await ask();
-  await Promise.all([showPairs(), showCoverage(), showFleet()]);
+  await Promise.all([showPairs(), showCoverage(), showFleet(), showVerbs()]);
 }
 
 $("question").addEventListener("submit", (event) => {
@@ -189,6 +217,11 @@ $("beside").addEventListener("change", () => {
   if ($("beside").value) beside.push($("beside").value);
   $("beside").value = "";
   showChosen();
+});
+$("verb").addEventListener("change", showFields);
+$("verb-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  guarded(askFleet);
 });
 $("pairs-platform").addEventListener("change", () => guarded(showPairs));
 $("key-form").addEventListener("submit", (event) => {
