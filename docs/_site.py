@@ -40,10 +40,10 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Links that leave docs/ on the way to a page of the root stay inside the site."""
+    up = "../" * page.file.src_uri.count("/")
     for name in PAGES:
-        up = "../" * page.file.src_uri.count("/")
         markdown = markdown.replace(f"](../{up}{name}", f"]({up}{name}")
-    markdown = markdown.replace("](../README.md", "](index.md")
+    markdown = re.sub(rf"\]\(\.\./{up}README\.md(#[^)]*)?\)", f"]({up}index.md)", markdown)
     folder = ROOT / "docs" / Path(page.file.src_uri).parent
     return PICTURE.sub(lambda found: _both(found, folder), markdown)
 
