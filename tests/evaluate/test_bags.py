@@ -167,8 +167,8 @@ def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.Monke
     whole = module.bag_methods(runs, "extra", "cpu")
     assert {"mix_and_cpu", "mix_cpu_fairness", "without_fairness", "only_cpu"} <= set(whole)
     few = ("solo", "twice_solo", "solo_constant", "tree")
-    quick = {name: whole[name] for name in few} | {"bag": Bag(trees=10), "slowdown": QUICK}
-    quick["only_mix"] = Bag(trees=10, groups=("mix",))
+    quick = {name: whole[name] for name in few} | {"bag": Bag(trees=10, rules=False)}
+    quick |= {"slowdown": QUICK, "only_mix": Bag(trees=10, rules=False, groups=("mix",))}
     monkeypatch.setattr(module, "bag_methods", lambda *_: quick)
     found = evaluate_bags(runs, BagTests(cpu_platform="cpu", folds=2, seeds=(0,)))
     m = found.metrics

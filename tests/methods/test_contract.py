@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from jostle.accelerator import Accelerator
+from jostle.alignment import Alignment
 from jostle.bag import Bag
 from jostle.bounds import Candidates
-from jostle.factorization import Factorization
+from jostle.factorization import Factorization, FittedFactorization
 from jostle.methods import (
     AnswersInJax,
     ContractBroken,
@@ -22,19 +23,22 @@ from jostle.methods import (
     Prepared,
     RunCounts,
     check,
-    learn,
     method_named,
     method_names,
 )
+from jostle.probes import Probes
 from jostle.runs import Colocations, Runs
 from jostle.slowdown import Slowdown
-from jostle.traces import GPUS, tasks_from_rows
+from jostle.traces import GPUS, Traces, tasks_from_rows
+from tests.alignment import conftest as simulated
+from tests.alignment.test_fit import COUNTERS
+from tests.probes.test_probes import law
 
 ON_RUNS: dict[str, Method[Any]] = {
-    "bag": Bag(trees=20),
+    "bag": Bag(trees=5),
     "bag, one tree and a CPU side": Bag("tree", "slowdown", cpu_platform="p2"),
-    "factorization": Factorization(rank=8, hidden=16, steps=60),
-    "factorization, paper form": Factorization(form="paper", rank=8, hidden=16, steps=60),
+    "factorization": Factorization(rank=8, hidden=16, steps=20),
+    "factorization, paper form": Factorization(form="paper", rank=8, hidden=16, steps=20),
     "slowdown": Slowdown(rank=2, members=1, steps=20, penalty=0.01, here=0.5),
     "slowdown, extra time": Slowdown(
         target="extra", rank=2, members=1, steps=30, here=0.5, stack=False
@@ -58,16 +62,25 @@ def test_the_method_that_learns_from_profiles(runs: Runs) -> None:
     assert len(check(Accelerator(), Data(runs, profiles=profiles))) >= 16
 
 
-def test_the_equations_are_also_written_in_jax(runs: Runs) -> None:
-    fitted = learn(ON_RUNS["factorization"], runs)
-    expected = fitted.predict(runs.colocations)
-    assert isinstance(fitted, AnswersInJax)
-    assert np.allclose(fitted.predict_in_jax(runs.colocations), expected, rtol=1e-4)
+traces = simulated.traces
 
 
-def test_every_installed_method_is_found() -> None:
+def test_the_method_that_learns_from_traces(traces: Traces) -> None:
+    method = Alignment(learner="ridge", counters=COUNTERS, strength=1e-2)
+    assert len(check(method, Data(traces=traces))) >= 16
+
+
+def test_the_method_that_learns_from_probes() -> None:
+    runs, _ = law(6, 4, triples=12, noise=0.01)
+    assert len(check(Probes(), Data(runs))) >= 14
+
+
+def test_every_installed_method_is_found_and_tried() -> None:
+    tried = {method.name for method in ON_RUNS.values()} | {"accelerator", "alignment", "probes"}
     for name in method_names():
         assert method_named(name).name == name
+    assert tried == set(method_names())
+    assert issubclass(FittedFactorization, AnswersInJax)  # whose two ways the suite compares
 
 
 class Median(FromCounts):
