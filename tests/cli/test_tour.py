@@ -17,7 +17,7 @@ from jostle.tour import hold_out_sets
 pytest.importorskip("wasmtime", reason="the tour measures with wasmtime (extra: measure)")
 
 SHORT = ["-w", "matmul-s", "-w", "stream-s", "-w", "sha256-s", "-e", "speed", "--accept-all"]
-SHORT += ["--sets", "40", "--window", "0.02", "--budget", "40"]
+SHORT += ["--sets", "32", "--window", "0.02", "--budget", "40"]
 
 
 def test_the_tour_measures_learns_and_checks(

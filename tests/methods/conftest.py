@@ -7,7 +7,7 @@ import pytest
 
 from jostle.runs import Runs
 
-WORKLOADS, PLATFORMS = 8, 3
+WORKLOADS, PLATFORMS = 6, 3
 
 
 def made_runs(seed: int = 0) -> Runs:
