@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from jostle.measure.serving._requests import Answer, OpenLoop, Refused, asked_once
+from jostle.measure.serving._requests import Answer, OpenLoop, Refused, answer_status
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=1\r\nhello\r\n0\r\n\r\n"
 LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -172,7 +172,7 @@ def test_answers_that_never_come_and_no_server_at_all() -> None:
         loop.run(out, lambda: None, 0.05)
         assert set(loop.failed) == {"no answer when the window ended"}
         with pytest.raises(TimeoutError):
-            asked_once(url, 0.05)
+            answer_status(url, 0.05)
         quiet.set()
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
@@ -180,4 +180,4 @@ def test_answers_that_never_come_and_no_server_at_all() -> None:
     assert found.failed
     assert not found.latencies
     with pytest.raises(ConnectionRefusedError):
-        asked_once(f"http://127.0.0.1:{port}/", 1.0)
+        answer_status(f"http://127.0.0.1:{port}/", 1.0)

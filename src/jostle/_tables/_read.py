@@ -140,7 +140,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 def _parsed(content: bytes, where: str) -> TableRows:
     if content[:4] == b"PAR1" or where.endswith((".parquet", ".pq")):
-        return _numbered(_parquet(content, where), where)
+        return _numbered(_arrow(content, where, is_parquet=True), where)
     if content[:4] == _STREAM or content[:6] == b"ARROW1" or where.endswith(_ARROW):
         return _numbered(_arrow(content, where), where)
     decoded = text_of(content, where)
@@ -149,25 +149,20 @@ def _parsed(content: bytes, where: str) -> TableRows:
     return csv_rows(decoded, where)
 
 
-def _parquet(content: bytes, where: str) -> list[dict[str, Any]]:
+def _arrow(content: bytes, where: str, *, is_parquet: bool = False) -> list[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    source = pa.BufferReader(content)
     try:
-        return pq.read_table(pa.BufferReader(content)).to_pylist()
+        if is_parquet:
+            return pq.read_table(source).to_pylist()
+        is_file = content[:6] == b"ARROW1"
+        reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+        return reader.read_all().to_pylist()
     except (OSError, pa.ArrowException) as error:
-        raise UnreadableFile(f"not a readable Parquet file: {error}", where=where) from None
-
-
-def _arrow(content: bytes, where: str) -> list[dict[str, Any]]:
-    import pyarrow as pa
-
-    try:
-        if content[:6] == b"ARROW1":
-            return pa.ipc.open_file(pa.BufferReader(content)).read_all().to_pylist()
-        return pa.ipc.open_stream(pa.BufferReader(content)).read_all().to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise UnreadableFile(f"not a readable Arrow file: {error}", where=where) from None
+        kind = "a readable Parquet" if is_parquet else "a readable Arrow"
+        raise UnreadableFile(f"not {kind} file: {error}", where=where) from None
 
 
 def _json(decoded: str, where: str) -> TableRows:

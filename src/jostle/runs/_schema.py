@@ -44,7 +44,7 @@ def with_origins(table: pa.Table, origins: Sequence[Origin]) -> pa.Table:
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **_metadata(origins)})
 
 
-def kept_origins(schema: pa.Schema | None) -> dict[Any, Any]:
+def origins_entry(schema: pa.Schema | None) -> dict[Any, Any]:
     """The entry of the metadata that holds the origins, for a schema made anew."""
     metadata = {} if schema is None else schema.metadata or {}
     return {_KEY: metadata[_KEY]} if _KEY in metadata else {}
@@ -98,7 +98,7 @@ def runs_schema(extra: pa.Schema | None = None) -> pa.Schema:
         for name, (kind, unit, meaning) in COLUMNS.items()
     ]
     fields += [field for field in extra or [] if field.name not in COLUMNS]
-    return pa.schema(fields, metadata={"schema": VERSION} | kept_origins(extra))
+    return pa.schema(fields, metadata={"schema": VERSION} | origins_entry(extra))
 
 
 def conform(table: pa.Table, where: str | None = None) -> pa.Table:

@@ -82,7 +82,7 @@ _lock = threading.Lock()
 _process: Slot | None = None
 
 
-def counted_apart(
+def counts_apart(
     module: Path,
     asked: tuple[str, tuple[str, ...], int, int],
     timeout_seconds: float,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from jostle.errors import BadData, JostleError
-from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS, counted, counted_apart
+from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS, counted, counts_apart
 from jostle.measure.wasm._opcodes import COUNTED
 from jostle.measure.workloads._workloads import Workload
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
@@ -74,7 +74,7 @@ def count_opcodes(
             return _own(workload.module_bytes, *query)
         key = (workload.digest, *query)
         if key not in _foreign:
-            answer = counted_apart(workload.module, query, timeout_seconds, stopped)
+            answer = counts_apart(workload.module, query, timeout_seconds, stopped)
             _foreign[key] = OpcodeCounts(**answer)
         return _foreign[key]
     except JostleError as error:

@@ -252,7 +252,7 @@ class OpenLoop:
             exchange.socket.close()
 
 
-def asked_once(url: str, seconds: float) -> int:
+def answer_status(url: str, seconds: float) -> int:
     """The status of one answer. Raises OSError, TimeoutError included, and Refused."""
     address = Address(url)
     until, answer = time.monotonic() + seconds, Answer()

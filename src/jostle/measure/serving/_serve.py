@@ -23,7 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from jostle.measure.serving._requests import OpenLoop, Refused, asked_once
+from jostle.measure.serving._requests import OpenLoop, Refused, answer_status
 from jostle.measure.slots._harness import Part
 from jostle.measure.slots._slots import (
     adopt_orphans,
@@ -117,7 +117,7 @@ class ServicePart(Part):
                 why = f"{words[0]} ended with exit code {done}"
             else:
                 try:
-                    status = asked_once(self.url, _ONE_ANSWER_SECONDS)
+                    status = answer_status(self.url, _ONE_ANSWER_SECONDS)
                     if status < 500:
                         return
                     why = f"it answered with status {status}"

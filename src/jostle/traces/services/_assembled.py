@@ -66,26 +66,24 @@ def traces_of(
         }
         base = "-".join(text for text in (run_id or workload, instance) if text)
         for piece in pieces:
-            trace = _trace(piece, edges, values)
-            if trace is None:
-                continue
-            times, lengths, counters = trace
-            runs.append(
-                Trace(
-                    run_id=printable("-".join(t for t in (base, piece.label) if t)),
-                    core=0,
-                    workload=workload,
-                    platform=platform,
-                    corunners=tuple(corunners),
-                    window_id=printable(piece.label) if piece.label else None,
-                    runtime_seconds=piece.end_seconds - piece.begin_seconds
-                    if cut.ended
-                    else float("nan"),
-                    time_seconds=times,
-                    interval_seconds=lengths,
-                    counters=counters,
+            times, lengths, counters = _samples(piece, edges, values)
+            if len(times):
+                runs.append(
+                    Trace(
+                        run_id=printable("-".join(t for t in (base, piece.label) if t)),
+                        core=0,
+                        workload=workload,
+                        platform=platform,
+                        corunners=tuple(corunners),
+                        window_id=printable(piece.label) if piece.label else None,
+                        runtime_seconds=piece.end_seconds - piece.begin_seconds
+                        if cut.ended
+                        else float("nan"),
+                        time_seconds=times,
+                        interval_seconds=lengths,
+                        counters=counters,
+                    )
                 )
-            )
     if not runs:
         raise BadData(
             "no run has a sample: a sample is what lies between two readings",
@@ -156,23 +154,15 @@ def _pieces(cut: Cut, edges: np.ndarray) -> Sequence[Piece]:
     return pieces_between(float(edges[0]), float(edges[-1]), cut.by, cut.zone)
 
 
-def _trace(
+def _samples(
     piece: Piece, edges: np.ndarray, values: dict[str, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]] | None:
-    """(ends since the piece began, lengths, values) of its samples; None without any."""
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """(ends since the piece began, lengths, values) of its samples, of which there may be none."""
     first = int(np.searchsorted(edges, piece.begin_seconds))
-    last = int(np.searchsorted(edges, piece.end_seconds, side="right")) - 1
-    if last <= first:
-        return None
-    begins, ends = edges[first:last], edges[first + 1 : last + 1]
-    lengths = ends - begins
-    valid = lengths > _SHORTEST * np.median(lengths)
-    own = {name: value[first:last] for name, value in values.items()}
-    valid &= np.any([np.isfinite(value) for value in own.values()], axis=0)
-    if not valid.any():
-        return None
-    return (
-        (ends - piece.begin_seconds)[valid],
-        lengths[valid],
-        {name: value[valid] for name, value in own.items()},
-    )
+    last = max(first, int(np.searchsorted(edges, piece.end_seconds, side="right")) - 1)
+    lengths, own = np.diff(edges[first : last + 1]), {n: v[first:last] for n, v in values.items()}
+    valid = np.any([np.isfinite(value) for value in own.values()], axis=0)
+    if valid.any():
+        valid &= lengths > _SHORTEST * np.median(lengths)
+    ends = edges[first + 1 : last + 1] - piece.begin_seconds
+    return ends[valid], lengths[valid], {name: value[valid] for name, value in own.items()}

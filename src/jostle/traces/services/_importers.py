@@ -17,7 +17,7 @@ from jostle.traces.services._assembled import Cut, traces_of
 from jostle.traces.services._columns import TableColumns, read_columns, read_requests
 from jostle.traces.services._prometheus import Matrix, Reading, range_queries, read_file, series_of
 from jostle.traces.services._series import Kind, Series
-from jostle.traces.services._times import Piece, asked_moment, length_of, zone_named
+from jostle.traces.services._times import Piece, length_of, query_moment, zone_named
 
 _HTTP = ("http://", "https://")
 
@@ -122,7 +122,7 @@ class PrometheusImport(_Service):
                 raise UsageError(f"two queries are called {name!r}")
             queries[name] = query
         token = None if self.token is None else self.token.read_text("utf-8").strip()
-        start, end = (asked_moment(text, zone, now) for text in (self.start, self.end))
+        start, end = (query_moment(text, zone, now) for text in (self.start, self.end))
         return range_queries(self.source[0], queries, start, end, length_of(self.step), token)
 
 

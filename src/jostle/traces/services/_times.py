@@ -55,7 +55,7 @@ def moment_of(text: str, zone: tzinfo = UTC) -> float:
     return value * next((unit for least, unit in _FINER if abs(value) >= least), 1.0)
 
 
-def asked_moment(text: str, zone: tzinfo, now_seconds: float) -> float:
+def query_moment(text: str, zone: tzinfo, now_seconds: float) -> float:
     """The same, or `now`, or so long before it: -6h, -7d. Raises UsageError."""
     if text.strip() == "now":
         return now_seconds
