@@ -309,7 +309,7 @@ def _numbers(column: Any, n: int, least: float) -> tuple[np.ndarray, np.ndarray]
         values = column.cast(pa.float64())
     except pa.ArrowInvalid:
         return np.full(n, np.inf), ~_is_empty(column)
-    given = ~_is_empty(values)
-    found = values.fill_null(1.0).to_numpy(zero_copy_only=False)
-    odd = given & ~(np.isfinite(found) & (found > 0) & (found >= least))
-    return np.where(given & ~odd, found, np.inf), odd
+    present = ~_is_empty(values)
+    amounts = values.fill_null(1.0).to_numpy(zero_copy_only=False)
+    odd = present & ~(np.isfinite(amounts) & (amounts > 0) & (amounts >= least))
+    return np.where(present & ~odd, amounts, np.inf), odd

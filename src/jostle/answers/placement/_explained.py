@@ -110,7 +110,7 @@ class _Explained:
             explained = sets.explained(some.platform, some.members, confidence)
             words |= {(n, own): e for n, e in zip(rows.tolist(), explained, strict=True)}
         owns, last = joined.own.tolist(), joined.members.shape[1] - 1
-        found = {}
+        members = {}
         for number, n in enumerate(self.bounded.tolist()):
             request = self.requests[int(self.row[n])]
             tenants = self.here.nodes[self.at[n]].tenants
@@ -132,8 +132,8 @@ class _Explained:
                         sets.standard.of_each(one.confidence, len(people)),
                     )
                 )
-            found[n] = tuple(sharers)
-        return found
+            members[n] = tuple(sharers)
+        return members
 
     def _helps(
         self, members: dict[int, tuple[Sharer, ...]], fleet: FleetBounds
@@ -201,14 +201,14 @@ class _Explained:
         for level in levels:
             if not len(left):
                 break
-            kept = joined.take(left).is_kept(sets.by(confidence=level))
-            for number in left[kept]:
+            helped = joined.take(left).is_kept(sets.by(confidence=level))
+            for number in left[helped]:
                 helps[int(self.bounded[number])].append(f"a confidence of {level:g}")
-            left = left[~kept]
+            left = left[~helped]
         rows = np.flatnonzero([r == "no_ground" for r in reasons])
         if len(rows) and sets.standard.accept != PREDICTED:
-            kept = joined.take(rows).is_kept(sets.by(accept=PREDICTED))
-            for number in rows[kept]:
+            helped = joined.take(rows).is_kept(sets.by(accept=PREDICTED))
+            for number in rows[helped]:
                 text = "to accept predictions, for which nothing is promised"
                 helps[int(self.bounded[number])].append(text)
 

@@ -201,20 +201,20 @@ def _node_of(row: Mapping[str, Any]) -> Node:
 
 
 def _tenants(cell: Any) -> tuple[Request, ...]:
-    found = []
+    tenants = []
     for entry in cells.entries(cell, "tenants"):
         if isinstance(entry, Mapping):
-            found.append(request_of_row(entry))
+            tenants.append(request_of_row(entry))
         elif isinstance(entry, str):
-            found.append(Request.of_text(entry))
+            tenants.append(Request.of_text(entry))
         elif isinstance(entry, Request):
-            found.append(entry)
+            tenants.append(entry)
         else:
             raise ValueError(f"the tenant {entry!r} is neither a name nor an object")
-    return tuple(Requests.of(found).good) if _differ(found) else tuple(found)
+    return tuple(Requests.of(tenants).good) if _differ(tenants) else tuple(tenants)
 
 
-def _differ(found: list[Request]) -> bool:
+def _differ(tenants: list[Request]) -> bool:
     """Whether every tenant that has a name has one of its own."""
-    names = [tenant.name for tenant in found if tenant.name]
+    names = [tenant.name for tenant in tenants if tenant.name]
     return len(set(names)) == len(names)

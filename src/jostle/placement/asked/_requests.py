@@ -237,7 +237,7 @@ class Requests:
         """With a name for each that has none, and without those whose name an earlier one has."""
         taken = {row.name for row in rows if row is not None and row.name}
         seen: set[str] = set()
-        made: list[Request | None] = []
+        named: list[Request | None] = []
         for place, row in enumerate(rows):
             if row is not None and not row.name:
                 row = replace(row, name=another_name(row.workload, taken))
@@ -247,5 +247,5 @@ class Requests:
                 row = None
             if row is not None:
                 seen.add(row.name)
-            made.append(row)
-        return cls(tuple(made), tuple(status), numbers, where, ignored)
+            named.append(row)
+        return cls(tuple(named), tuple(status), numbers, where, ignored)

@@ -45,7 +45,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Solution:
     """x: (columns,) how often each. most: no assignment places more worth. least: none of that worth costs
     less."""
 
@@ -71,17 +71,17 @@ def assign_requests(
     nobody = Columns(problem)
     nobody.cost(goal)
     if min(problem.size) == 0:
-        found = _Found(np.zeros(0, int), 0.0, 0.0, True, relaxed(nobody, nobody.worth))
-        return _answer(problem, nobody, found, requests, fleet, goal)
+        solution = _Solution(np.zeros(0, int), 0.0, 0.0, True, relaxed(nobody, nobody.worth))
+        return _answer(problem, nobody, solution, requests, fleet, goal)
     columns, complete = list_columns(problem, effort.list_up_to)
     progress(1, TURNS + 2, float("nan"))
     search = _exact if complete else _searched
-    found = search(columns, goal, effort, progress)
+    solution = search(columns, goal, effort, progress)
     progress(TURNS + 2, TURNS + 2, float("nan"))
-    return _answer(problem, columns, found, requests, fleet, goal)
+    return _answer(problem, columns, solution, requests, fleet, goal)
 
 
-def _exact(columns: Columns, goal: str, effort: Effort, _: Progress) -> _Found:
+def _exact(columns: Columns, goal: str, effort: Effort, _: Progress) -> _Solution:
     """Over all feasible sets: optimal, unless they are too many for the whole numbers."""
     worth = columns.worth
     prices = relaxed(columns, worth)
@@ -102,11 +102,11 @@ def _most(
     few, at = _worth_keeping(columns, prices, float(x @ worth))
     if len(few) > MOST_EXACT:
         return x, False
-    found = packed(few, worth[at], limit_seconds=effort.limit_seconds)
-    if found is None:
+    packing = packed(few, worth[at], limit_seconds=effort.limit_seconds)
+    if packing is None:
         return x, False
-    better = found.x @ worth[at] > x @ worth
-    return _among(columns, at, found.x) if better else x, found.is_optimal
+    better = packing.x @ worth[at] > x @ worth
+    return _among(columns, at, packing.x) if better else x, packing.is_optimal
 
 
 def _among(columns: Columns, at: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -132,35 +132,35 @@ def _worth_keeping(columns: Columns, prices: Relaxed, reached: float) -> tuple[C
 
 def _cheapest(
     columns: Columns, x: np.ndarray, prices: Relaxed, goal: str, effort: Effort, *, proven: bool
-) -> _Found:
+) -> _Solution:
     """Of the assignments with as much worth as x, one with the least cost."""
     worth, cost = columns.worth, columns.cost(goal)
     reached = float(x @ worth)
     if goal == "least_latest_finish":
         x, done = _earliest(columns, x, cost, reached, effort)
         least = float(cost[x > 0].max(initial=0.0)) if done and proven else 0.0
-        return _Found(x, prices.value, least, proven and done, prices)
+        return _Solution(x, prices.value, least, proven and done, prices)
     few, at = _worth_keeping(columns, prices, reached)
     least = least_cost(few, worth[at], cost[at], reached)
     if goal in COUNTED:
         least = float(np.ceil(least - TOLERANCE))
     scale = float(cost @ x) or 1.0
     if cost @ x > least + 1e-9 * scale:
-        found = None
+        packing = None
         if len(few) <= MOST_EXACT:
-            given = {"at_least": (worth[at], reached), "limit_seconds": effort.limit_seconds}
-            found = packed(few, -cost[at] / scale, **given)
-        if found is not None:
-            if cost[at] @ found.x < cost @ x:
-                x = _among(columns, at, found.x)
-            return _Found(x, prices.value, least, proven and found.is_optimal, prices)
+            options = {"at_least": (worth[at], reached), "limit_seconds": effort.limit_seconds}
+            packing = packed(few, -cost[at] / scale, **options)
+        if packing is not None:
+            if cost[at] @ packing.x < cost @ x:
+                x = _among(columns, at, packing.x)
+            return _Solution(x, prices.value, least, proven and packing.is_optimal, prices)
         # Never worth for cost: all costs together weigh less than the least worth there is.
         mixed = worth - cost / scale * 0.4 * float(columns.problem.worth.min())
         mixed_prices, random = relaxed(columns, mixed), np.random.default_rng(effort.seed)
         enough = mixed_prices.value
         x = improve(columns, x, mixed, mixed_prices, random, rounds=effort.rounds, enough=enough)
     done = cost @ x <= least + 1e-9 * scale
-    return _Found(x, prices.value, least, proven and bool(done), prices)
+    return _Solution(x, prices.value, least, proven and bool(done), prices)
 
 
 def _earliest(
@@ -178,15 +178,15 @@ def _earliest(
         if prices.value < reached - TOLERANCE:
             low = middle + 1
             continue
-        found, proven = _most(few, prices, rounded(few, prices.x, worth[at]), effort)
-        if found @ worth[at] >= reached - TOLERANCE:
-            x, high = _among(columns, at, found), middle
+        counts, proven = _most(few, prices, rounded(few, prices.x, worth[at]), effort)
+        if counts @ worth[at] >= reached - TOLERANCE:
+            x, high = _among(columns, at, counts), middle
         else:
             done, low = done and proven, middle + 1
     return x, done
 
 
-def _searched(columns: Columns, goal: str, effort: Effort, progress: Progress) -> _Found:
+def _searched(columns: Columns, goal: str, effort: Effort, progress: Progress) -> _Solution:
     """Over sets that a greedy start and the prices of the linear program bring up."""
     problem, random = columns.problem, np.random.default_rng(effort.seed)
     most = problem.most_worth()
@@ -213,7 +213,7 @@ def _searched(columns: Columns, goal: str, effort: Effort, progress: Progress) -
     reached = float(x @ columns.worth)
     if reached < most - TOLERANCE:
         most = _reachable(columns, worth_at_most(problem, prices.item_price, reached))
-    return _Found(x, most, 0.0, reached >= most - TOLERANCE and goal == "most_accepted", prices)
+    return _Solution(x, most, 0.0, reached >= most - TOLERANCE and goal == "most_accepted", prices)
 
 
 def _filled(columns: Columns, x: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -232,18 +232,18 @@ def _filled(columns: Columns, x: np.ndarray, random: np.random.Generator) -> np.
 def _answer(
     problem: Problem,
     columns: Columns,
-    found: _Found,
+    solution: _Solution,
     requests: Sequence[Request],
     fleet: FleetBounds,
     goal: str,
 ) -> Assignment:
     names, nodes = [list(n) for n in problem.names], [list(n) for n in problem.nodes]
     placed: list[Placed] = []
-    taken = np.flatnonzero(found.x)
+    taken = np.flatnonzero(solution.x)
     order = sorted(taken, key=lambda at: (int(columns.place[at]), tuple(columns.items[at])))
     for at in order:
         place = int(columns.place[at])
-        for _ in range(found.x[at]):
+        for _ in range(solution.x[at]):
             node = nodes[place].pop(0)
             for item, seconds in zip(columns.items[at], columns.seconds[at], strict=True):
                 if item >= 0:
@@ -260,9 +260,9 @@ def _answer(
                         )
                     )
     cost = columns.cost(goal)
-    reached = float(cost[found.x > 0].max(initial=0.0))
+    reached = float(cost[solution.x > 0].max(initial=0.0))
     if goal != "least_latest_finish":
-        reached = float(cost @ found.x)
+        reached = float(cost @ solution.x)
     there = {one.request for one in placed}
     return Assignment(
         goal,
@@ -271,13 +271,13 @@ def _answer(
             *placed,
             *_unplaced(problem, columns, [r for r in requests if r.name not in there], fleet),
         ),
-        worth=float(columns.worth @ found.x),
-        worth_at_most=found.most,
+        worth=float(columns.worth @ solution.x),
+        worth_at_most=solution.most,
         cost=reached,
-        cost_at_least=found.least,
-        is_optimal=found.is_optimal,
+        cost_at_least=solution.least,
+        is_optimal=solution.is_optimal,
         nodes_used=len({one.node for one in placed}),
-        binding=_binding(problem, found.prices),
+        binding=_binding(problem, solution.prices),
     )
 
 
@@ -289,7 +289,7 @@ def _unplaced(
     could = np.zeros(problem.size[0] + 1, bool)
     could[columns.items.reshape(-1)] = True
     why: dict[int, str] = {}
-    found = []
+    rows = []
     for request in sorted(requests, key=lambda r: r.name):
         kind = kind_of.get(request.name, -1)
         if kind not in why or kind < 0:
@@ -300,8 +300,8 @@ def _unplaced(
                 codes = np.bincount(reasons, minlength=len(WORDS))
                 why[kind] = WORDS[int(codes.argmax())] if len(reasons) else "no_node"
         reason = "crowded_out" if why[kind] == "ok" else why[kind]
-        found.append(Unplaced(request.name, request.workload, reason))
-    return tuple(found)
+        rows.append(Unplaced(request.name, request.workload, reason))
+    return tuple(rows)
 
 
 def _binding(problem: Problem, prices: Relaxed) -> tuple[Binding, ...]:

@@ -93,18 +93,18 @@ def list_columns(problem: Problem, most: int = MOST_COLUMNS) -> tuple[Columns, b
     Srikant, Fast algorithms for mining association rules, VLDB 1994).
     """
     columns = Columns(problem)
-    place, item = (found.astype(int) for found in np.nonzero(problem.permitted))
+    place, item = (axis.astype(int) for axis in np.nonzero(problem.permitted))
     items, left = item[:, None], most
     while len(items):
         left -= len(items)
         if left < 0:
             return columns, False
-        found = problem.check(place, items)
-        some = found.feasible
-        columns.add(place[some], items[some], found.seconds[some])
+        verdict = problem.check(place, items)
+        some = verdict.feasible
+        columns.add(place[some], items[some], verdict.seconds[some])
         if items.shape[1] > 2 and not some.any():
             break  # sets of this size are nowhere calibrated, or nowhere kept
-        alive = ~found.late & problem.has_room(place, items)
+        alive = ~verdict.late & problem.has_room(place, items)
         wider = _wider(problem, place[alive], items[alive], 8 * most)
         if wider is None:
             return columns, False

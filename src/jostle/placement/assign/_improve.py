@@ -49,10 +49,10 @@ def improve(
             mine = held[some][held[some] >= 0]
             best = at[np.argsort(-(reduced[at] + 0.1 * random.random(len(at))))[:MOST_COLUMNS]]
             at = np.union1d(best, mine)
-        found = packed(columns.take(at), gain[at], room=(left, room), limit_seconds=LIMIT_SECONDS)
-        if found is not None:
+        packing = packed(columns.take(at), gain[at], room=(left, room), limit_seconds=LIMIT_SECONDS)
+        if packing is not None:
             new = base.copy()
-            new[at] += found.x
+            new[at] += packing.x
             if new @ gain > x @ gain + 1e-9:
                 idle = 0
             if new @ gain >= x @ gain - 1e-12:

@@ -38,9 +38,9 @@ class PairLimits:
         kinds, places = problem.size
         if kinds * places <= MOST_SINGLES:
             place, kind = np.nonzero(self.alive)
-            found = problem.check(place, kind[:, None])
+            verdict = problem.check(place, kind[:, None])
             fits = problem.has_room(place, kind[:, None])
-            self.alive[place, kind] = fits & ~found.late
+            self.alive[place, kind] = fits & ~verdict.late
         self.looks_deep = kinds * places <= MOST_DEEP
         self.is_exact = places * kinds * kinds <= 2 * MOST_PAIRS
         self._beside: dict[tuple[int, int], np.ndarray] = {}
@@ -61,19 +61,19 @@ class PairLimits:
             for level in levels:
                 pairs = self.workloads[np.column_stack([first, second])]
                 seconds, _ = problem.sets.of(np.full(len(pairs), p), pairs, problem.levels[level])
-                found = np.zeros((u, u))
-                found[first, second], found[second, first] = seconds[:, 0], seconds[:, 1]
+                table = np.zeros((u, u))
+                table[first, second], table[second, first] = seconds[:, 0], seconds[:, 1]
                 # What is not bounded may be, beside more: it is taken for kept.
-                self._beside[p, level] = np.where(np.isfinite(found), found, 0.0)
+                self._beside[p, level] = np.where(np.isfinite(table), table, 0.0)
 
     def kept_beside(self, t: int, kind: int) -> np.ndarray:
         """(kinds,) bool: who may be beside this one on this kind of node, as far as pairs tell."""
-        found = self._rows.get((t, kind))
-        if found is None:
-            found = self._row(t, kind)
+        row = self._rows.get((t, kind))
+        if row is None:
+            row = self._row(t, kind)
             if self.problem.size[0] * (len(self._rows) + 1) <= MOST_KEPT:
-                self._rows[t, kind] = found
-        return found
+                self._rows[t, kind] = row
+        return row
 
     def _row(self, t: int, kind: int) -> np.ndarray:
         problem, fine = self.problem, self.alive[t].copy()
@@ -109,11 +109,11 @@ class PairLimits:
             seconds = self._seconds_with(int(problem.platform[t]), people, level)
             if seconds is None:
                 return None
-            found = seconds[self.place_in]
+            bounds = seconds[self.place_in]
             for place, (mine, most) in enumerate(zip(levels, held, strict=True)):
                 if mine == level:
-                    fine &= found[:, place] <= most
-            fine &= (problem.level != level) | (found[:, -1] <= problem.limit[t])
+                    fine &= bounds[:, place] <= most
+            fine &= (problem.level != level) | (bounds[:, -1] <= problem.limit[t])
         return fine
 
     def _seconds_with(self, platform: int, people: list[int], level: int) -> np.ndarray | None:

@@ -62,27 +62,27 @@ def relaxed(columns: Columns, gain: np.ndarray) -> Relaxed:
             order[rank < max(20, AT_ONCE // places // 4)], np.flatnonzero(size == 1)
         )
     while True:
-        found = _solved(columns.take(active), gain[active])
-        reduced = found.over(gain, columns.place, columns.items)
+        relaxation = _solved(columns.take(active), gain[active])
+        reduced = relaxation.over(gain, columns.place, columns.items)
         reduced[active] = 0.0
         wanted = np.flatnonzero(reduced > 1e-7)
         if not len(wanted):
             break
         active = np.union1d(active, wanted[np.argsort(-reduced[wanted], kind="stable")[:AT_ONCE]])
     x = np.zeros(n)
-    x[active] = found.x
-    return Relaxed(found.value, x, found.item_price, found.place_price)
+    x[active] = relaxation.x
+    return Relaxed(relaxation.value, x, relaxation.item_price, relaxation.place_price)
 
 
 def _solved(columns: Columns, gain: np.ndarray) -> Relaxed:
     optimize, problem = solver(), columns.problem
     limits = np.concatenate([problem.counts, problem.copies]).astype(float)
-    found = optimize.linprog(
+    program = optimize.linprog(
         -gain, A_ub=packing_matrix(columns), b_ub=limits, bounds=(0, None), method="highs"
     )
-    price = -found.ineqlin.marginals
+    price = -program.ineqlin.marginals
     kinds = problem.size[0]
-    return Relaxed(-float(found.fun), found.x, price[:kinds], price[kinds:])
+    return Relaxed(-float(program.fun), program.x, price[:kinds], price[kinds:])
 
 
 def packed(
@@ -115,24 +115,24 @@ def _whole(
 ) -> Packed | None:
     """The most gain in whole numbers up to `most` by HiGHS. rules: (matrix, at least, at most)."""
     optimize = solver()
-    found = optimize.milp(
+    result = optimize.milp(
         -gain,
         integrality=np.ones(len(gain)),
         bounds=optimize.Bounds(0, most),
         constraints=[optimize.LinearConstraint(*rule) for rule in rules],
         options={"time_limit": limit_seconds, "mip_rel_gap": gap},
     )
-    if found.x is None:
+    if result.x is None:
         return None
-    return Packed(np.round(found.x).astype(int), found.status == 0)
+    return Packed(np.round(result.x).astype(int), result.status == 0)
 
 
 def packed_once(matrix: Any, gain: np.ndarray, limit_seconds: float) -> np.ndarray:
     """(n,) bool, the columns of most gain of which each row, (r, n) sparse, is in one at most; the largest
     gains first where time runs out."""
-    found = _whole(gain, [(matrix, -np.inf, 1.0)], 1, limit_seconds, gap=0.005)
-    if found is not None:
-        return found.x.astype(bool)
+    packing = _whole(gain, [(matrix, -np.inf, 1.0)], 1, limit_seconds, gap=0.005)
+    if packing is not None:
+        return packing.x.astype(bool)
     chosen, taken, columns = (
         np.zeros(len(gain), bool),
         np.zeros(matrix.shape[0], bool),
@@ -154,8 +154,8 @@ def least_cost(columns: Columns, worth: np.ndarray, cost: np.ndarray, reached: f
 
     upper = np.concatenate([problem.counts, problem.copies, [TOLERANCE - reached]])
     matrix = sparse.vstack([packing_matrix(columns), sparse.csr_matrix(-worth[None])])
-    found = optimize.linprog(cost, A_ub=matrix, b_ub=upper, bounds=(0, None), method="highs")
-    return float(found.fun) if found.status == 0 else 0.0
+    result = optimize.linprog(cost, A_ub=matrix, b_ub=upper, bounds=(0, None), method="highs")
+    return float(result.fun) if result.status == 0 else 0.0
 
 
 def rounded(columns: Columns, x: np.ndarray, gain: np.ndarray) -> np.ndarray:

@@ -127,9 +127,9 @@ class Problem:
             np.column_stack([self.tenant_level[here], self.level[kinds]]),
             self.levels,
         )
-        kept, is_bounded = bound <= limit, np.isfinite(bound)
-        seconds[at], late[at] = bound[:, tenants:], (is_bounded & ~kept).any(axis=1)
-        feasible[at] = kept.all(axis=1) & is_bounded[:, tenants:].all(axis=1)
+        keeps, is_bounded = bound <= limit, np.isfinite(bound)
+        seconds[at], late[at] = bound[:, tenants:], (is_bounded & ~keeps).any(axis=1)
+        feasible[at] = keeps.all(axis=1) & is_bounded[:, tenants:].all(axis=1)
         return Checked(feasible, late, seconds)
 
 
@@ -144,8 +144,8 @@ def _anonymous(node: Node, mentioned: set[str], avoided: set[str]) -> Node:
 
 def _grouped(things: Sequence[Any], kind_of: Any) -> tuple[list[Any], list[list[str]]]:
     """(kinds in a fixed order, sorted names of each)."""
-    found: dict[Any, list[str]] = defaultdict(list)
+    names: dict[Any, list[str]] = defaultdict(list)
     for thing in things:
-        found[kind_of(thing)].append(thing.name)
-    kinds = sorted(found, key=repr)
-    return kinds, [sorted(found[kind]) for kind in kinds]
+        names[kind_of(thing)].append(thing.name)
+    kinds = sorted(names, key=repr)
+    return kinds, [sorted(names[kind]) for kind in kinds]

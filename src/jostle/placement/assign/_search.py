@@ -74,11 +74,11 @@ class Filling:
         for size in np.unique(self.size[at]):
             rows = np.flatnonzero(self.size[at] == size)
             sets = np.column_stack([self.items[at[rows], :size], who[rows]])
-            found = self.problem.check(self.place[at[rows]], sets)
+            verdict = self.problem.check(self.place[at[rows]], sets)
             # Ground that holds nobody alone may hold two: the first one waits there for another.
-            lonely = (size == 0) & ~found.late & self.problem.has_room(self.place[at[rows]], sets)
-            good[rows] = found.feasible | lonely
-            seconds[rows, : size + 1] = np.where(found.feasible[:, None], found.seconds, np.nan)
+            lonely = (size == 0) & ~verdict.late & self.problem.has_room(self.place[at[rows]], sets)
+            good[rows] = verdict.feasible | lonely
+            seconds[rows, : size + 1] = np.where(verdict.feasible[:, None], verdict.seconds, np.nan)
         return self._take(who, at, good, seconds, tight)
 
     def _take(
@@ -128,12 +128,12 @@ def generate(
     columns: Columns, random: np.random.Generator, start: Relaxed | None, turns: int = 2
 ) -> Relaxed:
     """Sets that the prices call for, into the columns; the prices over all of them at last."""
-    found = prices_of(columns, start)
+    prices = prices_of(columns, start)
     for _ in range(turns):
-        if not _price(columns, found, random):
+        if not _price(columns, prices, random):
             break
-        found = prices_of(columns, found)
-    return found
+        prices = prices_of(columns, prices)
+    return prices
 
 
 def prices_of(columns: Columns, start: Relaxed | None) -> Relaxed:
@@ -187,15 +187,15 @@ def _keep(
     came = 0
     for start in range(0, len(at), MOST_ROWS):
         rows = at[start : start + MOST_ROWS]
-        found = problem.check(place[rows], items[rows])
-        alive[rows] = ~found.late
+        verdict = problem.check(place[rows], items[rows])
+        alive[rows] = ~verdict.late
         profit = problem.worth - prices.item_price
         gain = profit[items[rows]].sum(axis=1) - prices.place_price[place[rows]]
-        good = np.flatnonzero(found.feasible & (gain > 1e-7))
+        good = np.flatnonzero(verdict.feasible & (gain > 1e-7))
         # The best few of each kind of node: the linear program stays small.
         good = good[np.lexsort((-gain[good], place[rows][good]))]
         kind = place[rows][good]
         share = max(4, KEPT // max(1, len(np.unique(kind))))
         good = good[np.arange(len(good)) - np.searchsorted(kind, kind) < share]
-        came += columns.add(place[rows][good], items[rows][good], found.seconds[good])
+        came += columns.add(place[rows][good], items[rows][good], verdict.seconds[good])
     return alive, came

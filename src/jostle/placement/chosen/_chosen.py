@@ -64,9 +64,9 @@ class ChosenPromise:
 
     def like(self, sets: SetBounds) -> ChosenPromise:
         """The same calibration sets, by another standard."""
-        made = copy(self)
-        made.sets = sets
-        return made
+        other = copy(self)
+        other.sets = sets
+        return other
 
     def select(
         self, groups: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], ratios: np.ndarray
@@ -105,20 +105,20 @@ class ChosenPromise:
 
         Raises NotEnoughRuns where it does at no level.
         """
-        found = None
+        level = None
         for confidence in LEVELS:
             placed, late = self._replayed(confidence, ratios)
             if upper_limit(int(np.ceil(late)), int(placed)) > self.share:
-                if found is not None or placed >= 1 / self.share:
+                if level is not None or placed >= 1 / self.share:
                     break
                 continue  # too careful to place enough to tell: a bolder one may
-            found = confidence
-        if found is None:
+            level = confidence
+        if level is None:
             raise NotEnoughRuns(
                 f"no level places enough calibration sets with at most {self.share:g} of them late",
                 fix=f"It takes at least {_fewest(self.share)} placed ones; measure more, or allow more.",
             )
-        return found
+        return level
 
     def _replayed(self, confidence: float, ratios: np.ndarray) -> tuple[float, float]:
         """(sets of several placed, of which late) by the policy of `assign`, means over draws of limits."""
@@ -139,8 +139,8 @@ def accepted(sets: SetBounds, part: MeasuredSets, limit: np.ndarray) -> np.ndarr
     """(n,) whether everybody measured keeps its limit by its bound."""
     bound, _ = sets.of(part.platform, part.members)
     measured = np.isfinite(part.seconds)
-    kept = np.all((bound <= limit) | ~measured, axis=1)
-    return np.logical_and(kept, np.any(measured, axis=1))
+    keeps = np.all((bound <= limit) | ~measured, axis=1)
+    return np.logical_and(keeps, np.any(measured, axis=1))
 
 
 def drawn_limits(
@@ -150,11 +150,13 @@ def drawn_limits(
     codes = [part.platform[:, None] * 1_000_003 + part.members for part in parts]
     every = np.unique(np.concatenate([c.reshape(-1) for c in codes])) if codes else np.zeros(0, int)
     ratio = random.choice(ratios, size=len(every))
-    found = []
+    limits_of_parts = []
     for part, code in zip(parts, codes, strict=True):
         known = np.isfinite(part.solo) & np.isfinite(part.seconds)
-        found.append(np.where(known, ratio[np.searchsorted(every, code)] * part.solo, np.inf))
-    return found
+        limits_of_parts.append(
+            np.where(known, ratio[np.searchsorted(every, code)] * part.solo, np.inf)
+        )
+    return limits_of_parts
 
 
 def pack_measured(parts: Sequence[MeasuredSets], takes: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -176,13 +178,13 @@ def pack_measured(parts: Sequence[MeasuredSets], takes: Sequence[np.ndarray]) ->
         matrix = sparse.csr_matrix((ones, (item, np.concatenate(rows))))
         matrix.data[:] = np.minimum(matrix.data, 1.0)  # beside itself it is two of them
         chosen = packed_once(matrix, np.concatenate(saved), LIMIT_SECONDS)
-    found, start = [], 0
+    chosen_of_parts, start = [], 0
     for some in takes:
         out = np.zeros(len(some), bool)
         out[some] = chosen[start : start + int(some.sum())]
         start += int(some.sum())
-        found.append(out)
-    return found
+        chosen_of_parts.append(out)
+    return chosen_of_parts
 
 
 def score(
@@ -211,16 +213,16 @@ def limits(part: MeasuredSets, ratios: np.ndarray, random: np.random.Generator) 
 
 def ratios_of(requests: Sequence[Request], nodes: Sequence[Node], sets: SetBounds) -> np.ndarray:
     """Limits over times alone, of the requests and the tenants; those without an objective apart."""
-    found = [1.0 * r.slowdown for r in requests if r.slowdown is not None]
-    found += [t.slowdown for node in nodes for t in node.tenants if t.slowdown is not None]
+    ratios = [1.0 * r.slowdown for r in requests if r.slowdown is not None]
+    ratios += [t.slowdown for node in nodes for t in node.tenants if t.slowdown is not None]
     known = sets.platform_code
     platforms = list({known[node.platform] for node in nodes if node.platform in known})
     for request in requests:
         code = sets.workload_code.get(request.workload)
         if request.deadline_seconds is not None and code is not None:
             solo = sets.solo(np.array(platforms, int))[:, code].tolist() if platforms else []
-            found += [request.deadline_seconds / one for one in solo if one > 0]
-    return np.array([ratio for ratio in found if np.isfinite(ratio)])
+            ratios += [request.deadline_seconds / one for one in solo if one > 0]
+    return np.array([ratio for ratio in ratios if np.isfinite(ratio)])
 
 
 def _fewest(share: float) -> int:

@@ -59,7 +59,7 @@ def measured_sets(
     known = (workload >= 0) & (platform >= 0)
     row = np.repeat(np.arange(len(c)), c.number_of_corunners)
     known[row[corunner < 0]] = False
-    found: dict[int, list[tuple[int, np.ndarray, np.ndarray]]] = {}
+    sets: dict[int, list[tuple[int, np.ndarray, np.ndarray]]] = {}
     order = np.lexsort((np.arange(len(c)), c.together))
     order = order[known[order]]
     starts = np.flatnonzero(np.diff(c.together[order], prepend=-1))
@@ -79,8 +79,8 @@ def measured_sets(
             if mine is not None:
                 seconds[place] = runs.runtime_seconds[mine]
                 free.remove(mine)
-        found.setdefault(len(members), []).append((int(platform[first]), members, seconds))
-    return [_stacked(found[k], solo) for k in sorted(found)]
+        sets.setdefault(len(members), []).append((int(platform[first]), members, seconds))
+    return [_stacked(sets[k], solo) for k in sorted(sets)]
 
 
 def _stacked(rows: Sequence[tuple[int, np.ndarray, np.ndarray]], solo: np.ndarray) -> MeasuredSets:

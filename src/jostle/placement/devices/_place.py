@@ -73,29 +73,29 @@ class DevicePlacement:
     def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
         """What a verb says, with names spelled out. Nodes that a question brings are spelled, too."""
         added = getattr(question, "nodes", ())
-        placement, asked = self._spelled(requests, added)
+        placement, query = self._spelled(requests, added)
         if added:
             spelled = _Spelling(self.fleet, Requests.of(requests), added)
             question = replace(question, add=tuple(spelled.node(node) for node in added))
-        return placement.ask(verb, asked, question, progress)
+        return placement.ask(verb, query, question, progress)
 
     def _spelled(self, requests: Any, added: Sequence[Node] = ()) -> tuple[Placement, Requests]:
-        asked = Requests.of(requests)
-        spelled = _Spelling(self.fleet, asked, added)
+        query = Requests.of(requests)
+        spelled = _Spelling(self.fleet, query, added)
         platforms = list(spelled.platforms.items())
         sets = SimulatedSets(self.hardware, spelled.configs, platforms, self.standard)
         fleet = replace(self.fleet, nodes=tuple(spelled.node(n) for n in self.fleet.nodes))
-        rows = tuple(None if row is None else spelled.request(row) for row in asked.rows)
-        return Placement(fleet, sets), replace(asked, rows=rows)
+        rows = tuple(None if row is None else spelled.request(row) for row in query.rows)
+        return Placement(fleet, sets), replace(query, rows=rows)
 
 
 class _Spelling:
     """Names that say all of what makes a latency, so that different ones are different workloads and
     platforms. configs, platforms: what they stand for."""
 
-    def __init__(self, fleet: Fleet, asked: Requests, added: Sequence[Node]) -> None:
+    def __init__(self, fleet: Fleet, query: Requests, added: Sequence[Node]) -> None:
         nodes = [*fleet.nodes, *added]
-        every = [*asked.good, *(tenant for node in nodes for tenant in node.tenants)]
+        every = [*query.good, *(tenant for node in nodes for tenant in node.tenants)]
         self.configs = dict(sorted({config_text(one): one for one in every}.items()))
         self.platforms = {_platform(node): node for node in nodes}
         self._of_workload: dict[str, list[str]] = {}
@@ -119,8 +119,8 @@ class _Spelling:
 
 def _platform(node: Node) -> str:
     kind = "device" if node.platform == node.name else node.platform
-    found = f"{kind} of {node.memory_bytes:g} bytes" if node.memory_bytes is not None else kind
-    return f"{found} ({'; '.join(node.sharing)})" if node.sharing else found
+    text = f"{kind} of {node.memory_bytes:g} bytes" if node.memory_bytes is not None else kind
+    return f"{text} ({'; '.join(node.sharing)})" if node.sharing else text
 
 
 def _measured_on(model: Any) -> str | None:

@@ -150,8 +150,8 @@ class SimulatedSets(SetBounds):
     def arrangement(self, platform: int, members: Sequence[int], names: Sequence[str]) -> str:
         """members: codes; names: what they are called."""
         order = sorted(range(len(members)), key=lambda n: members[n])
-        found = self._best(platform, tuple(members[n] for n in order))
-        return "" if found is None else found.text([names[n] for n in order])
+        way = self._best(platform, tuple(members[n] for n in order))
+        return "" if way is None else way.text([names[n] for n in order])
 
     def _own(
         self, platform: np.ndarray, members: np.ndarray, confidence: float
@@ -180,25 +180,25 @@ class SimulatedSets(SetBounds):
         ):
             return np.full(len(codes), np.inf), [SIMULATED] * len(codes)
         names = [one.workload for one in configs]
-        asked = Colocations.from_columns(
+        rows = Colocations.from_columns(
             workload=names,
             platform=[self.hardware.measured_on or ""] * len(names),
             corunners=[[*names[:n], *names[n + 1 :]] for n in range(len(names))],
         )
-        found = model.bound(asked, level)
-        good = found.is_guaranteed & np.array([one.statistic in (None, "mean") for one in configs])
-        outcomes = [str(o) if g else SIMULATED for o, g in zip(found.outcome, good, strict=True)]
-        return np.where(good, found.seconds, np.inf), outcomes
+        bounds = model.bound(rows, level)
+        good = bounds.is_guaranteed & np.array([one.statistic in (None, "mean") for one in configs])
+        outcomes = [str(o) if g else SIMULATED for o, g in zip(bounds.outcome, good, strict=True)]
+        return np.where(good, bounds.seconds, np.inf), outcomes
 
     def _simulated(self, platform: int, codes: tuple[int, ...]) -> np.ndarray:
         """(k,) seconds of each one's statistic, infinite where there is no room for all."""
-        found = self._best(platform, codes)
-        if found is None:
+        way = self._best(platform, codes)
+        if way is None:
             return np.full(len(codes), np.inf)
         return np.array(
             [
                 _statistic_of(latency, self.configs[code])
-                for code, latency in zip(codes, found.latencies, strict=True)
+                for code, latency in zip(codes, way.latencies, strict=True)
             ]
         )
 
@@ -218,12 +218,12 @@ class SimulatedSets(SetBounds):
                 for one in configs
             ]
             least = max(FEWEST_FOR.get(one.statistic or "mean", 1) for one in configs)
-            given = {"queries": max(self.hardware.queries, least), "seed": self.hardware.seed}
+            options = {"queries": max(self.hardware.queries, least), "seed": self.hardware.seed}
             ways = [
                 way
                 for mode in self._modes(platform)
                 for way in arrangements(
-                    tenants, device, mode, memory_bytes=node.memory_bytes, **given
+                    tenants, device, mode, memory_bytes=node.memory_bytes, **options
                 )
             ]
             known[key] = min(ways, key=lambda way: self._badness(way, configs), default=None)

@@ -95,15 +95,15 @@ class FleetBounds:
         """Each request on every node, many in one call of the model."""
         step = max(1, PAIRS_AT_ONCE // max(1, len(self)))
         for start in range(0, len(requests), step):
-            found = self.assess_all(requests[start : start + step])
+            whole = self.assess_all(requests[start : start + step])
             columns = [
-                found.reason,
-                found.bound_seconds,
-                found.limit_seconds,
-                found.growth,
-                found.predicted,
+                whole.reason,
+                whole.bound_seconds,
+                whole.limit_seconds,
+                whole.growth,
+                whole.predicted,
             ]
-            for row in range(len(found.reason)):
+            for row in range(len(whole.reason)):
                 yield Assessed(*(column[row] for column in columns))
 
     def assess_all(self, requests: Sequence[Request], only: np.ndarray | None = None) -> Assessed:
@@ -280,6 +280,6 @@ class FleetBounds:
         pairs = zip(self.nodes, self.is_known, strict=True)
         count = np.array([len(node.tenants) if known else 0 for node, known in pairs], int)
         width = max((len(node.tenants) for node in self.nodes), default=0)
-        found = np.full((len(self), width), filler)
-        found[np.arange(width) >= width - count[:, None]] = values
-        return found
+        table = np.full((len(self), width), filler)
+        table[np.arange(width) >= width - count[:, None]] = values
+        return table

@@ -35,8 +35,8 @@ class Parts:
             order = np.argsort(keys)
             self._keys, self._numbers = keys[order], order
         keys = self._key(platform, members)
-        found = self._places(keys)
-        missing = (found < 0).nonzero()[0]
+        numbers = self._places(keys)
+        missing = (numbers < 0).nonzero()[0]
         if len(missing):
             fresh, first = np.unique(keys[missing], return_index=True)
             rows = missing[first]
@@ -54,8 +54,8 @@ class Parts:
             self._keys = np.insert(
                 self._keys.astype(np.promote_types(self._keys.dtype, fresh.dtype)), at, fresh
             )
-            found = self._places(keys)
-        return found
+            numbers = self._places(keys)
+        return numbers
 
     def parts_of(self, at: np.ndarray) -> np.ndarray:
         """(n, w) of the sets of these numbers."""
@@ -93,6 +93,6 @@ def resized(array: np.ndarray, shape: tuple[int, ...], filler: float) -> np.ndar
     """The array in the last columns of a larger one, and in its first rows."""
     if array.shape == shape:
         return array
-    found = np.full(shape, filler, array.dtype)
-    found[: len(array), shape[1] - array.shape[1] :] = array
-    return found
+    larger = np.full(shape, filler, array.dtype)
+    larger[: len(array), shape[1] - array.shape[1] :] = array
+    return larger
