@@ -37,10 +37,3 @@ from .model.predict import Predictions as Predictions
 from .model.predict import PredictQuestion as PredictQuestion
 from .model.predict import predictions as predictions
 from .model.predict import with_bounds as with_bounds
-from .placement.rank import RankedNode as RankedNode
-from .placement.rank import Ranking as Ranking
-from .placement.rank import Rankings as Rankings
-from .placement.safe import SafeAnswers as SafeAnswers
-from .placement.walltime import Walltime as Walltime
-from .placement.walltime import Walltimes as Walltimes
-from .placement.whatif import WhatIf as WhatIf

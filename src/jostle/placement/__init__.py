@@ -1,4 +1,4 @@
-"""Where workloads can go so that nobody misses a deadline: safe, rank, assign, walltime, whatif.
+"""Where workloads can go so that nobody misses a deadline: fleets, requests, sets and their bounds.
 
 This file and its stub are the room's whole public face.
 """
