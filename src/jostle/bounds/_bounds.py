@@ -63,14 +63,14 @@ class Bounds(Glance):
 
     def facts(self) -> list[tuple[str, str]]:
         """How many there are, how they came out, and how long they are."""
-        found = [("bounds", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
+        facts = [("bounds", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
         outcomes, times = np.unique(self.outcome, return_counts=True)
         order = np.argsort(-times, kind="stable")
-        found += [(str(outcomes[i]), f"{times[i]}") for i in order]
+        facts += [(str(outcomes[i]), f"{times[i]}") for i in order]
         valid = self.seconds[self.is_valid]
         if len(valid):
-            found.append(("median", duration(float(np.median(valid)))))
-        return found
+            facts.append(("median", duration(float(np.median(valid)))))
+        return facts
 
     def to_table(self) -> Any:
         """An Arrow table with a row for each co-location."""

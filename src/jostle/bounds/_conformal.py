@@ -207,7 +207,7 @@ class Calibration(Serializable):
     def pools(self) -> dict[str, Pool]:
         """All calibration runs by number of co-runners, whatever was measured of their names."""
         own = self.runs
-        found = {
+        pools = {
             name: self._pool(
                 name, "guaranteed", name, np.isin(own.degree, d) & ~own.held_out, self.mix
             )
@@ -215,21 +215,23 @@ class Calibration(Serializable):
         }
         if own.held_out.any():
             way = next(name for name in self.ways if name.startswith(HELD_OUT))
-            found[HELD_OUT] = self._pool(HELD_OUT, "held_out_names", way, own.held_out, self.mix)
-        return found
+            pools[HELD_OUT] = self._pool(HELD_OUT, "held_out_names", way, own.held_out, self.mix)
+        return pools
 
     def summary(self) -> list[PoolSummary]:
         """Every class that calibration runs have, those with the most runs first."""
         r = self.runs
         keys = np.column_stack([r.degree, r.grades, r.group])
-        found = []
+        summaries = []
         for key in np.unique(keys, axis=0):
             n = int((keys == key).all(1).sum())
             chain = self._chain(int(key[0]), key[1:-1], int(key[-1]))
             highest = max(pool.highest_confidence for pool in chain)
             group = self.groups.label(int(key[-1])) if self.groups else ""
-            found.append(PoolSummary(pool_of(int(key[0])), text_of(key[1:-1]), group, n, highest))
-        return sorted(found, key=lambda one: (-one.n, one.pool, one.evidence, one.group))
+            summaries.append(
+                PoolSummary(pool_of(int(key[0])), text_of(key[1:-1]), group, n, highest)
+            )
+        return sorted(summaries, key=lambda one: (-one.n, one.pool, one.evidence, one.group))
 
     def bound(
         self, predictor: Any, colocations: Any, confidence: float, *, tail: bool = False
@@ -271,8 +273,8 @@ class Calibration(Serializable):
             if pool is None and tail:
                 log_bound[at], pool = tail_of_chain(chain, candidates, at, level)
                 outcome[at] = "too_few_runs" if pool is None else "model_based"
-            told = chain[-1] if pool is None else pool
-            pool_name[at], count[at], rank_used[at] = told.name, told.n, told.rank(level)
+            source = chain[-1] if pool is None else pool
+            pool_name[at], count[at], rank_used[at] = source.name, source.n, source.rank(level)
         # Raising a bound to the prediction takes nothing of what it promises.
         log_bound = np.maximum(log_bound, candidates.centre[0] + ROUNDING)
         finite = (*GUARANTEED, "held_out_names", "model_based")
@@ -293,14 +295,14 @@ class Calibration(Serializable):
     def _has_late_name(self, colocations: Any) -> np.ndarray:
         """(n,) bool: a name of the row is one of `late_names`."""
         c, (workloads, platforms) = colocations, (self.late_names[k] for k in NO_LATE_NAMES)
-        found = np.zeros(len(c), bool)
+        is_late = np.zeros(len(c), bool)
         if workloads or platforms:
             of_workload = np.array([name in workloads for name in c.workload_names], bool)
-            found |= of_workload[c.workload]
-            found |= np.array([name in platforms for name in c.platform_names], bool)[c.platform]
+            is_late |= of_workload[c.workload]
+            is_late |= np.array([name in platforms for name in c.platform_names], bool)[c.platform]
             row = np.repeat(np.arange(len(c)), c.number_of_corunners)
-            found[row[of_workload[c.corunner]]] = True
-        return found
+            is_late[row[of_workload[c.corunner]]] = True
+        return is_late
 
     def _chain(self, degree: int, grades: np.ndarray, group: int, late: bool = False) -> list[Pool]:
         """The pools that may bound a class, each wider than the one before. late: see `late_names`."""

@@ -81,11 +81,11 @@ class DriftLevel:
             self.seen[side].append(error - self.usual * spread)
             if self.sums[side] >= threshold:
                 moved = float(np.median(self.seen[side][-REMEMBERED:])) - self.shift
-                found = Alarm(len(self.seen[side]), moved)
-                self.shift += found.shift
+                alarm = Alarm(len(self.seen[side]), moved)
+                self.shift += alarm.shift
                 self.alarms, self.since = self.alarms + 1, 0
                 self.forget()
-                return found
+                return alarm
         return None
 
     def forget(self) -> None:
@@ -184,7 +184,7 @@ def usual_levels(
     sizes: names of each kind.
     """
     most = CLIP + ALLOWED
-    rest, found = np.clip(np.where(np.isfinite(errors), errors, 0.0), -most, most), []
+    rest, levels = np.clip(np.where(np.isfinite(errors), errors, 0.0), -most, most), []
     for key, size in zip(keys, sizes, strict=True):
         n = np.bincount(key, minlength=size)
         total = np.bincount(key, rest, size)
@@ -202,6 +202,6 @@ def usual_levels(
         left = rest - level[key]
         noise = np.bincount(key, left**2, size) + SHRINKAGE * within
         noise = np.sqrt(noise / ((n + SHRINKAGE) * within)) if within > 0 else np.ones(size)
-        found.append(UsualLevels(level, unsure, np.maximum(noise, 1.0)))
+        levels.append(UsualLevels(level, unsure, np.maximum(noise, 1.0)))
         rest = left
-    return found
+    return levels

@@ -36,13 +36,15 @@ def grades_of(predictor: Any, asked: Any) -> np.ndarray:
     grades = np.tile(HIGHEST, (len(degree), 1))
     if not isinstance(predictor, CountsRuns) or not len(degree):
         return grades
-    found = predictor.evidence(asked)
-    grades[:, WORKLOAD] = np.searchsorted(FEWEST_RUNS, found.workload, side="right")
-    grades[:, PLATFORM] = np.searchsorted(FEWEST_RUNS, found.platform, side="right")
+    evidence = predictor.evidence(asked)
+    grades[:, WORKLOAD] = np.searchsorted(FEWEST_RUNS, evidence.workload, side="right")
+    grades[:, PLATFORM] = np.searchsorted(FEWEST_RUNS, evidence.platform, side="right")
     alone = degree == 0
-    grades[:, BESIDE] = np.where(alone, found.workload > 0, found.beside > 0)
-    grades[:, PLATFORM_BESIDE] = np.where(alone, found.platform > 0, found.platform_beside > 0)
-    corunner = np.searchsorted(FEWEST_RUNS[:4], found.corunner, side="right")
+    grades[:, BESIDE] = np.where(alone, evidence.workload > 0, evidence.beside > 0)
+    grades[:, PLATFORM_BESIDE] = np.where(
+        alone, evidence.platform > 0, evidence.platform_beside > 0
+    )
+    corunner = np.searchsorted(FEWEST_RUNS[:4], evidence.corunner, side="right")
     grades[:, CORUNNER] = np.where(alone, HIGHEST[CORUNNER], corunner)
     return grades
 

@@ -90,11 +90,11 @@ class NameMix:
         every = shares(np.arange(len(code)))
         keys = np.column_stack([colocations.number_of_corunners, grades])
         kinds, of = np.unique(keys, axis=0, return_inverse=True)
-        found = {
+        shares_of_class = {
             tuple(kind): shares(np.flatnonzero(of.ravel() == place))
             for place, kind in enumerate(kinds.tolist())
         }
-        return cls(by, every, of_class=found)
+        return cls(by, every, of_class=shares_of_class)
 
     def at(self, degree: int, grades: np.ndarray) -> NameMix:
         """The mix of one number of co-runners and evidence class."""

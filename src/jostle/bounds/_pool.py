@@ -157,10 +157,12 @@ def tail_of_chain(
     """As bound_of_chain where that answers no more: the tail of the widest pool that holds, if it has runs
     enough, and never under what the pools gave at their highest."""
     pools = [pool for pool in chain if pool.outcome in GUARANTEED]
-    found = pools[-1].log_tail(candidates, at, confidence) if pools else None
-    if found is None:
+    log_bound = pools[-1].log_tail(candidates, at, confidence) if pools else None
+    if log_bound is None:
         return np.full(len(at), np.inf), None
     for pool in pools[:-1]:
         if pool.stands_alone:
-            found = np.maximum(found, pool.log_bound(candidates, at, confidence, largest=True))
-    return found, pools[-1]
+            log_bound = np.maximum(
+                log_bound, pool.log_bound(candidates, at, confidence, largest=True)
+            )
+    return log_bound, pools[-1]

@@ -41,14 +41,14 @@ class Candidates(NamedTuple):
 
     def staged(self) -> list[tuple[int, ...]]:
         """The ways to bound, each as its stages in the order of their confidences."""
-        found: list[tuple[int, ...]] = []
+        ways: list[tuple[int, ...]] = []
         stages: tuple[int, ...] = ()
         for place in range(len(self.names)):
             stages += (place,)
             if self.ends_at(place) >= 1:
-                found.append(stages)
+                ways.append(stages)
                 stages = ()
-        return found
+        return ways
 
     def ends_at(self, place: int) -> float:
         """Up to which confidence a candidate speaks."""

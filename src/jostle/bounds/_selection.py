@@ -81,5 +81,5 @@ class Selection:
 
     def _log_margin(self, place: int, level: float, inside: np.ndarray) -> float:
         error = self.log_runtime[inside] - self.candidates.centre[place, inside]
-        found = margin_of_errors(error, self.candidates.scale[place, inside], level)
-        return float(np.log(np.maximum(found, 1e-12)))
+        margin = margin_of_errors(error, self.candidates.scale[place, inside], level)
+        return float(np.log(np.maximum(margin, 1e-12)))

@@ -35,7 +35,7 @@ def tail_offset(scores: np.ndarray, miscoverage: float) -> float:
         return float(finite[-1])
     likely = _log_likelihoods(over, SHAPES)
     best = max(value for value, _ in likely)
-    found = 0.0
+    offset = 0.0
     for shape, (value, scale) in zip(SHAPES.tolist(), likely, strict=True):
         if value < best - DROP:
             continue
@@ -47,8 +47,8 @@ def tail_offset(scores: np.ndarray, miscoverage: float) -> float:
             middle = 0.5 * (low + high)
             enough = _log_likelihood(over, shape, middle) >= best - DROP
             low, high = (middle, high) if enough else (low, middle)
-        found = max(found, low * _unit_quantile(shape, share))
-    return max(threshold + found, float(finite[-1]))
+        offset = max(offset, low * _unit_quantile(shape, share))
+    return max(threshold + offset, float(finite[-1]))
 
 
 def _unit_quantile(shape: float, share: float) -> float:
@@ -73,7 +73,7 @@ def _log_likelihoods(over: np.ndarray, shapes: np.ndarray) -> list[tuple[float, 
     """(log likelihood, scale) of the likeliest scale of every shape."""
     mean = float(over.mean())
     scales = mean * np.geomspace(0.05, 20, 41)
-    found = []
+    likelihoods = []
     for shape in shapes.tolist():
         values = [_log_likelihood(over, shape, scale) for scale in scales]
         at = int(np.argmax(values))
@@ -85,5 +85,5 @@ def _log_likelihoods(over: np.ndarray, shapes: np.ndarray) -> list[tuple[float, 
             else:
                 low = a
         scale = 0.5 * (low + high)
-        found.append((_log_likelihood(over, shape, scale), float(scale)))
-    return found
+        likelihoods.append((_log_likelihood(over, shape, scale), float(scale)))
+    return likelihoods

@@ -38,7 +38,7 @@ def runs_behind(runs: Runs, colocation: Colocations) -> dict[str, int]:
     is_p = c.platform == places.get(place, -1)
     row = np.repeat(np.arange(len(ok)), c.number_of_corunners)
     same = is_w & is_p & (c.number_of_corunners == len(beside))
-    found = {
+    counts = {
         "pair_alone": int((is_w & is_p & (c.number_of_corunners == 0)).sum()),
         "pair": int((is_w & is_p).sum()),
         "workload": int(is_w.sum()),
@@ -51,10 +51,10 @@ def runs_behind(runs: Runs, colocation: Colocations) -> dict[str, int]:
         same &= times == beside.count(name)
         there.append(int((is_p & ((c.workload == code) | (times > 0))).sum()))
         together.append(int((is_w & (times > 0)).sum()))
-    found = {"same_colocation": int(same.sum()), **found}
+    counts = {"same_colocation": int(same.sum()), **counts}
     if beside:
-        found |= {"corunner_on_platform": min(there), "beside_workload": min(together)}
-    return found
+        counts |= {"corunner_on_platform": min(there), "beside_workload": min(together)}
+    return counts
 
 
 def behind_table(counts: dict[str, int]) -> Table:

@@ -204,15 +204,15 @@ def _names_never_met_are_refused(trial: _Trial) -> None:
 
 
 def _ways_to_bound_keep_their_names(trial: _Trial) -> None:
-    found = trial.fitted.candidates(trial.asked)
+    candidates = trial.fitted.candidates(trial.asked)
     again = trial.fitted.candidates(trial.asked.take([0]))
-    _require(found.names == again.names, "the names differ from call to call")
-    shape = (len(found.names), len(trial.asked))
-    _require(found.centre.shape == shape, f"centres have the shape {found.centre.shape}")
-    _require(bool((found.scale > 0).all()), "a scale is not above 0")
+    _require(candidates.names == again.names, "the names differ from call to call")
+    shape = (len(candidates.names), len(trial.asked))
+    _require(candidates.centre.shape == shape, f"centres have the shape {candidates.centre.shape}")
+    _require(bool((candidates.scale > 0).all()), "a scale is not above 0")
     with np.errstate(divide="ignore", invalid="ignore"):
         predicted = np.log(trial.fitted.predict(trial.asked))
-    same = np.allclose(found.centre[0], predicted, rtol=0.0, atol=1e-6, equal_nan=True)
+    same = np.allclose(candidates.centre[0], predicted, rtol=0.0, atol=1e-6, equal_nan=True)
     _require(same, "the first centre is not the prediction")
 
 
@@ -230,9 +230,9 @@ def _bounds_grow_with_confidence(trial: _Trial) -> None:
 
 def _evidence_counts_what_was_learned_from(trial: _Trial) -> None:
     learned = trial.held.learn.in_memory.colocations
-    found = trial.fitted.evidence(learned)
-    _require(len(found) == len(learned), "evidence is not aligned with what is asked")
-    counted = (found.workload > 0) & (found.platform > 0)
+    evidence = trial.fitted.evidence(learned)
+    _require(len(evidence) == len(learned), "evidence is not aligned with what is asked")
+    counted = (evidence.workload > 0) & (evidence.platform > 0)
     _require(bool(counted.all()), "a run that was learned from is not counted")
 
 
@@ -290,5 +290,5 @@ def _require(holds: bool, otherwise: str) -> None:
         raise ContractBroken(otherwise)
 
 
-def _same(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=0.0, equal_nan=True)
+def _same(answers: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(answers, expected, rtol=tolerance, atol=0.0, equal_nan=True)

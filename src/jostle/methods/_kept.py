@@ -24,11 +24,11 @@ def _columns(table: Any) -> dict[str, list[Any]] | None:
     """Numbers and text as JSON has them; what is no finite number is none."""
     if table is None:
         return None
-    found = {}
+    columns = {}
     for name in table.column_names:
         values = table.column(name).to_pylist()
-        found[name] = [None if isinstance(v, float) and not np.isfinite(v) else v for v in values]
-    return found
+        columns[name] = [None if isinstance(v, float) and not np.isfinite(v) else v for v in values]
+    return columns
 
 
 def _table(columns: Mapping[str, list[Any]] | None) -> Any:
@@ -147,6 +147,6 @@ def turns_of(codes: np.ndarray, place: np.ndarray | None = None) -> np.ndarray:
     """(n,) how many entries with the same code come before each, in the order of place or as they stand."""
     order = np.lexsort((np.arange(len(codes)) if place is None else place, codes))
     _, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
-    found = np.empty(len(codes), np.int64)
-    found[order] = np.arange(len(codes)) - np.repeat(first, counts)
-    return found
+    turns = np.empty(len(codes), np.int64)
+    turns[order] = np.arange(len(codes)) - np.repeat(first, counts)
+    return turns

@@ -294,7 +294,7 @@ def _only_units(runs: Runs, by: str) -> np.ndarray:
     c = runs.colocations
     unit = runs.units(by)
     row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
-    found = []
+    units_of_names = []
     for codes, units in (
         (np.concatenate([c.workload, c.corunner]), np.concatenate([unit, unit[row]])),
         (c.workload, unit),
@@ -302,5 +302,5 @@ def _only_units(runs: Runs, by: str) -> np.ndarray:
     ):
         pairs = np.unique(np.stack([codes, units]), axis=1)
         names, counts = np.unique(pairs[0], return_counts=True)
-        found.append(pairs[1][np.isin(pairs[0], names[counts == 1])])
-    return np.unique(np.concatenate(found))
+        units_of_names.append(pairs[1][np.isin(pairs[0], names[counts == 1])])
+    return np.unique(np.concatenate(units_of_names))

@@ -30,17 +30,17 @@ def method_named(name: str) -> type[Method[Any]]:
     load or is no method.
     """
     try:
-        found = load(GROUP, name)
+        method = load(GROUP, name)
     except UnknownName as error:
         raise UsageError(
             error.what, fix=f"Known: {', '.join(method_names())}; others come with their package."
         ) from None
-    missing = [part for part in PARTS if part not in dir(found)]
+    missing = [part for part in PARTS if part not in dir(method)]
     if missing:
         raise UsageError(
             f"the method {name!r} has no {missing[0]!r}: it does not obey the contract"
         )
-    return found
+    return method
 
 
 def method_of(method: Any = None) -> Learner[Any]:

@@ -30,10 +30,10 @@ class Fastest(Glance):
 
     def facts(self) -> list[tuple[str, str]]:
         """Each with its prediction."""
-        found = [
+        facts = [
             (name, duration(float(s))) for name, s in zip(self.platforms, self.seconds, strict=True)
         ]
-        return [("platforms", f"{self.known}"), *found]
+        return [("platforms", f"{self.known}"), *facts]
 
 
 def fastest(

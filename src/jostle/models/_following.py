@@ -40,38 +40,38 @@ class Moved:
         return self._of_keys(np.stack([devices, platforms, np.full(len(platforms), code)]))[0]
 
     def bounded(
-        self, asked: Colocations, found: Bounds, bound: Callable[[Colocations, float], Bounds]
+        self, asked: Colocations, bounds: Bounds, bound: Callable[[Colocations, float], Bounds]
     ) -> Bounds:
-        """Bounds as of `found`, but those of names that drifted are moved by what was learned of them since,
+        """Bounds as of `bounds`, but those of names that drifted are moved by what was learned of them since,
         at a level that adaptive conformal inference keeps true, with the outcome `adapting`: no theorem holds
         for one of them, only for their share in the long run. bound: gives bounds at another level.
         """
         log_ratio, moved = self.log_ratio(asked)
         if not moved.any():
-            return found
-        seconds, outcome = found.seconds.copy(), found.outcome.astype("<U20")
+            return bounds
+        seconds, outcome = bounds.seconds.copy(), bounds.outcome.astype("<U20")
         degree = np.asarray(asked.number_of_corunners)
         for d in np.unique(degree[moved]).tolist():
             at = np.flatnonzero(moved & (degree == d))
-            level = found.confidence
+            level = bounds.confidence
             if d in self.levels:
                 level = min(self.levels[d].level(level), 1 - 1e-9)
             there = bound(asked.take(at), level)
             # At a level that calibration runs cannot give, what they can give at most.
             finite = np.where(there.is_valid, there.seconds, seconds[at])
             seconds[at] = finite * np.exp(log_ratio[at])
-            outcome[at] = np.where(np.isfinite(finite), ADAPTING, found.outcome[at])
-        return replace(found, seconds=seconds, outcome=outcome)
+            outcome[at] = np.where(np.isfinite(finite), ADAPTING, bounds.outcome[at])
+        return replace(bounds, seconds=seconds, outcome=outcome)
 
     def _of_keys(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = np.full(keys.shape[1], self.fleet or 0.0)
-        moved = np.full(len(found), self.fleet is not None)
+        log_ratio = np.full(keys.shape[1], self.fleet or 0.0)
+        moved = np.full(len(log_ratio), self.fleet is not None)
         for kind, key in zip(KINDS, keys, strict=True):
             codes, shifts = self.names[kind]
             if not len(codes):
                 continue
             at = np.minimum(np.searchsorted(codes, key), len(codes) - 1)
             here = codes[at] == key
-            found += np.where(here, shifts[at], 0.0)
+            log_ratio += np.where(here, shifts[at], 0.0)
             moved |= here
-        return found, moved
+        return log_ratio, moved

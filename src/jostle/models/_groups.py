@@ -24,10 +24,10 @@ def groups_of(runs: Runs, by: str) -> Groups:
     having = [key for key, columns in known.items() if by in columns]
     if len(having) != 1:
         columns = sorted({c for some in known.values() for c in some})
-        found = "both kinds of names have" if having else "neither workloads nor platforms have"
+        problem = "both kinds of names have" if having else "neither workloads nor platforms have"
         more = f"; features: {', '.join(columns[:20])}" if columns else ""
         raise UsageError(
-            f"{found} a feature {by!r} to bound by", fix=f"Known: platform, workload{more}."
+            f"{problem} a feature {by!r} to bound by", fix=f"Known: platform, workload{more}."
         )
     key = having[0]
     table = tables[key]

@@ -98,9 +98,9 @@ class Model(Glance):
         """The same model, its answers moved by what has drifted; None: as fitted."""
         if moved is self.moved:
             return self
-        found = copy(self)
-        found.moved = moved
-        return found
+        model = copy(self)
+        model.moved = moved
+        return model
 
     def for_mix(
         self,
@@ -119,17 +119,17 @@ class Model(Glance):
         were. It is not saved. Raises UsageError, UnknownName.
         """
         if isinstance(mix, Mapping):
-            found = NameMix.of(by, mix, getattr(self.predictor, f"{by}_names", ()), measured)
+            name_mix = NameMix.of(by, mix, getattr(self.predictor, f"{by}_names", ()), measured)
         else:
-            found = NameMix.like(by, mix, grades_of(self.predictor, mix))
-        made = copy(self)
-        made.calibration = self.calibration.over(found)
-        return made
+            name_mix = NameMix.like(by, mix, grades_of(self.predictor, mix))
+        model = copy(self)
+        model.calibration = self.calibration.over(name_mix)
+        return model
 
     def facts(self) -> list[tuple[str, str]]:
         """The method, the names it knows, what it was made of, and how sure it can be."""
         runs = self.metadata.get("runs", {})
-        found = [
+        facts = [
             ("method", str(self.metadata.get("method"))),
             ("workloads", f"{len(self.predictor.workload_names)}"),
             ("platforms", f"{len(self.predictor.platform_names)}"),
@@ -138,19 +138,23 @@ class Model(Glance):
         ]
         for name, pool in self.calibration.pools.items():
             if pool.n:
-                found.append((f"{name}, bounds up to", f"{pool.highest_confidence:.4g}"))
+                facts.append((f"{name}, bounds up to", f"{pool.highest_confidence:.4g}"))
         for key, name in (("data_version", "data version"), ("fitted_at", "fitted at")):
             if self.metadata.get(key):
-                found.append((name, str(self.metadata[key])))
-        return found
+                facts.append((name, str(self.metadata[key])))
+        return facts
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds, aligned with the input; NaN where there is no answer.
 
         Raises UnknownName for a name the model has never met.
         """
-        found = self.answering.predict(colocations)
-        return found if self.moved is None else found * np.exp(self.moved.log_ratio(colocations)[0])
+        seconds = self.answering.predict(colocations)
+        return (
+            seconds
+            if self.moved is None
+            else seconds * np.exp(self.moved.log_ratio(colocations)[0])
+        )
 
     def bound(
         self,
@@ -164,18 +168,18 @@ class Model(Glance):
         tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
         law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
         """
-        found = self._bound_as_fitted(colocations, confidence, tail)
+        bounds = self._bound_as_fitted(colocations, confidence, tail)
         if self.moved is None:
-            return found
+            return bounds
         again = partial(self._bound_as_fitted, tail=tail)
-        return self.moved.bounded(colocations, found, again)
+        return self.moved.bounded(colocations, bounds, again)
 
     def _bound_as_fitted(self, colocations: Colocations, confidence: float, tail: bool) -> Bounds:
-        found = self.calibration.bound(self.predictor, colocations, confidence, tail=tail)
+        bounds = self.calibration.bound(self.predictor, colocations, confidence, tail=tail)
         if self.whole is None:
-            return found
+            return bounds
         # Raising a bound to the prediction takes nothing of what it promises.
-        return replace(found, seconds=np.fmax(found.seconds, self.whole.predict(colocations)))
+        return replace(bounds, seconds=np.fmax(bounds.seconds, self.whole.predict(colocations)))
 
     def answer(
         self,
@@ -295,8 +299,8 @@ class Model(Glance):
         chosen = self.metadata.get("runs", {}).get("chosen", 0)
         if not chosen:
             return tuple(self.predictor.notes)
-        told = f"{chosen} runs were chosen, a random sample of nothing: learned from, never calibrated on"
-        return (*self.predictor.notes, told)
+        note = f"{chosen} runs were chosen, a random sample of nothing: learned from, never calibrated on"
+        return (*self.predictor.notes, note)
 
     @property
     def plot(self) -> ModelPlots:

@@ -77,15 +77,15 @@ def runs_of_names_left_out(
         except NotEnoughRuns:
             continue
         parts.append(_scored(fitted, prepared, left, groups))
-    if not any(len(found) for found, _ in parts):
+    if not any(len(scores) for scores, _ in parts):
         raise NotEnoughRuns(
             f"{len(workloads.names)} workloads and {len(platforms.names)} platforms are too few to leave "
             "names out and calibrate on what is left",
             fix="Measure more names, or fit without bounds for new names.",
         )
     # A name is one unit in all fits.
-    found, selections = zip(*parts, strict=True)
-    return CalibrationRuns.concatenate(found), Selection.concatenate(selections)
+    scores, selections = zip(*parts, strict=True)
+    return CalibrationRuns.concatenate(scores), Selection.concatenate(selections)
 
 
 @dataclass(frozen=True)
@@ -187,9 +187,9 @@ def _drawn(among: np.ndarray, codes: np.ndarray, most: np.ndarray, place: np.nda
     """(n,) bool: of the runs `among` (a mask), of each code at most so many (n,), in the order of place."""
     free = np.flatnonzero(among)
     order = free[np.argsort(place[free], kind="stable")]
-    found = np.zeros(len(among), bool)
-    found[order[turns_of(codes[order]) < most[order]]] = True
-    return found
+    is_drawn = np.zeros(len(among), bool)
+    is_drawn[order[turns_of(codes[order]) < most[order]]] = True
+    return is_drawn
 
 
 def _scored(
@@ -207,6 +207,6 @@ def _scored(
     at = np.flatnonzero(left.asked & known)
     asked = runs.take(at)
     part, unit = Selection.of(fitted, asked), left.unit[at]
-    found = CalibrationRuns.of(fitted, asked, unit, groups=groups, held_out=True, part=part)
-    answered = np.flatnonzero(np.isfinite(found.scores[0]))
-    return found.take(answered), part.take(answered)
+    scores = CalibrationRuns.of(fitted, asked, unit, groups=groups, held_out=True, part=part)
+    answered = np.flatnonzero(np.isfinite(scores.scores[0]))
+    return scores.take(answered), part.take(answered)

@@ -229,12 +229,12 @@ def _solo_seconds(model: Any, asked: Colocations, alone: Runs) -> np.ndarray:
     log_solo = solo_medians(alone, *names)
     workload, platform, _ = asked.recode(*names)
     known = (workload >= 0) & (platform >= 0)
-    found = np.full(len(workload), np.nan)
-    found[known] = np.exp(log_solo[platform[known], workload[known]])
-    missing = np.isnan(found)
+    seconds = np.full(len(workload), np.nan)
+    seconds[known] = np.exp(log_solo[platform[known], workload[known]])
+    missing = np.isnan(seconds)
     if missing.any():
-        found[missing] = model.predict(asked.alone())[missing]
-    return found
+        seconds[missing] = model.predict(asked.alone())[missing]
+    return seconds
 
 
 def _bars(

@@ -39,8 +39,8 @@ class Usual(Serializable):
             place, median, mad = usual_of(model, degree)
             at = own.degree == degree
             errors[at] = (own.scores[place, at] - median) / mad
-        found = usual_levels(errors, list(keys), [len(kinds.names[kind]) for kind in KINDS])
-        return cls(dict(zip(KINDS, found, strict=True)))
+        levels = usual_levels(errors, list(keys), [len(kinds.names[kind]) for kind in KINDS])
+        return cls(dict(zip(KINDS, levels, strict=True)))
 
     def at(self, kind: str, code: int) -> tuple[float, float, float]:
         """(level, its standard error, noise) of a name, in usual spreads."""
@@ -133,8 +133,8 @@ def usual_of(model: Any, degree: int) -> tuple[int, float, float]:
 def sorted_scores(model: Any) -> dict[int, np.ndarray]:
     """The calibration scores of every number of co-runners, ascending."""
     runs = model.calibration.runs
-    found = {}
+    scores = {}
     for degree in np.unique(runs.degree[~runs.held_out]).tolist():
         place, _, _ = usual_of(model, degree)
-        found[degree] = np.sort(runs.scores[place, ~runs.held_out & (runs.degree == degree)])
-    return found
+        scores[degree] = np.sort(runs.scores[place, ~runs.held_out & (runs.degree == degree)])
+    return scores

@@ -77,8 +77,8 @@ class DriftWatch(Glance):
 
     def facts(self) -> list[tuple[str, str]]:
         """How many runs it has checked, and what drifts."""
-        found = [("checked", f"{self.checked} runs"), ("of unknown names", f"{self.unknown}")]
-        return found + [(one.kind, f"{one.name} x{one.ratio:.2f}") for one in self.drifts]
+        facts = [("checked", f"{self.checked} runs"), ("of unknown names", f"{self.unknown}")]
+        return facts + [(one.kind, f"{one.name} x{one.ratio:.2f}") for one in self.drifts]
 
     def replay(self, runs: Runs, since: str | None = None) -> list[Drift]:
         """As `update`, in the order in which the runs were measured; those without a time come first, as
@@ -162,8 +162,8 @@ class DriftWatch(Glance):
                 name = "" if kind == FLEET else self._kinds.names[kind][code]
                 since = seen[-min(alarm.runs, len(seen)) :]
                 ratio = float(np.exp(level.shift))
-                found = Drift(kind, name, ratio, since[0].place, run.place, alarm.runs, when)
-                self.drifts.append(found)
+                drift = Drift(kind, name, ratio, since[0].place, run.place, alarm.runs, when)
+                self.drifts.append(drift)
                 self._count(since)
                 for narrower in KINDS[KINDS.index(kind) + 1 :] if kind != FLEET else KINDS:
                     for other in self._levels[narrower].values():
@@ -222,8 +222,8 @@ class _Levels(dict[int, DriftLevel]):
         self._usual, self._kind = usual, kind
 
     def __missing__(self, code: int) -> DriftLevel:
-        found = self[code] = DriftLevel(*self._usual.at(self._kind, code))
-        return found
+        level = self[code] = DriftLevel(*self._usual.at(self._kind, code))
+        return level
 
 
 def _times(runs: Runs) -> list[str | None]:

@@ -211,8 +211,8 @@ def nearest_measured(
         return None
     mine = np.flatnonzero(c.workload == c.workload_names.index(workload))
     there = [i for i in mine if c.platform_names[c.platform[i]] == platform]
-    found = np.array(there, np.int64) if there else mine
-    if not len(found):
+    rows = np.array(there, np.int64) if there else mine
+    if not len(rows):
         return None
     asked = Counter(corunners)
 
@@ -220,8 +220,8 @@ def nearest_measured(
         beside = Counter(c.row(int(i))[2])
         return (asked - beside).total() + (beside - asked).total()
 
-    best = int(min(found, key=apart))
-    same = found[c.group[found] == c.group[best]]
+    best = int(min(rows, key=apart))
+    same = rows[c.group[rows] == c.group[best]]
     names = c.row(best)
     return Measured(*names, len(same), float(np.median(ok.runtime_seconds[same])))
 

@@ -46,10 +46,10 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
             f"other platforms, or as typical"
         )
     rows = _rows(kept, names, tables.log_solo)
-    found = weighed(plain, rows, seed) if learn_weights and len(rows) else plain
+    fitted = weighed(plain, rows, seed) if learn_weights and len(rows) else plain
     if not (rows.degree > 1).any():
         notes.append("no run beside several co-runners was learned from: pressures are added up")
-    return replace(found, notes=(*notes, *_words(found)))
+    return replace(fitted, notes=(*notes, *_words(fitted)))
 
 
 def _rows(
@@ -63,10 +63,10 @@ def _rows(
     return every.take((count > 0) & np.isfinite(solo))
 
 
-def _words(found: FittedProbes) -> list[str]:
+def _words(fitted: FittedProbes) -> list[str]:
     """The weights, where they were learned."""
     out = []
-    for kind, weight in zip(("one co-runner", "several"), found.weight[-1], strict=True):
+    for kind, weight in zip(("one co-runner", "several"), fitted.weight[-1], strict=True):
         if weight[0] < 1:
             every = zip(RULES, weight.tolist(), strict=True)
             shares = [f"{name} {share:.0%}" for name, share in every if share >= 0.005]

@@ -64,7 +64,7 @@ class Probes(Restores):
             raise MissingExtra(str(error.name), "fit") from None
         from jostle.probes._fit import fit
 
-        found = fit(prepared.together(), self.stressors, self.learn_weights, seed)
+        fitted = fit(prepared.together(), self.stressors, self.learn_weights, seed)
         if progress is not None:
             progress(1, 1, float("nan"))
-        return found
+        return fitted

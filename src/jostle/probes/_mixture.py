@@ -101,17 +101,17 @@ def coupling_of(
     size = np.sqrt(np.mean(x**2, axis=0))
     size = np.where(size > 0, size, 1.0)
     x, weight = x / size, np.ones(len(x))
-    found = np.zeros(x.shape[1])
+    weights = np.zeros(x.shape[1])
     for _ in range(1 + ROBUST_ROUNDS):
         root = np.sqrt(weight)[:, None]
         gram = (x * root).T @ (x * root) + COUPLING_RIDGE * len(x) * np.eye(x.shape[1])
         # The normal equations by their root: as many rows as there are weights.
         half = np.linalg.cholesky(gram).T
-        found = nnls(half, np.linalg.solve(half.T, x.T @ (weight * log_slowdown)))[0]
-        error = np.abs(x @ found - log_slowdown)
+        weights = nnls(half, np.linalg.solve(half.T, x.T @ (weight * log_slowdown)))[0]
+        error = np.abs(x @ weights - log_slowdown)
         weight = 1 / np.maximum(error, max(float(np.median(error)), 1e-3))
         weight /= weight.mean()
-    return (found / size).reshape(sensitivity.shape[1], pressure.shape[1])
+    return (weights / size).reshape(sensitivity.shape[1], pressure.shape[1])
 
 
 def _from_elsewhere(values: np.ndarray, measured: np.ndarray) -> None:

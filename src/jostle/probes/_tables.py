@@ -20,9 +20,9 @@ def stressors_among(runs: Runs, wanted: Sequence[str]) -> tuple[str, ...]:
     """Names of workloads that ran and fit a name or pattern, sorted. Raises NotEnoughRuns for none."""
     colocations = runs.colocations
     ran = sorted({colocations.workload_names[code] for code in np.unique(colocations.workload)})
-    found = tuple(name for name in ran if any(fnmatchcase(name, one) for one in wanted))
-    if found:
-        return found
+    stressors = tuple(name for name in ran if any(fnmatchcase(name, one) for one in wanted))
+    if stressors:
+        return stressors
     single = np.flatnonzero(colocations.number_of_corunners == 1)
     beside = sorted({colocations.row(int(row))[::2] for row in single})
     met = Counter(others[0] for _, others in beside)

@@ -41,17 +41,17 @@ def weighed(plain: FittedProbes, rows: SlowdownRows, seed: int) -> FittedProbes:
     met[0][rows.target] = True
     met[1][rows.corunner] = True
     base = np.array([_best_power(plain, rows), 0.0])
-    found = replace(plain, level=level, base=base, met=met)
-    strange, some = _without_names(found, rows, seed)
+    fitted = replace(plain, level=level, base=base, met=met)
+    strange, some = _without_names(fitted, rows, seed)
     if len(np.unique(sets[strange[0]])) >= FEWEST_NAMED:
         at, truth = strange[1], rows.log_slowdown[strange[0]]
         learned = _error(at[RULES.index(LEARNED)], truth) < _error(at[0], truth)
-        found = replace(found, base=np.array([base[0], float(learned)]))
+        fitted = replace(fitted, base=np.array([base[0], float(learned)]))
         if learned:  # it lies under the effects of names, too
-            strange, some = _without_names(found, rows, seed)
+            strange, some = _without_names(fitted, rows, seed)
     else:
-        strange = np.arange(len(rows)), found.answers(rows)
-    tried = {"none": strange, "some": some, "all": _without_sets(found, rows, sets, seed)}
+        strange = np.arange(len(rows)), fitted.answers(rows)
+    tried = {"none": strange, "some": some, "all": _without_sets(fitted, rows, sets, seed)}
     weight = plain.weight.copy()
     for who, (at, answers) in tried.items():
         for number in range(FEW_DEGREES):
@@ -68,7 +68,7 @@ def weighed(plain: FittedProbes, rows: SlowdownRows, seed: int) -> FittedProbes:
             # With one co-runner the powers are one rule.
             some_of = [i for i in range(len(offered)) if number or not 0 < i < len(POWERS)]
             weight[MET.index(who), number] = _chosen(answers[:, here], truth, mine, some_of, seed)
-    return _learned(replace(found, weight=weight), rows)
+    return _learned(replace(fitted, weight=weight), rows)
 
 
 def _chosen(
@@ -102,27 +102,27 @@ def _evidence(gain: np.ndarray, sets: np.ndarray) -> float:
     return float(-np.expm1(-0.5 * max(0.0, by_set.mean() / max(error, 1e-12)) ** 2))
 
 
-def _without_sets(found: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int) -> Tried:
+def _without_sets(fitted: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int) -> Tried:
     """(which rows, (rules, n) answers about them), learned from other sets of workloads."""
     number = _number_of_folds(sets)
     fold = folds_of(sets, number, _random(seed))
-    return _tried(found, rows, [(fold != part, fold == part) for part in range(number)])
+    return _tried(fitted, rows, [(fold != part, fold == part) for part in range(number)])
 
 
-def _without_names(found: FittedProbes, rows: SlowdownRows, seed: int) -> tuple[Tried, Tried]:
+def _without_names(fitted: FittedProbes, rows: SlowdownRows, seed: int) -> tuple[Tried, Tried]:
     """The same, learned from sets without some names: of all sets with one of these, and of those that have
     other members, too."""
-    workloads, number = len(found.workload_names), _number_of_folds(rows.sets())
+    workloads, number = len(fitted.workload_names), _number_of_folds(rows.sets())
     fold = folds_of(np.arange(workloads), number, _random(seed))
     masks = []
     unmet = np.zeros((number, len(rows)), bool)
     for part in range(number):
-        out = fold[np.arange(len(found.met[0])) % workloads] == part
+        out = fold[np.arange(len(fitted.met[0])) % workloads] == part
         mine, share = out[rows.target], rows.mean(out[rows.corunner])
         kept = ~mine & (share == 0)
         masks.append((kept, ~kept))
         unmet[part] = mine & (share == 1)
-    every = _tried(found, rows, masks)
+    every = _tried(fitted, rows, masks)
     both = np.asarray(unmet.any(axis=0))[every[0]]
     return every, (every[0][~both], every[1][:, ~both])
 
@@ -136,26 +136,26 @@ def _random(seed: int) -> np.random.Generator:
 
 
 def _tried(
-    found: FittedProbes, rows: SlowdownRows, masks: list[tuple[np.ndarray, np.ndarray]]
+    fitted: FittedProbes, rows: SlowdownRows, masks: list[tuple[np.ndarray, np.ndarray]]
 ) -> Tried:
     """masks: (learned from, asked about), of which one is enough where there are very many rows."""
     at, answers = [np.zeros(0, int)], [np.zeros((len(RULES), 0))]
     for kept, held in masks if len(rows) <= MANY_ROWS else masks[:1]:
         if kept.sum() >= FEWEST_NAMED and held.any():
-            some = _learned(found, rows.take(kept))
+            some = _learned(fitted, rows.take(kept))
             at.append(np.flatnonzero(held))
             answers.append(some.answers(rows.take(held)))
     return np.concatenate(at), np.concatenate(answers, axis=1)
 
 
-def _learned(found: FittedProbes, rows: SlowdownRows) -> FittedProbes:
+def _learned(fitted: FittedProbes, rows: SlowdownRows) -> FittedProbes:
     """With the coupling and the effects of names that these rows say."""
-    coupling = coupling_of(*found.products(rows), rows.log_slowdown)
-    found = replace(found, coupling=coupling)
-    rest = replace(rows, log_slowdown=rows.log_slowdown - found.mixed(rows))
-    ground = found.ground
+    coupling = coupling_of(*fitted.products(rows), rows.log_slowdown)
+    fitted = replace(fitted, coupling=coupling)
+    rest = replace(rows, log_slowdown=rows.log_slowdown - fitted.mixed(rows))
+    ground = fitted.ground
     effects = fit_effects(rows, ground)[0], fit_effects(rest, ground)[0]
-    return replace(found, effects=effects)
+    return replace(fitted, effects=effects)
 
 
 def _best_power(plain: FittedProbes, rows: SlowdownRows) -> float:

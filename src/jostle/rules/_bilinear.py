@@ -59,8 +59,8 @@ def fit_bilinear(
         return loss, slope + 2 * strength.penalty * x / len(rows)
 
     start = START * np.random.default_rng([seed, rank]).normal(size=2 * d * rank)
-    found = minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
-    s, g = found.reshape(2, d, rank)
+    solution = minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
+    s, g = solution.reshape(2, d, rank)
     return Bilinear(design @ s * spread, design @ g)
 
 

@@ -55,11 +55,11 @@ def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.n
     """(effects, (n,) Huber's weights of the rows)."""
     degree = rows.degree
     powers = POWERS if len(np.unique(degree)) > 1 else POWERS[:1]
-    found = [_RandomEffects(rows, ground, degree, power) for power in powers]
-    if len(found) > 1:
-        for each in found:
+    fits = [_RandomEffects(rows, ground, degree, power) for power in powers]
+    if len(fits) > 1:
+        for each in fits:
             each.learn(ROUNDS_TO_CHOOSE)
-    best = min(found, key=lambda each: each.noise)
+    best = min(fits, key=lambda each: each.noise)
     best.learn(ROUNDS)
     return best.effects(), best.robust
 

@@ -40,8 +40,8 @@ def chance_of_shift(
     mixed = np.argsort(at + random.random((SHUFFLES + 1, len(at))), axis=1)
     mixed[0] = np.arange(len(at))
     sums = np.add.reduceat(y * label[mixed], np.cumsum(size) - size, axis=1)
-    found = np.stack([np.abs(sums.sum(1)), (scale * sums**2).sum(1)])
-    exceeded = (found >= found[:, :1] * (1 - 1e-12)).mean(1)
+    statistics = np.stack([np.abs(sums.sum(1)), (scale * sums**2).sum(1)])
+    exceeded = (statistics >= statistics[:, :1] * (1 - 1e-12)).mean(1)
     return float(min(1.0, 2 * exceeded.min()))
 
 

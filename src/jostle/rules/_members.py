@@ -39,10 +39,10 @@ def fit_simple_rules(
         "boosting": lambda: (boosted(rows.value),),
         "effects and boosting": lambda: (effects, boosted(rest)),
     }
-    found = {name: fits[name]() for name in names if name in fits}
+    rules = {name: fits[name]() for name in names if name in fits}
     for name in (name for name in names if name in rests):
-        found[name] = (effects, fit_bilinear(rows, rest, ground, rests[name], seed))
-    return found, effects, robust
+        rules[name] = (effects, fit_bilinear(rows, rest, ground, rests[name], seed))
+    return rules, effects, robust
 
 
 def value_of(rules: Sequence[SimpleRule], rows: SlowdownRows, ground: Ground) -> np.ndarray:

@@ -30,23 +30,23 @@ class RaggedRows:
         """The rows where the mask (n,) is true."""
         parts = dict(vars(self))
         inside = keep[parts["row"]]
-        found = {
+        arrays = {
             name: value[inside if name in BY_CORUNNER else keep]
             for name, value in parts.items()
             if isinstance(value, np.ndarray)
         }
-        found["row"] = (np.cumsum(keep) - 1)[found["row"]]
-        return type(self)(**parts | found)
+        arrays["row"] = (np.cumsum(keep) - 1)[arrays["row"]]
+        return type(self)(**parts | arrays)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
         """All rows, in order. At least one part."""
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        found = {
+        arrays = {
             name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])
         }
         rows = [vars(part)["row"] + start for part, start in zip(parts, starts, strict=True)]
-        return cls(**found | {"row": np.concatenate(rows)})
+        return cls(**arrays | {"row": np.concatenate(rows)})
 
 
 @dataclass(frozen=True)

@@ -246,17 +246,17 @@ def design_of(
     blocks = [OWN * everywhere, here * np.eye(p * w), SOLO * level]
     if p > 1:  # what is the same for all on one platform, such as taking turns
         blocks += [np.ones((p * w, 1)), np.kron(place, np.ones((w, 1)))]
-    found = encode_features(names[0], "workload", table)
+    features = encode_features(names[0], "workload", table)
     classes = [
         np.eye(size)[column][:, 1:]
-        for column, size in zip(found.category.T, found.category_sizes, strict=True)
+        for column, size in zip(features.category.T, features.category_sizes, strict=True)
         if size - 1 < w  # a text that is different everywhere says no more than the name
     ]
     for one in classes:
         blocks += [CATEGORY * np.tile(one, (p, 1)), CATEGORY * np.kron(place, one)]
         # How long a workload runs among those of its class says how large it is.
         blocks.append(NUMBER * _inside(np.kron(place, one), level))
-    numbers = found.numeric.astype(np.float64)
+    numbers = features.numeric.astype(np.float64)
     if numbers.shape[1]:
         share = NUMBER / np.sqrt(numbers.shape[1])
         blocks.append(share * np.tile(numbers, (p, 1)))

@@ -109,10 +109,10 @@ class Shared:
 
 def shared_processes(rows: SlowdownRows, recipe: Recipe) -> dict[str, Shared]:
     """{name: what the folds share}."""
-    found: dict[str, Shared] = {}
+    shared: dict[str, Shared] = {}
     wanted = set(PROCESSES) & set(recipe.names(rows))
     if not wanted:
-        return found
+        return shared
     effects, robust = fit_effects(rows, recipe.ground)
     cells = Cells.of(rows)
     for name in sorted(wanted):
@@ -120,8 +120,8 @@ def shared_processes(rows: SlowdownRows, recipe: Recipe) -> dict[str, Shared]:
         settings = tuned(rows, recipe.ground, place, robust * rows.weight, recipe.seed)
         kernels = Kernels(cells, cells, recipe.ground, place)
         kernel = kernels.of_names(settings) if len(place) else kernels.weighed(settings)
-        found[name] = Shared(settings, kernel)
-    return found
+        shared[name] = Shared(settings, kernel)
+    return shared
 
 
 def _place(name: str, effects: RandomEffects) -> np.ndarray:

@@ -106,13 +106,13 @@ def fit_baseline(
 
 
 def _pulls(
-    workload: np.ndarray, platform: np.ndarray, log_runtime: np.ndarray, found: Baseline
+    workload: np.ndarray, platform: np.ndarray, log_runtime: np.ndarray, baseline: Baseline
 ) -> tuple[np.ndarray, np.ndarray]:
     """What is to be added to the counts of the workloads and of the platforms, by a first fit."""
-    rest = rest_of(workload, platform, log_runtime, found)
+    rest = rest_of(workload, platform, log_runtime, baseline)
     rest = rest if np.isfinite(rest) else USUAL_REST
     pulls = []
-    for values, codes in ((found.workload, workload), (found.platform, platform)):
+    for values, codes in ((baseline.workload, workload), (baseline.platform, platform)):
         seen = values[np.unique(codes)]
         apart = float(seen.var()) if len(seen) > 1 else 0.0
         pull = np.clip(rest / max(apart, 1e-9), LEAST_PULL, MOST_PULL)
@@ -121,13 +121,13 @@ def _pulls(
 
 
 def rest_of(
-    workload: np.ndarray, platform: np.ndarray, log_runtime: np.ndarray, found: Baseline
+    workload: np.ndarray, platform: np.ndarray, log_runtime: np.ndarray, baseline: Baseline
 ) -> float:
     """Variance of the mean log runtime of a workload on a platform beyond both effects; NaN where there are
     no more of these means than effects."""
-    cell = workload.astype(np.int64) * len(found.platform) + platform
+    cell = workload.astype(np.int64) * len(baseline.platform) + platform
     cells, inverse, repeats = np.unique(cell, return_inverse=True, return_counts=True)
-    error = log_runtime - found.workload[workload] - found.platform[platform]
+    error = log_runtime - baseline.workload[workload] - baseline.platform[platform]
     error = np.bincount(inverse.reshape(-1), error) / np.maximum(repeats, 1)
     spare = len(cells) - len(np.unique(workload)) - len(np.unique(platform)) + 1
     return float(error @ error) / spare if spare > 0 else float("nan")

@@ -58,8 +58,8 @@ def learner_of(metadata: Mapping[str, Any]) -> LearnsOnline | None:
         return kind
     if not isinstance(kind, FitsAgain):
         return None
-    made: Any = kind
-    return Again(made(**settings_of(kind, metadata["settings"])))
+    settings_class: Any = kind
+    return Again(settings_class(**settings_of(kind, metadata["settings"])))
 
 
 def settings_of(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,10 +59,10 @@ def suggest(
         )
     if not len(asked):
         return Suggestions(1.0, ())
-    before, found = method.suggested(
+    before, chosen = method.suggested(
         model.predictor, model.kept.learned, candidates, asked, most=most, seed=seed
     )
-    rows = candidates.take(np.array([row for row, _ in found], np.int64))
+    rows = candidates.take(np.array([row for row, _ in chosen], np.int64))
     columns, seconds = rows.to_columns(), model.predict(rows) if len(rows) else np.zeros(0)
     runs = [
         SuggestedRun(w, p, tuple(c), float(s), float(np.exp(after)))
@@ -71,7 +71,7 @@ def suggest(
             columns["platform"],
             columns["corunners"],
             seconds,
-            found,
+            chosen,
             strict=True,
         )
     ]
@@ -118,11 +118,11 @@ def usual_questions(
             drawn = random.choice(len(every_w), number, replace=False)
             pairs += [(w, p)] * number
             corunners += [[every_w[other]] for other in np.sort(drawn).tolist()]
-    found = Colocations.from_columns(
+    questions = Colocations.from_columns(
         workload=[w for w, _ in pairs], platform=[p for _, p in pairs], corunners=corunners
     )
-    found.codes_in(predictor.workload_names, predictor.platform_names)
-    return found
+    questions.codes_in(predictor.workload_names, predictor.platform_names)
+    return questions
 
 
 def _pairs(

@@ -85,9 +85,9 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     whole = model.whole
     if whole is not None:
         whole = method.learned(whole, new, kept.learned.joined(kept.calibration), seed=of_fit)
-    found = type(model)(learned, bounds, metadata, kept=now, whole=whole)
-    found.usual = Usual.of(found, now.calibration)
-    return found
+    updated_model = type(model)(learned, bounds, metadata, kept=now, whole=whole)
+    updated_model.usual = Usual.of(updated_model, now.calibration)
+    return updated_model
 
 
 def _held_out(model: Any, new: KeptRuns, seed: int) -> np.ndarray:
@@ -122,13 +122,13 @@ def _held_out(model: Any, new: KeptRuns, seed: int) -> np.ndarray:
 
 def _runs_so_far(predictor: Any, c: Colocations) -> tuple[list[int], list[int]]:
     """(runs that tell of each workload of these co-locations, of each platform), 0 for an unknown one."""
-    found = []
+    counts = []
     for kind, names in (("workload", c.workload_names), ("platform", c.platform_names)):
         known = dict(
             zip(getattr(predictor, f"{kind}_names"), counts_of(predictor, kind), strict=True)
         )
-        found.append([int(known.get(name, 0)) for name in names])
-    return found[0], found[1]
+        counts.append([int(known.get(name, 0)) for name in names])
+    return counts[0], counts[1]
 
 
 def counts_of(predictor: Any, kind: str) -> np.ndarray:
@@ -179,17 +179,17 @@ def _with_names_taken_as_new(
     bounds: Calibration, again: Sequence[tuple[Any, KeptRuns]]
 ) -> Calibration:
     """With what known names show when they are taken as new ones."""
-    found, parts, start = [], [], 0
+    scores, parts, start = [], [], 0
     for fitted, asked in again:
         part = Selection.of(fitted, asked)
         runs = CalibrationRuns.of(fitted, asked, asked.unit + start, held_out=True, part=part)
         answered = np.flatnonzero(np.isfinite(runs.scores[0]))
-        found.append(runs.take(answered))
+        scores.append(runs.take(answered))
         parts.append(part.take(answered))
         start += 1_000_000  # a name of one kind, with so many runs, is one unit
-    if not found or bounds.groups is not None:
+    if not scores or bounds.groups is not None:
         return bounds
-    return bounds.with_held_out(CalibrationRuns.concatenate(found), Selection.concatenate(parts))
+    return bounds.with_held_out(CalibrationRuns.concatenate(scores), Selection.concatenate(parts))
 
 
 def _joined_names(before: Any, after: Any) -> dict[str, set[str]]:

@@ -76,11 +76,11 @@ def _start(rows: SlowdownRows, sizes: Sizes, strength: float, seed: int, steps: 
     x[:random_part] = START * random.normal(size=random_part)
     if len(rows) == 0:
         return x
-    found = minimize(
+    solution = minimize(
         FormLoss(sizes, rows, strength),
         x,
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": steps},
     )
-    return np.asarray(found.x)
+    return np.asarray(solution.x)

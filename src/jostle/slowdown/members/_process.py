@@ -225,8 +225,8 @@ def tuned(
 
     options: dict[str, Any] = {"maxiter": STEPS}
     bounds = [(value - 12, value + 8) for value in start]
-    found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return Settings.of(np.asarray(found.x), by_effects)
+    solution = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return Settings.of(np.asarray(solution.x), by_effects)
 
 
 def _noise(whole: np.ndarray, settings: Settings, robust: np.ndarray) -> np.ndarray:
