@@ -45,17 +45,17 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         markdown = markdown.replace(f"](../{up}{name}", f"]({up}{name}")
     markdown = re.sub(rf"\]\(\.\./{up}README\.md(#[^)]*)?\)", f"]({up}index.md)", markdown)
     folder = ROOT / "docs" / Path(page.file.src_uri).parent
-    return PICTURE.sub(lambda found: _both(found, folder), markdown)
+    return PICTURE.sub(lambda match: _both(match, folder), markdown)
 
 
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)#]+)\.svg\)")
 
 
-def _both(found: re.Match[str], folder: Path) -> str:
+def _both(match: re.Match[str], folder: Path) -> str:
     """A picture that has a dark brother stands twice, and the page shows the one that suits it."""
-    text, name = found.groups()
+    text, name = match.groups()
     if not (folder / f"{name}-dark.svg").exists():
-        return found[0]
+        return match[0]
     return f"![{text}]({name}.svg#only-light)![{text}]({name}-dark.svg#only-dark)"
 
 
@@ -102,9 +102,9 @@ def _command(command: Any, name: str, lines: list[str]) -> None:
         if rows:
             lines += ["| option | value | meaning |", "|---|---|---|", *rows, ""]
     for sub in subcommands(context) if subcommands else []:
-        found = command.get_command(context, sub)
-        if found is not None:
-            _command(found, f"{name} {sub}", lines)
+        below = command.get_command(context, sub)
+        if below is not None:
+            _command(below, f"{name} {sub}", lines)
 
 
 def _parameter(one: Any) -> str:
@@ -140,11 +140,11 @@ def _public(room: str) -> list[str]:
     stub = folder / "__init__.pyi"
     if not stub.exists():
         return [room]
-    found = []
+    homes = []
     for node in ast.parse(stub.read_text("utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
-            found += [f"{room}.{node.module}.{one.name}" for one in node.names]
-    return sorted(dict.fromkeys(_home(one) for one in found), key=lambda one: one.rsplit(".", 1)[1])
+            homes += [f"{room}.{node.module}.{one.name}" for one in node.names]
+    return sorted(dict.fromkeys(_home(one) for one in homes), key=lambda one: one.rsplit(".", 1)[1])
 
 
 def _home(name: str) -> str:
