@@ -8,6 +8,7 @@ that miss the policy, by how much, packing everything (left) and by the simulato
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from jostle._drawing import COLOURS, plotting, save
 from studies.accelerator.cluster import MISSED_BY, POLICIES, Outcome, ScaleOut
 from studies.accelerator.latencies import MOST
+from studies.drawing import Series, draw_bars
 
 _SCHEDULERS = ("no sharing", "sequential model", "simulator", "simulator with 3% to spare")
 
@@ -32,7 +34,7 @@ def draw_scale_out(found: ScaleOut, folder: str | os.PathLike[str]) -> list[Path
     ]
     figure = _pairs(names, bars, len(study.batches), "utilisation (%)")
     drawn = save(figure, home, "figure-16-utilisation-pairs")
-    reached = [("", 100 * study.reached.reshape(-1), COLOURS[1])]
+    reached = [(None, 100 * study.reached.reshape(-1), COLOURS[1])]
     figure = _pairs(names, reached, len(study.batches), "latency (% of its limit)")
     figure.axes[0].axhline(100, color=COLOURS[0], linewidth=0.8)
     drawn += save(figure, home, "figure-17-qos-pairs")
@@ -43,11 +45,12 @@ def draw_scale_out(found: ScaleOut, folder: str | os.PathLike[str]) -> list[Path
     ticks = [f"{100 * policy:.0f}%" for policy in POLICIES]
     plt = plotting()
     figure, axis = plt.subplots(figsize=(6.4, 3.0))
-    width = 0.8 / len(_SCHEDULERS)
-    for number, name in enumerate(_SCHEDULERS):
-        heights = [100 * outcome.utilisation_ratio for outcome in by_name[name]]
-        at = np.arange(len(ticks)) + (number - 1.5) * width
-        axis.bar(at, heights, width, label=name, color=COLOURS[(7, 6, 1, 3)[number]])
+    gained = {
+        name: [100 * outcome.utilisation_ratio for outcome in by_name[name]] for name in _SCHEDULERS
+    }
+    draw_bars(
+        axis, [(*one, COLOURS[n]) for one, n in zip(gained.items(), (7, 6, 1, 3), strict=True)]
+    )
     axis.set_xticks(range(len(ticks)), ticks)
     axis.set_xlabel("QoS policy")
     axis.set_ylabel("utilisation of the cluster (%)")
@@ -57,16 +60,11 @@ def draw_scale_out(found: ScaleOut, folder: str | os.PathLike[str]) -> list[Path
     return drawn
 
 
-def _pairs(
-    names: list[str], bars: list[tuple[str, np.ndarray, str]], group: int, label: str
-) -> Any:
+def _pairs(names: list[str], bars: Sequence[Series], group: int, label: str) -> Any:
     """A bar, or one of each kind, for every pair; a little room between services."""
     figure, axis = plotting().subplots(figsize=(13.0, 3.4))
     place = np.arange(len(names)) + np.arange(len(names)) // group
-    width = 0.8 / len(bars)
-    for number, (name, heights, colour) in enumerate(bars):
-        at = place + (number - (len(bars) - 1) / 2) * width
-        axis.bar(at, heights, width, label=name or None, color=colour)
+    draw_bars(axis, bars, place)
     axis.set_xticks(place, names, rotation=90, fontsize=6)
     axis.set_xlim(-1, place[-1] + 1)
     axis.grid(axis="x", visible=False)

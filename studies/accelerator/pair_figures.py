@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._drawing import COLOURS, plotting, save
+from studies.drawing import draw_bars
 
 if TYPE_CHECKING:
     from jostle.accelerator import Application
@@ -127,10 +128,7 @@ def _bars(names: Sequence[str], bars: Sequence[tuple[str, np.ndarray, str]], tit
     figure, axis = plotting().subplots(
         figsize=(max(5.0, 0.16 * len(order) + 2), 3.6), layout="constrained"
     )
-    width = 0.8 / len(bars)
-    for number, (label, heights, colour) in enumerate(bars):
-        at = np.arange(len(order)) + (number - (len(bars) - 1) / 2) * width
-        axis.bar(at, heights[order], width, label=label, color=colour)
+    draw_bars(axis, [(label, heights[order], colour) for label, heights, colour in bars])
     axis.axhline(1, color=COLOURS[0], linewidth=0.8)
     axis.set_xticks(range(len(order)), [names[n] for n in order], rotation=90, fontsize=6)
     axis.set_xlim(-1, len(order))

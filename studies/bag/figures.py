@@ -14,6 +14,7 @@ from jostle._drawing import COLOURS, GREY, plotting, save
 from jostle._report import percent
 from jostle.errors import NotPermitted
 from studies.bag.more_figures import draw_combinations, draw_copies
+from studies.drawing import draw_bars
 
 if TYPE_CHECKING:
     from studies.bag.evaluation import BagsEvaluation
@@ -53,17 +54,13 @@ def _benchmarks(found: BagsEvaluation) -> Any:
     shown = usual or list(found.errors)[:3]
     names = list(found.errors[shown[0]])
     figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
-    width = 0.8 / len(shown)
-    for number, method in enumerate(shown):
+    bars = []
+    for colour, method in zip(_BARS, shown, strict=False):
         heights = [100 * found.errors[method][name] for name in names]
         mean = 100 * found.metrics[f"relative_error_mean_application_{method}_ratio"]
-        axes.bar(
-            np.arange(len(names)) + width * (number - (len(shown) - 1) / 2),
-            heights,
-            width,
-            color=_BARS[number],
-            label=f"{_BASELINES.get(method, method.replace('_', ' '))} (mean {mean:.1f}%)",
-        )
+        title = _BASELINES.get(method, method.replace("_", " "))
+        bars.append((f"{title} (mean {mean:.1f}%)", heights, colour))
+    draw_bars(axes, bars)
     axes.set_xticks(np.arange(len(names)), names, rotation=35, ha="right", fontsize=8)
     axes.set_ylabel("mean relative error (%)")
     axes.set_title("Error with one benchmark left out", fontsize=10, pad=24)
