@@ -29,12 +29,12 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=150, help="at most")
     parser.add_argument("--share", type=float, default=0.3, help="of the sets that are tested")
     parser.add_argument("--seconds", type=float, default=0.04, help="length of a program")
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     found: dict[str, list[list[float]]] = {"together": [], "row": []}
     margins: list[list[float]] = []
-    for seed in range(given.seeds):
-        covered, margin = one_seed(seed, given)
+    for seed in range(options.seeds):
+        covered, margin = one_seed(seed, options)
         for by, values in covered.items():
             found[by].append(values)
         margins.append(margin)
@@ -54,7 +54,7 @@ def main() -> None:
         print(" | ".join(cells))
 
 
-def one_seed(seed: int, given: argparse.Namespace) -> tuple[dict[str, list[float]], list[float]]:
+def one_seed(seed: int, options: argparse.Namespace) -> tuple[dict[str, list[float]], list[float]]:
     """({calibrated by: share covered by confidence}, margins of the bounds set by set)."""
     import jostle
     from jostle.alignment import solo_run_ids, traced_runs
@@ -62,15 +62,15 @@ def one_seed(seed: int, given: argparse.Namespace) -> tuple[dict[str, list[float
     from studies.alignment.simulated import draw_programs, simulate_campaign
 
     programs = draw_programs(
-        given.programs, seed, seconds=given.seconds, shortest_seconds=2e-3, longest_seconds=1e-2
+        options.programs, seed, seconds=options.seconds, shortest_seconds=2e-3, longest_seconds=1e-2
     )
     random = np.random.default_rng(seed)
-    pairs = [(a, b) for a in range(given.programs) for b in range(a, given.programs)]
-    chosen = random.permutation(len(pairs))[: given.sets]
+    pairs = [(a, b) for a in range(options.programs) for b in range(a, options.programs)]
+    chosen = random.permutation(len(pairs))[: options.sets]
     sets = [pair for k in chosen for pair in {pairs[k], pairs[k][::-1]}]
     traces = simulate_campaign(programs, sets=sets)
     runs = traced_runs(traces, solo_run_ids(traces))
-    kept, tested = split_rows(runs, (1 - given.share, given.share), seed, "together")
+    kept, tested = split_rows(runs, (1 - options.share, options.share), seed, "together")
     test = runs.take(tested)
     unit = np.unique(test.units("together"), return_inverse=True)[1].reshape(-1)
     covered: dict[str, list[float]] = {}

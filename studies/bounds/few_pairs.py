@@ -28,20 +28,21 @@ def main() -> None:
     parser.add_argument("--alike", default="0,0.5,1", help="correlations, by commas")
     parser.add_argument("--draws", type=int, default=20_000)
     parser.add_argument("--campaigns", type=int, default=16)
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
-    alike = [float(one) for one in given.alike.split(",")]
+    alike = [float(one) for one in options.alike.split(",")]
     print("pairs", *(f"runs correlate by {one:g}" for one in alike), sep=" | ")
-    for pairs in map(int, given.pairs.split(",")):
+    for pairs in map(int, options.pairs.split(",")):
         for one_of_each in (False, True):
             cells = [
-                f"{covered(pairs, given.runs, one, given.draws, one_of_each):.1%}" for one in alike
+                f"{covered(pairs, options.runs, one, options.draws, one_of_each):.1%}"
+                for one in alike
             ]
             what = "one run of each" if one_of_each else "all runs"
             print(f"{pairs}, {what}", *cells, sep=" | ", flush=True)
     for is_close in (False, True):
         shares = []
-        for seed in range(given.campaigns):
+        for seed in range(options.campaigns):
             shares.append(of_campaign(seed, is_close))
             print(f"campaign {seed}: {shares[-1]:.3f}", file=sys.stderr, flush=True)
         if len(shares) > 1:

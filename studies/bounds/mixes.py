@@ -29,22 +29,22 @@ def main() -> None:
     parser.add_argument("--mixes", type=int, default=40, help="of each kind")
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     import jostle
     from jostle.runs import PitotImport, split_rows
 
-    runs = PitotImport(given.data or pitot_folder()).read().runs.ok()
-    learn, asked = split_rows(runs, (given.observed, 1 - given.observed), given.seed)
-    model = jostle.fit(runs.take(learn), jostle.Factorization(), seed=given.seed)
+    runs = PitotImport(options.data or pitot_folder()).read().runs.ok()
+    learn, asked = split_rows(runs, (options.observed, 1 - options.observed), options.seed)
+    model = jostle.fit(runs.take(learn), jostle.Factorization(), seed=options.seed)
     asked = runs.take(asked)
     late = np.log(asked.runtime_seconds) - np.log(model.predict(asked.colocations))
     print(
-        f"{len(learn)} runs learned from, {len(asked)} asked about, confidence {given.confidence}"
+        f"{len(learn)} runs learned from, {len(asked)} asked about, confidence {options.confidence}"
     )
     head = "".join(f" {way}: covered | worst tenth | no bound | margin |" for way in WAYS)
     print(f"| mix of | among |{head}\n|{'---|' * (2 + 4 * len(WAYS))}")
-    random = np.random.default_rng([given.seed, 5])
+    random = np.random.default_rng([options.seed, 5])
     for by in ("platform", "workload"):
         names = getattr(runs.colocations, f"{by}_names")
         code = getattr(asked.colocations, by)
@@ -53,8 +53,8 @@ def main() -> None:
             for among, pool in (("all", wide), ("the widest tenth", wide[: len(names) // 10])):
                 if number <= len(pool):
                     found = [
-                        one_mix(model, runs, asked, by, drawn(random, pool, number, names), given)
-                        for _ in range(given.mixes)
+                        one_mix(model, runs, asked, by, drawn(random, pool, number, names), options)
+                        for _ in range(options.mixes)
                     ]
                     told(f"{number} {by}{'s' * (number > 1)} | {among}", np.array(found))
 
@@ -68,7 +68,7 @@ def drawn(random: Any, pool: np.ndarray, number: int, names: tuple[str, ...]) ->
 
 
 def one_mix(
-    model: Any, runs: Any, asked: Any, by: str, mix: dict[str, float], given: Any
+    model: Any, runs: Any, asked: Any, by: str, mix: dict[str, float], options: Any
 ) -> list[tuple[float, float, float]]:
     """(coverage of what has a bound, share without one, margin) of each of WAYS."""
     names = (
@@ -96,7 +96,7 @@ def one_mix(
             (model, model.for_mix(there, by), model.for_mix(there, by, measured=measured)),
             strict=True,
         ):
-            bounds = answering.bound(asked.colocations.take(at), given.confidence)
+            bounds = answering.bound(asked.colocations.take(at), options.confidence)
             ok = bounds.is_valid
             ratio = bounds.seconds[ok] / asked.runtime_seconds[at][ok]
             mass = weight[ok] / max(weight[ok].sum(), 1e-12)

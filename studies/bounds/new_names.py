@@ -104,19 +104,19 @@ def main() -> None:
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--method", default="factorization")
     parser.add_argument("--alone", action="store_true", help="names keep their runs alone")
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
-    runs = jostle.read(given.dataset).runs_in_memory.ok()
+    runs = jostle.read(options.dataset).runs_in_memory.ok()
     print(f"{'':<4} {'':<26} names  finite  coverage  margin  error  error of the rule")
-    for seed in range(given.draws):
-        draw = NamesDraw(runs, seed, given.alone)
+    for seed in range(options.draws):
+        draw = NamesDraw(runs, seed, options.alone)
         learned = runs.take(draw.kept)
-        model = jostle.fit(learned, method_named(given.method)(), seed=seed, new_names=True)
+        model = jostle.fit(learned, method_named(options.method)(), seed=seed, new_names=True)
         for what, (rows, name) in draw.questions().items():
             if not len(rows):
                 continue  # no such name in this draw
             asked = runs.take(rows)
-            bounds = model.bound(asked.colocations, given.confidence)
+            bounds = model.bound(asked.colocations, options.confidence)
             finite = np.flatnonzero(bounds.is_valid)
             time, limit = asked.runtime_seconds[finite], bounds.seconds[finite]
             _, code, size = np.unique(name[finite], return_inverse=True, return_counts=True)

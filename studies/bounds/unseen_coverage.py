@@ -38,16 +38,16 @@ def main() -> None:
     parser.add_argument("--unseen", type=int, default=4, help="programs")
     parser.add_argument("--seconds", type=float, default=0.03, help="length of a program")
     parser.add_argument("--plain", action="store_true", help="without new_names")
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     print(
         "law | method | covered | standard error | margin | error | of the best constant | outcomes"
     )
-    for law in given.on.split(","):
+    for law in options.on.split(","):
         found: dict[str, list[tuple[float, float, float, float]]] = {}
         outcomes: dict[str, Counter[str]] = {}
-        for seed in range(given.first, given.first + given.seeds):
-            for method, (row, seen) in one_seed(law, seed, given).items():
+        for seed in range(options.first, options.first + options.seeds):
+            for method, (row, seen) in one_seed(law, seed, options).items():
                 found.setdefault(method, []).append(row)
                 outcomes.setdefault(method, Counter()).update(seen)
                 print(f"{law} {seed} {method}: {row} {dict(seen)}", file=sys.stderr, flush=True)
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def one_seed(
-    law: str, seed: int, given: argparse.Namespace
+    law: str, seed: int, options: argparse.Namespace
 ) -> dict[str, tuple[tuple[float, float, float, float], Counter[str]]]:
     """{method: ((share under, mean margin, mean error, that of the best constant), outcomes)}."""
     import jostle
@@ -75,25 +75,25 @@ def one_seed(
     from studies.alignment.rivals import probe_runs
     from studies.alignment.simulated import draw_programs, simulate_campaign
 
-    number = given.known + given.unseen
+    number = options.known + options.unseen
     machine = LAWS[law]
     programs = draw_programs(
         number,
         seed,
-        seconds=given.seconds,
+        seconds=options.seconds,
         shortest_seconds=2e-3,
         longest_seconds=1e-2,
         machine=machine,
     )
     pairs = [
         pair
-        for names in (range(given.known), range(given.known, number))
+        for names in (range(options.known), range(options.known, number))
         for pair in combinations_with_replacement(names, 2)
     ]
     sets = [pair for a, b in pairs for pair in {(a, b), (b, a)}]
-    probes = stressors(machine, given.seconds)
+    probes = stressors(machine, options.seconds)
     traces = simulate_campaign(programs, machine, sets=sets, loop=True, probes=probes)
-    unseen = {programs[i].name for i in range(given.known, number)}
+    unseen = {programs[i].name for i in range(options.known, number)}
     beside = traced_runs(
         traces,
         solo_run_ids(traces)
@@ -121,15 +121,17 @@ def one_seed(
     constant = float(np.median(slowdowns(known)))
     rival = float(np.mean(np.abs(constant / slowdowns(test) - 1)))
     found = {}
-    for method in given.method.split(","):
+    for method in options.method.split(","):
         if method == "probes":
             data: Any = Runs.concatenate([known, solos, inputs])
-            model = jostle.fit(data, jostle.Probes(), seed=seed, new_names=not given.plain)
+            model = jostle.fit(data, jostle.Probes(), seed=seed, new_names=not options.plain)
         else:
-            counters = tuple(given.counters.split(",")) if given.counters else None
-            settings = jostle.Alignment(learner=given.learner, corunners="loop", counters=counters)
+            counters = tuple(options.counters.split(",")) if options.counters else None
+            settings = jostle.Alignment(
+                learner=options.learner, corunners="loop", counters=counters
+            )
             data = jostle.Data(known, traces=traces)
-            model = jostle.fit(data, settings, seed=seed, new_names=not given.plain)
+            model = jostle.fit(data, settings, seed=seed, new_names=not options.plain)
         bound = model.bound(test.colocations, CONFIDENCE)
         predicted = model.predict(test.colocations)
         row = (

@@ -88,37 +88,41 @@ def main() -> None:
     parser.add_argument("--interval", type=float, default=0.01, help="seconds between samples")
     parser.add_argument("--seed", type=int, default=0, help="of the order of windows")
     parser.add_argument("--scratch", type=Path)
-    given = parser.parse_args()
-    if given.folder is None:
-        given.folder = ROOT / "build" / "own-cores" if given.own_cores else FOLDER
-    if given.scratch is None:
-        given.scratch = ROOT / "build" / f"alignment-campaign-{given.folder.name}"
-    given.text = PROGRAMS if given.own_cores else SHARED
-    given.programs = given.programs or len(given.text)
-    names = list(given.text)[: given.programs]
-    if not 3 <= given.programs <= len(given.text) or given.repeats < 1 or given.minutes <= 0:
-        parser.error(f"3 to {len(given.text)} programs, one repeat or more, and some minutes")
-    recorder = Recorder(given, names)
+    options = parser.parse_args()
+    if options.folder is None:
+        options.folder = ROOT / "build" / "own-cores" if options.own_cores else FOLDER
+    if options.scratch is None:
+        options.scratch = ROOT / "build" / f"alignment-campaign-{options.folder.name}"
+    options.text = PROGRAMS if options.own_cores else SHARED
+    options.programs = options.programs or len(options.text)
+    names = list(options.text)[: options.programs]
+    if (
+        not 3 <= options.programs <= len(options.text)
+        or options.repeats < 1
+        or options.minutes <= 0
+    ):
+        parser.error(f"3 to {len(options.text)} programs, one repeat or more, and some minutes")
+    recorder = Recorder(options, names)
     if not recorder.record():
         sys.exit(
             f"{recorder.left} windows are left: run the same again to go on, with more --minutes"
         )
-    write(given, recorder)
+    write(options, recorder)
 
 
 class Recorder:
     """Records windows into the scratch folder, and knows which are there. left: windows that are not."""
 
-    def __init__(self, given: argparse.Namespace, names: list[str]) -> None:
-        self.given, self.names, self.left = given, names, 0
-        self.stressors = [program.name for program in stressors(given)]
-        self.log = given.scratch / "windows.jsonl"
-        self.until = time.monotonic() + 60 * given.minutes
+    def __init__(self, options: argparse.Namespace, names: list[str]) -> None:
+        self.given, self.names, self.left = options, names, 0
+        self.stressors = [program.name for program in stressors(options)]
+        self.log = options.scratch / "windows.jsonl"
+        self.until = time.monotonic() + 60 * options.minutes
         first: list[Window] = [(name,) for name in (*names, *self.stressors)]
         first += [(name, stressor) for name in names for stressor in self.stressors]
         self.first, self.pairs = first, ordered_pairs(names)
         self.state: dict[str, Any] = {}
-        if (state := given.scratch / "state.json").is_file():
+        if (state := options.scratch / "state.json").is_file():
             self.state = json.loads(state.read_text())
 
     def record(self) -> bool:
@@ -206,7 +210,7 @@ class Recorder:
         return self._machine
 
 
-def set_up(given: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+def set_up(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     from jostle.measure import TraceOptions
     from jostle.measure.host._engines import platform_name
     from jostle.measure.host._facts import chosen_cores, device_name
@@ -220,28 +224,28 @@ def set_up(given: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     cores = chosen_cores(None)[: variant.cpus]
     if len(cores) < 2:
         sys.exit("two cores are needed")
-    if not given.own_cores:
-        programs = tuple(shared_core_program(n, SHARED[n], given.scratch) for n in names)
+    if not options.own_cores:
+        programs = tuple(shared_core_program(n, SHARED[n], options.scratch) for n in names)
     else:
         programs = find_programs([f"{name}={PROGRAMS[name]}" for name in names])
-    if not given.own_cores:  # who records stays off the core that is recorded
+    if not options.own_cores:  # who records stays off the core that is recorded
         os.sched_setaffinity(0, set(cores[1:]))
     return {
         "engine": engine,
-        "cores": tuple(cores[:2] if given.own_cores else cores[:1]),
-        "programs": {one.name: one for one in (*programs, *stressors(given))},
+        "cores": tuple(cores[:2] if options.own_cores else cores[:1]),
+        "programs": {one.name: one for one in (*programs, *stressors(options))},
         "slots": [Slot(variant=replace(variant, cpus=None)) for _ in range(2)],
         "platform": platform_name(engine, device_name(cores)),
-        "options": TraceOptions(loop=True, seconds=0.3, interval_seconds=given.interval),
+        "options": TraceOptions(loop=True, seconds=0.3, interval_seconds=options.interval),
     }
 
 
-def stressors(given: argparse.Namespace) -> tuple[TracedProgram, ...]:
+def stressors(options: argparse.Namespace) -> tuple[TracedProgram, ...]:
     """Without end."""
     from jostle.measure.workloads._program import find_programs, probe_workloads
 
-    if not given.own_cores:
-        return (*find_programs(probe_workloads(SHARED_STRESSORS)), turns(given.scratch))
+    if not options.own_cores:
+        return (*find_programs(probe_workloads(SHARED_STRESSORS)), turns(options.scratch))
     return find_programs(probe_workloads())
 
 
@@ -267,17 +271,17 @@ def ordered_pairs(names: Sequence[str]) -> list[Window]:
     return sorted(every, key=lambda pair: not any(fold.issuperset(pair) for fold in together))
 
 
-def write(given: argparse.Namespace, recorder: Recorder) -> None:
+def write(options: argparse.Namespace, recorder: Recorder) -> None:
     """Check what was recorded and write it, reduced."""
     from jostle.alignment import equal_repeats
     from jostle.traces import Traces, read_traces, write_traces
 
-    every = list(read_traces(given.scratch))
-    kept = equally_often(every, given.repeats)
+    every = list(read_traces(options.scratch))
+    kept = equally_often(every, options.repeats)
     programs = [one for one in kept if not one.workload.startswith("probe-")]
     beside = [one for one in programs if not any("probe-" in name for name in one.corunners)]
-    if (least := equal_repeats(beside)) != given.repeats:
-        sys.exit(f"windows were recorded {least} times, not {given.repeats}")
+    if (least := equal_repeats(beside)) != options.repeats:
+        sys.exit(f"windows were recorded {least} times, not {options.repeats}")
     if any(np.isnan(one.runtime_seconds) for one in programs):
         sys.exit("a program had not ended with its window")
     totals: dict[str, list[float]] = defaultdict(list)
@@ -286,15 +290,15 @@ def write(given: argparse.Namespace, recorder: Recorder) -> None:
     for name, counts in totals.items():
         if max(counts) > 1.02 * min(counts):
             sys.exit(f"{name} executed from {min(counts):.4g} to {max(counts):.4g} instructions")
-    fresh = given.folder.with_name(given.folder.name + ".new")
+    fresh = options.folder.with_name(options.folder.name + ".new")
     about = {
-        "programs": {name: given.text[name] for name in recorder.names},
+        "programs": {name: options.text[name] for name in recorder.names},
         "platform": programs[0].platform,
-        "repeats": given.repeats,
+        "repeats": options.repeats,
         "pairs": recorder.state["pairs"],
-        "interval_seconds": given.interval,
+        "interval_seconds": options.interval,
         "corunners": "loop",
-        "own_cores": given.own_cores,
+        "own_cores": options.own_cores,
     }
     size = MOST_BYTES + 1
     for bits, decimals in DETAIL:
@@ -305,11 +309,11 @@ def write(given: argparse.Namespace, recorder: Recorder) -> None:
             size = sum(file.stat().st_size for file in fresh.rglob("*") if file.is_file())
     if size > MOST_BYTES:
         sys.exit(f"{size} bytes are over {MOST_BYTES}: record with a longer --interval")
-    shutil.rmtree(given.folder, ignore_errors=True)
-    fresh.rename(given.folder)
+    shutil.rmtree(options.folder, ignore_errors=True)
+    fresh.rename(options.folder)
     waited = sum(float(np.nansum(one["run_delay_seconds"])) for one in beside)
     took = sum(float(one.time_seconds[-1]) for one in beside)
-    say(f"{given.folder}: {len(kept)} runs, {size / 1e6:.2f} MB; waited {waited / took:.1%}")
+    say(f"{options.folder}: {len(kept)} runs, {size / 1e6:.2f} MB; waited {waited / took:.1%}")
 
 
 def equally_often(traces: Sequence[Trace], repeats: int) -> list[Trace]:

@@ -63,11 +63,11 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--ended", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     for name, recording in RECORDINGS.items():
-        if given.only in (None, name):
-            record(given.out / name, name, recording, given.runs)
-            evaluate(given.out / name, recording, given)
+        if options.only in (None, name):
+            record(options.out / name, name, recording, options.runs)
+            evaluate(options.out / name, recording, options)
 
 
 def record(folder: Path, name: str, recording: Recording, runs: int) -> None:
@@ -85,7 +85,7 @@ def record(folder: Path, name: str, recording: Recording, runs: int) -> None:
     write_traces(folder, found)
 
 
-def evaluate(folder: Path, recording: Recording, given: argparse.Namespace) -> None:
+def evaluate(folder: Path, recording: Recording, options: argparse.Namespace) -> None:
     from jostle.bridge import Bridge
     from jostle.cli.console import print_table
     from jostle.traces import Windows, read_traces
@@ -108,15 +108,15 @@ def evaluate(folder: Path, recording: Recording, given: argparse.Namespace) -> N
     for number, (way, method) in enumerate(ways.items()):
         splits = trace_splits(
             runs,
-            given.snapshots,
+            options.snapshots,
             method=method,
-            splits=given.splits,
-            ended=given.ended,
+            splits=options.splits,
+            ended=options.ended,
             graphs=("barycentric", "series_parallel") if len(runs) < len(traces) and not number else (),
-            seed=given.seed,
+            seed=options.seed,
         )  # fmt: skip
         scores = score(folder.name, splits)
-        print(f"\n{folder.name}, {way}: {len(runs)} runs, {given.snapshots} snapshots")
+        print(f"\n{folder.name}, {way}: {len(runs)} runs, {options.snapshots} snapshots")
         table = score_table(scores)
         print_table(table)
 

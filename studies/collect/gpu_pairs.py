@@ -160,25 +160,25 @@ class Workers:
 
 
 def measured(
-    job: KernelJob, workers: Workers, mode: str, given: Any, solo: dict[str, float]
+    job: KernelJob, workers: Workers, mode: str, options: Any, solo: dict[str, float]
 ) -> dict:
     """What one job found, for its line. Raises Gone."""
     one_process = mode == "streams"
     groups = [list(job.members)] if one_process else [[name] for name in job.members]
     pipes = workers.get(len(groups))
-    prepare = [("prepare", group, given.warm_up) for group in groups]
-    warm = workers.all(pipes, prepare, ORDER_LIMIT + len(job.members) * given.warm_up)
+    prepare = [("prepare", group, options.warm_up) for group in groups]
+    warm = workers.all(pipes, prepare, ORDER_LIMIT + len(job.members) * options.warm_up)
     if job.kind == "trace":
-        traces = given.output / "traces"
+        traces = options.output / "traces"
         traces.mkdir(exist_ok=True)
         path = traces / f"{mode}-{job.members[0]}.json.gz"
         workers.all(pipes, [("trace", str(path))], ORDER_LIMIT)
-        return {"trace": str(path.relative_to(given.output))}
+        return {"trace": str(path.relative_to(options.output))}
     rates = [
         None if load is None else load / solo[name]
         for load, name in zip(job.loads or [None] * len(job.members), job.members, strict=True)
     ]
-    seconds = given.seconds
+    seconds = options.seconds
     if any(rates):  # as many queries as p99 takes, where there is time
         seconds = min(8 * seconds, max([seconds, *(110 / rate for rate in rates if rate)]))
     begin = time.time() + 0.05
@@ -200,7 +200,7 @@ def measured(
         ],
         "p95_seconds": [float(np.quantile(t, 0.95, method="higher")) for t in times],
         "p99_seconds": [float(np.quantile(t, 0.99, method="higher")) for t in times],
-        "bytes_per_step": [bytes_of(name, given.scale) for name in job.members],
+        "bytes_per_step": [bytes_of(name, options.scale) for name in job.members],
         "clock_mhz": clock(),
     }
 
@@ -222,20 +222,20 @@ _ASK_TORCH = (
 )
 
 
-def machine(given: Any) -> dict[str, Any]:
+def machine(options: Any) -> dict[str, Any]:
     """What works here, found out once and kept in machine.json."""
-    path = given.output / "machine.json"
+    path = options.output / "machine.json"
     if path.exists():
         return json.loads(path.read_text())
     has_torch = importlib.util.find_spec("torch") is not None
-    if not has_torch and given.device != "cpu":
+    if not has_torch and options.device != "cpu":
         raise SystemExit(NO_TORCH)
     found: dict[str, Any] = {
-        "device": given.device if has_torch else "numpy",
+        "device": options.device if has_torch else "numpy",
         "name": "cpu",
         "tools": {t: shutil.which(t) for t in ("nvidia-cuda-mps-control", "ncu", "nvidia-smi")},
     }
-    if has_torch and given.device == "cuda":
+    if has_torch and options.device == "cuda":
         # In a process of its own: one that has used the device before MPS starts stays beside it.
         asked = [sys.executable, "-c", _ASK_TORCH]
         done = subprocess.run(asked, capture_output=True, text=True, timeout=120)
@@ -249,12 +249,12 @@ def machine(given: Any) -> dict[str, Any]:
     return found
 
 
-def start_mps(given: Any, found: dict[str, Any]) -> dict[str, str] | None:
+def start_mps(options: Any, found: dict[str, Any]) -> dict[str, str] | None:
     """The environment of processes under an MPS daemon of our own; None where it does not start."""
     tool = found["tools"]["nvidia-cuda-mps-control"]
     if found["device"] != "cuda" or tool is None:
         return None
-    home = given.output.resolve() / "mps"
+    home = options.output.resolve() / "mps"
     home.mkdir(exist_ok=True)
     made = {"CUDA_MPS_PIPE_DIRECTORY": str(home), "CUDA_MPS_LOG_DIRECTORY": str(home)}
     try:
@@ -264,7 +264,7 @@ def start_mps(given: Any, found: dict[str, Any]) -> dict[str, str] | None:
     return made
 
 
-def mps_says(given: Any, environment: dict[str, str], order: str) -> str:
+def mps_says(options: Any, environment: dict[str, str], order: str) -> str:
     """What the daemon answers; empty where it does not."""
     try:
         done = subprocess.run(
@@ -280,9 +280,9 @@ def mps_says(given: Any, environment: dict[str, str], order: str) -> str:
         return ""
 
 
-def lines(given: Any) -> list[dict[str, Any]]:
+def lines(options: Any) -> list[dict[str, Any]]:
     """What was measured so far; a last line that was cut off is measured again."""
-    path = given.output / "measurements.jsonl"
+    path = options.output / "measurements.jsonl"
     found = []
     for line in path.read_text().splitlines() if path.exists() else []:
         try:
@@ -292,53 +292,53 @@ def lines(given: Any) -> list[dict[str, Any]]:
     return found
 
 
-def record(given: Any) -> None:
+def record(options: Any) -> None:
     """Measure what is missing, as far as the budget goes."""
     began = time.monotonic()
-    found = machine(given)
-    done = lines(given)
-    path = given.output / "measurements.jsonl"
+    found = machine(options)
+    done = lines(options)
+    path = options.output / "measurements.jsonl"
     if path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size:
         with path.open("a") as file:
             file.write("\n")
     failed = [line["key"] for line in done if not line["ok"]]
     known = {line["key"] for line in done if line["ok"] or failed.count(line["key"]) > 1}
     solo = {m["members"][0]: m["medians"][0][0] for m in done if m["kind"] == "solo" and m["ok"]}
-    modes = given.modes.split(",")
+    modes = options.modes.split(",")
     if found["device"] != "cuda":
         modes = [mode for mode in modes if mode != "mps"]
 
     def left() -> float:
-        return given.budget - RESERVE - (time.monotonic() - began)
+        return options.budget - RESERVE - (time.monotonic() - began)
 
     for mode in modes:
-        environment = start_mps(given, found) if mode == "mps" else {}
+        environment = start_mps(options, found) if mode == "mps" else {}
         if environment is None:
             print("MPS does not start here: left out", flush=True)
             continue
-        workers = Workers(found["device"], given.scale, environment)
+        workers = Workers(found["device"], options.scale, environment)
         try:
-            for job in _missing(plan(given.seed), mode, known, found["device"], given.most):
-                if left() < 3 * given.seconds + len(job.members) * given.warm_up:
+            for job in _missing(plan(options.seed), mode, known, found["device"], options.most):
+                if left() < 3 * options.seconds + len(job.members) * options.warm_up:
                     print(
-                        f"the budget of {given.budget:.0f} s is used up: run it again", flush=True
+                        f"the budget of {options.budget:.0f} s is used up: run it again", flush=True
                     )
                     return
                 if (
                     mode == "mps"
                     and workers.running
-                    and not mps_says(given, environment, "get_server_list")
+                    and not mps_says(options, environment, "get_server_list")
                 ):
                     print("MPS has no server although processes run: left out", flush=True)
                     break
-                line = _line(job, workers, mode, given, solo)
-                line["platform"] = f"{given.platform or found['name']}|{mode}"
+                line = _line(job, workers, mode, options, solo)
+                line["platform"] = f"{options.platform or found['name']}|{mode}"
                 with path.open("a") as file:
                     file.write(json.dumps(line) + "\n")
         finally:
             workers.stop()
             if mode == "mps":
-                mps_says(given, environment, "quit")
+                mps_says(options, environment, "quit")
 
 
 def _missing(
@@ -351,11 +351,13 @@ def _missing(
             yield job
 
 
-def _line(job: KernelJob, workers: Workers, mode: str, given: Any, solo: dict[str, float]) -> dict:
+def _line(
+    job: KernelJob, workers: Workers, mode: str, options: Any, solo: dict[str, float]
+) -> dict:
     line: dict[str, Any] = {"key": job.key(mode), "mode": mode, "kind": job.kind}
     line |= {"members": list(job.members), "at": time.time()}
     try:
-        line |= {"ok": True, **measured(job, workers, mode, given, solo)}
+        line |= {"ok": True, **measured(job, workers, mode, options, solo)}
         if job.kind == "solo":
             solo.setdefault(job.members[0], line["medians"][0][0])
     except (Gone, KeyError) as error:
@@ -366,22 +368,22 @@ def _line(job: KernelJob, workers: Workers, mode: str, given: Any, solo: dict[st
     return line
 
 
-def write(given: Any) -> Path | None:
+def write(options: Any) -> Path | None:
     """The dataset of all that was measured, made anew; None where nothing was."""
     import jostle
     from jostle.errors import JostleError
     from jostle.traces import read_profile, write_profiles
 
     rows, profiles, notes = [], {}, []
-    for number, line in enumerate(lines(given)):
+    for number, line in enumerate(lines(options)):
         if not line["ok"]:
             notes.append(f"{' + '.join(line['members'])}: {line['reason']}")
             continue
         if line["kind"] == "trace":
             name = line["members"][0]
             try:
-                found = read_profile(given.output / line["trace"], workload=name)
-                profiles[name] = _with_need(found, bytes_of(name, given.scale))
+                found = read_profile(options.output / line["trace"], workload=name)
+                profiles[name] = _with_need(found, bytes_of(name, options.scale))
             except JostleError as error:
                 notes.append(f"{name}: {error}")
         if line["kind"] not in ("solo", "bag"):
@@ -392,14 +394,14 @@ def write(given: Any) -> Path | None:
                 rows.append((name, line["platform"], beside, seconds, f"{number}-{part}"))
     if not rows:
         return None
-    target = given.output / "dataset"
+    target = options.output / "dataset"
     shutil.rmtree(target, ignore_errors=True)
     names, platforms, beside, seconds, windows = zip(*rows, strict=True)
     features = {
         "workload": list(NAMES),
         "kernel": [name.rpartition("-")[0] for name in NAMES],
         "batch": [int(name.rpartition("-")[2]) for name in NAMES],
-        "bytes_per_step": [bytes_of(name, given.scale) for name in NAMES],
+        "bytes_per_step": [bytes_of(name, options.scale) for name in NAMES],
     }
     runs = jostle.Runs.from_columns(
         workload=names,
@@ -412,14 +414,14 @@ def write(given: Any) -> Path | None:
     jostle.Dataset(target).write(runs)
     if profiles:
         write_profiles(target, list(profiles.values()))
-    services = [line for line in lines(given) if line["ok"] and line["kind"] == "service"]
+    services = [line for line in lines(options) if line["ok"] and line["kind"] == "service"]
     kept = {
         "runs": len(rows),
         "profiles": len(profiles),
         "services": len(services),
         "left_out": notes,
     }
-    (given.output / "summary.json").write_text(json.dumps(kept, indent=1) + "\n")
+    (options.output / "summary.json").write_text(json.dumps(kept, indent=1) + "\n")
     print(
         f"{len(rows)} runs, {len(profiles)} profiles in {target}; {len(notes)} left out", flush=True
     )
@@ -450,13 +452,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="of all sizes")
     parser.add_argument("--most", type=int, help="jobs of each mode, to try it out")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(arguments)
-    unknown = set(given.modes.split(",")) - set(MODES)
-    if unknown or given.budget <= 0 or given.seconds <= 0 or given.scale <= 0:
+    options = parser.parse_args(arguments)
+    unknown = set(options.modes.split(",")) - set(MODES)
+    if unknown or options.budget <= 0 or options.seconds <= 0 or options.scale <= 0:
         parser.error(f"modes are of {', '.join(MODES)}, and numbers above 0")
-    given.output.mkdir(parents=True, exist_ok=True)
-    record(given)
-    write(given)
+    options.output.mkdir(parents=True, exist_ok=True)
+    record(options)
+    write(options)
 
 
 if __name__ == "__main__":

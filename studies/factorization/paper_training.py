@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--our-steps", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     folder = pitot_folder()
     import jostle
@@ -116,18 +116,18 @@ def main() -> None:
     from studies.factorization.row_numbers import file_split
 
     runs = PitotImport(folder).read().runs.ok()
-    split = file_split(runs, folder / "splits" / "0.5_0.npz", given.seed)
+    split = file_split(runs, folder / "splits" / "0.5_0.npz", options.seed)
     began = time.perf_counter()
-    method = jostle.Factorization(steps=given.our_steps)
+    method = jostle.Factorization(steps=options.our_steps)
     ours = learn(
-        method, runs.take(split.train), validation=runs.take(split.validation), seed=given.seed
+        method, runs.take(split.train), validation=runs.take(split.validation), seed=options.seed
     )
     our_seconds = time.perf_counter() - began
     test = runs.take(split.test)
     found = np.abs(ours.predict(test.colocations) / test.runtime_seconds - 1)
     beside = test.colocations.number_of_corunners > 0
     print(
-        f"ours, {given.our_steps} steps: {our_seconds:.1f} s, error "
+        f"ours, {options.our_steps} steps: {our_seconds:.1f} s, error "
         f"{found[~beside].mean():.4f} alone, {found[beside].mean():.4f} with one co-runner"
     )
 
@@ -157,7 +157,7 @@ def main() -> None:
 
     def report(done: int, predict: Any) -> None:
         seconds = time.perf_counter() - began
-        if done % 2000 and done != given.steps:
+        if done % 2000 and done != options.steps:
             return
         errors = [
             float(np.abs(np.expm1(predict(rows[:3], bool(i)) - rows[3])).mean())
@@ -168,7 +168,7 @@ def main() -> None:
             goal_seconds.append(seconds)
 
     held = part(np.concatenate([split.validation, split.calibration]))
-    paper(part(split.train), held, features, given.steps, given.seed, report)
+    paper(part(split.train), held, features, options.steps, options.seed, report)
     whole = time.perf_counter() - began
     if goal_seconds:
         print(f"the paper's, to the corrected reference's accuracy: {goal_seconds[0]:.1f} s")

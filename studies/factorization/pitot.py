@@ -28,21 +28,21 @@ def main() -> None:
     parser.add_argument("--members", default="1")
     parser.add_argument("--form", default="saturating")
     parser.add_argument("--seed", default="0")
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     folder = pitot_folder()
     jostle = [sys.executable, "-m", "jostle"]
     with tempfile.TemporaryDirectory() as place:
         dataset = str(Path(place) / "pitot")
         subprocess.run([*jostle, "import", "pitot", str(folder), "-o", dataset], check=True)
-        command = [*jostle, "evaluate", "factorization", dataset, "--json", "--seed", given.seed]
-        command += ["--splits", str(folder / "splits" / f"{given.observed}_0.npz")]
-        command += ["--members", given.members, "--form", given.form]
+        command = [*jostle, "evaluate", "factorization", dataset, "--json", "--seed", options.seed]
+        command += ["--splits", str(folder / "splits" / f"{options.observed}_0.npz")]
+        command += ["--members", options.members, "--form", options.form]
         run = subprocess.run(command, check=True, capture_output=True, text=True)
     metrics = json.loads(run.stdout)["metrics"]
     for name, value in metrics.items():
         print(f"{name:32s} {value:.4f}")
-    solo, corun = REFERENCE[given.observed]
+    solo, corun = REFERENCE[options.observed]
     print(
         f"\nerror / corrected reference code: alone {metrics['mape_solo_ratio'] / solo:.2f}, "
         f"with a co-runner {metrics['mape_corun_ratio'] / corun:.2f}"

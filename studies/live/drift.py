@@ -27,29 +27,29 @@ def main() -> None:
     parser.add_argument("--observed", type=float, default=0.5)
     parser.add_argument("--streams", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     import jostle
     from jostle.evaluate import observed_split
     from jostle.runs import PitotImport
 
     runs = PitotImport(pitot_folder()).read().runs.ok()
-    split = observed_split(runs, given.observed, given.seed, "row")
+    split = observed_split(runs, options.observed, options.seed, "row")
     model = jostle.fit(
         runs.take(split.train),
         jostle.Factorization(),
-        seed=given.seed,
+        seed=options.seed,
         validation=runs.take(split.validation),
         calibration=runs.take(split.calibration),
         calibrate_by="row",
     )
     false = 0
-    for stream in range(given.streams):
-        order = np.random.default_rng([given.seed, stream]).permutation(split.test)
+    for stream in range(options.streams):
+        order = np.random.default_rng([options.seed, stream]).permutation(split.test)
         false += len(model.watch().update(runs.take(order)))
-    total = given.streams * len(split.test)
+    total = options.streams * len(split.test)
     print(f"false alarms: {false} in {total} runs")
-    test = runs.take(np.random.default_rng([given.seed, 99]).permutation(split.test))
+    test = runs.take(np.random.default_rng([options.seed, 99]).permutation(split.test))
     steps(model, test)
     coverages(model, test)
 

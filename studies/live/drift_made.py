@@ -37,15 +37,15 @@ def main() -> None:
     parser.add_argument("--laws", default=",".join(LAWS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=10, help="the first one")
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     print(
         "| fitted to | law | false alarms | in runs | step found | after, median | 95% | others told |"
     )
     print("|---|---|---|---|---|---|---|---|")
-    for fitted in map(int, given.fitted.split(",")):
-        for law in given.laws.split(","):
-            seeds = range(given.seed, given.seed + given.seeds)
+    for fitted in map(int, options.fitted.split(",")):
+        for law in options.laws.split(","):
+            seeds = range(options.seed, options.seed + options.seeds)
             told = [one(law, fitted, seed) for seed in seeds]
             delays = sorted(delay for _, found, _ in told for delay in found)
             known = [delay for delay in delays if np.isfinite(delay)]

@@ -29,18 +29,18 @@ def main() -> None:
     parser.add_argument("--runs", default="0,3")
     parser.add_argument("--laws", default=",".join(LAWS))
     parser.add_argument("--seeds", type=int, default=1)
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     print(
         "| law | names | runs of each | rule | trained on alike | as they join | others, alike | others |"
     )
     print("|---|---|---|---|---|---|---|---|")
-    for law in given.laws.split(","):
+    for law in options.laws.split(","):
         for kind in ("workload", "platform"):
-            for number in map(int, given.runs.split(",")):
+            for number in map(int, options.runs.split(",")):
                 if number == 0 and law in WITHOUT_FEATURES:
                     continue
-                found = [one(made(law, s), kind, number, s) for s in range(given.seeds)]
+                found = [one(made(law, s), kind, number, s) for s in range(options.seeds)]
                 cells = " | ".join(f"{100 * value:.1f}%" for value in np.mean(found, axis=0))
                 print(f"| {law} | {kind}s | {number} | {cells} |", flush=True)
 

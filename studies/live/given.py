@@ -32,18 +32,18 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=30, help="live")
     parser.add_argument("--recorded", type=int, default=120, help="runs")
     parser.add_argument("--ahead", type=float, default=0.1, help="seconds")
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     from studies.bridge.families import FAMILIES
 
-    families = given.families.split(",") if given.families else sorted(FAMILIES)
+    families = options.families.split(",") if options.families else sorted(FAMILIES)
     print("family", "given", *RULES, *(f"over {rule}" for rule in RULES), sep=" | ", flush=True)
     every = []
     for family in families:
         rows = []
-        for seed in map(int, given.seeds.split(",")):
+        for seed in map(int, options.seeds.split(",")):
             began = time.process_time()
-            rows.append(scores(family, seed, given))
+            rows.append(scores(family, seed, options))
             told = ", ".join(f"{value:.4f}" for value in rows[-1])
             seconds = time.process_time() - began
             print(f"{family} {seed}: {told} ({seconds:.0f} CPU s)", file=sys.stderr, flush=True)
@@ -60,7 +60,7 @@ def _line(name: str, rows: np.ndarray) -> None:
     print(name, *cells, sep=" | ", flush=True)
 
 
-def scores(family: str, seed: int, given: argparse.Namespace) -> np.ndarray:
+def scores(family: str, seed: int, options: argparse.Namespace) -> np.ndarray:
     """(1 + rules,) Brier scores of one process."""
     from dataclasses import replace
 
@@ -68,9 +68,9 @@ def scores(family: str, seed: int, given: argparse.Namespace) -> np.ndarray:
     from studies.bridge.data import COUNTERS
     from studies.bridge.families import INTERVAL_SECONDS, TIME, made_family
 
-    traces = made_family(family, given.recorded + given.runs, seed=seed)
+    traces = made_family(family, options.recorded + options.runs, seed=seed)
     ids = traces.run_ids
-    recorded = traces.select(ids[: given.recorded])
+    recorded = traces.select(ids[: options.recorded])
     forecast = jostle.forecast(recorded, jostle.Bridge(components=COUNTERS))
     mixture = jostle.forecast(recorded, jostle.Bridge(components=COUNTERS, method="mixture"))
     levels = np.stack([[t[c] / INTERVAL_SECONDS for c in COUNTERS] for t in recorded])
@@ -78,9 +78,9 @@ def scores(family: str, seed: int, given: argparse.Namespace) -> np.ndarray:
     limits = np.stack(
         [np.quantile(levels[:, c][known[:, c]], QUANTILES) for c in range(len(COUNTERS))]
     )
-    steps = round(given.ahead / INTERVAL_SECONDS)
+    steps = round(options.ahead / INTERVAL_SECONDS)
     errors: list[list[float]] = []
-    for trace in traces.select(ids[given.recorded :]):
+    for trace in traces.select(ids[options.recorded :]):
         for seen in MOMENTS:
             at = float(TIME[seen + steps - 1])
             so_far = replace(

@@ -37,42 +37,42 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--refit", action="store_true")
     parser.add_argument("--suggest", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     from jostle.runs import PitotImport
 
     runs = PitotImport(pitot_folder()).read().runs.ok()
     for kind in ("workload", "platform"):
-        new_names(runs, kind, given)
-    if given.suggest:
-        of_fleet(runs, given)
+        new_names(runs, kind, options)
+    if options.suggest:
+        of_fleet(runs, options)
     else:
-        new_runs(runs, given)
+        new_runs(runs, options)
 
 
-def new_names(runs: Any, kind: str, given: Any) -> None:
+def new_names(runs: Any, kind: str, options: Any) -> None:
     """Errors and coverage about names of which so many runs were learned."""
     import jostle
 
-    random = np.random.default_rng([given.seed, 99])
+    random = np.random.default_rng([options.seed, 99])
     c = runs.colocations
     names = c.workload_names if kind == "workload" else c.platform_names
     out = np.zeros(len(names), bool)
-    out[random.permutation(len(names))[: round(given.names * len(names))]] = True
+    out[random.permutation(len(names))[: round(options.names * len(names))]] = True
     code = c.workload if kind == "workload" else c.platform
     row = np.repeat(np.arange(len(c)), c.number_of_corunners)
     beside = np.zeros(len(c), bool)
     if kind == "workload":
         beside[row[out[c.corunner]]] = True
-    old = runs.take(~out[code] & ~beside & (random.random(len(c)) < given.observed))
-    model = jostle.fit(old, jostle.Factorization(), seed=given.seed)
+    old = runs.take(~out[code] & ~beside & (random.random(len(c)) < options.observed))
+    model = jostle.fit(old, jostle.Factorization(), seed=options.seed)
     mine = np.flatnonzero(out[code] & ~beside)
     mine = mine[random.permutation(len(mine))]
     turn = number_within(code[mine])
     asked = runs.take(mine[turn >= GIVEN[-1]])
     of_asked = code[mine[turn >= GIVEN[-1]]]
     print(f"\n{int(out.sum())} new {kind}s, asked about {len(asked)} runs of theirs")
-    if given.suggest:
+    if options.suggest:
         suggested(model, runs, mine, code)
         return
     for number in GIVEN:
@@ -88,9 +88,9 @@ def new_names(runs: Any, kind: str, given: Any) -> None:
         by_name = [covered[of_asked == name].mean() for name in np.unique(of_asked)]
         line = f"{number:3} runs each: error {error(found, asked):5.1f}%"
         line += f", plain rule {plain(old, shown, asked, kind):5.1f}%"
-        if given.refit and number:
+        if options.refit and number:
             both = type(old).concatenate([old, shown])
-            anew = jostle.fit(both, jostle.Factorization(), seed=given.seed)
+            anew = jostle.fit(both, jostle.Factorization(), seed=options.seed)
             line += f", fitted again {error(anew, asked):5.1f}%"
         line += f"; covered at {CONFIDENCE:g}: {covered.mean():.3f} of runs, "
         line += f"{np.mean(by_name):.3f} of a name's"
@@ -130,12 +130,12 @@ def suggested(model: Any, runs: Any, mine: np.ndarray, code: np.ndarray) -> None
         print(f"{line}, drawn {error(by_chance, rest):5.1f}%", flush=True)
 
 
-def of_fleet(runs: Any, given: Any) -> None:
+def of_fleet(runs: Any, options: Any) -> None:
     """Errors about other runs of the fleet after so many more runs of it, chosen in three ways; a model of
     the first ones suggests."""
     import jostle
 
-    order = np.random.default_rng([given.seed, 98]).permutation(len(runs))
+    order = np.random.default_rng([options.seed, 98]).permutation(len(runs))
     first = round(FLEET * len(runs))
     old, pool, asked = order[:first], order[first:-ASKED_OF_FLEET], order[-ASKED_OF_FLEET:]
     calibration, validation, old = np.split(old, [first // 8, first // 4])
@@ -144,7 +144,7 @@ def of_fleet(runs: Any, given: Any) -> None:
         return jostle.fit(
             runs.take(np.concatenate([old, more])),
             jostle.Factorization(),
-            seed=given.seed,
+            seed=options.seed,
             validation=runs.take(validation),
             calibration=runs.take(calibration),
             calibrate_by="row",
@@ -192,16 +192,16 @@ def fewest_first(runs: Any, old: np.ndarray, pool: np.ndarray, most: int) -> np.
     return np.array(chosen)
 
 
-def new_runs(runs: Any, given: Any) -> None:
+def new_runs(runs: Any, options: Any) -> None:
     """Errors after so many new runs of known names."""
     import jostle
 
-    random = np.random.default_rng([given.seed, 98])
+    random = np.random.default_rng([options.seed, 98])
     order = random.permutation(len(runs))
-    first = round(given.observed * len(runs))
+    first = round(options.observed * len(runs))
     old, rest = runs.take(np.sort(order[:first])), order[first:]
     asked = runs.take(rest[-ASKED:])
-    model = jostle.fit(old, jostle.Factorization(), seed=given.seed)
+    model = jostle.fit(old, jostle.Factorization(), seed=options.seed)
     print(
         f"\nnew runs of known names, asked about {len(asked)} others: error {error(model, asked):.3f}%"
     )
@@ -212,9 +212,9 @@ def new_runs(runs: Any, given: Any) -> None:
         found = begun.update(later)
         took = time.process_time() - began
         line = f"{number:6} learned: {error(found, asked):.3f}% in {took:.2f} CPU-s"
-        if given.refit:
+        if options.refit:
             anew = jostle.fit(
-                type(old).concatenate([old, later]), jostle.Factorization(), seed=given.seed
+                type(old).concatenate([old, later]), jostle.Factorization(), seed=options.seed
             )
             line += f", fitted again {error(anew, asked):.3f}%"
         print(line, flush=True)

@@ -22,18 +22,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dataset")
     parser.add_argument("--draws", type=int, default=6)
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     import jostle
     from jostle.tour import HELD_OUT, hold_out_sets, mape, prior_for, tour_method
 
-    runs = jostle.read_runs(given.dataset).ok()
+    runs = jostle.read_runs(options.dataset).ok()
     known = prior_for(runs)
     if known is None:
         sys.exit("the sample has other workloads of the same names")
     print("draw | runs to learn from | without | with the sample")
     found: dict[float, list[tuple[int, float, float]]] = {share: [] for share in SHARES}
-    for draw in range(given.draws):
+    for draw in range(options.draws):
         held, rest = hold_out_sets(runs, HELD_OUT, draw)
         test = runs.take(held)
         for share in SHARES:

@@ -23,15 +23,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--methods", help="only these, separated by commas")
-    given = parser.parse_args()
+    options = parser.parse_args()
     folder = data_folder("gavel/oracle_throughputs.json").parent
     one_core()
 
     from jostle.evaluate import evaluate_pairs, pair_methods
     from jostle.runs import GavelImport
 
-    every = given.methods.split(",") if given.methods else None
-    methods = pair_methods("slowdown", ["slowdown"] if given.quick else every)
+    every = options.methods.split(",") if options.methods else None
+    methods = pair_methods("slowdown", ["slowdown"] if options.quick else every)
     columns = ("MAPE %", "± draws", *GPUS, "coverage 90 %", "± s.e.", "margin %", "CPU s")
     print("campaign", "observed", "on", "method", *columns, sep=" | ")
     for campaign in ("oracle", "simulation"):
@@ -45,9 +45,9 @@ def main() -> None:
                     runs,
                     share,
                     {name: methods[name]},
-                    seeds=range(given.seeds),
+                    seeds=range(options.seeds),
                     platform=gpu,
-                    bounds=not given.quick,
+                    bounds=not options.quick,
                 ).metrics
                 keys = [f"slowdown_mape_{name}", f"slowdown_mape_sd_{name}"]
                 keys += [f"slowdown_mape_{name}_{place}" for place in GPUS]
@@ -55,7 +55,7 @@ def main() -> None:
                 keys.append(f"margin_90_{name}")
                 values = [found.get(f"{key}_ratio") for key in keys]
                 cells = ["–" if value is None else f"{100 * value:.1f}" for value in values]
-                seconds = (time.process_time() - began) / given.seeds
+                seconds = (time.process_time() - began) / options.seeds
                 where = gpu or "all GPUs"
                 print(campaign, share, where, name, *cells, f"{seconds:.1f}", sep=" | ")
                 sys.stdout.flush()

@@ -31,26 +31,26 @@ def main() -> None:
     parser.add_argument("--noise", type=float, default=0.02)
     parser.add_argument("--data", help="folders of runs, separated by commas")
     parser.add_argument("--method", default="slowdown", choices=("slowdown", "bag"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
 
     from jostle.evaluate import evaluate_pairs, pair_methods
 
-    names = (*RULES, *(["slowdown_form"] if given.method == "slowdown" else []), given.method)
+    names = (*RULES, *(["slowdown_form"] if options.method == "slowdown" else []), options.method)
     methods = pair_methods("slowdown", names)
     print("campaign", "observed", *names, "CPU s", "over best rule", sep=" | ")
     ratios = []
-    for name, runs in _campaigns(given):
-        for share in map(float, given.shares.split(",")):
+    for name, runs in _campaigns(options):
+        for share in map(float, options.shares.split(",")):
             errors, seconds = {}, 0.0
             for method in names:
                 began = time.process_time()
                 found = evaluate_pairs(
-                    runs, share, {method: methods[method]}, seeds=range(given.seeds), bounds=False
+                    runs, share, {method: methods[method]}, seeds=range(options.seeds), bounds=False
                 )
                 errors[method] = found.metrics[f"slowdown_mape_{method}_ratio"]
-                seconds = (time.process_time() - began) / given.seeds
-            ratio = errors[given.method] / min(errors[rule] for rule in RULES)
+                seconds = (time.process_time() - began) / options.seeds
+            ratio = errors[options.method] / min(errors[rule] for rule in RULES)
             ratios.append(ratio)
             cells = (f"{100 * errors[method]:.2f}" for method in names)
             print(name, share, *cells, f"{seconds:.1f}", f"{ratio:.3f}", sep=" | ")
@@ -59,15 +59,15 @@ def main() -> None:
     print(f"over the best rule: geometric mean {mean:.3f}, worst {max(ratios):.3f}")
 
 
-def _campaigns(given: argparse.Namespace) -> Iterator[tuple[str, Any]]:
+def _campaigns(options: argparse.Namespace) -> Iterator[tuple[str, Any]]:
     from jostle.runs import read_runs
     from studies.slowdown.laws import LAWS, MadeCampaign
 
-    for folder in given.data.split(",") if given.data else ():
+    for folder in options.data.split(",") if options.data else ():
         yield folder, read_runs(folder)
-    wanted = list(LAWS) if given.laws is None else [n for n in given.laws.split(",") if n]
+    wanted = list(LAWS) if options.laws is None else [n for n in options.laws.split(",") if n]
     for law in wanted:
-        yield law, MadeCampaign(law, noise=given.noise).runs(seed=0)
+        yield law, MadeCampaign(law, noise=options.noise).runs(seed=0)
 
 
 if __name__ == "__main__":

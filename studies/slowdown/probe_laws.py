@@ -177,13 +177,13 @@ def main() -> None:
         "--new", type=int, default=0, help="programs that are in no pair learned from"
     )
     parser.add_argument("--slowdown", action="store_true", help="also the method of that name")
-    given = parser.parse_args()
+    options = parser.parse_args()
     one_core()
     header: list[str] | None = None
     ratios = []
-    for law in given.laws.split(","):
-        for share in map(float, given.shares.split(",")):
-            found = [one_campaign(law, share, seed, given) for seed in range(given.seeds)]
+    for law in options.laws.split(","):
+        for share in map(float, options.shares.split(",")):
+            found = [one_campaign(law, share, seed, options) for seed in range(options.seeds)]
             error = {name: float(np.mean([f[0][name] for f in found])) for name in found[0][0]}
             under = [f[1] for f in found if np.isfinite(f[1])]
             rules = [error[name] for name in RULES if name in error]
@@ -207,24 +207,24 @@ RULES = ("none", "mean", "median", "additive")
 
 
 def one_campaign(
-    law: str, share: float, seed: int, given: argparse.Namespace
+    law: str, share: float, seed: int, options: argparse.Namespace
 ) -> tuple[dict[str, float], float]:
     """({who: mean relative error}, share of the tested runs under their bounds)."""
     import jostle
     from jostle.methods import learn
 
     random = np.random.default_rng([seed, list(LAWS).index(law)])
-    probing, both, solo = drawn(law, random, given)
-    count = given.programs
-    new = np.arange(count + given.new) >= count
+    probing, both, solo = drawn(law, random, options)
+    count = options.programs
+    new = np.arange(count + options.new) >= count
     held = np.array([random.random() >= share or new[a] or new[b] for a, b, *_ in both])
-    tested = np.array([new[a] or new[b] for a, b, *_ in both]) if given.new else held
+    tested = np.array([new[a] or new[b] for a, b, *_ in both]) if options.new else held
     learned, test = as_runs(both, ~held), as_runs(both, tested)
     data = jostle.runs.Runs.concatenate([probing, learned]) if (~held).any() else probing
-    model = jostle.fit(data, jostle.Probes(), seed=seed, new_names=bool(given.new))
+    model = jostle.fit(data, jostle.Probes(), seed=seed, new_names=bool(options.new))
     truth = test.runtime_seconds
     away = {"probes": model.predict(test.colocations) / truth - 1}
-    if given.slowdown:
+    if options.slowdown:
         away["slowdown"] = (
             learn(jostle.Slowdown(), data, seed=seed).predict(test.colocations) / truth - 1
         )
@@ -243,17 +243,17 @@ Pair = tuple[int, int, float, float]  # the two, and their seconds
 
 
 def drawn(
-    law: str, random: np.random.Generator, given: argparse.Namespace
+    law: str, random: np.random.Generator, options: argparse.Namespace
 ) -> tuple[Any, list[Pair], np.ndarray]:
     """(runs alone and beside stressors, all pairs, (programs,) median seconds alone)."""
     make, noise = LAWS[law]
-    noise = noise or Noise(given.noise)
-    programs = given.programs + given.new
+    noise = noise or Noise(options.noise)
+    programs = options.programs + options.new
     slow = make(random, programs)
     n = programs + STRESSORS
     usual = random.lognormal(0, 1, n)
     rows: list[tuple[int, int | None, float, str]] = []
-    for turn in range(given.repeats):
+    for turn in range(options.repeats):
         for a in range(n):
             rows.append((a, None, usual[a] * noise(random), f"{turn}-{a}"))
             for b in range(programs, n):

@@ -20,7 +20,7 @@ class Study(Protocol):
     name: ClassVar[str]
 
     def run(self, *, progress: Progress) -> Report:
-        """What was found, as a document for programs and tables for people."""
+        """The results, as a document for programs and tables for people."""
         ...
 
 
@@ -43,12 +43,12 @@ def study_named(name: str) -> type[Study]:
     return load(GROUP, name)
 
 
-def document(study: Study, data: Any, seed: int, **found: Any) -> dict[str, Any]:
-    """The JSON document of a study: what was evaluated on what, and what was found."""
+def document(study: Study, data: Any, seed: int, **results: Any) -> dict[str, Any]:
+    """The JSON document of a study: what was evaluated on what, and the results."""
     return {
         "schema": "evaluate/v1",
         "name": study.name,
         "data": data,
         "seed": seed,
-        **found,
+        **results,
     }

@@ -59,8 +59,8 @@ def metrics_of(
         metrics |= {f"{name}_{group}_ratio": value for name, value in errors.items()}
         for confidence, seconds in bounds.items():
             at = f"{round(100 * confidence)}_{group}_ratio"
-            found = bound_measures(seconds[inside], actual[inside])
-            metrics |= {f"{name}_{at}": value for name, value in found.items()}
+            measures = bound_measures(seconds[inside], actual[inside])
+            metrics |= {f"{name}_{at}": value for name, value in measures.items()}
     return metrics
 
 

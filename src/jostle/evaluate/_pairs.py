@@ -52,7 +52,7 @@ class PairsStudy:
         chosen = pair_methods(self.target, listed(self.methods))
         runs = read_runs(self.dataset)
         version = Dataset(self.dataset).version()
-        found = evaluate_pairs(
+        evaluation = evaluate_pairs(
             runs,
             self.observed,
             chosen,
@@ -75,11 +75,11 @@ class PairsStudy:
                 data,
                 self.seed,
                 settings={"target": self.target, "seeds": self.seeds},
-                metrics=found.metrics,
-                notes=found.notes,
+                metrics=evaluation.metrics,
+                notes=evaluation.notes,
             ),
-            [self._table(found.metrics, list(chosen), runs.colocations.platform_names)],
-            notes=[f"left out: {note}" for note in found.notes],
+            [self._table(evaluation.metrics, list(chosen), runs.colocations.platform_names)],
+            notes=[f"left out: {note}" for note in evaluation.notes],
         )
 
     def _table(self, m: dict[str, float], methods: list[str], platforms: tuple[str, ...]) -> Table:

@@ -63,7 +63,7 @@ class Runner:
         read: Callable[[], Any],
         progress: Progress = no_progress,
     ) -> list[Result]:
-        """What every cell measures. read: the data, asked for once, and only if a cell is missing.
+        """What every cell measures. read: called once for the data, and only if a cell is missing.
 
         progress: called before the first cell, after each, and at the end. Raises NotPermitted,
         UnreadableFile and what a cell raises.

@@ -137,20 +137,20 @@ def evaluate_pairs(
         for seed in seeds
         for name, method in methods.items()
     ]
-    found: dict[str, dict[str, list[float]]] = {}
+    by_method: dict[str, dict[str, list[float]]] = {}
     notes: list[str] = []
     for cell, result in zip(cells, runner.run(cells, lambda: runs, progress), strict=True):
         if isinstance(result, JostleError):
             notes.append(f"{cell.name}, seed {cell.draw.seed}: {result}")
             continue
         for key, value in metrics_in(result).items():
-            found.setdefault(cell.name, {}).setdefault(key, []).append(value)
-    if not found:
+            by_method.setdefault(cell.name, {}).setdefault(key, []).append(value)
+    if not by_method:
         raise NotEnoughRuns("no method could be fitted: " + "; ".join(notes[:3]))
     metrics: dict[str, float] = {"seeds": float(len(seeds))}
-    for name, values in found.items():
+    for name, values in by_method.items():
         metrics |= _metrics(name, values)
-    main = "slowdown" if "slowdown" in found else next(iter(found))
+    main = "slowdown" if "slowdown" in by_method else next(iter(by_method))
     metrics["slowdown_mape_ratio"] = metrics[f"slowdown_mape_{main}_ratio"]
     return PairsEvaluation(metrics, notes)
 
@@ -178,13 +178,13 @@ def _split(runs: Runs, draw: PairDraw) -> _Parts:
     if not len(drawn) or not len(alone):
         raise NotEnoughRuns("there must be runs alone and runs beside others")
     shares = [draw.observed, 1 - draw.observed]
-    kept, test = split_rows(runs.take(drawn), shares, draw.seed, by="together")
-    if not len(kept) or not len(test):
+    train, test = split_rows(runs.take(drawn), shares, draw.seed, by="together")
+    if not len(train) or not len(test):
         raise NotEnoughRuns(
             f"{draw.observed:.0%} of {len(drawn)} runs with co-runners leave one part empty",
             fix="Observe another share, or measure more.",
         )
-    return _Parts(alone, np.sort(np.concatenate([rest, drawn[kept]])), drawn[test])
+    return _Parts(alone, np.sort(np.concatenate([rest, drawn[train]])), drawn[test])
 
 
 def _errors(runs: Runs, method: Any, parts: _Parts, seed: int) -> dict[str, float]:
@@ -193,31 +193,31 @@ def _errors(runs: Runs, method: Any, parts: _Parts, seed: int) -> dict[str, floa
     fitted = learn(method, train, seed=seed)
     error = np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1)
     known = np.isfinite(error)
-    found = {"mape": float(error[known].mean()), "unanswered": float(1 - known.mean())}
+    measures = {"mape": float(error[known].mean()), "unanswered": float(1 - known.mean())}
     names = test.colocations.platform_names
     if len(names) > 1:
         for place, name in enumerate(names):
             here = known & (test.colocations.platform == place)
-            found[f"mape {name}"] = float(error[here].mean())
-    return found
+            measures[f"mape {name}"] = float(error[here].mean())
+    return measures
 
 
 def _bounds(runs: Runs, method: Any, parts: _Parts, draw: PairDraw) -> dict[str, float]:
     from jostle.models import fit
     from jostle.runs import split_rows
 
-    test, seen = runs.take(parts.test), runs.take(parts.observed)
-    may = np.arange(len(seen))
+    test, observed = runs.take(parts.test), runs.take(parts.observed)
+    may = np.arange(len(observed))
     if draw.platform is not None:
-        c = seen.colocations
+        c = observed.colocations
         may = np.flatnonzero(c.platform == c.platform_names.index(draw.platform))
-    unit = seen.units("together")
+    unit = observed.units("together")
     share = float(np.clip(FEWEST_SETS / max(len(np.unique(unit[may])), 1), CALIBRATED, 0.8))
     fewer = 0.4 * (1 - share) if draw.platform is None else 0.0
     shares = [1 - share - fewer / 4, fewer / 4, share]
-    kept, watched, held = split_rows(seen.take(may), shares, draw.seed, by="together")
-    rest = np.setdiff1d(np.arange(len(seen)), may)
-    train = np.concatenate([parts.alone, parts.observed[np.sort(np.r_[rest, may[kept]])]])
+    learned, watched, held = split_rows(observed.take(may), shares, draw.seed, by="together")
+    rest = np.setdiff1d(np.arange(len(observed)), may)
+    train = np.concatenate([parts.alone, parts.observed[np.sort(np.r_[rest, may[learned]])]])
     model = fit(
         runs.take(train),
         method,

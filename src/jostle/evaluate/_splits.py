@@ -50,18 +50,18 @@ def observed_split(runs: Runs, observed: float, seed: int, by: str = "window") -
 def checked_split(split: Split, runs: Runs) -> Split:
     """Without runs that are not ok. Raises NotEnoughRuns where a part is empty."""
     ok = runs.is_ok
-    kept = {
+    rows = {
         name: index[ok[index]]
         for name, index in vars(split).items()
         if isinstance(index, np.ndarray)
     }
-    empty = [name for name, index in kept.items() if len(index) == 0]
+    empty = [name for name, index in rows.items() if len(index) == 0]
     if empty:
         raise NotEnoughRuns(
             f"the {' and '.join(empty)} part of the split is empty ({len(runs)} runs in all)",
             fix="Observe a larger share, or measure more runs.",
         )
-    return Split(**kept, by=split.by)
+    return Split(**rows, by=split.by)
 
 
 def fit_split(

@@ -66,9 +66,9 @@ class RuleAnswers(RivalAnswers):
     log_solo: np.ndarray
     rule: Callable[[SlowdownRows], np.ndarray]
 
-    def predict(self, asked: Colocations) -> np.ndarray:
+    def predict(self, query: Colocations) -> np.ndarray:
         """(n,) seconds; NaN for what never ran alone there."""
-        rows = rows_of(asked, self.names)
+        rows = rows_of(query, self.names)
         beside = rows.degree > 0
         slow = np.zeros(len(rows))
         if beside.any():

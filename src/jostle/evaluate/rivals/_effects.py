@@ -48,11 +48,11 @@ class AdditiveEffects(Rival):
         def error(penalty: float) -> float:
             out = np.zeros(len(rest))
             for part in range(FOLDS):
-                kept = fold != part
-                found = _Rest.of(
-                    data.rows.take(kept), rest[kept], data.sizes, self.rank, penalty, seed
+                train = fold != part
+                rest_of = _Rest.of(
+                    data.rows.take(train), rest[train], data.sizes, self.rank, penalty, seed
                 )
-                out[~kept] = found.of_rows(data.rows.take(~kept))
+                out[~train] = rest_of.of_rows(data.rows.take(~train))
             return float(np.abs(rest - out).mean())
 
         best = min(PENALTIES, key=error)

@@ -44,7 +44,7 @@ class EncodedBoosting(Rival):
         rows, y, solo = data.rows, data.rows.log_slowdown, data.log_solo
         if len(y) < FOLDS:
             mean = float(y.mean()) if len(y) else 0.0
-            return RuleAnswers(data.names, solo, lambda asked: np.full(len(asked), mean))
+            return RuleAnswers(data.names, solo, lambda query: np.full(len(query), mean))
         fold = np.random.default_rng(seed).permutation(np.arange(len(y)) % FOLDS)
         x: Any = None
         for part in range(FOLDS):
@@ -62,7 +62,7 @@ class EncodedBoosting(Rival):
             random_state=seed,
         ).fit(x, y)
         columns = _columns(rows, y, solo)
-        return RuleAnswers(data.names, solo, lambda asked: model.predict(columns(asked)))
+        return RuleAnswers(data.names, solo, lambda query: model.predict(columns(query)))
 
 
 def _columns(
@@ -78,11 +78,11 @@ def _columns(
         shrunken = np.bincount(at, values - overall) / (count + SHRINKAGE)
         tables.append((name, names, overall + shrunken))
 
-    def of(asked: SlowdownRows) -> np.ndarray:
+    def of(query: SlowdownRows) -> np.ndarray:
         def encoded(table: Any, turned: bool = False) -> np.ndarray:
             name, names, means = table
-            key = _key(asked, name, w, turned)
-            return asked.mean(looked_up(names, means, key, overall))
+            key = _key(query, name, w, turned)
+            return query.mean(looked_up(names, means, key, overall))
 
         log_solo = np.nan_to_num(solo).ravel()
         return np.column_stack(
@@ -91,9 +91,9 @@ def _columns(
                 encoded(tables[5], turned=True),
                 encoded(tables[3], turned=True),
                 encoded(tables[4], turned=True),
-                log_solo[asked.target],
-                asked.mean(log_solo[asked.corunner]),
-                asked.degree,
+                log_solo[query.target],
+                query.mean(log_solo[query.corunner]),
+                query.degree,
             ]
         )
 

@@ -1,4 +1,4 @@
-"""What a workload was seen to suffer beside each co-runner alone, combined by a rule."""
+"""Measured slowdowns beside each co-runner alone, combined by a rule."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ class OwnPairs(Rival):
         pair, at = np.unique(key, return_inverse=True)
         mean = np.bincount(at, rows.log_slowdown[rows.row[single]]) / np.bincount(at)
 
-        def combined(asked: SlowdownRows) -> np.ndarray:
-            key = _keys(asked, w)
+        def combined(query: SlowdownRows) -> np.ndarray:
+            key = _keys(query, w)
             numbers, unknown = np.arange(len(key)), np.zeros(len(key))
             each = additive(
-                SlowdownRows(asked.target[asked.row], asked.corunner, numbers, unknown, unknown)
+                SlowdownRows(query.target[query.row], query.corunner, numbers, unknown, unknown)
             )
             own = looked_up(pair, mean, key, np.nan)
             each = np.where(np.isnan(own), each, own)
             if self.rule == "worst":
-                worst = np.full(len(asked), -np.inf)
-                np.maximum.at(worst, asked.row, each)
+                worst = np.full(len(query), -np.inf)
+                np.maximum.at(worst, query.row, each)
                 return worst
             if self.rule == "product":
-                return np.bincount(asked.row, each, len(asked))
+                return np.bincount(query.row, each, len(query))
             if self.rule == "mean":
-                return asked.mean(each)
-            more = np.bincount(asked.row, np.expm1(each), len(asked))
+                return query.mean(each)
+            more = np.bincount(query.row, np.expm1(each), len(query))
             return np.log1p(np.maximum(more, -0.99))
 
         return RuleAnswers(data.names, data.log_solo, combined)

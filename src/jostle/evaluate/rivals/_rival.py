@@ -1,4 +1,4 @@
-"""What rivals have in common: they learn from runs alone, and are fitted and asked, but never saved."""
+"""What rivals have in common: they learn from runs alone, are fitted and predict, but are never saved."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class RivalAnswers(ABC):
     """What a rival has learned: one way to bound, the prediction with the same offset everywhere."""
 
     @abstractmethod
-    def predict(self, asked: Colocations) -> np.ndarray:
+    def predict(self, query: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where there is no answer."""
 
-    def candidates(self, asked: Colocations) -> Candidates:
+    def candidates(self, query: Colocations) -> Candidates:
         from jostle.bounds import Candidates
 
-        return Candidates.one_way(self.predict(asked))
+        return Candidates.one_way(self.predict(query))
 
 
 def alone(runs: Runs) -> Runs:

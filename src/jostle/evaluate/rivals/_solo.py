@@ -77,11 +77,11 @@ class _SoloAnswers(RivalAnswers):
     log_solo: np.ndarray
     constant: np.ndarray
 
-    def predict(self, asked: Colocations) -> np.ndarray:
+    def predict(self, query: Colocations) -> np.ndarray:
         """(n,) seconds; NaN for what never ran alone there."""
-        workload, platform, _ = asked.codes_in(*self.names)
+        workload, platform, _ = query.codes_in(*self.names)
         solo = np.exp(self.log_solo[platform, workload])
-        count = asked.number_of_corunners
+        count = query.number_of_corunners
         if self.kind == "twice":
             return solo * (1 + count)
         constant = self.constant[platform, np.minimum(count, self.constant.shape[1] - 1)]
