@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.bounds import AdaptiveLevel, DriftLevel, usual_levels
-from jostle.bounds._drift import ALLOWED, CLIP, THRESHOLD
+from jostle.bounds._drift import ALLOWED, CLIP, STEP, THRESHOLD
 
 
 def first_alarm(errors: np.ndarray) -> int | None:
@@ -72,7 +72,10 @@ def test_coverage_is_kept_whatever_the_law(late_at: float) -> None:
         missed = bool(random.random() < kept.allowed * late_at / 0.1)
         late += missed
         kept.add(missed)
-    assert late / 20_000 == pytest.approx(0.1, abs=0.012)
+    # As far from a tenth as the level has gone, over the runs times the step, whatever was late; a level
+    # that would go past a half stays there, and fewer are late.
+    share, expected = late / 20_000, 0.1 + (0.1 - kept.allowed) / (STEP * 0.1 * 20_000)
+    assert share == pytest.approx(expected) if late_at > 0.1 / 5 else share <= expected
     assert kept.level == pytest.approx(1 - 0.1 * 0.1 / late_at, abs=0.1)
 
 
