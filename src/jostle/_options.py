@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jostle.errors import UsageError
@@ -82,6 +83,7 @@ class Option:
     is_mapping: bool = False
 
 
+@lru_cache(maxsize=256)
 def options_of(settings: type) -> tuple[Option, ...]:
     """The fields of a dataclass that its constructor takes, in their order.
 

@@ -76,6 +76,8 @@ class Glance(ABC):
 def finite(value: Any) -> Any:
     """As JSON can hold it, which has no infinity and no NaN: None for such a number, also within lists and
     mappings."""
+    if type(value) is float:  # most are
+        return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

@@ -22,13 +22,13 @@ def test_the_same_question_is_computed_once(
 ) -> None:
     served, other = (read_served(path) for path in model_folders)
     asked: list[int] = []
-    bound = type(served.model).bound
+    answer = type(served.model).predict_and_bound
 
-    def counted(model: Any, colocations: Any, confidence: float) -> Any:
+    def counted(model: Any, colocations: Any, confidence: float, **more: Any) -> Any:
         asked.append(len(colocations))
-        return bound(model, colocations, confidence)
+        return answer(model, colocations, confidence, **more)
 
-    monkeypatch.setattr(type(served.model), "bound", counted)
+    monkeypatch.setattr(type(served.model), "predict_and_bound", counted)
     first = predict_items(served, ITEMS, 0.8)
     turned = {**ITEMS[0], "corunners": ["w03", "w02"]}
     assert predict_items(served, [turned, *ITEMS[1:]], 0.8) == first

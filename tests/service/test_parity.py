@@ -26,6 +26,7 @@ PYTHON, SHELL, HTTP, CLIENT = 1, 2, 3, 4
 ABOUT_ITSELF = {"GET /healthz", "GET /metrics", "GET /openapi.json"}
 FAMILIES = ("jostle import", "jostle fit", "jostle evaluate")
 OF_THEMSELVES = {
+    "predict_and_bound",
     "facts",
     "notes",
     "kept",

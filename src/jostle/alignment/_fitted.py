@@ -98,12 +98,13 @@ class FittedAlignment(FromCounts):
 
     def candidates(self, colocations: Colocations) -> Candidates:
         """Ways to bound: errors of the same size everywhere, or proportional to the predicted slowdown."""
-        centre = np.log(self.predict(colocations))
+        seconds = self.predict(colocations)
+        centre = np.log(seconds)
         alone = np.array([self._alone(*colocations.row(i)[:2]) for i in range(len(colocations))])
         slow = np.maximum(np.abs(centre - np.log(alone)), FLOOR)
         names = ("same everywhere", "sqrt slowdown", "slowdown")
         scales = np.stack([np.ones_like(slow), np.sqrt(slow), slow])
-        return Candidates(names, np.stack([centre] * 3), scales)
+        return Candidates(names, np.stack([centre] * 3), scales, seconds=seconds)
 
     def window(
         self, workloads: Sequence[str], platform: str, *, loop: Sequence[bool] | None = None

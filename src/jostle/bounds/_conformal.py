@@ -37,7 +37,7 @@ from jostle.bounds._evidence import (
 from jostle.bounds._groups import Groups
 from jostle.bounds._mix import NameMix, codes_of
 from jostle.bounds._pool import ROUNDING, Pool, Way, bound_of_chain, tail_of_chain
-from jostle.bounds._predictor import candidates_of
+from jostle.bounds._predictor import Candidates, candidates_of
 from jostle.bounds._rank import one_run_of_each
 from jostle.bounds._selection import Selection
 from jostle.errors import UsageError
@@ -234,17 +234,24 @@ class Calibration(Serializable):
         return sorted(summaries, key=lambda one: (-one.n, one.pool, one.evidence, one.group))
 
     def bound(
-        self, predictor: Any, colocations: Any, confidence: float, *, tail: bool = False
+        self,
+        predictor: Any,
+        colocations: Any,
+        confidence: float,
+        *,
+        tail: bool = False,
+        candidates: Candidates | None = None,
     ) -> Bounds:
         """Upper bounds at `confidence`; never lower at a higher confidence, never under the prediction.
 
         tail: beyond what calibration runs can promise, a generalised Pareto tail of their scores where they
-        are at least 2000 (outcome `model_based`, no guarantee) instead of no bound.
+        are at least 2000 (outcome `model_based`, no guarantee) instead of no bound. candidates: those of the
+        predictor for these co-locations, where they are at hand.
         """
         level = float(exact_confidence(confidence))
         if tail and self.mix is not None:
             raise UsageError("the law of the largest errors is of the mix that was measured")
-        candidates = candidates_of(predictor, colocations)
+        candidates = candidates or candidates_of(predictor, colocations)
         degree = np.asarray(colocations.number_of_corunners)
         n = len(degree)
         keys = np.zeros((n, 3 + len(HIGHEST)), np.int64)

@@ -18,19 +18,21 @@ class Candidates(NamedTuple):
     Romano et al. 2019); a spread model has the prediction as centre and the spread as scale.
     until: h confidences, 1 where left out. One under 1 says that the candidate speaks up to there and the
     next one from there on: together they are the stages of one way to bound.
+    seconds: (n,) the prediction where it is at hand, which then need not be computed again.
     """
 
     names: tuple[str, ...]
     centre: np.ndarray
     scale: np.ndarray
     until: tuple[float, ...] = ()
+    seconds: np.ndarray | None = None
 
     @classmethod
     def one_way(cls, seconds: np.ndarray) -> Candidates:
         """The prediction, (n,) seconds, with the same offset everywhere."""
         with np.errstate(divide="ignore", invalid="ignore"):
             centre = np.log(np.asarray(seconds, np.float64))
-        return cls(("prediction",), centre[None], np.ones((1, len(centre))))
+        return cls(("prediction",), centre[None], np.ones((1, len(centre))), seconds=seconds)
 
     @classmethod
     def with_slowdown(cls, centre: np.ndarray, log_slowdown: np.ndarray) -> Candidates:

@@ -86,7 +86,8 @@ class FittedFactorization(FromCounts):
         centre = np.stack([rows.log_runtime] * (len(spread) + 1) + heads + [rows.log_runtime])
         far = self._distance[codes.workload][None]
         until = (*UNTIL, *[1.0] * (len(same) + 1))
-        return Candidates(tuple(names), centre, np.concatenate([spread, same, far]), until)
+        scale = np.concatenate([spread, same, far])
+        return Candidates(tuple(names), centre, scale, until, np.exp(rows.log_runtime))
 
     @cached_property
     def _distance(self) -> np.ndarray:

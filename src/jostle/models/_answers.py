@@ -208,8 +208,7 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, 
         return
     asked = _colocations(rows)
     try:
-        seconds = model.predict(asked)
-        bounds = model.bound(asked, made.confidence, tail=tail)
+        seconds, bounds = model.predict_and_bound(asked, made.confidence, tail=tail)
     except UsageError:
         raise
     except JostleError as error:

@@ -14,7 +14,7 @@ import numpy as np
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._report import Glance
 from jostle._tensors import read_document, write_document
-from jostle.bounds import Bounds, Calibration, NameMix, grades_of
+from jostle.bounds import Bounds, Calibration, NameMix, candidates_of, grades_of
 from jostle.errors import BadData, UnreadableFile
 from jostle.methods import Evidence, method_named
 
@@ -168,18 +168,46 @@ class Model(Glance):
         tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
         law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
         """
-        bounds = self._bound_as_fitted(colocations, confidence, tail)
+        bounds, _ = self._bound_as_fitted(colocations, confidence, tail)
+        return self._moved(colocations, bounds, tail)
+
+    def predict_and_bound(
+        self,
+        colocations: Colocations,
+        confidence: float = DEFAULT_CONFIDENCE,
+        *,
+        tail: bool = False,
+    ) -> tuple[np.ndarray, Bounds]:
+        """What `predict` and `bound` say, for less than both of them take."""
+        bounds, seconds = self._bound_as_fitted(colocations, confidence, tail)
+        if seconds is None:
+            seconds = self.answering.predict(colocations)
+        if self.moved is not None:
+            seconds = seconds * np.exp(self.moved.log_ratio(colocations)[0])
+        return seconds, self._moved(colocations, bounds, tail)
+
+    def _moved(self, colocations: Colocations, bounds: Bounds, tail: bool) -> Bounds:
         if self.moved is None:
             return bounds
-        again = partial(self._bound_as_fitted, tail=tail)
+
+        def again(some: Colocations, confidence: float) -> Bounds:
+            return self._bound_as_fitted(some, confidence, tail)[0]
+
         return self.moved.bounded(colocations, bounds, again)
 
-    def _bound_as_fitted(self, colocations: Colocations, confidence: float, tail: bool) -> Bounds:
-        bounds = self.calibration.bound(self.predictor, colocations, confidence, tail=tail)
+    def _bound_as_fitted(
+        self, colocations: Colocations, confidence: float, tail: bool
+    ) -> tuple[Bounds, np.ndarray | None]:
+        """With (n,) seconds that are predicted, where they came about on the way."""
+        candidates = candidates_of(self.predictor, colocations)
+        bounds = self.calibration.bound(
+            self.predictor, colocations, confidence, tail=tail, candidates=candidates
+        )
         if self.whole is None:
-            return bounds
+            return bounds, candidates.seconds
+        seconds = self.whole.predict(colocations)
         # Raising a bound to the prediction takes nothing of what it promises.
-        return replace(bounds, seconds=np.fmax(bounds.seconds, self.whole.predict(colocations)))
+        return replace(bounds, seconds=np.fmax(bounds.seconds, seconds)), seconds
 
     def answer(
         self,

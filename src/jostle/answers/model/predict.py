@@ -233,8 +233,7 @@ def predictions(
     """Of each, at one confidence."""
     if not len(colocations):
         return []
-    bounds = model.bound(colocations, confidence, **({"tail": True} if tail else {}))
-    return with_bounds(colocations, model.predict(colocations), bounds)
+    return with_bounds(colocations, *model.predict_and_bound(colocations, confidence, tail=tail))
 
 
 def with_bounds(colocations: Colocations, seconds: np.ndarray, bounds: Bounds) -> list[Prediction]:
