@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -61,17 +62,19 @@ class Server:
         self._do("pg_ctl", "-D", str(self.folder / "data"), "-w", "-l", log, "-o", where, "start")
 
     def kill(self) -> None:
-        """SIGKILL for the server and all its processes, as in a crash."""
+        """SIGKILL for the server and all its processes, as in a crash; none of them is left then."""
         first = int((self.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+        os.kill(first, signal.SIGSTOP)  # so that it starts no further one meanwhile
         children = subprocess.run(
             ["pgrep", "-P", str(first)], capture_output=True, text=True, check=False
         )
-        for pid in (first, *map(int, children.stdout.split())):
+        every = [first, *map(int, children.stdout.split())]
+        for pid in every:
             with suppress(ProcessLookupError):
-                os.kill(pid, 9)
-        while Path(f"/proc/{first}").exists():
+                os.kill(pid, signal.SIGKILL)
+        # One that is still ending, or not buried yet, keeps a new server from starting.
+        while any(Path(f"/proc/{pid}").exists() for pid in every):
             time.sleep(0.02)
-        time.sleep(0.2)
 
     def stop(self) -> None:
         self._do("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")

@@ -133,7 +133,7 @@ def test_a_drift_is_not_forgotten_by_learning(
 ) -> None:
     folder = tmp_path / "served"
     shutil.copytree(model_folders[0], folder)
-    service = start(model=folder, learn=10_000)
+    service = start(model=folder)
     inner: Any = service.app.state.service
     service.client.add_runs(observed(service, 300, ratio=1.5, first=3_000))
     assert [one.name for one in service.client.drifts()] == ["p0"]
@@ -151,7 +151,7 @@ def test_observed_runs_are_learned_once_and_in_batches(
 ) -> None:
     folder = tmp_path / "served"
     shutil.copytree(model_folders[0], folder)
-    service = start(model=folder, learn=40)
+    service = start(model=folder)  # without a learner of its own: what it learns, it is told to
     inner: Any = service.app.state.service
     inner.learning.every = 40
     before = inner.served.version
@@ -181,7 +181,8 @@ def test_observed_runs_are_learned_once_and_in_batches(
     updates = jostle.load(folder).metadata["updates"]
     assert [one["runs"] for one in updates] == [40, 40]
     # Another process goes on where this one stood, and the model of before is one step back.
-    again = start(model=folder, learn=40)
+    again = start(model=folder)
+    again.app.state.service.learning.every = 40
     assert not again.app.state.service.learning.learn(service.clock())
     assert len(jostle.load(folder / "previous").metadata["updates"]) == 1
 

@@ -127,7 +127,8 @@ class Learning:
             about = {LEARNED_TO: waiting[-1]["number"], LEARNED_BY: served.version}
             learned.metadata["updates"][-1] |= about
             save_over(learned, self.folder.path)
-            return self.folder.look()
+            self.folder.look()  # which another thread may have done a moment before
+            return self.folder.served is not None and self.folder.served.version != served.version
         finally:
             self._lock.release()
 

@@ -102,12 +102,19 @@ class ModelFolder:
         self.trouble: str | None = None
         self.changes = self.failures = 0
         self._seen: Any = None
-        self._lock = Lock()
+        self._lock, self._looking = Lock(), Lock()
 
     served: Served | None
 
     def look(self) -> bool:
-        """Take what lies there if it is new; says whether it was. Never raises for a model that is bad."""
+        """Take what lies there if it is new; says whether it was. Never raises for a model that is bad.
+
+        Whoever looks while another does waits, and finds what the other took.
+        """
+        with self._looking:
+            return self._look()
+
+    def _look(self) -> bool:
         signature = self._signature()
         if signature == self._seen:
             return False
