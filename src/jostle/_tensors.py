@@ -273,9 +273,9 @@ def _read_one(value: Any, hint: Any, path: str, arrays: Mapping[str, np.ndarray]
         parts, known = _checked(value, Mapping, path), _hints_of(hint)
         if missing := [name for name, _ in known if name not in parts]:
             raise ValueError(f"{_at(path, missing[0])} is missing")
-        found = {name: _read(parts[name], h, _at(path, name), arrays) for name, h in known}
+        fields = {name: _read(parts[name], h, _at(path, name), arrays) for name, h in known}
         kind: Any = hint
-        return kind(**found)
+        return kind(**fields)
     if origin is tuple:
         listed = _checked(value, list, path)
         hints = _hints_of_tuple(hint, len(listed))

@@ -60,11 +60,11 @@ def install_command(extra: str) -> str:
     from importlib import metadata
 
     try:
-        told = metadata.distribution("jostle").read_text("direct_url.json") or ""
+        record = metadata.distribution("jostle").read_text("direct_url.json") or ""
     except metadata.PackageNotFoundError:
-        told = ""
+        record = ""
     try:
-        origin: dict[str, Any] = json.loads(told) if told else {}
+        origin: dict[str, Any] = json.loads(record) if record else {}
     except ValueError:
         origin = {}
     url = str(origin.get("url", ""))
@@ -99,13 +99,13 @@ def extras() -> dict[str, list[str]]:
         lines = metadata.requires("jostle") or []
     except metadata.PackageNotFoundError:
         return {}
-    found: dict[str, list[str]] = {}
+    by_extra: dict[str, list[str]] = {}
     for line in lines:
         package = re.match(r"\s*([A-Za-z0-9._-]+)", line)
         extra = re.search(r"extra\s*==\s*[\"']([^\"']+)[\"']", line)
         if package and extra and extra[1] != "all" and package[1].lower() != "jostle":
-            found.setdefault(extra[1], []).append(package[1])
-    return found
+            by_extra.setdefault(extra[1], []).append(package[1])
+    return by_extra
 
 
 def _normal(package: str) -> str:

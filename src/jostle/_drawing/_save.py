@@ -33,9 +33,9 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
 def darkened(figure: Any) -> Any:
     """The figure with black and white turned for a dark page; colours stay."""
     figure.set_facecolor(PAPER)
-    found = figure.findobj()
-    boxes = [getattr(artist, "get_bbox_patch", lambda: None)() for artist in found]
-    for artist in (*found, *(box for box in boxes if box is not None)):
+    artists = figure.findobj()
+    boxes = [getattr(artist, "get_bbox_patch", lambda: None)() for artist in artists]
+    for artist in (*artists, *(box for box in boxes if box is not None)):
         for name in ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor"):
             get, put = (getattr(artist, f"{verb}_{name}", None) for verb in ("get", "set"))
             if get is None or put is None:

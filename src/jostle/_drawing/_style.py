@@ -64,13 +64,13 @@ def seconds_on(*axis: Any) -> None:
 
 def legend_above(figure: Any, *, columns: int = 4) -> None:
     """One legend for all plots of a figure, in rows above them."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
+            entries.setdefault(label, handle)
     figure.tight_layout()
     place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-    figure.legend(found.values(), found.keys(), ncols=min(len(found), columns), **place)
+    figure.legend(entries.values(), entries.keys(), ncols=min(len(entries), columns), **place)
 
 
 def _pyplot(files_only: bool = False) -> Any:

@@ -87,8 +87,8 @@ class Device:
         """The device of a row of hardware. effective_ratio: of the peak memory bandwidth, reachable."""
         peak = gpu.memory_bandwidth_bytes_per_second
         resources = {MEMORY: peak * effective_ratio} if peak else {}
-        made = cls(gpu.pes, gpu.warps_per_pe, resources, memory_bytes=gpu.memory_bytes)
-        return replace(made, **settings)
+        device = cls(gpu.pes, gpu.warps_per_pe, resources, memory_bytes=gpu.memory_bytes)
+        return replace(device, **settings)
 
     @property
     def pools(self) -> tuple[Partition, ...]:
@@ -126,13 +126,13 @@ def _slice(device: Device, text: str) -> Partition:
             # Of the smallest slice there are some with twice the memory: 1g.20gb beside 1g.10gb.
             ratio = float(full[2]) * 1e9 / device.memory_bytes * 8
             possible = [eighths, 2] if full[1] == "1g" else [eighths]
-            found = [e for e in possible if 0.8 * e <= ratio <= 1.2 * e]
-            if not found:
+            near = [e for e in possible if 0.8 * e <= ratio <= 1.2 * e]
+            if not near:
                 raise UsageError(
                     f"{text!r} is no slice of a device with {device.memory_bytes / 1e9:.0f} GB",
                     fix="Say which device it is with `gpu`, such as A100 80GB.",
                 )
-            eighths = found[0]
+            eighths = near[0]
         return Partition(pes, eighths / 8)
     size, _, share = text.partition(":")
     try:

@@ -64,14 +64,14 @@ class Accelerator(Restores):
         applications = dict(sorted(applications.items()))
         device = replace(device, bus=self.bus or device.bus, placement=self.placement)
         runs = prepared.together()
-        found = learn_coruns(runs, applications, device, (self.sharing, self.bus), seed)
+        learned = learn_coruns(runs, applications, device, (self.sharing, self.bus), seed)
         return FittedAccelerator(
             applications,
             device,
             self.sharing or USUAL_SHARING,
             RunCounts.of(runs),
-            found.log_solo,
-            found.stacks,
-            found.most,
-            found.notes,
+            learned.log_solo,
+            learned.stacks,
+            learned.most,
+            learned.notes,
         )

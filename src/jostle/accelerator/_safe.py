@@ -270,12 +270,12 @@ def what_fits(
     progress: called with (pairs done, pairs, NaN).
     """
     pairs = [(s, b) for s in services for b in batches if s.name != b.name]
-    found = []
+    fits = []
     for service, batch in pairs:
         fit = how_many_fit(service, batch, device, options, batch_pes=batch_pes, most=most)
-        found.append(fit)
-        progress(len(found), len(pairs), float("nan"))
-    return found
+        fits.append(fit)
+        progress(len(fits), len(pairs), float("nan"))
+    return fits
 
 
 @dataclass(frozen=True)

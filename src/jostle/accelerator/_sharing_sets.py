@@ -96,8 +96,8 @@ class TenantSet:
     @property
     def verdict(self) -> str:
         """keeps where all keep, late where one is late for certain; late, too, where there is no room."""
-        found = {one.verdict for one in self.times} or {LATE}
-        return next(verdict for verdict in (LATE, UNCLEAR, KEEPS) if verdict in found)
+        verdicts = {one.verdict for one in self.times} or {LATE}
+        return next(verdict for verdict in (LATE, UNCLEAR, KEEPS) if verdict in verdicts)
 
     @property
     def order(self) -> tuple:
@@ -160,18 +160,18 @@ def sets_that_fit(
     for number in range(len(wishes)):
         alone.append(search.best((number,)))
         progress(len(alone), len(wishes) + len(sets), float("nan"))
-    hopeless = {n for n, found in enumerate(alone) if found.verdict == LATE}
+    hopeless = {n for n, tenant in enumerate(alone) if tenant.verdict == LATE}
     fitting: list[tuple[tuple[int, ...], TenantSet]] = []
     others = []
     for done, part in enumerate(sets, start=1):
         if not hopeless.intersection(part) and not any(set(part) <= set(f) for f, _ in fitting):
-            found = search.best(part)
-            if found.verdict == KEEPS:
-                fitting.append((part, found))
+            tenant = search.best(part)
+            if tenant.verdict == KEEPS:
+                fitting.append((part, tenant))
             else:
-                others.append(found)
+                others.append(tenant)
         progress(len(wishes) + done, len(wishes) + len(sets), float("nan"))
-    held = tuple(found for _, found in fitting)
+    held = tuple(tenant for _, tenant in fitting)
     return SharingSets(tuple(alone), held, tuple(others), search.simulated)
 
 
@@ -198,10 +198,10 @@ class _Search:
         key = tuple(member.kind for member in members)
         if key not in self._known:
             self._known[key] = self._found(members)
-        found = self._known[key]
+        tenant_set = self._known[key]
         names = tuple(member.name for member in members)
-        named = zip(found.times, names, strict=bool(found.times))
-        return replace(found, members=names, times=tuple(replace(j, name=n) for j, n in named))
+        named = zip(tenant_set.times, names, strict=bool(tenant_set.times))
+        return replace(tenant_set, members=names, times=tuple(replace(j, name=n) for j, n in named))
 
     def _found(self, members: Sequence[Wish]) -> TenantSet:
         tenants = [member.tenant for member in members]
@@ -211,24 +211,24 @@ class _Search:
             for mode in self.modes
             for way in ways_to_arrange(tenants, self.device, mode, self.memory_bytes)
         ]
-        found = [(self._arranged(members, *way, queries), way) for way in ways]
-        if not found:
+        arrangements = [(self._arranged(members, *way, queries), way) for way in ways]
+        if not arrangements:
             return TenantSet(tuple(m.name for m in members), None, ())
         is_random = any(tenant.rate_per_second is not None for tenant in tenants)
         confirmed: set[tuple[str, tuple[int, ...]]] = set()
         while True:
-            best, way = min(found, key=_order)
+            best, way = min(arrangements, key=_order)
             more = min(MORE * queries, MOST_QUERIES)
             if best.verdict == KEEPS and is_random and way not in confirmed:
                 # Of many ways and looks one keeps by luck: it has to with other arrivals, and more, too.
                 confirmed.add(way)
                 again = self._arranged(members, *way, more, other=len(confirmed))
-                found = [(again if at == way else one, at) for one, at in found]
+                arrangements = [(again if at == way else one, at) for one, at in arrangements]
             elif best.verdict == UNCLEAR and queries < MOST_QUERIES:
                 queries, confirmed = more, set()
-                found = [
+                arrangements = [
                     (self._arranged(members, *at, queries), at)
-                    for one, at in found
+                    for one, at in arrangements
                     if one.verdict == UNCLEAR
                 ]
             else:
@@ -245,7 +245,7 @@ class _Search:
     ) -> TenantSet:
         """other: arrivals, of which there are as many as numbers."""
         self.simulated += 1
-        found = arranged(
+        tenant_set = arranged(
             [member.tenant for member in members],
             self.device,
             mode,
@@ -256,9 +256,9 @@ class _Search:
         )
         times = [
             _member_time(member, seconds)
-            for member, seconds in zip(members, found.seconds, strict=True)
+            for member, seconds in zip(members, tenant_set.seconds, strict=True)
         ]
-        bare = replace(found, seconds=())
+        bare = replace(tenant_set, seconds=())
         return TenantSet(tuple(member.name for member in members), bare, tuple(times))
 
 

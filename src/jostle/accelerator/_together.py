@@ -64,10 +64,10 @@ class Arrangement:
         """For people, given what the tenants are called."""
         if not self.slices:
             return self.mode
-        found: dict[str, list[str]] = {}
+        by_way: dict[str, list[str]] = {}
         for name, part in zip(names, self.slices, strict=True):
-            found.setdefault(part, []).append(name)
-        return "; ".join(f"{part}: {', '.join(there)}" for part, there in sorted(found.items()))
+            by_way.setdefault(part, []).append(name)
+        return "; ".join(f"{part}: {', '.join(there)}" for part, there in sorted(by_way.items()))
 
 
 def latencies_together(
@@ -82,17 +82,17 @@ def latencies_together(
             last = 0.0 if tenant.arrivals is None else float(tenant.arrivals[-1])
             until = max(until, last + HOPELESS * tenant.runs * tenant.application.solo_seconds)
     until += sum(tenant.start_seconds for tenant in tenants)
-    found = simulate(tenants, device, options, until_seconds=until)
+    schedule = simulate(tenants, device, options, until_seconds=until)
     every = []
     for number, tenant in enumerate(tenants):
-        seconds = found.latencies[number]
+        seconds = schedule.latencies[number]
         if tenant.runs is not None:
             starved = np.full(tenant.runs - len(seconds), np.inf)
             every.append(np.concatenate([seconds, starved]))
         elif len(seconds):
             every.append(seconds)
         else:
-            every.append(np.array([_extrapolated(tenant, found.task_ends[number])]))
+            every.append(np.array([_extrapolated(tenant, schedule.task_ends[number])]))
     return every
 
 
@@ -282,14 +282,14 @@ def _arrivals(asked: Sequence[DeviceTenant], drawn: _Drawn) -> list[np.ndarray |
         for one in asked
     )
     horizon = max(min(horizon, drawn.most_tasks / per_second), FEWEST_RUNS / min(rates))
-    found: list[np.ndarray | None] = []
+    arrivals: list[np.ndarray | None] = []
     for number, one in enumerate(asked):
         if one.rate_per_second is None:
-            found.append(None)
+            arrivals.append(None)
             continue
         count = max(FEWEST_RUNS, round(horizon * one.rate_per_second))
         # Alike ones have queries of their own, and each keeps its own whoever else is there.
         name = one.application.name
         own = zlib.crc32(name.encode()) + sum(o.application.name == name for o in asked[:number])
-        found.append(poisson_arrivals(one.rate_per_second, count, (drawn.seed, own)))
-    return found
+        arrivals.append(poisson_arrivals(one.rate_per_second, count, (drawn.seed, own)))
+    return arrivals

@@ -208,16 +208,16 @@ def _offers(
     """What there is: a weighted sum only of the first choice of counters, a network or trees of any, the
     mixture of those of probes, where there are some. offered: all counters."""
     kinds = CANDIDATES if settings.learner == AUTO else (settings.kind(),)
-    found = [
+    offers = [
         (kind, counters)
         for kind in kinds
         for counters in (dict.fromkeys(choices) if kind.takes_rates else choices[:1])
         if kind != MIXTURE
     ]
     probes = probe_counters(offered)
-    if MIXTURE in kinds and (probes or not found):
-        found.append((MIXTURE, probes or tuple(offered)))
-    return found
+    if MIXTURE in kinds and (probes or not offers):
+        offers.append((MIXTURE, probes or tuple(offered)))
+    return offers
 
 
 def _by_slots(

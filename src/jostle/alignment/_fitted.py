@@ -147,11 +147,11 @@ class FittedAlignment(FromCounts):
                 n = len(own)
                 own = np.concatenate([own, np.broadcast_to(marks[i], (n, len(self.slots)))], 1)
                 others = np.concatenate([others, np.zeros((n, len(self.slots)))], 1)
-            found = model.slowdown(own, others)
+            ratio = model.slowdown(own, others)
             share, more = shown[i]
             if (share, more) == (1.0, 0.0):
-                return found
-            return np.where(beside, np.exp(share * np.log(found) + more), found)
+                return ratio
+            return np.where(beside, np.exp(share * np.log(ratio) + more), ratio)
 
         if self.alignment == "printed" and len(solos) == 2 and not any(loop or ()):
             return roll_printed(solos, slowdown).as_roll(solos)
@@ -190,7 +190,7 @@ class FittedAlignment(FromCounts):
         everyone = (workload, *corunners)
         alike = not self.slots and None in self.models
         alike &= not any(self.solos.slotted(name, platform) for name in everyone)
-        found = []
+        seconds = []
         for slot in range(1 if alike else len(everyone)):
             members = list(corunners)
             members.insert(slot, workload)
@@ -200,8 +200,8 @@ class FittedAlignment(FromCounts):
             key = (platform, loop, *members)
             if key not in self._known:
                 self._known[key] = self.window(members, platform, loop=loop).end_seconds
-            found.append(float(self._known[key][slot]))
-        return found
+            seconds.append(float(self._known[key][slot]))
+        return seconds
 
     def _alone(self, workload: str, platform: str) -> float:
         return self.solos.of(workload, platform, 0).duration_seconds
@@ -244,10 +244,10 @@ def _roll_pair(
     shape = (-1, *network.own_shape)
 
     def slowdown(i: int, mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-        found = network.of_parts((mine + theirs)[:, :-1].reshape(shape))
+        ratio = network.of_parts((mine + theirs)[:, :-1].reshape(shape))
         share, more = lines[i]
         if (share, more) != (1.0, 0.0):
-            found = np.exp(share * np.log(found) + more)
-        return np.where(theirs[:, -1] > 1e-9, found, 1.0)
+            ratio = np.exp(share * np.log(ratio) + more)
+        return np.where(theirs[:, -1] > 1e-9, ratio, 1.0)
 
     return roll(solos, slowdown, loop=loop, tables=tables, own=own)

@@ -79,11 +79,11 @@ class Alignment(AlignmentSettings, Restores):
 
         traces = with_instructions(data.traces)
         traces = all_without_waiting(traces) if self.own_cores else traces
-        found = with_probes(traces, self.stressors)
-        counted = {name for trace in found for name in trace.counters}
+        probed = with_probes(traces, self.stressors)
+        counted = {name for trace in probed for name in trace.counters}
         if self.stressors != EVERY_STRESSOR and not any(n.startswith(LOST) for n in counted):
             raise NotEnoughRuns(
                 f"no program was traced beside {', '.join(self.stressors)}",
                 fix="Trace beside stressors (`probes` of jostle trace), or leave `stressors` away.",
             )
-        return found
+        return probed

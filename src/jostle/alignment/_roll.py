@@ -78,7 +78,7 @@ def roll(
             (i,) = active
             now = float(now + duration[i] - place[i])
             place[i] = duration[i]
-            times, found = np.array([now]), place[None].copy()
+            times, track = np.array([now]), place[None].copy()
         else:
             here = [lanes[i] for i in active]
             if alignment == "section":
@@ -98,13 +98,13 @@ def roll(
             times = np.unique(
                 np.concatenate([one[(one > now) & (one < until)] for one in at] + [[until]])
             )
-            found = np.tile(place, (len(times), 1))
+            track = np.tile(place, (len(times), 1))
             for n, i in enumerate(active):
-                found[:, i] = np.interp(times, at[n], reached[n])
-            speed[active] = np.clip((found[-1, active] - place[active]) / (until - now), 0.02, 2.0)
-            now, place = until, found[-1].copy()
+                track[:, i] = np.interp(times, at[n], reached[n])
+            speed[active] = np.clip((track[-1, active] - place[active]) / (until - now), 0.02, 2.0)
+            now, place = until, track[-1].copy()
         edges.append(times)
-        places.append(found)
+        places.append(track)
         for i in active:
             if not loops[i] and place[i] >= duration[i] * (1 - 1e-12):
                 ends[i], place[i] = now, duration[i]

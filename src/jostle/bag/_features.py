@@ -152,9 +152,9 @@ class BagFeatures:
         workloads, best = len(self.numbers), np.arange(len(self.numbers))
         known = 0
         for columns in texts.values():
-            told = self.numbers[:, columns]
-            if known < len(columns) < workloads and (told.sum(1) == 1).all():
-                known, best = len(columns), told.argmax(1)
+            values = self.numbers[:, columns]
+            if known < len(columns) < workloads and (values.sum(1) == 1).all():
+                known, best = len(columns), values.argmax(1)
         return best
 
     def _fairness_of(self, colocations: Colocations, codes: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -228,7 +228,7 @@ def _numbers_of(
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
     """(columns, groups, (w, k) numbers) of the workload features."""
     known, table = runs.features_of("workload")
-    found: dict[str, np.ndarray] = {}
+    columns: dict[str, np.ndarray] = {}
     if table is not None:
         at = {name: row for row, name in enumerate(known)}
         rows = [at.get(name) for name in workload_names]
@@ -239,18 +239,18 @@ def _numbers_of(
             if texts:
                 if 1 < len(texts) <= MOST_LEVELS:
                     for text in texts:
-                        found[f"{name}={text}"] = np.array([float(cell == text) for cell in own])
+                        columns[f"{name}={text}"] = np.array([float(cell == text) for cell in own])
                 continue
             numbers = np.array([np.nan if cell is None else float(cell) for cell in own])
             if np.isfinite(numbers).any():
-                found[name] = numbers
-    found = _distinct(_with_mix(found))
-    if not found and len(workload_names) <= MOST_NAMES:
+                columns[name] = numbers
+    columns = _distinct(_with_mix(columns))
+    if not columns and len(workload_names) <= MOST_NAMES:
         every = np.eye(len(workload_names))
-        found = {f"{NAME}{name}": every[at] for at, name in enumerate(workload_names)}
-    matrix = np.stack(list(found.values()), axis=1) if found else None
-    groups = tuple(_group(name) for name in found)
-    return tuple(found), groups, np.zeros((len(workload_names), 0)) if matrix is None else matrix
+        columns = {f"{NAME}{name}": every[at] for at, name in enumerate(workload_names)}
+    matrix = np.stack(list(columns.values()), axis=1) if columns else None
+    groups = tuple(_group(name) for name in columns)
+    return tuple(columns), groups, np.zeros((len(workload_names), 0)) if matrix is None else matrix
 
 
 def _group(column: str) -> str:
@@ -294,8 +294,8 @@ def _fairness(
         own = int(codes[0][row])
         relative = float(log_solo[own] - np.log(runs.runtime_seconds[row]))
         if np.isfinite(relative):
-            found = measured.setdefault(bags[row], {}).setdefault(int(window[row]), [])
-            found.append((own, relative))
+            runtimes = measured.setdefault(bags[row], {}).setdefault(int(window[row]), [])
+            runtimes.append((own, relative))
     out = {}
     for bag, windows in measured.items():
         whole = [w for w in windows.values() if sorted(own for own, _ in w) == list(bag)]
@@ -315,12 +315,12 @@ def _spread(logs: list[float]) -> float:
 def _means(bag: tuple[int, ...], measured: list[tuple[int, float]]) -> list[float]:
     """Mean log slowdowns of the members; empty where some were not measured, or all are copies that were
     measured too seldom to tell apart. Beside others, one mean then stands for the copies."""
-    found: list[float] = []
+    means: list[float] = []
     for own in sorted(set(bag)):
         mine = sorted(relative for name, relative in measured if name == own)
         copies = bag.count(own)
         if not mine or (len(mine) < copies == len(bag)):
             return []
         copies = min(copies, len(mine))
-        found += [float(np.mean(part)) for part in np.array_split(mine, copies)]
-    return found
+        means += [float(np.mean(part)) for part in np.array_split(mine, copies)]
+    return means

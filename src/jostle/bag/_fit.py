@@ -93,9 +93,9 @@ def _kept(method: BagSettings, groups: tuple[str, ...], rows: np.ndarray) -> np.
     chosen = np.array([group in (*method.groups, "always") for group in groups])
     differs = np.array([len(np.unique(column[~np.isnan(column)])) > 1 for column in rows.T])
     differs |= np.isnan(rows).any(0) & ~np.isnan(rows).all(0)
-    found = np.flatnonzero(chosen & differs)
+    places = np.flatnonzero(chosen & differs)
     # A tree of nothing to ask about is the mean; one constant column keeps the shapes whole.
-    return found if len(found) else np.flatnonzero(chosen)[:1]
+    return places if len(places) else np.flatnonzero(chosen)[:1]
 
 
 def _unknown(rows: np.ndarray) -> np.ndarray:
@@ -118,8 +118,8 @@ class _Learner:
 
     def log_slowdown(self, trees: Trees, asked: np.ndarray) -> np.ndarray:
         """What they say of those rows, by number."""
-        found = trees.predict(self.x[asked])
-        return log_slowdown_of(found, self.own[asked], self.method.target, self.time_scale)
+        log_ratio = trees.predict(self.x[asked])
+        return log_slowdown_of(log_ratio, self.own[asked], self.method.target, self.time_scale)
 
     def learn(self, kept: np.ndarray) -> Trees:
         """From the rows (n,) bool. Raises MissingExtra."""

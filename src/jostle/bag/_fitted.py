@@ -98,15 +98,15 @@ class FittedBag(FromCounts):
         if len(larger):
 
             def log_slowdown(some: Colocations) -> np.ndarray:
-                alone, found = self._log_seconds(some)
-                return found - alone
+                alone, log_seconds = self._log_seconds(some)
+                return log_seconds - alone
 
             more = larger_bags(asked.take(larger), self.most, log_slowdown)
             out[larger] = log_solo[larger] + more
         if len(beside):
             x, alone = self.features(asked.take(beside)), log_solo[beside]
             if self.rules is None:
-                found = self._by_trees(self.trees, self.target, x, alone) + alone
+                log_seconds = self._by_trees(self.trees, self.target, x, alone) + alone
             else:
                 rows, ground = self._slowdown_rows(asked.take(beside)), self.described.ground()
                 beyond = self.rules.beyond(rows)
@@ -116,8 +116,8 @@ class FittedBag(FromCounts):
                     target = second_target(self.target, self.described.has_core_share)
                     over = alone + beyond + self.rules.by_turns(rows, ground)
                     by_trees[1] = self._by_trees(self.second, target, x, over)
-                found = alone + self.rules.log_slowdown(rows, ground, by_trees)
-            out[beside] = np.where(platform[beside] == self.described.cpu, np.nan, found)
+                log_seconds = alone + self.rules.log_slowdown(rows, ground, by_trees)
+            out[beside] = np.where(platform[beside] == self.described.cpu, np.nan, log_seconds)
         return log_solo, out
 
     def _by_trees(

@@ -83,13 +83,13 @@ class BagRules:
 
     def log_slowdown(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
         """(n,) from what both trees say of the same rows, (2, n), the second ones over turns."""
-        found = self.memory.of(rows)
+        log_ratio = self.memory.of(rows)
         # One by one: NumPy's sum of many rounds otherwise where a single row is asked.
         for weight, answer in zip(
             self.weight_of(rows), self.answers(rows, ground, by_trees), strict=True
         ):
-            found = found + weight * answer
-        return found
+            log_ratio = log_ratio + weight * answer
+        return log_ratio
 
     def weight_of(self, rows: SlowdownRows) -> np.ndarray:
         """(12, n)."""
@@ -212,7 +212,7 @@ def _tried(
 ) -> _Tried:
     """folds: which rows are learned from, and which are asked about, (n,) bool each."""
     rows, ground = weighing.rows, weighing.ground
-    found, at = [np.zeros((len(NAMES), 0))], [np.zeros(0, np.int64)]
+    answers, at = [np.zeros((len(NAMES), 0))], [np.zeros(0, np.int64)]
     for kept, held in folds:
         if kept.sum() < FEWEST_TO_LEARN or not held.any():
             continue
@@ -220,9 +220,9 @@ def _tried(
         rules = _learned(weighing, kept)
         turns, beyond = rules.by_turns(rows, ground), rules.beyond(rows)
         by_trees = learner.log_slowdown(learner.learn(kept, turns), asked, turns, beyond)
-        found.append(rules.answers(rows.take(held), ground, by_trees))
+        answers.append(rules.answers(rows.take(held), ground, by_trees))
         at.append(asked)
-    return _Tried(np.concatenate(at), np.concatenate(found, axis=1))
+    return _Tried(np.concatenate(at), np.concatenate(answers, axis=1))
 
 
 def _learned(weighing: Weighing, kept: np.ndarray) -> BagRules:
@@ -300,8 +300,8 @@ def _folds_of_names(
     part = np.full(int(family.max()) + 1, -1)
     part[here] = random.permutation(len(here)) % NAME_FOLDS
     target, corunner = (part[family[each % workloads]] for each in (rows.target, rows.corunner))
-    found = []
+    folds = []
     for fold in range(min(NAME_FOLDS, len(here))):
         held = (target == fold) | (np.bincount(rows.row, corunner == fold, len(rows)) > 0)
-        found.append((~held, held))
-    return found, len(here)
+        folds.append((~held, held))
+    return folds, len(here)

@@ -42,11 +42,11 @@ def baseline_of(
     )
     everything = connected_components(workload, platform, n_workloads, n_platforms)
     components = []
-    for found, features in zip(everything, (workload_features, platform_features), strict=True):
-        found = found.copy()
-        if features.numeric.shape[1] and (found >= 0).any():
-            found[found < 0] = 0  # features stand in for runs
-        components.append(found)
+    for names, features in zip(everything, (workload_features, platform_features), strict=True):
+        names = names.copy()
+        if features.numeric.shape[1] and (names >= 0).any():
+            names[names < 0] = 0  # features stand in for runs
+        components.append(names)
     component_w, component_p = components
     # Lone names without features stay apart from everything, their own kind of disconnected.
     component_p = np.where(component_p < 0, -2, component_p)

@@ -327,16 +327,16 @@ def far_of(place: np.ndarray, met: np.ndarray, nearest: int = 3) -> np.ndarray:
     squares = (known**2).sum(1)
 
     def mean_distance(points: np.ndarray, skipped: int) -> np.ndarray:
-        found = np.empty(len(points))
+        distance = np.empty(len(points))
         for begin in range(0, len(points), FAR_AT_ONCE):
             some = points[begin : begin + FAR_AT_ONCE]
             gap = (some**2).sum(1)[:, None] + squares - 2 * some @ known.T
             gap = np.partition(gap, nearest + skipped - 1, axis=1)[:, : nearest + skipped]
             gap = np.sort(gap, axis=1)[:, skipped:]
-            found[begin : begin + FAR_AT_ONCE] = np.sqrt(np.maximum(gap, 0.0)).mean(1)
-        return found
+            distance[begin : begin + FAR_AT_ONCE] = np.sqrt(np.maximum(gap, 0.0)).mean(1)
+        return distance
 
     usual = float(np.median(mean_distance(known, 1)))
-    found = mean_distance(place[~met].astype(np.float64), 0)
-    far[~met] = np.maximum(found / usual, 0.1) if usual > 0 else 1.0
+    distance = mean_distance(place[~met].astype(np.float64), 0)
+    far[~met] = np.maximum(distance / usual, 0.1) if usual > 0 else 1.0
     return far

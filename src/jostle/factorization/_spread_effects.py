@@ -170,7 +170,7 @@ def columns_of(
         shape = (platforms, _size(keys.workload_level))
         groups.append(("platform_table", p * shape[1] + column[w], every, shape))
         groups.append(("corunner_table", p[at] * shape[1] + column[c], at, shape))
-    found = []
+    effects = []
     for name, code, row, shape in groups:
         cells = int(np.prod(shape))
         for used in (slice(None), degree[row] == 0):
@@ -178,10 +178,10 @@ def columns_of(
             mean = np.bincount(code[used], log_size[row[used]], cells) / count
             square = np.bincount(code[used], over[row[used]], cells) + SHRINKAGE_SEEN
             square = np.log(square / count) / 2
-            found += [Effects.only(keys, **{name: x.reshape(shape)}) for x in (mean, square)]
+            effects += [Effects.only(keys, **{name: x.reshape(shape)}) for x in (mean, square)]
             if name.startswith("corunner"):
                 break
-    return found
+    return effects
 
 
 def backfitted(
@@ -212,7 +212,7 @@ def backfitted(
     fixed = len(groups)
     groups += [_Group(column[w], every, int(column.max()) + 1) for column in workload_category.T]
     groups += [_Group(column[p], every, int(column.max()) + 1) for column in platform_category.T]
-    found = []
+    fitted = []
     for moment in MOMENTS:
         effects = _backfit(error, degree, groups, moment)
         # What categories share is folded into the names that have them.
@@ -226,7 +226,7 @@ def backfitted(
         tables: dict[str, Any] = {"workload_table": pair}
         if keys.platform_level.shape[1] == 0:
             workload, tables = workload + pair[:, 0], {}
-        found.append(
+        fitted.append(
             Effects.only(
                 keys,
                 workload=workload,
@@ -237,7 +237,7 @@ def backfitted(
                 **tables,
             )
         )
-    return found
+    return fitted
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ def evened(
     usual = _quantile(every, grid, level)[0]
     if not usual > 0:
         return np.zeros(sizes[0])
-    found = np.clip(_quantile(of_member, grid, level), 0.2 * usual, max(widest, usual))
-    return POWER * np.log(found / usual)
+    widths = np.clip(_quantile(of_member, grid, level), 0.2 * usual, max(widest, usual))
+    return POWER * np.log(widths / usual)
 
 
 def _cumulative(

@@ -60,9 +60,9 @@ class AnsweredTable(Glance):
 
     def facts(self) -> list[tuple[str, str]]:
         """How many rows, and what became of them."""
-        found = [("rows", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
+        facts = [("rows", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
         names, times = np.unique(self.status.astype(str), return_counts=True)
-        return found + [(str(name), f"{count}") for name, count in zip(names, times, strict=True)]
+        return facts + [(str(name), f"{count}") for name, count in zip(names, times, strict=True)]
 
     @property
     def is_answered(self) -> np.ndarray:
@@ -120,15 +120,15 @@ def answers(
 ) -> AnsweredTable:
     """What Model.answer gives."""
     exact_confidence(confidence)  # one that makes no sense is refused, whatever is asked
-    found = read_rows(table, ASKED, columns, others=_kept_as)
+    rows_read = read_rows(table, ASKED, columns, others=_kept_as)
     known = _Known(model)
-    parsed = [known.parsed(row, separator) for row in found.rows]
+    parsed = [known.parsed(row, separator) for row in rows_read.rows]
     n = len(parsed)
     blank = {name: np.full(n, "", object) for name in ("outcome", "pool", "evidence")}
-    made = AnsweredTable(
-        asked=[{k: v for k, v in row.items() if k != RAGGED} for row in found.rows],
-        where=found.where,
-        numbers=found.numbers,
+    table_of_answers = AnsweredTable(
+        asked=[{k: v for k, v in row.items() if k != RAGGED} for row in rows_read.rows],
+        where=rows_read.where,
+        numbers=rows_read.numbers,
         corunners=[None if one.row is None else list(one.row[2]) for one in parsed],
         seconds=np.full(n, np.nan),
         bound_seconds=np.full(n, np.nan),
@@ -137,15 +137,15 @@ def answers(
         status=np.array([one.status for one in parsed], object),
         reason=np.array([one.reason for one in parsed], object),
         confidence=confidence,
-        ignored=found.ignored,
+        ignored=rows_read.ignored,
         **blank,
     )
     asked = [i for i in range(n) if parsed[i].status == OK]
     rows = [parsed[i].row for i in asked]
     if mix_by is not None and rows:
         model = model.for_mix(_colocations(rows), mix_by)
-    _fill(model, made, rows, np.array(asked, np.int64), tail)
-    return made
+    _fill(model, table_of_answers, rows, np.array(asked, np.int64), tail)
+    return table_of_answers
 
 
 @dataclass(frozen=True)
@@ -185,15 +185,15 @@ class _Known:
                 raise ValueError(f"corunners holds {bad[0]!r}, not a name")
         except ValueError as error:
             return _Parsed(None, BAD, str(error))
-        found = (str(workload), str(platform), tuple(sorted(others)))
+        names = (str(workload), str(platform), tuple(sorted(others)))
         for kind, name, column in (
-            ("workload", found[0], "workload"),
-            ("platform", found[1], "platform"),
-            *(("workload", name, "co-runner") for name in found[2]),
+            ("workload", names[0], "workload"),
+            ("platform", names[1], "platform"),
+            *(("workload", name, "co-runner") for name in names[2]),
         ):
             if name not in self.sets[kind]:
-                return _Parsed(found, UNKNOWN, self._unknown(kind, name, column))
-        return _Parsed(found)
+                return _Parsed(names, UNKNOWN, self._unknown(kind, name, column))
+        return _Parsed(names)
 
     def _unknown(self, kind: str, name: str, column: str) -> str:
         key = (column, name)

@@ -114,7 +114,7 @@ def _groups(kept: HeldOutRuns) -> dict[str, tuple[GroupRow, ...]]:
         "platform": [c.platform_names[p] for p in c.platform.tolist()],
         "workload": [c.workload_names[w] for w in c.workload.tolist()],
     }
-    found = {}
+    by_group = {}
     for kind, labels in kinds.items():
         names = np.array(labels, dtype=object)
         rows = [
@@ -123,8 +123,8 @@ def _groups(kept: HeldOutRuns) -> dict[str, tuple[GroupRow, ...]]:
         ]
         if kind != "co-runners":  # those that matter most: many runs, large errors
             rows.sort(key=lambda row: -row.mean_error * np.sqrt(row.runs))
-        found[kind] = tuple(rows[:MOST_ROWS])
-    return found
+        by_group[kind] = tuple(rows[:MOST_ROWS])
+    return by_group
 
 
 def _pairs(runs: Runs) -> tuple[DisturbedPair, ...]:
@@ -138,7 +138,7 @@ def _pairs(runs: Runs) -> tuple[DisturbedPair, ...]:
     ok = np.isfinite(log_slow)
     at, other, log_slow = at[ok], other[ok], log_slow[ok]
     key = c.workload[at].astype(np.int64) * len(c.workload_names) + other
-    found = []
+    pairs = []
     for code in np.unique(key):
         mine = key == code
         places = c.platform[at][mine]
@@ -146,8 +146,8 @@ def _pairs(runs: Runs) -> tuple[DisturbedPair, ...]:
         w, o = divmod(int(code), len(c.workload_names))
         slow = float(np.exp(np.mean(means)))
         names = c.workload_names[w], c.workload_names[o]
-        found.append(DisturbedPair(*names, slow, len(means), int(mine.sum())))
-    return tuple(sorted(found, key=lambda pair: -pair.slowdown)[:MOST_ROWS])
+        pairs.append(DisturbedPair(*names, slow, len(means), int(mine.sum())))
+    return tuple(sorted(pairs, key=lambda pair: -pair.slowdown)[:MOST_ROWS])
 
 
 def _alone(model: Model) -> tuple[tuple[str, ...], tuple[str, ...], Colocations]:
@@ -184,7 +184,7 @@ def _worst(kept: HeldOutRuns, model: Model, runs: Runs) -> tuple[WorstError, ...
     at = np.argsort(-size, kind="stable")[:MOST_ROWS]
     asked = kept.runs.colocations.take(at)
     bounds, predicted = model.bound(asked, kept.confidence), model.predict(asked)
-    found = []
+    worst = []
     for row, place in enumerate(at.tolist()):
         workload, platform, beside = asked.row(row)
         seconds = float(kept.runs.runtime_seconds[place])
@@ -197,8 +197,8 @@ def _worst(kept: HeldOutRuns, model: Model, runs: Runs) -> tuple[WorstError, ...
             reason = f"measured once, so it may be the run; {bounds.evidence[row]}"
         else:
             reason = f"the method misses what happens there; {bounds.evidence[row]}"
-        found.append(WorstError(workload, platform, beside, seconds, float(predicted[row]), reason))
-    return tuple(found)
+        worst.append(WorstError(workload, platform, beside, seconds, float(predicted[row]), reason))
+    return tuple(worst)
 
 
 def _spread(runs: Runs, one: Colocations) -> float | None:
@@ -221,7 +221,7 @@ def _to_measure(model: Model, confidence: float) -> tuple[tuple[str, str], ...]:
                 "too few runs",
             ),
         )
-    found = []
+    advice = []
     for kind, names, share in (
         ("workload", workloads, open_.mean(1)),
         ("platform", platforms, open_.mean(0)),
@@ -229,10 +229,10 @@ def _to_measure(model: Model, confidence: float) -> tuple[tuple[str, str], ...]:
         for place in np.argsort(-share, kind="stable")[:MOST_ROWS]:
             if share[place] > 0:
                 why = f"no guaranteed bound alone in {100 * share[place]:.0f}% of its places"
-                found.append((float(share[place]), f"the {kind} {names[place]}, alone", why))
+                advice.append((float(share[place]), f"the {kind} {names[place]}, alone", why))
     for pool in model.calibration.summary():
         if pool.highest < confidence:
             why = f"{pool.n} calibration runs allow a confidence up to {pool.highest:.3g}"
-            found.append((0.5, f"{pool.pool}: {pool.evidence}", why))
-    found.sort(key=lambda row: -row[0])
-    return tuple((what, why) for _, what, why in found[:MOST_ROWS])
+            advice.append((0.5, f"{pool.pool}: {pool.evidence}", why))
+    advice.sort(key=lambda row: -row[0])
+    return tuple((what, why) for _, what, why in advice[:MOST_ROWS])

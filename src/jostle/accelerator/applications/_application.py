@@ -88,11 +88,11 @@ class Application:
     @cached_property
     def digest(self) -> bytes:
         """The same for applications whose tasks, and first use of the device, are the same."""
-        found = hashlib.blake2b(repr((self.columns.resources, self.first_seconds)).encode())
+        content = hashlib.blake2b(repr((self.columns.resources, self.first_seconds)).encode())
         for name, column in self.columns.arrays().items():
-            found.update(f"{name}{column.dtype}{column.shape}".encode())
-            found.update(column.tobytes())
-        return found.digest()
+            content.update(f"{name}{column.dtype}{column.shape}".encode())
+            content.update(column.tobytes())
+        return content.digest()
 
     def on(self, device: Device, resources: Sequence[str]) -> DeviceTasks:
         """The tasks on a device; needs in the order of `resources`. Kept for the next call."""

@@ -50,8 +50,8 @@ def flatten(
     stream, _ = _with_default(table, "stream", NO_STREAM)
     _, no_node = _with_default(table, "graph_node", 0)
     stream = branches(start, duration, stream, ~no_node & (kind == KERNEL))
-    found = in_lanes(start, duration, kind, stream, _shares(table, gpu))
-    table, kind = table.filter(found.counted), kind[found.counted]
+    lanes = in_lanes(start, duration, kind, stream, _shares(table, gpu))
+    table, kind = table.filter(lanes.counted), kind[lanes.counted]
     is_kernel = kind == KERNEL
 
     exclusive, no_pinning = _with_default(table, "pinned", pinned)
@@ -68,22 +68,22 @@ def flatten(
     resources = (MEMORY,) if need.any() else ()
     columns = TaskColumns(
         kind,
-        found.seconds,
-        found.gap,
+        lanes.seconds,
+        lanes.gap,
         blocks=np.where(has_shape, blocks, UNKNOWN_SHAPE),
         warps_per_block=np.where(has_shape, warps, 1),
         occupancy_ratio=np.where(has_shape, occupancy, 1.0),
         needs=need[:, None] if resources else np.zeros((len(table), 0)),
         exclusive=exclusive & ~is_kernel,
         link_ratio=np.ones(len(table)),
-        lane=found.lane,
-        after=found.after,
+        lane=lanes.lane,
+        after=lanes.after,
         resources=resources,
     )
     assumed = (pinned, memory_need)
     counts = (
-        len(found.counted) - len(table),
-        int(found.cut.sum()),
+        len(lanes.counted) - len(table),
+        int(lanes.cut.sum()),
         int((no_pinning & ~is_kernel).sum()),
         int((no_need & is_kernel).sum()),
         int((is_kernel & ~has_shape).sum()),

@@ -58,8 +58,8 @@ def branches(
 ) -> np.ndarray:
     """(n,) streams, where a graph's kernels that ran beside each other are in streams of their own: a graph
     is launched into one stream, and its branches run side by side all the same."""
-    found = stream.astype(np.int64)
-    free = int(found.max(initial=0)) + 1
+    lanes = stream.astype(np.int64)
+    free = int(lanes.max(initial=0)) + 1
     ends: dict[int, list[tuple[float, int]]] = {}  # of each stream: (when it is free, its number)
     for row in np.flatnonzero(of_graph).tolist():
         known = ends.setdefault(int(stream[row]), [(-np.inf, int(stream[row]))])
@@ -68,20 +68,20 @@ def branches(
         if place is None:
             place, free = len(known), free + 1
             known.append((-np.inf, free - 1))
-        found[row] = known[place][1]
+        lanes[row] = known[place][1]
         known[place] = (float(start[row] + duration[row]), known[place][1])
-    return found
+    return lanes
 
 
 def _before(start: np.ndarray, stop: np.ndarray, lane: np.ndarray) -> np.ndarray:
     """(n,) the end of what came before in the lane; the start of the first for the first."""
-    found = np.empty(len(start))
+    latest = np.empty(len(start))
     # A task so short that its end is its start leaves no mark on the clock.
     ends = np.where(stop > start, stop, np.where(stop == start, start, -np.inf))
     for number in np.unique(lane):
         mine = np.flatnonzero(lane == number)
-        found[mine] = np.maximum.accumulate(np.concatenate([start[mine[:1]], ends[mine[:-1]]]))
-    return found
+        latest[mine] = np.maximum.accumulate(np.concatenate([start[mine[:1]], ends[mine[:-1]]]))
+    return latest
 
 
 def _lanes(

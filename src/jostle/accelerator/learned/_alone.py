@@ -23,7 +23,7 @@ def times_alone(
     quantile of the workload's runs beside others, less what others have more beside others; without these the
     trace, as traces and times of others are related. trace_seconds: (workloads,) of the traces."""
     measured = solo_medians(runs, *names)
-    found = measured.copy()
+    alone_seconds = measured.copy()
     c = runs.colocations
     workload, platform, _ = c.recode(*names)
     beside, seconds = c.number_of_corunners > 0, runs.runtime_seconds
@@ -37,17 +37,17 @@ def times_alone(
             mine = seconds[here & (workload == w)]
             if len(mine):
                 low = float(np.quantile(mine, LOW))
-                found[p, w] = np.log(max(low - max(typical, 0.0), LEAST * low))
+                alone_seconds[p, w] = np.log(max(low - max(typical, 0.0), LEAST * low))
                 guessed += 1
-        left = ~np.isfinite(found[p])
-        found[p, left] = _by_traces(trace_seconds, found[p])[left]
+        left = ~np.isfinite(alone_seconds[p])
+        alone_seconds[p, left] = _by_traces(trace_seconds, alone_seconds[p])[left]
         traced += int(left.sum())
     notes = []
     if guessed:
         notes.append(f"{guessed} times alone are told by runs beside others, none was measured")
     if traced:
         notes.append(f"{traced} times alone are told by the traces, no run was measured")
-    return found, tuple(notes)
+    return alone_seconds, tuple(notes)
 
 
 def _by_traces(trace_seconds: np.ndarray, log_seconds: np.ndarray) -> np.ndarray:

@@ -69,9 +69,9 @@ class CoRuns:
         parts = np.split(order, np.cumsum(np.bincount(code, minlength=len(kept)))[:-1])
         first = np.array([part[0] for part in parts], np.int64)
         medians = np.array([np.median(self.seconds[part]) for part in parts])
-        found = self.take(first)
+        cells = self.take(first)
         return CoRuns(
-            found.target, found.beside, found.platform, found.session, found.solo, medians
+            cells.target, cells.beside, cells.platform, cells.session, cells.solo, medians
         )
 
 
@@ -97,9 +97,9 @@ def measured_coruns(
 ) -> CoRuns:
     """The runs beside others, each cell of them once."""
     together = runs.take(np.flatnonzero(runs.colocations.number_of_corunners > 0))
-    found = asked_coruns(together.colocations, names, log_solo)
+    coruns = asked_coruns(together.colocations, names, log_solo)
     sessions = together.table.column("campaign").to_pylist()
     known = {name: code for code, name in enumerate(sorted({s or "" for s in sessions}))}
     session = np.array([known[s or ""] for s in sessions], np.int64)
-    every = (found.target, found.beside, found.platform, session, found.solo)
+    every = (coruns.target, coruns.beside, coruns.platform, session, coruns.solo)
     return CoRuns(*every, together.runtime_seconds).cells()

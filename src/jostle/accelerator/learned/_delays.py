@@ -35,10 +35,10 @@ def ways_to_share(sharing: str | None, bus: str | None) -> list[Sharing]:
     """All that are tried, those with what is given only."""
     kernels = SHARINGS if sharing is None else (sharing,)
     buses = BUSES if bus is None else (bus,)
-    found = list(product((REPEATING, SINCE_START, ONCE), buses, kernels))
+    ways = list(product((REPEATING, SINCE_START, ONCE), buses, kernels))
     # Far apart ones first, should there be time for some only.
-    order = sorted(range(len(found)), key=lambda at: (5 * at) % 18)
-    return [Sharing(kernel, one, how) for how, one, kernel in (found[at] for at in order)]
+    order = sorted(range(len(ways)), key=lambda at: (5 * at) % 18)
+    return [Sharing(kernel, one, how) for how, one, kernel in (ways[at] for at in order)]
 
 
 # {what was simulated: s}: a method is fitted again and again on the same traces, to calibrate and to judge.
@@ -61,7 +61,7 @@ class Delays:
         progress: Progress = no_progress,
     ) -> np.ndarray:
         """(n,) s that each target ends later than its trace alone. target: (n,). beside: (n, w) counts."""
-        found = np.empty(len(target))
+        delays = np.empty(len(target))
         device = repr(sorted(vars(self.device).items(), key=lambda item: item[0]))
         for row, (one, counts) in enumerate(zip(target.tolist(), beside, strict=True)):
             others = tuple(np.repeat(np.arange(len(counts)), counts.astype(int)).tolist())
@@ -71,9 +71,9 @@ class Delays:
                 if len(_KNOWN) >= MOST_KNOWN:
                     _KNOWN.clear()
                 _KNOWN[key] = self._simulate(way, one, others)
-            found[row] = _KNOWN[key]
+            delays[row] = _KNOWN[key]
             progress(row + 1, len(target), float("nan"))
-        return found
+        return delays
 
     def _simulate(self, way: Sharing, one: int, others: tuple[int, ...]) -> float:
         applications = [self.applications[number] for number in (one, *others)]

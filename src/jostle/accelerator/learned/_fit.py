@@ -90,31 +90,31 @@ def _notes_of(
 ) -> tuple[str, ...]:
     """What its user should know of a platform's stack."""
     where = place or "all platforms"
-    found = []
+    notes = []
     if kept[0] < kept[1]:
-        found.append(f"{where}: learned from {kept[0]} of {kept[1]} co-runs, whole sets of them")
+        notes.append(f"{where}: learned from {kept[0]} of {kept[1]} co-runs, whole sets of them")
     if np.isnan(errors.stack):
-        return (*found, f"{where}: one set of workloads, too few to weigh what it says")
-    found.append(
+        return (*notes, f"{where}: one set of workloads, too few to weigh what it says")
+    notes.append(
         f"{where}: sets of workloads left out are missed by {errors.stack:.1%} in the mean, by "
         f"{errors.without_simulation:.1%} without simulation, and by {errors.simple:.1%} by the best simple "
         f"rule ({errors.simple_name})"
     )
     if stack.main_way is not None:
         way = stack.main_way
-        found.append(
+        notes.append(
             f"{where}: as if kernels shared {way.sharing}, the bus {way.bus}, co-runners {way.corunners}"
         )
-    return tuple(found)
+    return tuple(notes)
 
 
 def _parts(rows: CoRuns, platforms: Sequence[str]) -> dict[str, CoRuns]:
     """What stacks are learned from: of each platform with enough sets, and of all where one has fewer."""
-    found: dict[str, CoRuns] = {}
+    parts: dict[str, CoRuns] = {}
     for code, name in enumerate(platforms):
         mine = rows.take(rows.platform == code)
         if len(np.unique(mine.together)) >= FEWEST_SETS:
-            found[name] = mine
-    if len(found) < len(platforms):
-        found[EVERYWHERE] = rows
-    return found
+            parts[name] = mine
+    if len(parts) < len(platforms):
+        parts[EVERYWHERE] = rows
+    return parts

@@ -27,7 +27,7 @@ def larger_sets(
     the answer, but never to less than one of the sets alone. answer: of rows with no more co-runners. way:
     to share; None: as it sums up.
     """
-    found = np.empty(len(rows))
+    answers = np.empty(len(rows))
     trace = np.array([application.solo_seconds for application in delays.applications])
     for number in range(len(rows)):
         row = rows.take(np.array([number]))
@@ -45,5 +45,5 @@ def larger_sets(
             alone = delays.of(way, sets.target, beside) + least
             whole = delays.of(way, row.target, row.beside)[0] + least
             total *= np.clip(whole / (alone.sum() / most), most / degree, MOST)
-        found[number] = np.log1p(max(total, extra.max()))
-    return found
+        answers[number] = np.log1p(max(total, extra.max()))
+    return answers

@@ -63,8 +63,8 @@ class Simulated:
     @classmethod
     def of(cls, rows: CoRuns, delays: Delays, ways: set[Sharing]) -> Simulated:
         solo = np.array([application.solo_seconds for application in delays.applications])
-        found = {way: delays.of(way, rows.target, rows.beside) for way in sorted(ways)}
-        return cls(solo[rows.target], found)
+        simulated = {way: delays.of(way, rows.target, rows.beside) for way in sorted(ways)}
+        return cls(solo[rows.target], simulated)
 
     def base(self, recipe: CoRunRecipe) -> np.ndarray:
         """(n,) what the recipe takes from the simulation."""
@@ -142,11 +142,11 @@ def answers_left_out(
 ) -> np.ndarray:
     """(sum of sizes,) log slowdowns of the rows of each part, learned without that part, in their order."""
     learned = learned_of(rows, member.recipe.scale)
-    found = []
+    answers = []
     for part in left_out:
         if member.process is None:
             added = simulated.base(member.recipe)[part]
         else:
             added = learned[part] - member.process.missed_without(part)
-        found.append(as_log(added, member.recipe.scale, rows.solo[part]))
-    return np.concatenate(found)
+        answers.append(as_log(added, member.recipe.scale, rows.solo[part]))
+    return np.concatenate(answers)

@@ -57,11 +57,11 @@ class CoRunProcess:
 
     def missed(self, together: np.ndarray) -> np.ndarray:
         """(n,) by which each row is missed when all rows of its code are left out."""
-        found = np.empty(len(self.weights))
+        errors = np.empty(len(self.weights))
         for code in np.unique(together):
             rows = np.flatnonzero(together == code)
-            found[rows] = self.missed_without(rows)
-        return found
+            errors[rows] = self.missed_without(rows)
+        return errors
 
     def missed_without(self, rows: np.ndarray) -> np.ndarray:
         """(k,) by which these rows are missed when they are left out."""
@@ -97,8 +97,8 @@ def fit_corun_process(
         z = z if z.shape[1] else None
     unit = max(float(np.sqrt(np.mean(left**2))), 1e-9)
     drawn = drawn_sets(places.together, MOST_TUNED, seed)
-    told = left[drawn] / unit, noises[:, drawn]
-    posterior = _CoRunPosterior(places.take(drawn), *told, z, names, spreads)
+    sample = left[drawn] / unit, noises[:, drawn]
+    posterior = _CoRunPosterior(places.take(drawn), *sample, z, names, spreads)
     best = minimize(
         *(posterior.cost, posterior.middle),
         jac=True,
@@ -117,9 +117,9 @@ def fit_corun_process(
         weights = inverse @ (left / unit)
         return CoRunProcess(places, weights, names, strengths, scaled, unit, evidence, inverse)
 
-    found = solved(diagonal)
-    assert found.inverse is not None
-    apart = np.abs(found.weights) / np.sqrt(np.diag(found.inverse))
+    process = solved(diagonal)
+    assert process.inverse is not None
+    apart = np.abs(process.weights) / np.sqrt(np.diag(process.inverse))
     return solved(diagonal * np.maximum(1.0, apart / _FAR) ** 2)
 
 

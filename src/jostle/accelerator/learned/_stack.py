@@ -148,13 +148,13 @@ def _best_ways(
     # Few sets cannot tell which way is right, so several are kept that are not nearly one.
     can_tell = len(sets) >= CAN_TELL or scale == LOG
     most, alike = (KEPT_WAYS[scale], EQUAL) if can_tell else (KEPT_OF_FEW, ALIKE)
-    found: list[int] = []
+    best: list[int] = []
     for way in order:
         size = np.sqrt(np.mean(bases[way] ** 2))
-        apart = [np.sqrt(np.mean((bases[way] - bases[k]) ** 2)) for k in found]
+        apart = [np.sqrt(np.mean((bases[way] - bases[k]) ** 2)) for k in best]
         if size > 0 and all(each > alike * size for each in apart):
-            found.append(int(way))
-    return [ways[k] for k in found[:most]]
+            best.append(int(way))
+    return [ways[k] for k in best[:most]]
 
 
 def _weighed(
@@ -208,16 +208,16 @@ def _error_of(answers: np.ndarray, true: np.ndarray) -> np.ndarray:
 
 def _usual(members: Sequence[CoRunMember]) -> np.ndarray:
     """Weights where nothing could be tried: all to the levels."""
-    found = np.array([float(m.recipe.rest == LEVEL) for m in members])
-    return found / found.sum()
+    weights = np.array([float(m.recipe.rest == LEVEL) for m in members])
+    return weights / weights.sum()
 
 
 def _believed(members: Sequence[CoRunMember], evidence: np.ndarray) -> np.ndarray:
     """(members,) how likely it is that what is added follows the member's scale, by the evidence of the
     processes without simulation: few sets left out cannot tell. Less of what simulates."""
     known = {
-        m.recipe.scale: told
-        for m, told in zip(members, evidence.tolist(), strict=True)
+        m.recipe.scale: belief
+        for m, belief in zip(members, evidence.tolist(), strict=True)
         if m.recipe.rest == PROCESS and m.recipe.way is None
     }
     away = np.clip(known[LOG] - known[SECONDS], -50, 50)

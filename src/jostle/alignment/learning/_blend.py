@@ -41,10 +41,10 @@ class Blend:
 
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n,) of (n, d) rates."""
-        found = np.full(len(own), self.level)
+        ratio = np.full(len(own), self.level)
         for weight, learner, at in self.parts:
-            found += weight * np.log(learner.slowdown(own[:, at], others[:, at]))
-        return np.exp(np.where((others > 0).any(axis=1), found, 0.0))
+            ratio += weight * np.log(learner.slowdown(own[:, at], others[:, at]))
+        return np.exp(np.where((others > 0).any(axis=1), ratio, 0.0))
 
 
 def log_level(rows: AlignedRows) -> float:
@@ -91,8 +91,8 @@ def fit_blend(
 
 def worth_weighing(offers: Sequence[Offer], rows: AlignedRows) -> list[Offer]:
     """Without what learns inside phases, where less than half of the time is in phases that samples tell."""
-    told = rows.inside_share >= LEAST_INSIDE
-    return [offer for offer in offers if told or offer[0] != PHASES]
+    informative = rows.inside_share >= LEAST_INSIDE
+    return [offer for offer in offers if informative or offer[0] != PHASES]
 
 
 def _usual(offers: Sequence[Offer]) -> np.ndarray:
@@ -101,14 +101,14 @@ def _usual(offers: Sequence[Offer]) -> np.ndarray:
     choose badly between learners, and what learners say beyond the level is half of it chance. What learns
     inside phases errs most where there is little to learn from: it is taken where that is plainly closer."""
     kinds = [kind for kind, _ in offers]
-    found = np.zeros(len(offers) + 2)
+    weights = np.zeros(len(offers) + 2)
     if MIXTURE in kinds:
-        found[kinds.index(MIXTURE)] = 1.0
-        return found
+        weights[kinds.index(MIXTURE)] = 1.0
+        return weights
     first = [kinds.index(kind) for kind in dict.fromkeys(kinds) if kind != PHASES]
-    found[first] = 0.5 / len(first)
-    found[-2] = 0.5
-    return found
+    weights[first] = 0.5 / len(first)
+    weights[-2] = 0.5
+    return weights
 
 
 def _without_small(weights: np.ndarray, level: float) -> tuple[np.ndarray, float]:

@@ -30,13 +30,13 @@ def folds_of(rows: AlignedRows, seed: int) -> list[tuple[np.ndarray, np.ndarray]
     groups = np.unique(rows.group)
     unseen = sum(int(np.isin(groups, np.flatnonzero(mask)).sum()) for mask in inside)
     tested = inside if unseen >= FEWEST_SETS else touched
-    found = [
+    folds = [
         (~out[rows.group], test[rows.group]) for out, test in zip(touched, tested, strict=True)
     ]
-    found = [fold for fold in found if fold[1].any()]
+    folds = [fold for fold in folds if fold[1].any()]
     # A fold that leaves too little to learn from would choose for the wrong reason.
-    if found and all(train.sum() >= LEAST_SHARE * len(rows) for train, _ in found):
-        return found
+    if folds and all(train.sum() >= LEAST_SHARE * len(rows) for train, _ in folds):
+        return folds
     return folds_of_sets(rows, seed)
 
 

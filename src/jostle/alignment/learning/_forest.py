@@ -27,8 +27,8 @@ class BoostedTrees:
 
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n,) of (n, d) rates."""
-        found = np.exp(self.forest.value(_columns(own, others, self.scale)))
-        return np.where((others > 0).any(axis=1), np.clip(found, *self.limits), 1.0)
+        ratio = np.exp(self.forest.value(_columns(own, others, self.scale)))
+        return np.where((others > 0).any(axis=1), np.clip(ratio, *self.limits), 1.0)
 
 
 def _columns(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -93,9 +93,10 @@ def _effects(members: Sequence[Member], rest: np.ndarray, shrinkage: float) -> _
         for other in others:
             design[row, second[(p, other)]] += 1.0 / len(others)
     gram = design.T @ design + shrinkage * np.eye(design.shape[1])
-    found = np.linalg.solve(gram, design.T @ rest).tolist()
+    effects = np.linalg.solve(gram, design.T @ rest).tolist()
     return _Effects(
-        {key: found[i] for key, i in first.items()}, {key: found[i] for key, i in second.items()}
+        {key: effects[i] for key, i in first.items()},
+        {key: effects[i] for key, i in second.items()},
     )
 
 
@@ -117,11 +118,11 @@ def learn_known(
             else (np.full(len(learned.sets), plain), np.full(len(asked.sets), plain))
             for by_counters, _ in offers
         ]
-        found = [
+        programs = [
             there + _effects(learned.members, learned.measured - here, s).of(asked.members)
             for (here, there), (_, s) in zip(base, offers, strict=True)
         ]
-        answers.append(np.stack([asked.counters, *found]))
+        answers.append(np.stack([asked.counters, *programs]))
         measured.append(asked.measured)
         sets.append(asked.sets)
     every, truth = np.concatenate(answers, axis=1), np.concatenate(measured)

@@ -47,15 +47,15 @@ class LinearModel:
         """(n,) solo speed over speed beside others, of aligned rates (n, d), instructions first."""
         raw = self._raw(own, others) * self.output[1] + self.output[0]
         if self.target == "slowdown":
-            found = 1.0 + raw
+            ratio = 1.0 + raw
             if self.form == "interacting":
                 # With nothing beside it a workload is as fast as alone, whatever the mean co-run effect.
-                found = np.where((others > 0).any(axis=1), found, 1.0)
+                ratio = np.where((others > 0).any(axis=1), ratio, 1.0)
         elif self.target == "speed":
-            found = 1.0 / np.maximum(raw, 1.0 / SLOWEST)
+            ratio = 1.0 / np.maximum(raw, 1.0 / SLOWEST)
         else:
-            found = own[:, 0] / np.maximum(raw * self.scale[0], 1e-30)
-        return np.clip(found, *self.limits)
+            ratio = own[:, 0] / np.maximum(raw * self.scale[0], 1e-30)
+        return np.clip(ratio, *self.limits)
 
     def _raw(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         if self.form == "interacting":

@@ -26,9 +26,9 @@ ROUNDS = 2  # of fits again, in which runs are weighed by the errors of the one 
 
 def probe_counters(names: Sequence[str]) -> tuple[str, ...]:
     """Those that the mixture needs, instructions first; empty where there are none."""
-    found = [name for name in names if name.startswith((LOST, TAKEN))]
-    both = all(any(name.startswith(prefix) for name in found) for prefix in (LOST, TAKEN))
-    return (INSTRUCTIONS, *found) if both else ()
+    counters = [name for name in names if name.startswith((LOST, TAKEN))]
+    both = all(any(name.startswith(prefix) for name in counters) for prefix in (LOST, TAKEN))
+    return (INSTRUCTIONS, *counters) if both else ()
 
 
 def require_probes(names: Sequence[str]) -> None:
@@ -53,8 +53,8 @@ class ProbedMixture:
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n,) of (n, d) rates."""
         suffers, presses = _logs(own[:, self.lost], others[:, self.taken])
-        found = np.exp(((suffers @ self.weights) * presses).sum(axis=1))
-        return np.where((others > 0).any(axis=1), np.clip(found, *self.limits), 1.0)
+        ratio = np.exp(((suffers @ self.weights) * presses).sum(axis=1))
+        return np.where((others > 0).any(axis=1), np.clip(ratio, *self.limits), 1.0)
 
 
 def _logs(lost: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +80,7 @@ def fit_mixture(rows: AlignedRows, limits: tuple[float, float]) -> ProbedMixture
     size = np.where(size > 0, size, 1.0)
     x, of_run, run = x / size, np.ones(int(rows.run_index.max()) + 1), rows.run_index
     solo = rows.solo_seconds / rows.solo_seconds.mean()
-    found = np.zeros(x.shape[1])
+    weights = np.zeros(x.shape[1])
     for number in range(1 + ROUNDS):
         weight = np.sqrt(solo * of_run[run])
         gram = (x * weight[:, None]).T @ (x * weight[:, None])
@@ -88,9 +88,9 @@ def fit_mixture(rows: AlignedRows, limits: tuple[float, float]) -> ProbedMixture
         # The normal equations by their root: as many rows as there are weights.
         root = np.linalg.cholesky(gram).T
         aim = np.linalg.solve(root.T, (x * weight[:, None]).T @ (y * weight))
-        found = nnls(root, aim)[0]
+        weights = nnls(root, aim)[0]
         if number < ROUNDS:
-            error = np.abs(np.expm1(rows.run_logs(x @ found) - rows.run_logs()))
+            error = np.abs(np.expm1(rows.run_logs(x @ weights) - rows.run_logs()))
             of_run = 1.0 / np.maximum(error, max(float(np.median(error)), 1e-3))
             of_run = of_run / of_run.mean()
-    return ProbedMixture(lost, taken, (found / size).reshape(len(lost), len(taken)), limits)
+    return ProbedMixture(lost, taken, (weights / size).reshape(len(lost), len(taken)), limits)

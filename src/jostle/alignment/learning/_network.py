@@ -83,8 +83,8 @@ class Network(Layers):
 
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n,) of (n, d) rates."""
-        found = self.of_parts(self.own_part(own) + self.others_part(others))
-        return np.where((others > 0).any(axis=1), found, 1.0)
+        ratio = self.of_parts(self.own_part(own) + self.others_part(others))
+        return np.where((others > 0).any(axis=1), ratio, 1.0)
 
 
 def bent(rates: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -110,8 +110,8 @@ class PhaseNetwork(Layers):
         inner = np.tanh(inner @ self.weights[1] + self.biases[1][:, None])
         u = inner @ self.weights[3] + z @ self.weights[2] + self.biases[2][:, None]
         extra = np.exp(np.clip(u, LOWEST, HIGHEST)).sum(axis=2)
-        found = np.clip(np.exp(np.log1p(extra).mean(axis=0)), *self.limits)
-        return np.where((others > 0).any(axis=1), found, 1.0)
+        ratio = np.clip(np.exp(np.log1p(extra).mean(axis=0)), *self.limits)
+        return np.where((others > 0).any(axis=1), ratio, 1.0)
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,9 @@ def train(
     counts = np.ones_like(y) if weight is None else weight.astype(np.float32)
     w, b = _beginning(random, z.shape[1], slowdown, options)
     _descend(random, (z, y, counts), w, b, options)
-    found = [p.astype(np.float64) for p in w + b]
-    weights: Any = tuple(found[:4])
-    biases: Any = tuple(found[4:])
+    parameters = [p.astype(np.float64) for p in w + b]
+    weights: Any = tuple(parameters[:4])
+    biases: Any = tuple(parameters[4:])
     return kind(scale, mean, spread, weights, biases, limits)
 
 
@@ -165,8 +165,8 @@ def _beginning(
     first, second = options.hidden
 
     def drawn(rows: int, columns: int, size: float = 1.0) -> np.ndarray:
-        found = random.normal(size=(options.networks, rows, columns)) * size / np.sqrt(rows)
-        return found.astype(np.float32)
+        matrix = random.normal(size=(options.networks, rows, columns)) * size / np.sqrt(rows)
+        return matrix.astype(np.float32)
 
     w = [
         drawn(features, first),
@@ -226,9 +226,9 @@ def _gradients(
     u = z @ w[2] + h2 @ w[3] + b[2][:, None]
     inside = (u > LOWEST) & (u < HIGHEST)
     parts = np.exp(np.clip(u, LOWEST, HIGHEST))
-    found = 1 + parts.sum(axis=2)
+    ratio = 1 + parts.sum(axis=2)
     # Of (found - y)^2 / found^2 with the weight held fixed: what is learned is the mean, not less.
-    slope = np.clip((found - y) / found**2, -1.0, 1.0) * weight * np.float32(2 / y.shape[1])
+    slope = np.clip((ratio - y) / ratio**2, -1.0, 1.0) * weight * np.float32(2 / y.shape[1])
     by_u = slope[:, :, None] * parts * inside
     by_h2 = (by_u @ w[3].transpose(0, 2, 1)) * (1 - h2 * h2)
     by_h1 = (by_h2 @ w[1].transpose(0, 2, 1)) * (1 - h1 * h1)

@@ -134,9 +134,9 @@ def distances(values: np.ndarray) -> np.ndarray:
     ranks -= ranks.mean(axis=0)
     size = np.sqrt((ranks**2).sum(axis=0))
     unit = ranks / np.where(size > 0, size, 1.0)
-    found = 1.0 - np.abs(unit.T @ unit)
-    np.fill_diagonal(found, 0.0)
-    return np.clip((found + found.T) / 2, 0.0, 1.0)
+    distance = 1.0 - np.abs(unit.T @ unit)
+    np.fill_diagonal(distance, 0.0)
+    return np.clip((distance + distance.T) / 2, 0.0, 1.0)
 
 
 def _clusters(
@@ -174,9 +174,9 @@ def _importance(rows: AlignedRows, target: str, seed: int) -> dict[str, float]:
     y = rows.count / rows.period_seconds if target == "instructions" else rows.slowdown
     y = (y - y.mean()) / (y.std() or 1.0)
     model = Ridge(1.0).fit(x, y)
-    found = permutation_importance(
+    importance = permutation_importance(
         model, x, y, scoring="neg_mean_squared_error", n_repeats=3, random_state=seed
     )
     d = len(rows.counters)
-    means = np.asarray(found["importances_mean"])
+    means = np.asarray(importance["importances_mean"])
     return {n: float(means[i] + means[d + i]) for i, n in enumerate(rows.counters)}

@@ -44,7 +44,7 @@ def traced_windows(
                 )
             windows.setdefault(trace.window_id, []).append(trace)
     wanted = None if run_ids is None else set(run_ids)
-    found = {}
+    by_window = {}
     for name, runs in windows.items():
         runs.sort(key=lambda run: (run.core, *executed_and_took([run]), run.run_id))
         if wanted is not None and wanted.isdisjoint(run.run_id for run in runs):
@@ -55,8 +55,8 @@ def traced_windows(
                 where=f"window {name}",
                 fix="Trace all that run in a window.",
             )
-        found[name] = runs
-    return found
+        by_window[name] = runs
+    return by_window
 
 
 def slots_of(runs: Sequence[Trace]) -> list[int]:
@@ -244,10 +244,10 @@ def _rows_of_one(
         clear &= np.diff(solo.at(idle, at)[:, 0]) <= 1e-9
         clear &= np.diff(at) > 0
         executed = np.diff(solo.at(solo.cumulative[:, :1], at)[:, 0])
-        found = aligned(alignment, solo, at[:-1], at[1:], count=executed)
+        rows = aligned(alignment, solo, at[:-1], at[1:], count=executed)
         if alignment == "printed":  # Algorithm 1, lines 10 to 12
-            found[0] = solo.cumulative[1] / solo.period_seconds
-        rates.append(found)
+            rows[0] = solo.cumulative[1] / solo.period_seconds
+        rates.append(rows)
         begins.append(at[:-1])
         inside &= solo.inside_phase(at[:-1], at[1:])
     own = rates[place]

@@ -106,10 +106,10 @@ class SoloCounters:
         index = np.clip(place.astype(np.int64), 0, self.periods - 1)
         part = (place - index)[:, None]
         low = table[index]
-        found = low + part * (table[index + 1] - low)
+        counts = low + part * (table[index + 1] - low)
         if looped:
-            found += rounds[:, None] * self.at(table, np.array([duration * (1 - 1e-15)]))
-        return found
+            counts += rounds[:, None] * self.at(table, np.array([duration * (1 - 1e-15)]))
+        return counts
 
     def seconds_at(self, instructions: np.ndarray) -> np.ndarray:
         """(s,) the solo time by which so many instructions were executed; where it idles, the end of

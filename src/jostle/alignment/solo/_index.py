@@ -26,10 +26,10 @@ class SoloIndex:
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], dict[int, SoloCounters]]:
-        found: dict[tuple[str, str], dict[int, SoloCounters]] = {}
+        by_name: dict[tuple[str, str], dict[int, SoloCounters]] = {}
         for solo in self.all:
-            found.setdefault((solo.platform, solo.workload), {}).setdefault(solo.slot, solo)
-        return found
+            by_name.setdefault((solo.platform, solo.workload), {}).setdefault(solo.slot, solo)
+        return by_name
 
     @classmethod
     def from_traces(
@@ -70,10 +70,10 @@ class SoloIndex:
 
 def solo_runs(traces: Traces, *, quiet: bool = True) -> dict[tuple[str, str, int], list[Trace]]:
     """{(workload, platform, core): runs alone in the order of run_ids, only the first unless quiet}."""
-    found: dict[tuple[str, str, int], list[Trace]] = {}
+    by_member: dict[tuple[str, str, int], list[Trace]] = {}
     for trace in sorted((t for t in traces if t.solo), key=lambda t: t.run_id):
-        found.setdefault((trace.workload, trace.platform, trace.core), []).append(trace)
-    return found if quiet else {key: runs[:1] for key, runs in found.items()}
+        by_member.setdefault((trace.workload, trace.platform, trace.core), []).append(trace)
+    return by_member if quiet else {key: runs[:1] for key, runs in by_member.items()}
 
 
 def solo_run_ids(traces: Traces, *, quiet: bool = True) -> set[str]:
@@ -91,9 +91,9 @@ def sampling_period(traces: Traces, *, quiet: bool = True) -> float:
 def unsteady_workloads(traces: Traces, period_seconds: float) -> tuple[str, ...]:
     """Workloads traced alone three times or more whose usual run takes over a quarter longer than their
     quiet run time: what others do to them cannot be told from what happens to them alone."""
-    found = set()
+    unsteady = set()
     for (name, _, _), runs in solo_runs(traces).items():
         usual = np.median([run.runtime_seconds for run in runs])
         if len(runs) >= 3 and usual > UNSTEADY * quiet_seconds(runs, period_seconds):
-            found.add(name)
-    return tuple(sorted(found))
+            unsteady.add(name)
+    return tuple(sorted(unsteady))

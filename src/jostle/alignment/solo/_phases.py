@@ -21,10 +21,10 @@ def change_points(rates: np.ndarray, fewest: int = FEWEST_SAMPLES) -> np.ndarray
     samples of a phase."""
     n = len(rates)
     largest = np.abs(rates).max(axis=0, initial=0.0)
-    told = rates[:, largest > 0] / largest[largest > 0]
-    if n < 2 * fewest or not told.shape[1]:
+    scaled = rates[:, largest > 0] / largest[largest > 0]
+    if n < 2 * fewest or not scaled.shape[1]:
         return np.array([0, n])
-    logs = np.log(np.maximum(told, LEAST_RATE))
+    logs = np.log(np.maximum(scaled, LEAST_RATE))
     steps = np.abs(np.diff(logs, axis=0))
     noise = np.maximum(np.median(steps, axis=0) / 0.954, LEAST_STEP)
     logs = logs / noise
@@ -40,9 +40,9 @@ def change_points(rates: np.ndarray, fewest: int = FEWEST_SAMPLES) -> np.ndarray
         size, before = end - begin, at - begin
         mean = (total[end] - total[begin]) / size
         away = total[at] - total[begin] - before[:, None] * mean
-        found = (away**2).sum(axis=1) * size / (before * (size - before))
-        best = int(np.argmax(found))
-        if found[best] > threshold:
+        gain = (away**2).sum(axis=1) * size / (before * (size - before))
+        best = int(np.argmax(gain))
+        if gain[best] > threshold:
             cut = int(at[best])
             edges.append(cut)
             left += [(begin, cut), (cut, end)]
@@ -54,11 +54,11 @@ def same_phase(rates: np.ndarray) -> np.ndarray:
     them. rates: (n, d) per second. Where nearly all neighbours differ there are no phases, and all are
     alike."""
     largest = np.abs(rates).max(axis=0, initial=0.0)
-    told = rates[:, largest > 0] / largest[largest > 0]
-    if len(rates) < 2 or not told.shape[1]:
+    scaled = rates[:, largest > 0] / largest[largest > 0]
+    if len(rates) < 2 or not scaled.shape[1]:
         return np.ones(max(len(rates) - 1, 0), bool)
-    steps = np.abs(np.diff(np.log(np.maximum(told, LEAST_RATE)), axis=0))
+    steps = np.abs(np.diff(np.log(np.maximum(scaled, LEAST_RATE)), axis=0))
     noise = np.maximum(np.median(steps, axis=0) / 0.954, LEAST_NOISE)
     # One counter alone that jumps (a page fault) is no phase.
     size = np.minimum((steps / noise) ** 2 / 2, LARGEST_STEP).mean(axis=1)
-    return size <= 1 + 3 * np.sqrt(2 / told.shape[1])
+    return size <= 1 + 3 * np.sqrt(2 / scaled.shape[1])

@@ -93,11 +93,11 @@ def with_probes(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Trace
 def _by_name(traces: Sequence[Trace]) -> dict[tuple[str, str], float]:
     """{(platform, workload): instructions per second alone}, the median of repeats: windows beside them are
     disturbed as often."""
-    found: dict[tuple[str, str], list[float]] = {}
+    by_name: dict[tuple[str, str], list[float]] = {}
     for trace in traces:
         rate = float(np.nansum(trace[INSTRUCTIONS])) / float(trace.time_seconds[-1])
-        found.setdefault((trace.platform, trace.workload), []).append(rate)
-    return {key: float(np.median(rates)) for key, rates in found.items()}
+        by_name.setdefault((trace.platform, trace.workload), []).append(rate)
+    return {key: float(np.median(rates)) for key, rates in by_name.items()}
 
 
 def _with_losses(
@@ -153,8 +153,8 @@ def _times(trace: Trace, executed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     whole = counted[-1] >= executed[-1] * 0.98
     wanted = executed * (min(1.0, counted[-1] / executed[-1]) if whole else 1.0)
     rising = np.append(True, np.diff(counted) > 0)
-    found = np.interp(wanted, counted[rising], times[rising])
-    return found, wanted[1:] <= counted[-1] * (1 + 1e-9)
+    seconds = np.interp(wanted, counted[rising], times[rising])
+    return seconds, wanted[1:] <= counted[-1] * (1 + 1e-9)
 
 
 def _mean(each: Sequence[np.ndarray]) -> np.ndarray:

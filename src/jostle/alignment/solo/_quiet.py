@@ -96,7 +96,7 @@ def quiet_track(
     took = np.diff(reached, axis=1)
     wanted = quiet_weights(len(tracks), repeats) @ np.sort(took, axis=0)
     taken = np.argmin(np.abs(took - wanted), axis=0)
-    found_times, found = [np.zeros(1)], [np.zeros((1, counted.shape[1]))]
+    track_times, track_counts = [np.zeros(1)], [np.zeros((1, counted.shape[1]))]
     now, done = 0.0, np.zeros(counted.shape[1])
     for k, repeat in enumerate(taken.tolist()):
         t, c = tracks[repeat]
@@ -106,15 +106,15 @@ def quiet_track(
         rise = np.stack([np.interp(at, t, column) - np.interp(begin, t, column) for column in c.T])
         rise[0] *= totals[middle] / totals[repeat]
         stretch = wanted[k] / (end - begin) if end > begin else 1.0
-        found_times.append(now + (at - begin) * stretch)
-        found.append(done + rise.T)
-        now, done = float(found_times[-1][-1]), found[-1][-1]
-    return np.concatenate(found_times), np.concatenate(found)
+        track_times.append(now + (at - begin) * stretch)
+        track_counts.append(done + rise.T)
+        now, done = float(track_times[-1][-1]), track_counts[-1][-1]
+    return np.concatenate(track_times), np.concatenate(track_counts)
 
 
 def _times_at(times: np.ndarray, counted: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """(m,) seconds by which so much of all was counted; where it idles there, the end of that."""
     at, part = place_of(marks * counted[-1], counted)
-    found = times[at] + part * (times[at + 1] - times[at])
-    found[0], found[-1] = 0.0, times[-1]
-    return found
+    seconds = times[at] + part * (times[at + 1] - times[at])
+    seconds[0], seconds[-1] = 0.0, times[-1]
+    return seconds

@@ -76,27 +76,29 @@ def fit_rules(
     share = trial.share(folds, whole)
     measured = share * trial.measured(whole, np.ones(len(runs), bool))
     solo = whole.log_alone(*trial.names_of(runs.target)) + measured[runs.target]
-    found = trial.weights(folds, share, runs.beside(solo), whole) if trial.degree.any() else None
-    if found is None:
+    weights = trial.weights(folds, share, runs.beside(solo), whole) if trial.degree.any() else None
+    if weights is None:
         if trial.degree.any():
             measured = measured + trial.levels(runs.beside(solo), np.flatnonzero(trial.degree))
         note = "no evidence of interference" if trial.degree.any() else "no run with co-runners"
         held = [trial.solo(fold, share)[fold.held] for fold in folds]
         return BesideNetwork.silent(measured, size[0]), held, (f"{note}: every slowdown is 1",)
-    answered = [trial.answered(fold, share, found) for fold in folds]
+    answered = [trial.answered(fold, share, weights) for fold in folds]
     within, counted = np.zeros(len(runs)), np.zeros(len(runs))
     for fold, answer in zip(folds, answered, strict=True):
         within[fold.held] += answer
         counted[fold.held] += 1
     with np.errstate(invalid="ignore"):
         within = np.where(counted > 0, within / counted, np.nan)
-    if float(found.network.mean()) < 0.5:
-        within = np.where(counted > 0, within, solo + found.within)
+    if float(weights.network.mean()) < 0.5:
+        within = np.where(counted > 0, within, solo + weights.within)
     left = runs.log_runtime - within
     bias, more = trial.bias(left), trial.bias_of_others(left)
     if not trial.is_closer(left, more):
         bias, more = np.zeros_like(bias), np.zeros_like(more)
-    rules = trial.finished(runs.beside(solo), found, (measured, bias), within + more - solo, whole)
+    rules = trial.finished(
+        runs.beside(solo), weights, (measured, bias), within + more - solo, whole
+    )
     held = [answer + more[fold.held] for fold, answer in zip(folds, answered, strict=True)]
     return rules, held, ()
 
@@ -123,10 +125,10 @@ class _Trial:
         beyond = self.runs.log_runtime[at] - network.log_alone(*self.names_of(cell))
         order = np.lexsort((beyond, cell))
         cell, beyond = cell[order], beyond[order]
-        found, start, count = np.unique(cell, return_index=True, return_counts=True)
+        cells, start, count = np.unique(cell, return_index=True, return_counts=True)
         out = np.zeros(self.cells)
         middle = (beyond[start + (count - 1) // 2] + beyond[start + count // 2]) / 2
-        out[found] = np.nan_to_num(middle)
+        out[cells] = np.nan_to_num(middle)
         return out
 
     def solo(self, fold: LeftOutRuns, share: float) -> np.ndarray:
@@ -186,7 +188,7 @@ class _Trial:
         many = (self.degree > 0).sum() > MANY_ROWS
         if many and (not folds or self.network_is_far_ahead(folds, share)):
             return alone
-        found, noise = self.among_rules(rows, self.ground(whole))
+        weights, noise = self.among_rules(rows, self.ground(whole))
         answers, index = [], []
         for fold in folds:
             held = fold.held & (self.degree > 0)
@@ -195,7 +197,7 @@ class _Trial:
                 solo = self.solo(fold, share)
                 mine = self.runs.beside(solo)
                 asked = mine.take(held)
-                by_rules = self.by_rules(fold, mine, asked, found)
+                by_rules = self.by_rules(fold, mine, asked, weights)
                 answers.append(np.stack([fold.network.log_slowdown(asked), by_rules]) + solo[held])
                 index.append(np.flatnonzero(held))
         answered = np.concatenate(answers, axis=1) if answers else np.zeros((2, 0))
@@ -224,7 +226,9 @@ class _Trial:
             return None
         network[network < LEAST_WEIGHT] = 0.0
         network[network > 1 - LEAST_WEIGHT] = 1.0
-        return _Weights(network, found.names, found.rules * (1 - network)[:, None], found.within)
+        return _Weights(
+            network, weights.names, weights.rules * (1 - network)[:, None], weights.within
+        )
 
     def no_closer_than_none(
         self,
@@ -373,9 +377,9 @@ class _Trial:
 
     def sets_of(self, index: np.ndarray) -> np.ndarray:
         """(len(index),) codes of the sets of workloads of the rows."""
-        found, place = np.unique(index, return_inverse=True)
+        sets, place = np.unique(index, return_inverse=True)
         keep = np.zeros(len(self.runs), bool)
-        keep[found] = True
+        keep[sets] = True
         return self.runs.beside(np.zeros(len(self.runs))).take(keep).sets()[place]
 
     def drawn(self, rows: SlowdownRows, known: np.ndarray, most: int) -> SlowdownRows:
@@ -394,8 +398,8 @@ class _Trial:
         part, out = self.random.integers(0, FOLDS, len(left)), np.zeros(len(left))
         for number in range(FOLDS):
             mine = (part == number) & (self.degree > 0)
-            found = self.bias(np.where(part == number, np.nan, left))
-            out[mine] = found[self.runs.target[mine] // self.size[1], self.degree[mine]]
+            bias = self.bias(np.where(part == number, np.nan, left))
+            out[mine] = bias[self.runs.target[mine] // self.size[1], self.degree[mine]]
         return out
 
     def is_closer(self, left: np.ndarray, more: np.ndarray) -> bool:

@@ -41,14 +41,14 @@ class Joined:
 
     def beyond_alone(self, codes: Codes, rules: BesideNetwork | None) -> np.ndarray:
         """(n,) log seconds to add to what the network says alone."""
-        found = self.more_alone(
+        beyond = self.more_alone(
             codes.platform.astype(np.int64) * len(self.workload) + codes.workload
         )
         if rules is not None and len(rules.alone):
             known = ~(self.new_workload[codes.workload] | self.new_platform[codes.platform])
             there = self.platform[codes.platform] * self.sizes[0]
-            found += known * rules.alone[there + self.workload[codes.workload]]
-        return found
+            beyond += known * rules.alone[there + self.workload[codes.workload]]
+        return beyond
 
     def log_slowdown(
         self, codes: Codes, rules: BesideNetwork | None, network: Callable[[Codes], np.ndarray]
@@ -79,11 +79,11 @@ class Joined:
             out[~new] = rules.of_codes(alike.take(~new), w, now)
         if new.any():
             mine, like = codes.take(new), slowdown_rows(alike.take(new), w)
-            found, beside = np.zeros(len(mine)), like.degree > 0
+            log_ratio, beside = np.zeros(len(mine)), like.degree > 0
             if beside.any():
                 own = network(mine.take(beside))
-                found[beside] = rules.of_new_names(like.take(beside), own, now)
-            out[new] = found
+                log_ratio[beside] = rules.of_new_names(like.take(beside), own, now)
+            out[new] = log_ratio
         return out
 
     def is_new(self, codes: Codes) -> np.ndarray:
@@ -95,6 +95,6 @@ class Joined:
 
 def _inverse(code: np.ndarray, new: np.ndarray, count: int) -> np.ndarray:
     """(count,) the codes now of the names that rules know."""
-    found = np.zeros(count, np.int64)
-    found[code[~new]] = np.flatnonzero(~new)
-    return found
+    inverse = np.zeros(count, np.int64)
+    inverse[code[~new]] = np.flatnonzero(~new)
+    return inverse

@@ -52,12 +52,12 @@ def _few_names(runs: Runs, kind: str, codes: np.ndarray) -> set[str]:
     if int((times >= MANY).sum()) < FEWEST_NAMES:
         return set()
     most = FEW_OF_MANY if len(runs) >= MANY_RUNS else FEW
-    found = {name for name, n in zip(names, times.tolist(), strict=True) if 0 < n <= most}
+    few = {name for name, n in zip(names, times.tolist(), strict=True) if 0 < n <= most}
     table = getattr(runs, f"{kind}_features")
     if table is not None:
         met = {name for name, n in zip(names, times.tolist(), strict=True) if n}
-        found |= set(table.column(kind).to_pylist()) - met
-    return found
+        few |= set(table.column(kind).to_pylist()) - met
+    return few
 
 
 def _without(runs: Runs, names: dict[str, set[str]]) -> Runs:

@@ -35,7 +35,7 @@ def folded_again(
     nothing = kept.take(np.zeros(0, np.int64))
     work = None if fitted.online is None else fitted.online.groundwork
     work = work or groundwork_of(fitted, kept, nothing, seed)
-    found = []
+    folded = []
     for kind in KINDS:
         for number in FEW_RUNS:
             parts = _parts(kept, kind, number, random)
@@ -43,8 +43,8 @@ def folded_again(
                 continue
             learned, asked, originals = parts
             copies = {name + MARK: name for name in originals}
-            found.append((learn_copies(fitted, learned, work, kind, copies), asked))
-    return found
+            folded.append((learn_copies(fitted, learned, work, kind, copies), asked))
+    return folded
 
 
 def _parts(

@@ -43,16 +43,16 @@ def groundwork_of(
         size = 1.0 if kind == WORKLOAD else 0.5
         features = encode_features(names[kind], kind, table, weight=size)
         rated = set() if table is None else set(table.column(kind).to_pylist())
-        told = np.array([name in rated for name in names[kind]], bool)
+        has_runs = np.array([name in rated for name in names[kind]], bool)
         prior = prior_of(rows, features, runs[kind] > 0, metric, seed)
         there = NOISE * usual[other][coded[other][some]]
         inside = weights_of(error[some], there)
-        found = slopes_of(fitted.embeddings, fitted.reading, part, weight, kind, prior.basis)
-        heavy = found.slopes * inside[found.row, None]
-        information = heavy.T @ found.slopes / max(len(found.slopes), 1)
+        gradient = slopes_of(fitted.embeddings, fitted.reading, part, weight, kind, prior.basis)
+        heavy = gradient.slopes * inside[gradient.row, None]
+        information = heavy.T @ gradient.slopes / max(len(gradient.slopes), 1)
         far = float(np.sqrt(max(np.einsum("qd,de,qe->", prior.basis, metric, prior.basis), 0.0)))
         middle = np.where(runs[kind] > 0, usual[kind], max(far, LEAST_ERROR))
-        sides[kind] = Side(prior, runs[kind], information, told, middle, max(far, LEAST_ERROR))
+        sides[kind] = Side(prior, runs[kind], information, has_runs, middle, max(far, LEAST_ERROR))
     return Groundwork(sides, _share(fitted, codes, log_runtime))
 
 
@@ -60,7 +60,7 @@ def runs_of_names(fitted: FittedFactorization) -> dict[str, np.ndarray]:
     """Of both kinds (names,), runs that tell of each; of a workload those beside it, too."""
     counts = fitted.counts
     as_corunner = counts.together_runs - counts.beside_runs
-    found = {}
+    by_name = {}
     for kind, names, known, runs in (
         (
             WORKLOAD,
@@ -71,8 +71,8 @@ def runs_of_names(fitted: FittedFactorization) -> dict[str, np.ndarray]:
         (PLATFORM, fitted.platform_names, counts.platform_names, counts.platform_runs),
     ):
         of = dict(zip(known, runs.tolist(), strict=True))
-        found[kind] = np.array([of.get(name, 0) for name in names], np.float64)
-    return found
+        by_name[kind] = np.array([of.get(name, 0) for name in names], np.float64)
+    return by_name
 
 
 def _usual_errors(error: np.ndarray, code: np.ndarray, names: int) -> np.ndarray:

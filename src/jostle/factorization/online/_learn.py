@@ -99,9 +99,9 @@ def learn_copies(
 
 def _first(source: np.ndarray, is_copy: np.ndarray) -> np.ndarray:
     """(names before,) where each stands now."""
-    found = np.zeros(int(source.max(initial=-1)) + 1, np.int64)
-    found[source[~is_copy]] = np.flatnonzero(~is_copy)
-    return found
+    first = np.zeros(int(source.max(initial=-1)) + 1, np.int64)
+    first[source[~is_copy]] = np.flatnonzero(~is_copy)
+    return first
 
 
 def _names_of(runs: KeptRuns) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -141,27 +141,27 @@ def _connected(
 ) -> FittedFactorization:
     """New names in the part of the fleet in which their runs are; by features in the largest one."""
     e = fitted.embeddings
-    found = {WORKLOAD: e.workload_component.copy(), PLATFORM: e.platform_component.copy()}
-    usual = np.concatenate([part[part >= 0] for part in found.values()])
+    components = {WORKLOAD: e.workload_component.copy(), PLATFORM: e.platform_component.copy()}
+    usual = np.concatenate([part[part >= 0] for part in components.values()])
     largest = int(np.bincount(usual).argmax()) if len(usual) else 0
     for kind, mine, there in (
         (WORKLOAD, codes.workload, codes.platform),
         (PLATFORM, codes.platform, codes.workload),
         (WORKLOAD, codes.workload, codes.platform),
     ):
-        other = found[PLATFORM if kind == WORKLOAD else WORKLOAD]
-        for name in np.flatnonzero(found[kind] < 0):
+        other = components[PLATFORM if kind == WORKLOAD else WORKLOAD]
+        for name in np.flatnonzero(components[kind] < 0):
             parts = other[there[mine == name]]
             parts = parts[parts >= 0]
             if len(parts):
-                found[kind][name] = int(np.bincount(parts).argmax())
+                components[kind][name] = int(np.bincount(parts).argmax())
     new = {WORKLOAD: codes.workload, PLATFORM: codes.platform}
     for kind in KINDS:
-        met = np.zeros(len(found[kind]), bool)
+        met = np.zeros(len(components[kind]), bool)
         met[new[kind]] = True
-        told = groundwork.sides[kind].told
-        found[kind][(found[kind] < 0) & (met | told)] = largest
-    parts = {f"{kind}_component": found[kind] for kind in KINDS}
+        has_runs = groundwork.sides[kind].told
+        components[kind][(components[kind] < 0) & (met | has_runs)] = largest
+    parts = {f"{kind}_component": components[kind] for kind in KINDS}
     return replace(fitted, embeddings=replace(e, **parts))
 
 
@@ -175,7 +175,7 @@ def _alike(
     joined = fitted.joined
     if joined is None or not (joined.new_workload.any() or joined.new_platform.any()):
         return fitted
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     for kind, code, new in (
         (WORKLOAD, joined.workload, joined.new_workload),
         (PLATFORM, joined.platform, joined.new_platform),
@@ -194,8 +194,10 @@ def _alike(
             if barred is not None and kind in barred:
                 gap[met == barred[kind][name]] = np.inf
             code[name] = code[met[int(np.argmin(gap))]] if len(met) else 0
-        found[kind] = code
-    return _with_joined(fitted, replace(joined, workload=found[WORKLOAD], platform=found[PLATFORM]))
+        arrays[kind] = code
+    return _with_joined(
+        fitted, replace(joined, workload=arrays[WORKLOAD], platform=arrays[PLATFORM])
+    )
 
 
 def _stepped(
@@ -226,12 +228,12 @@ def _stepped(
                 continue
             usual = NOISE * groundwork.sides[other].usual[coded[other]]
             for _ in range(STEPS // (TURNS if only is None else 1)):
-                found = slopes_of(e, fitted.reading, codes, weight, kind, side.prior.basis)
-                error = log_runtime - fixed - found.log_runtime
+                slopes = slopes_of(e, fitted.reading, codes, weight, kind, side.prior.basis)
+                error = log_runtime - fixed - slopes.log_runtime
                 if free is not None:
-                    found = found.take(free[found.name])
-                inside = weights_of(error, usual)[found.row]
-                rows = (found.slopes, error[found.row], inside, found.name)
+                    slopes = slopes.take(free[slopes.name])
+                inside = weights_of(error, usual)[slopes.row]
+                rows = (slopes.slopes, error[slopes.row], inside, slopes.name)
                 moved[kind] = step(moved[kind], *rows, side.runs, side.information)
                 e = with_rows_of_names(e, kind, at[kind] + moved[kind] @ side.prior.basis)
     return replace(fitted, embeddings=e)

@@ -32,11 +32,11 @@ def with_names(
     if len(names_w) == len(fitted.workload_names) and len(names_p) == len(fitted.platform_names):
         return fitted
     e = fitted.embeddings
-    found = {name: _taken(getattr(e, name), from_w, 0) for name in BY_WORKLOAD}
-    found |= {name: _taken(getattr(e, name), from_p, 0) for name in BY_PLATFORM}
-    found |= {name: _taken(getattr(e, name), from_w, 1) for name in HEADS if len(getattr(e, name))}
-    found["workload_component"][from_w < 0] = UNCONNECTED_WORKLOAD
-    found["platform_component"][from_p < 0] = UNCONNECTED_PLATFORM
+    arrays = {name: _taken(getattr(e, name), from_w, 0) for name in BY_WORKLOAD}
+    arrays |= {name: _taken(getattr(e, name), from_p, 0) for name in BY_PLATFORM}
+    arrays |= {name: _taken(getattr(e, name), from_w, 1) for name in HEADS if len(getattr(e, name))}
+    arrays["workload_component"][from_w < 0] = UNCONNECTED_WORKLOAD
+    arrays["platform_component"][from_p < 0] = UNCONNECTED_PLATFORM
     sizes = len(fitted.workload_names), len(fitted.platform_names)
     joined = fitted.joined or Joined.none(*sizes)
     there, name = np.divmod(joined.cell, sizes[0])
@@ -49,7 +49,7 @@ def with_names(
         new_platform=_taken(joined.new_platform, from_p, 0) | (from_p < 0),
         cell=moved.astype(np.int64),
     )
-    parts: dict[str, Any] = {f.name: found.get(f.name, getattr(e, f.name)) for f in fields(e)}
+    parts: dict[str, Any] = {f.name: arrays.get(f.name, getattr(e, f.name)) for f in fields(e)}
     return replace(
         fitted,
         workload_names=names_w,
@@ -71,9 +71,9 @@ def _joined_names(
 
 def _places(source: np.ndarray, count: int) -> np.ndarray:
     """(count,) where the known names stand now."""
-    found = np.zeros(count, np.int64)
-    found[source[source >= 0]] = np.flatnonzero(source >= 0)
-    return found
+    places = np.zeros(count, np.int64)
+    places[source[source >= 0]] = np.flatnonzero(source >= 0)
+    return places
 
 
 def _taken(values: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
@@ -82,11 +82,11 @@ def _taken(values: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
     if shape[axis] == 0:
         shape[axis] = len(source)
         return np.zeros(shape, values.dtype)
-    found = np.take(values, np.maximum(source, 0), axis)
-    place = [slice(None)] * found.ndim
+    rows = np.take(values, np.maximum(source, 0), axis)
+    place = [slice(None)] * rows.ndim
     place[axis] = source < 0  # type: ignore[call-overload]
-    found[tuple(place)] = 0
-    return found
+    rows[tuple(place)] = 0
+    return rows
 
 
 def _spread_with(spread: Spread, from_w: np.ndarray, from_p: np.ndarray) -> Spread:

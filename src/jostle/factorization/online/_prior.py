@@ -111,7 +111,7 @@ def _without_self(weights: np.ndarray) -> np.ndarray:
 def _kernels(features: Features, at: np.ndarray) -> list[np.ndarray]:
     """(names, known) each: by numbers, by categories, and both together."""
     x = features.numeric.astype(np.float64)
-    found = []
+    kernels = []
     same = [
         (column[:, None] == column[at]) & (column[at] > 0)
         for column in features.category.T.astype(np.int64)
@@ -125,7 +125,7 @@ def _kernels(features: Features, at: np.ndarray) -> list[np.ndarray]:
             kernel = np.exp(-gap / (2 * width**2 * usual))
             if with_alike and alike is None:
                 continue
-            found.append(kernel + alike if with_alike else kernel)
+            kernels.append(kernel + alike if with_alike else kernel)
     if alike is not None:
-        found.append(alike)
-    return found
+        kernels.append(alike)
+    return kernels

@@ -40,19 +40,19 @@ def rows_of_names(e: Embeddings, kind: str) -> np.ndarray:
 def with_rows_of_names(e: Embeddings, kind: str, rows: np.ndarray) -> Embeddings:
     """The inverse: the embeddings with other rows (names, d). Quantile heads move as far as what they began
     from."""
-    found, start = {}, 0
+    arrays, start = {}, 0
     for name in PARTS[kind]:
         old = getattr(e, name)
         width = int(np.prod(old.shape[1:]))
         part = rows[:, start : start + width].reshape(len(rows), *old.shape[1:])
-        found[name] = np.ascontiguousarray(part, dtype=old.dtype)
+        arrays[name] = np.ascontiguousarray(part, dtype=old.dtype)
         start += width
     if kind == WORKLOAD and len(e.head_main):
-        found["head_main"] = e.head_main + (found["workload_main"] - e.workload_main)
-        found["head_base"] = e.head_base + (found["workload_base"] - e.workload_base)
+        arrays["head_main"] = e.head_main + (arrays["workload_main"] - e.workload_main)
+        arrays["head_base"] = e.head_base + (arrays["workload_base"] - e.workload_base)
         if len(e.head_target):
-            found["head_target"] = e.head_target + (found["target"] - e.target)
-    return replace(e, **found)
+            arrays["head_target"] = e.head_target + (arrays["target"] - e.target)
+    return replace(e, **arrays)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def slopes_of(
             codes.corunner[inside],
             codes.row[inside] - start,
         )
-        found = _slopes(e, form, some, weight[start:end], kind, basis)
-        parts.append(replace(found, row=found.row + start))
+        gradient = _slopes(e, form, some, weight[start:end], kind, basis)
+        parts.append(replace(gradient, row=gradient.row + start))
     return Slopes(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS),
     )

@@ -38,7 +38,7 @@ def step(
 ) -> np.ndarray:
     """(names, q) the next z. slopes: (k, q); error, weight, name: (k,); runs: (names,) known before, each of
     them worth information, (q, q). Names without rows stay."""
-    found, error = z.copy(), np.nan_to_num(error)
+    position, error = z.copy(), np.nan_to_num(error)
     order = np.argsort(name, kind="stable")
     touched, start, count = np.unique(name[order], return_index=True, return_counts=True)
     # In the directions in which all names know more the more runs they have, N is diagonal.
@@ -56,8 +56,8 @@ def step(
         j = np.where(there[..., None], heavy[rows], 0.0)
         right = np.einsum("nkq,nk->nq", j, np.where(there, short[rows], 0.0))
         moved[some] = _solved(known[some], j, right - known[some] * at[some])
-    found[touched] += np.clip(moved @ turn.T, -LONGEST, LONGEST)
-    return found
+    position[touched] += np.clip(moved @ turn.T, -LONGEST, LONGEST)
+    return position
 
 
 def _alike(count: np.ndarray) -> list[np.ndarray]:

@@ -42,11 +42,11 @@ def suggested(
     codes = [fitted.codes(one) for one in (candidates, asked, kept.colocations)]
     choice = _Choice(fitted, work, codes[0], codes[1], codes[2])
     before = choice.doubt()
-    found: list[Row] = []
+    rows: list[Row] = []
     fall = choice.falls()
     leading = [(-gain, row) for row, gain in enumerate(fall.tolist()) if gain > 0]
     heapify(leading)
-    while leading and len(found) < most:
+    while leading and len(rows) < most:
         row = leading[0][1]
         gain = choice.fall(row)
         if gain <= 0:
@@ -56,8 +56,8 @@ def suggested(
         else:
             heappop(leading)
             choice.take(row)
-            found.append((row, choice.doubt()))
-    return before, found
+            rows.append((row, choice.doubt()))
+    return before, rows
 
 
 class _Name:
@@ -95,15 +95,15 @@ class _Choice:
         for kind in KINDS:
             side = work.sides[kind]
             weights = (fitted.network_weight(candidates), fitted.network_weight(asked))
-            found = slopes_of(e, form, candidates, weights[0], kind, side.prior.basis)
+            slopes = slopes_of(e, form, candidates, weights[0], kind, side.prior.basis)
             mine = slopes_of(e, form, asked, weights[1], kind, side.prior.basis)
-            order = np.argsort(found.row, kind="stable")
-            found = replace(
-                found, slopes=found.slopes[order], name=found.name[order], row=found.row[order]
+            order = np.argsort(slopes.row, kind="stable")
+            slopes = replace(
+                slopes, slopes=slopes.slopes[order], name=slopes.name[order], row=slopes.row[order]
             )
-            self.slopes[kind] = found
-            self.starts[kind] = np.searchsorted(found.row, np.arange(len(candidates) + 1))
-            self.names[kind] = _names(found, mine, side)
+            self.slopes[kind] = slopes
+            self.starts[kind] = np.searchsorted(slopes.row, np.arange(len(candidates) + 1))
+            self.names[kind] = _names(slopes, mine, side)
         total = _noise(work, candidates.workload, candidates.platform)
         self.noise, self.shared = (1 - work.share) * total, work.share * total
         self._cells(len(fitted.workload_names), work, candidates, asked, learned)
@@ -180,12 +180,12 @@ class _Choice:
 
 def _names(candidates: Slopes, asked: Slopes, side: Side) -> dict[int, _Name]:
     q = len(side.prior.basis)
-    found = {}
+    by_code = {}
     for name in np.union1d(candidates.name, asked.name).tolist():
         mine = asked.slopes[asked.name == name]
         known = np.linalg.inv(np.eye(q) + side.runs[name] * side.information)
-        found[name] = _Name(known, mine.T @ mine)
-    return found
+        by_code[name] = _Name(known, mine.T @ mine)
+    return by_code
 
 
 def _noise(work: Groundwork, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:

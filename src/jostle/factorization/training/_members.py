@@ -89,11 +89,17 @@ def train_member(
     from jostle.factorization.training import _train
     from jostle.factorization.training._heads import train_heads
 
-    found = _train.train(data, shape, schedule, seed, progress)
-    out = _train.embeddings_of(found.parameters, found.features, shape)
+    parameters = _train.train(data, shape, schedule, seed, progress)
+    out = _train.embeddings_of(parameters.parameters, parameters.features, shape)
     if quantiles:
         out |= train_heads(
-            found.parameters, data.solo, data.corun, found.features, shape, quantiles, seed
+            parameters.parameters,
+            data.solo,
+            data.corun,
+            parameters.features,
+            shape,
+            quantiles,
+            seed,
         )
     return out
 

@@ -17,8 +17,8 @@ def keep_programs() -> None:
     """Let JAX keep what it compiles in the folder that JOSTLE_PROGRAMS names, by default jostle/programs of
     the user's cache folder; nowhere if that is empty or cannot be written, and where JAX has been told a
     folder of its own, there."""
-    told = getattr(jax.config, "jax_compilation_cache_dir", None)
-    if told or os.environ.get(VARIABLE) == "":
+    configured = getattr(jax.config, "jax_compilation_cache_dir", None)
+    if configured or os.environ.get(VARIABLE) == "":
         return
     try:
         folder = _folder()
@@ -37,8 +37,8 @@ def _folder() -> Path:
     given = os.environ.get(VARIABLE)
     cache = os.environ.get("XDG_CACHE_HOME")
     base = Path(cache) if cache else Path.home() / ".cache"
-    found = Path("/proc/cpuinfo")
-    lines = found.read_text("utf-8", "replace").splitlines() if found.exists() else []
+    processor = Path("/proc/cpuinfo")
+    lines = processor.read_text("utf-8", "replace").splitlines() if processor.exists() else []
     kind = sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))})
     name = hashlib.sha256("\n".join(kind).encode()).hexdigest()[:12]
     return (Path(given) if given else base / "jostle" / "programs") / name

@@ -72,8 +72,8 @@ def start_of(
             best, penalty, believed = error, tried, slope
     if penalty is None:
         return None
-    found = believed * _ridge(kernels, count, mean, penalty, ITERATIONS)
-    left, strength, right = np.linalg.svd(found, full_matrices=False)
+    start = believed * _ridge(kernels, count, mean, penalty, ITERATIONS)
+    left, strength, right = np.linalg.svd(start, full_matrices=False)
     k = min(rank, RANK, len(strength))
     root = np.sqrt(strength[:k])
     return Start((left[:, :k] * root).astype(np.float32), (right[:k].T * root).astype(np.float32))

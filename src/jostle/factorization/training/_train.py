@@ -334,22 +334,22 @@ class _Stages:
 def _begun(parameters: Parameters, start: Start, rank: int) -> Parameters:
     """The parameters with the names' offsets where their products are the start's."""
     scale = rank**0.25  # see `embed`: the workloads' half is divided by the root of the rank
-    found = dict(parameters)
+    begun = dict(parameters)
     for side, numbers in (("workload", start.workload), ("platform", start.platform)):
         offset = parameters[side]["offset"].copy()
         offset[:, : numbers.shape[1]] = numbers * np.float32(scale)
-        found[side] = {**parameters[side], "offset": offset}
-    return found
+        begun[side] = {**parameters[side], "offset": offset}
+    return begun
 
 
 def _last_layer(parameters: Parameters, features: Any) -> tuple[Parameters, Any]:
     """The same model as towers of their last layer alone, over what the others make of the features."""
-    found, inner = {}, []
+    outer, inner = {}, []
     for side, known in zip(("workload", "platform"), features, strict=True):
         tower = parameters[side]
         hidden = np.asarray(hidden_of(tower, known))
         nothing = np.zeros((len(hidden), 0), np.float32)
-        found[side] = {
+        outer[side] = {
             "layers": [],
             "head": tower["head"],
             "own": nothing,
@@ -357,7 +357,7 @@ def _last_layer(parameters: Parameters, features: Any) -> tuple[Parameters, Any]
             "offset": tower["offset"],
         }
         inner.append((jnp.asarray(hidden), jnp.asarray(nothing, jnp.int32)))
-    return found, tuple(inner)
+    return outer, tuple(inner)
 
 
 def forget_programs_before(key: Any) -> None:
