@@ -71,8 +71,8 @@ def write_document(
     whole = {"schema": schema, "sha256": _BLANK, "tensors": name, "tensors_sha256": digest}
     text = json.dumps({**whole, **document}, indent=1).encode()
     text = text.replace(_BLANK.encode(), hashlib.sha256(text).hexdigest().encode(), 1)
-    kept = f"The {stem} that was there before, if any, is untouched"
-    with errors_explained(folder, kept):
+    untouched = f"The {stem} that was there before, if any, is untouched"
+    with errors_explained(folder, untouched):
         make_folder(folder)
         with _turn(folder) as is_mine:
             # Each is on the disk before the next begins: a JSON never names tensors that are not there.

@@ -94,7 +94,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: jostle-factor\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[jostle.methods]\nfactor = jostle_factor:Factor\n")
     path = os.pathsep.join([str(site), *sys.path])
-    return os.environ | {"PYTHONPATH": path}
+    return os.environ | {"PYTHONPATH": path, "COLUMNS": "120"}  # sentences of the help stay whole
 
 
 def jostle(environment: dict[str, str], *arguments: object) -> subprocess.CompletedProcess[str]:

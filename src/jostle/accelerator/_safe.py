@@ -126,15 +126,15 @@ class Service:
         """How many queries to simulate beside batch applications. Raises UsageError for too few of them for
         the percentile of the objective."""
         least = FEWEST_FOR.get(self.objective.statistic, FEWEST_QUERIES)
-        given = self.queries if self.arrivals is None else len(self.arrivals)
-        if given is not None:
-            if self.objective.statistic in FEWEST_FOR and given < least:
+        queries = self.queries if self.arrivals is None else len(self.arrivals)
+        if queries is not None:
+            if self.objective.statistic in FEWEST_FOR and queries < least:
                 raise UsageError(
-                    f"the {self.objective.statistic} of {given} queries of {self.name} is the longest "
+                    f"the {self.objective.statistic} of {queries} queries of {self.name} is the longest "
                     "of them",
                     fix=f"Simulate at least {least} queries.",
                 )
-            return given
+            return queries
         solo = self.application.solo_seconds
         of_batches = sum(len(batch) * solo / batch.solo_seconds for batch in batches)
         affordable = int(MOST_TASKS / (len(self.application) + of_batches))
@@ -305,7 +305,7 @@ def causes(
     alone = latency([])
 
     def lost(*kinds: int) -> float:
-        kept = [(batch.name, batch.columns.only(kinds)) for batch in batches]
-        return latency([Application(name, tasks) for name, tasks in kept if len(tasks)]) - alone
+        reduced = [(batch.name, batch.columns.only(kinds)) for batch in batches]
+        return latency([Application(name, tasks) for name, tasks in reduced if len(tasks)]) - alone
 
     return Cause(lost(KERNEL), lost(TO_DEVICE, TO_HOST))

@@ -203,18 +203,18 @@ def _slice_names(device: Device, mode: str) -> list[str]:
 def _ways(tenants: int, slices: int, names: Sequence[str]) -> Iterator[tuple[int, ...]]:
     """Each tenant's slice; of ways that differ only between slices of a size the first, MOST_WAYS at most."""
     sizes = [name.rpartition(" (")[0] for name in names]
-    seen: set[tuple[tuple[str, tuple[int, ...]], ...]] = set()
+    forms: set[tuple[tuple[str, tuple[int, ...]], ...]] = set()
     for way in itertools.product(range(slices), repeat=tenants):
         groups = [
             (sizes[part], tuple(n for n, at in enumerate(way) if at == part))
             for part in range(slices)
         ]
         key = tuple(sorted(groups))
-        if key in seen:
+        if key in forms:
             continue
-        seen.add(key)
+        forms.add(key)
         yield way
-        if len(seen) >= MOST_WAYS:
+        if len(forms) >= MOST_WAYS:
             return
 
 

@@ -270,10 +270,10 @@ def _with_mix(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def _distinct(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Without the columns that repeat another of their group, as a module's digest does its name."""
-    kept: dict[tuple[str, bytes], str] = {}
+    distinct: dict[tuple[str, bytes], str] = {}
     for name, values in found.items():
-        kept.setdefault((_group(name), values.tobytes()), name)
-    return {name: found[name] for name in kept.values()}
+        distinct.setdefault((_group(name), values.tobytes()), name)
+    return {name: found[name] for name in distinct.values()}
 
 
 def _fairness(

@@ -45,8 +45,8 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
     train = runs.take(usable)
     codes = train.colocations.recode(*names)
     rows = described.rows(train.colocations, codes)
-    kept = _kept(method, described.feature_groups(), rows)
-    rows = rows[:, kept]
+    columns = _kept(method, described.feature_groups(), rows)
+    rows = rows[:, columns]
     unknown = _unknown(rows)
     x = np.where(np.isnan(rows), unknown, rows).astype(np.float32)
     own = log_solo[platform[usable], workload[usable]]
@@ -79,7 +79,7 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
     notes = _notes(method, described.columns, described.groups, described.has_fairness)
     return FittedBag(
         *(method.learner, method.target, *names),
-        *(described, kept, unknown, trees),
+        *(described, columns, unknown, trees),
         counts=RunCounts.of(runs),
         notes=notes,
         most=int(train.colocations.number_of_corunners.max()),

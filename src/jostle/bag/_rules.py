@@ -213,15 +213,15 @@ def _tried(
     """folds: which rows are learned from, and which are asked about, (n,) bool each."""
     rows, ground = weighing.rows, weighing.ground
     answers, at = [np.zeros((len(NAMES), 0))], [np.zeros(0, np.int64)]
-    for kept, held in folds:
-        if kept.sum() < FEWEST_TO_LEARN or not held.any():
+    for train, held in folds:
+        if train.sum() < FEWEST_TO_LEARN or not held.any():
             continue
-        asked = np.flatnonzero(held)
-        rules = _learned(weighing, kept)
+        test_rows = np.flatnonzero(held)
+        rules = _learned(weighing, train)
         turns, beyond = rules.by_turns(rows, ground), rules.beyond(rows)
-        by_trees = learner.log_slowdown(learner.learn(kept, turns), asked, turns, beyond)
+        by_trees = learner.log_slowdown(learner.learn(train, turns), test_rows, turns, beyond)
         answers.append(rules.answers(rows.take(held), ground, by_trees))
-        at.append(asked)
+        at.append(test_rows)
     return _Tried(np.concatenate(at), np.concatenate(answers, axis=1))
 
 

@@ -151,9 +151,9 @@ class AdaptedLevels:
         nothing is kept true."""
         if confidence < 0.5:
             return confidence
-        asked = np.log1p(-confidence)
-        known = np.clip(asked, self.log_miscoverage[0], self.log_miscoverage[-1])
-        allowed = np.interp(known, self.log_miscoverage, self.log_allowed) + asked - known
+        log_miscoverage = np.log1p(-confidence)
+        known = np.clip(log_miscoverage, self.log_miscoverage[0], self.log_miscoverage[-1])
+        allowed = np.interp(known, self.log_miscoverage, self.log_allowed) + log_miscoverage - known
         return max(float(-np.expm1(allowed)), 0.5)
 
 
@@ -189,15 +189,15 @@ def usual_levels(
         n = np.bincount(key, minlength=size)
         total = np.bincount(key, rest, size)
         mean = total / np.maximum(n, 1)
-        seen = int((n > 0).sum())
-        within = np.sum((rest - mean[key]) ** 2) / max(len(rest) - seen, 1)
-        between = max((np.sum(total * mean) - seen * within) / max(len(rest), 1), 0.0)
+        counted = int((n > 0).sum())
+        within = np.sum((rest - mean[key]) ** 2) / max(len(rest) - counted, 1)
+        between = max((np.sum(total * mean) - counted * within) / max(len(rest), 1), 0.0)
         prior = NAMES_FOR_SHRINKAGE * within / SHRINKAGE
-        between = (seen * between + prior) / (seen + NAMES_FOR_SHRINKAGE)
+        between = (counted * between + prior) / (counted + NAMES_FOR_SHRINKAGE)
         by = within / between if between > 0 else SHRINKAGE
         level = total / (n + by)
         # Names may differ by a standard error more than it seems, which is much where each has few runs.
-        more = between + within * np.sqrt(2 * seen) / max(len(rest), 1)
+        more = between + within * np.sqrt(2 * counted) / max(len(rest), 1)
         unsure = np.sqrt(within / (n + (within / more if more > 0 else SHRINKAGE)))
         left = rest - level[key]
         noise = np.bincount(key, left**2, size) + SHRINKAGE * within

@@ -105,9 +105,9 @@ class NameMix:
 
     def within(self, names: set[str]) -> NameMix:
         """Of these names alone, in sum 1 again; none of them may have a share."""
-        kept = {name: share for name, share in self.shares.items() if name in names}
-        total = sum(kept.values())
-        return replace(self, shares={name: share / total for name, share in kept.items()})
+        shares = {name: share for name, share in self.shares.items() if name in names}
+        total = sum(shares.values())
+        return replace(self, shares={name: share / total for name, share in shares.items()})
 
     def has(self, code: np.ndarray) -> np.ndarray:
         """(n,) bool: whether each name, by its code, has a share."""

@@ -98,8 +98,8 @@ class Pool:
         and never falls. +inf where there is no offset; with `largest` the largest score there is."""
         value = np.full(len(at), -np.inf)
         for stage in range(self._stage(confidence) + 1):
-            asked = min(confidence, self.way.until[stage])
-            rank = rank_by_weight(self.cumulative[stage], self.total, asked)
+            level = min(confidence, self.way.until[stage])
+            rank = rank_by_weight(self.cumulative[stage], self.total, level)
             rank = min(rank, self.n) if largest else rank
             offset = float(self.scores[stage, rank - 1]) if 0 < rank <= self.n else np.inf
             place = self.way.stages[stage]

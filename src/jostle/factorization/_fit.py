@@ -95,7 +95,7 @@ def fit(
 
     members, folds, left_out = [], [], np.zeros(size, bool)
     # Runs that tell how far rules are believed: those to learn from and those to watch, none of a prior.
-    seen = Runs.concatenate([mine, validation])
+    known = Runs.concatenate([mine, validation])
     parts, trials = _folds(method, mine, seed), _trials(method, mine, seed)
     for number, fold in enumerate([*parts, *trials]):
         tried = number >= len(parts)
@@ -121,19 +121,19 @@ def fit(
             share_of(progress, number, len(parts) + len(trials)),
         )
         if tried:
-            folds.append(LeftOutRuns(_inside(len(seen), fold), model_of([member])))
+            folds.append(LeftOutRuns(_inside(len(known), fold), model_of([member])))
             continue
         members.append(member)
         if len(fold):
-            folds.append(LeftOutRuns(_inside(len(seen), fold), model_of([member])))
+            folds.append(LeftOutRuns(_inside(len(known), fold), model_of([member])))
             left_out[fold] = True
     fitted = model_of(members)
     if len(validation):
-        folds.append(LeftOutRuns(np.arange(len(seen)) >= own, fitted))
+        folds.append(LeftOutRuns(np.arange(len(known)) >= own, fitted))
     training = drawn_of(np.flatnonzero(~left_out[:own]), seed)
     seen_training = [errors_of(fitted, runs.take(training))]
     beside, held_out = with_rules_of(
-        fitted, Seen.of(fitted, seen), folds, seed, not _alone(padded).all()
+        fitted, Seen.of(fitted, known), folds, seed, not _alone(padded).all()
     )
     categories = (workload_features.category, platform_features.category)
     return with_spread_of(beside, held_out, seen_training, categories)

@@ -102,16 +102,16 @@ def fit_stored(
     training = [errors_of_codes(fitted, part.codes, part.log_runtime) for part in parts]
     if len(validation):
         parts.append(Seen.of(fitted, validation))
-    seen = Seen(
+    known = Seen(
         Codes.concatenate([part.codes for part in parts]),
         np.concatenate([part.log_runtime for part in parts]),
     )
     folds = []
     if len(validation):
         folds.append(
-            LeftOutRuns(np.arange(len(seen.codes)) >= len(seen.codes) - len(validation), fitted)
+            LeftOutRuns(np.arange(len(known.codes)) >= len(known.codes) - len(validation), fitted)
         )
-    fitted, held_out = with_rules_of(fitted, seen, folds, seed, len(runs.beside) > 0)
+    fitted, held_out = with_rules_of(fitted, known, folds, seed, len(runs.beside) > 0)
     return with_spread_of(fitted, held_out, training, (features[0].category, features[1].category))
 
 

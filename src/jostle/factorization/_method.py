@@ -75,8 +75,8 @@ class Factorization(FactorizationSettings, Restores):
             return fit(self, prepared.runs, prepared.validation, seed, progress, prior)
         runs, validation, few = apart
         fitted = fit(self, runs, validation, seed, progress)
-        kept = KeptRuns.of(runs, "window").sampled(seed)
-        return self.learned(fitted, KeptRuns.of(few, "window"), kept, seed=seed)
+        sample = KeptRuns.of(runs, "window").sampled(seed)
+        return self.learned(fitted, KeptRuns.of(few, "window"), sample, seed=seed)
 
     @staticmethod
     def learned(

@@ -99,8 +99,8 @@ def fit_spread(
     regressors = np.zeros((len(own), len(rows)))
     for part in range(FOLDS):
         learned = backfitted(keys, rows.take(fold != part), error[fold != part], *categories)
-        asked = rows.take(fold == part)
-        regressors[:, fold == part] = [effects.of_one_kind(keys, asked) for effects in learned]
+        test_rows = rows.take(fold == part)
+        regressors[:, fold == part] = [effects.of_one_kind(keys, test_rows) for effects in learned]
     others = columns_of(keys, *training, (len(workload_category), len(platform_category)))
     columns = [*own, *others]
     regressors = np.vstack([regressors, *(x.of_one_kind(keys, rows)[None] for x in others)])

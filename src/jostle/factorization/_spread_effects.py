@@ -309,10 +309,10 @@ def _levels(category: np.ndarray, most: float) -> np.ndarray:
     """(names, at most 2) the columns with the fewest and the most levels, of those with 2 to `most`."""
     sizes = category.max(axis=0, initial=0) + 1
     usable = [j for j in np.argsort(sizes, kind="stable") if 2 <= sizes[j] <= most]
-    kept = sorted({*usable[:1], *usable[-1:]}, key=lambda j: (sizes[j], j))
-    level = np.zeros((len(category), len(kept)), np.int64)
+    levels = sorted({*usable[:1], *usable[-1:]}, key=lambda j: (sizes[j], j))
+    level = np.zeros((len(category), len(levels)), np.int64)
     start = 0
-    for place, j in enumerate(kept):
+    for place, j in enumerate(levels):
         level[:, place] = category[:, j] + start
         start += int(sizes[j])
     return level

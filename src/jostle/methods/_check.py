@@ -144,10 +144,10 @@ def _order_of_rows_does_not_matter(trial: _Trial) -> None:
 def _order_of_corunners_does_not_matter(trial: _Trial) -> None:
     columns = trial.asked.to_columns()
     turned = [list(reversed(names)) for names in columns["corunners"]]
-    asked = Colocations.from_columns(
+    query = Colocations.from_columns(
         workload=columns["workload"], platform=columns["platform"], corunners=turned
     )
-    _same(trial.fitted.predict(asked), trial.fitted.predict(trial.asked))
+    _same(trial.fitted.predict(query), trial.fitted.predict(trial.asked))
 
 
 def _many_at_once_equal_one_by_one(trial: _Trial) -> None:
@@ -195,9 +195,9 @@ def _names_never_met_are_refused(trial: _Trial) -> None:
         (workload, platform, [odd]),
     ]
     for one, place, beside in questions:
-        asked = Colocations.from_columns(workload=[one], platform=[place], corunners=[beside])
+        query = Colocations.from_columns(workload=[one], platform=[place], corunners=[beside])
         try:
-            trial.fitted.predict(asked)
+            trial.fitted.predict(query)
         except UnknownName:
             continue
         raise ContractBroken(f"{one} on {place} beside {beside} is answered")

@@ -118,10 +118,10 @@ class KeptRuns(Serializable):
         place = np.random.default_rng([seed, 31]).permutation(n)
         c = self.colocations
         turn = np.minimum(turns_of(c.workload, place), turns_of(c.platform, place))
-        kept = np.flatnonzero(turn < OF_A_NAME)
-        if len(kept) > MOST:
-            kept = kept[np.argsort(turn[kept] * n + place[kept], kind="stable")[:MOST]]
-        return self.take(np.sort(kept))
+        sample = np.flatnonzero(turn < OF_A_NAME)
+        if len(sample) > MOST:
+            sample = sample[np.argsort(turn[sample] * n + place[sample], kind="stable")[:MOST]]
+        return self.take(np.sort(sample))
 
 
 def _apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:

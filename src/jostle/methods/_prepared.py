@@ -78,12 +78,12 @@ class Prepared:
             none = np.zeros(0, bool)
             return cls(runs, data, none, none, runs.validation, calibrate_by, is_close)
         ok = runs.is_ok
-        marked, kept = (
+        marked, mask = (
             np.zeros(int(ok.sum()), bool) if mark is None else np.asarray(mark, bool)[ok]
             for mark in (inputs, required)
         )
         runs = runs.ok()
-        return cls(runs, data, marked, kept, runs.take([]), calibrate_by, is_close)
+        return cls(runs, data, marked, mask, runs.take([]), calibrate_by, is_close)
 
     @property
     def in_memory(self) -> Runs:
@@ -170,9 +170,9 @@ def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRA
     free = runs.take(~needed)
     if len(free) == 0:
         return HeldOut(prepared, free, free)
-    kept, validation, calibration = _split(free, RunCounts.of(runs), seed, by, prepared.is_close)
+    learned, validation, calibration = _split(free, RunCounts.of(runs), seed, by, prepared.is_close)
     surplus = _surplus(free, calibration, seed, by, most)
-    back = np.union1d(kept, surplus)
+    back = np.union1d(learned, surplus)
     fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
     return HeldOut(
         prepared.take(fitted),
@@ -202,16 +202,16 @@ def _surplus(runs: Runs, calibration: np.ndarray, seed: int, by: str, most: int)
     degree = runs.colocations.number_of_corunners[calibration]
     unit = runs.units(by)[calibration]
     random = np.random.default_rng([seed, 4])
-    kept = np.zeros(len(calibration), bool)
+    surplus = np.zeros(len(calibration), bool)
     for d in np.unique(degree):
         at = np.flatnonzero(degree == d)
         if len(at) > most:
             _, inverse = np.unique(unit[at], return_inverse=True)
             place = random.permutation(inverse.max() + 1)[inverse.reshape(-1)]
             at = at[np.argsort(place, kind="stable")[:most]]
-        kept[at] = True
+        surplus[at] = True
     # Whole units only: one cut by the cap stays.
-    return calibration[~np.isin(unit, unit[kept])]
+    return calibration[~np.isin(unit, unit[surplus])]
 
 
 def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:

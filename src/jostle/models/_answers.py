@@ -140,11 +140,11 @@ def answers(
         ignored=rows_read.ignored,
         **blank,
     )
-    asked = [i for i in range(n) if parsed[i].status == OK]
-    rows = [parsed[i].row for i in asked]
+    good = [i for i in range(n) if parsed[i].status == OK]
+    rows = [parsed[i].row for i in good]
     if mix_by is not None and rows:
         model = model.for_mix(_colocations(rows), mix_by)
-    _fill(model, table_of_answers, rows, np.array(asked, np.int64), tail)
+    _fill(model, table_of_answers, rows, np.array(good, np.int64), tail)
     return table_of_answers
 
 
@@ -206,9 +206,9 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, 
     """Fill in the model's answers; a co-location that it refuses does not stop the others."""
     if not len(rows):
         return
-    asked = _colocations(rows)
+    query = _colocations(rows)
     try:
-        seconds, bounds = model.predict_and_bound(asked, made.confidence, tail=tail)
+        seconds, bounds = model.predict_and_bound(query, made.confidence, tail=tail)
     except UsageError:
         raise
     except JostleError as error:

@@ -54,10 +54,10 @@ def fastest(
             seconds = seconds + model.moved.everywhere(workload)
     else:
         n = len(names)
-        asked = Colocations.from_columns(
+        query = Colocations.from_columns(
             workload=[workload] * n, platform=list(names), corunners=[list(beside)] * n
         )
-        seconds = predictor.predict(asked)
+        seconds = predictor.predict(query)
         if model.moved is not None:
             seconds = seconds * np.exp(model.moved.everywhere(workload))
     left_out = [place for place, name in enumerate(names) if name in inputs] if inputs else []
@@ -70,11 +70,11 @@ def fastest(
     chosen = chosen[np.lexsort((chosen, seconds[chosen]))]
     chosen = chosen[np.isfinite(seconds[chosen])]
     here = [names[place] for place in chosen]
-    asked = Colocations.from_columns(
+    query = Colocations.from_columns(
         workload=[workload] * len(here), platform=here, corunners=[list(beside)] * len(here)
     )
-    bounds = model.bound(asked, confidence)
-    return Fastest(tuple(here), model.predict(asked), bounds, len(names) - len(left_out))
+    bounds = model.bound(query, confidence)
+    return Fastest(tuple(here), model.predict(query), bounds, len(names) - len(left_out))
 
 
 def _has_product(predictor: Any) -> bool:

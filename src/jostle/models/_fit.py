@@ -117,11 +117,11 @@ def fit(
             **({"chosen": chosen} if chosen else {}),
         },
     }
-    kept = _kept(method, held, drawn, seed)
+    kept_runs = _kept(method, held, drawn, seed)
     whole = None
     if again:
         whole = learned_from_all(method, held, seed=seed, prior=prior, progress=next(parts))
-    model = Model(fitted, calibrated, metadata, kept=kept, whole=whole)
+    model = Model(fitted, calibrated, metadata, kept=kept_runs, whole=whole)
     if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
         model.usual = Usual.of(model, held.calibration)
     return model

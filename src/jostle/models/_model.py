@@ -375,8 +375,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     if predictor is None or calibration is None:
         raise UnreadableFile("not a readable model: a part is missing", where=str(path), fix=AGAIN)
     metadata = {k: document[k] for k in METADATA if k in document}
-    kept = partial(_kept_part, document, tensors, path)
-    model = Model(predictor, calibration, metadata, usual, kept, whole)
+    restored = partial(_kept_part, document, tensors, path)
+    model = Model(predictor, calibration, metadata, usual, restored, whole)
     model.label["version"] = document["sha256"][:16]
     return model
 

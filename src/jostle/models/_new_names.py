@@ -69,9 +69,9 @@ def runs_of_names_left_out(
     parts = []
     for number in range(fits):
         left = _LeftOut.of(prepared, workloads, platforms, number, random)
-        kept = prepared.take(np.flatnonzero(left.kept))
+        rest = prepared.take(np.flatnonzero(left.kept))
         try:
-            held = hold_out(kept, seed + number, by)
+            held = hold_out(rest, seed + number, by)
             step = share_of(progress, number, fits)
             fitted, _ = learned(method, held, by=by, seed=seed + number, prior=prior, progress=step)
         except NotEnoughRuns:
@@ -108,12 +108,12 @@ class _Plan:
         n, m = len(names), len(few)
         rounds = int(np.clip(-(-m * ENOUGH_NAMES // n), 1, MOST_ROUNDS)) if n else 0
         turn = random.permutation(n)
-        kept = np.array(few)[(turn + np.arange(rounds)[:, None]) % m]
-        kept = np.concatenate([np.full((1, n), NOTHING), kept])
+        left_out = np.array(few)[(turn + np.arange(rounds)[:, None]) % m]
+        left_out = np.concatenate([np.full((1, n), NOTHING), left_out])
         if n < FEWEST_NAMES:
-            kept = kept[:0]
-        fold = np.array([random.permutation(n) % FOLDS for _ in kept]).reshape(len(kept), n)
-        return cls(names, kept, fold)
+            left_out = left_out[:0]
+        fold = np.array([random.permutation(n) % FOLDS for _ in left_out]).reshape(len(left_out), n)
+        return cls(names, left_out, fold)
 
     def and_alone(self, random: Any) -> _Plan:
         """With one more round, in which each name is left out but for its runs alone."""
@@ -160,17 +160,17 @@ class _LeftOut:
         beside_missing = np.zeros(len(w), bool)
         beside_missing[row[missing]] = True
         old_w, old_p = workload == WHOLE, platform == WHOLE
-        kept = old_w & old_p & ~beside_missing
+        learned = old_w & old_p & ~beside_missing
         place = random.permutation(len(w))
         for codes, left, mine in ((w, workload, ~old_w & old_p), (p, platform, old_w & ~old_p)):
-            kept |= _drawn(mine & ~beside_missing, codes, np.maximum(left, 0), place)
-        kept |= (workload == ALONE) & (c.number_of_corunners == 0) & old_p
+            learned |= _drawn(mine & ~beside_missing, codes, np.maximum(left, 0), place)
+        learned |= (workload == ALONE) & (c.number_of_corunners == 0) & old_p
         # Inputs of the method come with names that are there at all.
         beside_nothing = np.zeros(len(w), bool)
         beside_nothing[row[left_w[k] == NOTHING]] = True
         there = (workload != NOTHING) & (platform != NOTHING)
-        kept |= prepared.required & ~beside_missing & there
-        kept |= prepared.inputs & ~beside_nothing & there
+        learned |= prepared.required & ~beside_missing & there
+        learned |= prepared.inputs & ~beside_nothing & there
         unit = np.full(len(w), -1)
         unit[row[missing][::-1]] = k[missing][::-1]
         unit = np.where(old_w, unit, w)
@@ -178,9 +178,9 @@ class _LeftOut:
         is_place = ~old_p & (old_w | (len(platforms.names) < len(workloads.names)))
         unit = np.where(is_place, len(workloads.names) + p, unit)
         no_sample = prepared.inputs | prepared.in_memory.is_chosen
-        asked = ~kept & ~no_sample & (~old_w | ~old_p | beside_missing)
+        tested = ~learned & ~no_sample & (~old_w | ~old_p | beside_missing)
         most = np.full(len(w), RUNS_PER_NAME)
-        return cls(kept, _drawn(asked, unit, most, place), unit)
+        return cls(learned, _drawn(tested, unit, most, place), unit)
 
 
 def _drawn(among: np.ndarray, codes: np.ndarray, most: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -205,8 +205,8 @@ def _scored(
     known = known_w[c.workload] & known_p[c.platform]
     known[row[~known_w[c.corunner]]] = False
     at = np.flatnonzero(left.asked & known)
-    asked = runs.take(at)
-    part, unit = Selection.of(fitted, asked), left.unit[at]
-    scores = CalibrationRuns.of(fitted, asked, unit, groups=groups, held_out=True, part=part)
+    test_runs = runs.take(at)
+    part, unit = Selection.of(fitted, test_runs), left.unit[at]
+    scores = CalibrationRuns.of(fitted, test_runs, unit, groups=groups, held_out=True, part=part)
     answered = np.flatnonzero(np.isfinite(scores.scores[0]))
     return scores.take(answered), part.take(answered)

@@ -111,8 +111,8 @@ class ModelPlots:
         """How long a workload takes beside these others on every platform, the quickest first, and at most
         how long. Raises UnknownName."""
         names = np.array(self._model.predictor.platform_names, object)
-        asked = _asked([workload] * len(names), names.tolist(), [list(corunners)] * len(names))
-        predicted, bound = self._seconds(asked, confidence)
+        query = _asked([workload] * len(names), names.tolist(), [list(corunners)] * len(names))
+        predicted, bound = self._seconds(query, confidence)
         order = np.argsort(predicted, kind="stable")
         axes = axes_or_new(axes, size=(6.4, 0.28 * len(names) + 1.4))
         at, middle, top = np.arange(len(names)), predicted[order], bound[order]
@@ -136,9 +136,9 @@ class ModelPlots:
 
         Raises UnknownName, and UsageError without a platform where the model knows several.
         """
-        asked = _asked([workload], [self._platform(platform)], [list(corunners)])
-        predicted = float(self._model.predict(asked)[0])
-        bound = np.array([float(self._model.bound(asked, c).seconds[0]) for c in _LEVELS])
+        query = _asked([workload], [self._platform(platform)], [list(corunners)])
+        predicted = float(self._model.predict(query)[0])
+        bound = np.array([float(self._model.bound(query, c).seconds[0]) for c in _LEVELS])
         known = np.isfinite(bound)
         axes = axes_or_new(axes, size=(4.8, 3.2))
         axes.axhline(predicted, color=COLOURS[1], linewidth=1.2, label="predicted")

@@ -31,8 +31,8 @@ class Usual(Serializable):
     def of(cls, model: Any, calibration: Runs | KeptRuns) -> Usual:
         """calibration: the runs that the model's bounds were calibrated on, names left out aside."""
         kinds = KindNames.of(model.predictor)
-        kept = model.calibration.runs
-        own = kept.take(np.flatnonzero(~kept.held_out))
+        kept_runs = model.calibration.runs
+        own = kept_runs.take(np.flatnonzero(~kept_runs.held_out))
         keys = kinds.keys(calibration.ok().colocations)
         errors = np.zeros(len(own))
         for degree in np.unique(own.degree).tolist():

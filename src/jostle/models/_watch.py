@@ -110,9 +110,9 @@ class DriftWatch(Glance):
             for row, (place, error, codes) in enumerate(rows):
                 if error == error:
                     self.checked += 1
-                    seen = self._cover(place, errors, row, codes)
+                    covered = self._cover(place, errors, row, codes)
                     self._add(
-                        seen, error * errors.spread[row], codes, errors.spread[row], when[row]
+                        covered, error * errors.spread[row], codes, errors.spread[row], when[row]
                     )
         return self.drifts[first:]
 
@@ -140,7 +140,7 @@ class DriftWatch(Glance):
                 codes = sorted(code for code, level in levels.items() if level.alarms)
                 shifts = [levels[code].shift for code in codes]
                 names[kind] = np.array(codes, np.int64), np.array(shifts)
-            adapted = {degree: kept.levels() for degree, kept in self._coverage.items()}
+            adapted = {degree: adaptive.levels() for degree, adaptive in self._coverage.items()}
             fleet = self._fleet.shift if self._fleet.alarms else None
             self._following = self.model.following(Moved(self._kinds, fleet, names, adapted))
         return self._following
@@ -149,18 +149,18 @@ class DriftWatch(Glance):
         self, run: _Seen, error: float, codes: list[int], spread: float, when: str | None
     ) -> None:
         """One run, asked of the fleet first and of ever narrower levels then. error, spread: log seconds."""
-        asked = [(FLEET, 0, self._fleet)]
-        asked += [(kind, c, self._levels[kind][c]) for kind, c in zip(KINDS, codes, strict=True)]
+        places = [(FLEET, 0, self._fleet)]
+        places += [(kind, c, self._levels[kind][c]) for kind, c in zip(KINDS, codes, strict=True)]
         # Every level is told what the others leave: where they usually are, and what they have moved by.
-        rest = error - sum(level.usual * spread + level.shift for _, _, level in asked)
-        for kind, code, level in asked:
-            seen = self._lately.setdefault((kind, code), [])
-            seen.append(run)
-            del seen[:-REMEMBERED]
+        rest = error - sum(level.usual * spread + level.shift for _, _, level in places)
+        for kind, code, level in places:
+            recent = self._lately.setdefault((kind, code), [])
+            recent.append(run)
+            del recent[:-REMEMBERED]
             alarm = level.add(rest + level.usual * spread + level.shift, spread)
             if alarm is not None:
                 name = "" if kind == FLEET else self._kinds.names[kind][code]
-                since = seen[-min(alarm.runs, len(seen)) :]
+                since = recent[-min(alarm.runs, len(recent)) :]
                 ratio = float(np.exp(level.shift))
                 drift = Drift(kind, name, ratio, since[0].place, run.place, alarm.runs, when)
                 self.drifts.append(drift)
@@ -188,8 +188,8 @@ class DriftWatch(Glance):
         nothing had moved yet."""
         for run in runs:
             if not run.is_counted:
-                kept = self._coverage.setdefault(run.degree, AdaptiveLevels(self.confidence))
-                kept.add(run.below, len(self._sorted[run.degree]))
+                levels = self._coverage.setdefault(run.degree, AdaptiveLevels(self.confidence))
+                levels.add(run.below, len(self._sorted[run.degree]))
                 run.is_counted = True
 
     def _shift(self, codes: Sequence[int]) -> float | None:

@@ -214,11 +214,11 @@ def nearest_measured(
     rows = np.array(there, np.int64) if there else mine
     if not len(rows):
         return None
-    asked = Counter(corunners)
+    wanted = Counter(corunners)
 
     def apart(i: Any) -> int:
         beside = Counter(c.row(int(i))[2])
-        return (asked - beside).total() + (beside - asked).total()
+        return (wanted - beside).total() + (beside - wanted).total()
 
     best = int(min(rows, key=apart))
     same = rows[c.group[rows] == c.group[best]]

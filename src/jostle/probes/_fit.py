@@ -29,7 +29,7 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
         )
     mixtures = mixtures_of(tables.without_noise())
     probing = is_probing(runs, stressors)
-    kept = runs.take(~probing)
+    learned_runs = runs.take(~probing)
     plain = FittedProbes.of_mixtures(
         (*names, stressors),
         tables.log_solo,
@@ -37,7 +37,7 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
         mixtures.weights,
         mixtures.pressure,
         # Runs beside stressors say how a program acts, not how far off answers about programs are.
-        RunCounts.of(kept),
+        RunCounts.of(learned_runs),
     )
     notes = []
     if mixtures.guessed:
@@ -45,7 +45,7 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
             f"{mixtures.guessed} pairs of workload and platform ran beside no stressor: they are taken as on "
             f"other platforms, or as typical"
         )
-    rows = _rows(kept, names, tables.log_solo)
+    rows = _rows(learned_runs, names, tables.log_solo)
     fitted = weighed(plain, rows, seed) if learn_weights and len(rows) else plain
     if not (rows.degree > 1).any():
         notes.append("no run beside several co-runners was learned from: pressures are added up")

@@ -126,8 +126,8 @@ def _kept(values: np.ndarray, variance: np.ndarray) -> np.ndarray:
     known = np.isfinite(values) & np.isfinite(variance)
     with np.errstate(invalid="ignore", divide="ignore"):
         size = np.where(known, values**2 / variance, 0.0).sum(axis=2, keepdims=True)
-        kept = np.clip(1 - known.sum(axis=2, keepdims=True) / size, 0.0, 1.0)
-    return np.where(known.any(axis=2, keepdims=True), np.nan_to_num(kept), 1.0)
+        shares = np.clip(1 - known.sum(axis=2, keepdims=True) / size, 0.0, 1.0)
+    return np.where(known.any(axis=2, keepdims=True), np.nan_to_num(shares), 1.0)
 
 
 def _of_median(times: np.ndarray) -> np.ndarray:

@@ -119,8 +119,8 @@ def _without_names(fitted: FittedProbes, rows: SlowdownRows, seed: int) -> tuple
     for part in range(number):
         out = fold[np.arange(len(fitted.met[0])) % workloads] == part
         mine, share = out[rows.target], rows.mean(out[rows.corunner])
-        kept = ~mine & (share == 0)
-        masks.append((kept, ~kept))
+        train = ~mine & (share == 0)
+        masks.append((train, ~train))
         unmet[part] = mine & (share == 1)
     every = _tried(fitted, rows, masks)
     both = np.asarray(unmet.any(axis=0))[every[0]]
@@ -140,9 +140,9 @@ def _tried(
 ) -> Tried:
     """masks: (learned from, asked about), of which one is enough where there are very many rows."""
     at, answers = [np.zeros(0, int)], [np.zeros((len(RULES), 0))]
-    for kept, held in masks if len(rows) <= MANY_ROWS else masks[:1]:
-        if kept.sum() >= FEWEST_NAMED and held.any():
-            some = _learned(fitted, rows.take(kept))
+    for train, held in masks if len(rows) <= MANY_ROWS else masks[:1]:
+        if train.sum() >= FEWEST_NAMED and held.any():
+            some = _learned(fitted, rows.take(train))
             at.append(np.flatnonzero(held))
             answers.append(some.answers(rows.take(held)))
     return np.concatenate(at), np.concatenate(answers, axis=1)

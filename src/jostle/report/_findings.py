@@ -77,20 +77,20 @@ def find(
     runs = every.ok()
     version = str(dataset.version())
     try:
-        kept = held_out(model, calibration_runs(model, every), confidence, seed)
+        test = held_out(model, calibration_runs(model, every), confidence, seed)
     except JostleError as error:
-        kept = None
+        test = None
         notes.append(f"Errors and coverage are missing: {error}")
     if version != str(model.metadata.get("data_version")):
         notes.append(
             "The dataset is not of the version that the model was fitted to: runs taken as not learned from "
             "may have been learned from. Fit it again to be sure."
         )
-    if kept is not None and not kept.bounded.any():
+    if test is not None and not test.bounded.any():
         notes.append(
             "No bound could be checked: too few calibration runs, or not those of this data."
         )
-    overall = None if kept is None else group_row("all", kept, np.arange(len(kept.error)))
+    overall = None if test is None else group_row("all", test, np.arange(len(test.error)))
     return ModelFindings(
         str(dataset.path),
         version,
@@ -98,10 +98,10 @@ def find(
         summarise(every),
         confidence,
         overall,
-        {} if kept is None else _groups(kept),
+        {} if test is None else _groups(test),
         _pairs(runs),
         _map(model),
-        () if kept is None else _worst(kept, model, runs),
+        () if test is None else _worst(test, model, runs),
         _to_measure(model, confidence),
         tuple(notes),
     )
@@ -155,19 +155,19 @@ def _alone(model: Model) -> tuple[tuple[str, ...], tuple[str, ...], Colocations]
     inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
     workloads = tuple(model.predictor.workload_names)
     platforms = tuple(name for name in model.predictor.platform_names if name not in inputs)
-    asked = Colocations.from_columns(
+    query = Colocations.from_columns(
         workload=[w for w in workloads for _ in platforms],
         platform=[p for _ in workloads for p in platforms],
     )
-    return workloads, platforms, asked
+    return workloads, platforms, query
 
 
 def _map(model: Model) -> tuple[tuple[str, float, float], ...]:
     """The two directions in which workloads differ most over platforms, size apart."""
-    workloads, platforms, asked = _alone(model)
+    workloads, platforms, query = _alone(model)
     if len(workloads) < 3 or len(platforms) < 3:
         return ()
-    seconds = np.asarray(model.predict(asked), np.float64).reshape(len(workloads), len(platforms))
+    seconds = np.asarray(model.predict(query), np.float64).reshape(len(workloads), len(platforms))
     good = np.array(np.isfinite(seconds).all(1) & (seconds > 0).all(1))
     if good.sum() < 3:
         return ()
@@ -182,13 +182,13 @@ def _map(model: Model) -> tuple[tuple[str, float, float], ...]:
 def _worst(kept: HeldOutRuns, model: Model, runs: Runs) -> tuple[WorstError, ...]:
     size = np.where(np.isfinite(kept.error), np.abs(kept.error), 0.0)
     at = np.argsort(-size, kind="stable")[:MOST_ROWS]
-    asked = kept.runs.colocations.take(at)
-    bounds, predicted = model.bound(asked, kept.confidence), model.predict(asked)
+    query = kept.runs.colocations.take(at)
+    bounds, predicted = model.bound(query, kept.confidence), model.predict(query)
     worst = []
     for row, place in enumerate(at.tolist()):
-        workload, platform, beside = asked.row(row)
+        workload, platform, beside = query.row(row)
         seconds = float(kept.runs.runtime_seconds[place])
-        spread = _spread(runs, asked.take([row]))
+        spread = _spread(runs, query.take([row]))
         if spread is not None and spread > 0.5 * size[place]:
             reason = f"it varies by itself: repeats differ by {100 * np.expm1(spread):.0f}%"
         elif str(bounds.outcome[row]) not in ("guaranteed", "guaranteed_pooled"):
@@ -211,9 +211,9 @@ def _spread(runs: Runs, one: Colocations) -> float | None:
 
 def _to_measure(model: Model, confidence: float) -> tuple[tuple[str, str], ...]:
     """Where no bound is guaranteed: the names that stand in most of such places first."""
-    workloads, platforms, asked = _alone(model)
+    workloads, platforms, query = _alone(model)
     shape = len(workloads), len(platforms)
-    open_ = ~model.bound(asked, confidence).is_guaranteed.reshape(shape)
+    open_ = ~model.bound(query, confidence).is_guaranteed.reshape(shape)
     if open_.all():
         return (
             (

@@ -74,7 +74,7 @@ class _RandomEffects:
         self.size = (ground.platforms, ground.workloads)
         self.y, self.weight = rows.value, rows.weight
         self.columns, self.codes = self._columns(degree)
-        self.sizes = np.array([len(kept) for kept, _ in self.codes])
+        self.sizes = np.array([len(codes) for codes, _ in self.codes])
         self.mean = float(np.average(self.y, weights=self.weight))
         around = np.average((self.y - self.mean) ** 2, weights=self.weight)
         self.variance = max(float(around), 1e-12)
@@ -103,14 +103,14 @@ class _RandomEffects:
         ]
         blocks, codes = [], []
         for at, code, weight, size in sides:
-            kept = np.unique(code)
-            if size == most + 1 and len(kept) == 1:
-                kept = kept[:0]
-            inside = np.isin(code, kept) & (weight != 0)
-            column = np.searchsorted(kept, code[inside])
-            shape = (n, len(kept))
+            distinct = np.unique(code)
+            if size == most + 1 and len(distinct) == 1:
+                distinct = distinct[:0]
+            inside = np.isin(code, distinct) & (weight != 0)
+            column = np.searchsorted(distinct, code[inside])
+            shape = (n, len(distinct))
             blocks.append(csr_matrix((weight[inside], (at[inside], column)), shape=shape))
-            codes.append((kept, size))
+            codes.append((distinct, size))
         return hstack(blocks, format="csr"), codes
 
     def learn(self, rounds: int) -> None:
@@ -157,11 +157,11 @@ class _RandomEffects:
         """With zeros where there is no column."""
         p = self.size[0]
         parts, start = [], 0
-        for kept, size in self.codes:
+        for codes, size in self.codes:
             whole = np.zeros(size)
-            whole[kept] = self.effect[start : start + len(kept)]
+            whole[codes] = self.effect[start : start + len(codes)]
             parts.append(whole)
-            start += len(kept)
+            start += len(codes)
         by_place = self.mean + parts[0][:, None] + parts[1].reshape(p, -1) + parts[2][None]
         target = np.tile(parts[3], p) + parts[4]
         corunner = np.tile(parts[6], p) + parts[7]

@@ -28,9 +28,9 @@ def chance_of_shift(
     random = np.random.default_rng([seed, 29])
     order = random.permutation(np.flatnonzero(both))
     total = np.cumsum(np.bincount(at)[order])
-    kept = np.isin(at, order[: max(1, int(np.searchsorted(total, MOST_SHUFFLED, "right")))])
-    _, at = np.unique(at[kept], return_inverse=True)
-    y, label = log_runtime[kept], beside[kept]
+    drawn = np.isin(at, order[: max(1, int(np.searchsorted(total, MOST_SHUFFLED, "right")))])
+    _, at = np.unique(at[drawn], return_inverse=True)
+    y, label = log_runtime[drawn], beside[drawn]
     order = np.argsort(at, kind="stable")
     at, y, label = at[order], y[order], label[order]
     size, there = np.bincount(at), np.bincount(at, label)

@@ -180,8 +180,8 @@ def _low(rows: SlowdownRows, ground: Ground, answer: Answer) -> np.ndarray:
             by_cell = np.ones(ground.cells)
             by_cell[rows.target] = rows.scale  # of one cell it is the same in every row
             scale = by_cell[target]
-        asked = SlowdownRows(target, corunner, np.arange(n), np.zeros(n), scale, rows.timed)
-        excess = np.expm1(answer(asked)).reshape(len(targets), len(beside))
+        query = SlowdownRows(target, corunner, np.arange(n), np.zeros(n), scale, rows.timed)
+        excess = np.expm1(answer(query)).reshape(len(targets), len(beside))
         out[targets] = np.quantile(excess, QUANTILE, axis=1)
         here = slice(place * w, (place + 1) * w)
         out[here] = np.where(np.isnan(out[here]), np.nanmedian(out[targets]), out[here])
@@ -212,7 +212,7 @@ def _mean_of_sets(rows: SlowdownRows, most: int, answer: Answer) -> np.ndarray:
     place = np.arange(m) - start[row]
     shifts = (place[:, None] + np.arange(most)) % degree[row][:, None]
     members = corunner[start[row][:, None] + shifts]
-    asked = SlowdownRows(
+    query = SlowdownRows(
         rows.target[row],
         members.ravel(),
         np.repeat(np.arange(m), most),
@@ -220,4 +220,4 @@ def _mean_of_sets(rows: SlowdownRows, most: int, answer: Answer) -> np.ndarray:
         rows.scale[row],
         rows.timed,
     )
-    return np.bincount(row, answer(asked), len(rows)) / degree
+    return np.bincount(row, answer(query), len(rows)) / degree

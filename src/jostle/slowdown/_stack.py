@@ -168,9 +168,9 @@ class Stack:
         out = np.empty(len(rows))
         out[~past] = self.known(rows.take(~past), ground)
         if past.any():
-            asked, form = rows.take(past), self.form
+            query, form = rows.take(past), self.form
             out[past] = self.more.log_slowdown(
-                asked,
+                query,
                 ground,
                 lambda part: self.known(part, ground),
                 None if form is None else lambda part: form.log_slowdown(part, ground),
@@ -219,22 +219,22 @@ def fit_stack(
         weighed = Weighed(names, np.zeros((len(names), 0)), _usual(names, recipe))
     else:
         weighed = _cross_validate(rows, sets, recipe, shared, tick)
-    kept = [(n, w) for n, w in zip(names, weighed.weight.tolist(), strict=True) if w > 0]
-    of_forms = sum(w for n, w in kept if n.startswith("form"))
+    weights = [(n, w) for n, w in zip(names, weighed.weight.tolist(), strict=True) if w > 0]
+    of_forms = sum(w for n, w in weights if n.startswith("form"))
 
     def starts(name: str) -> int:
-        mine = dict(kept)[name] / of_forms
+        mine = dict(weights)[name] / of_forms
         return max(FEWEST_STARTS, round(mine * recipe.starts)) if recipe.starts > 1 else 1
 
-    stack = _added(fit_members(rows, recipe, [n for n, _ in kept], shared, starts), kept)
+    stack = _added(fit_members(rows, recipe, [n for n, _ in weights], shared, starts), weights)
     tick()
-    if not recipe.simple or kept[0] == (NONE, 1.0):
+    if not recipe.simple or weights[0] == (NONE, 1.0):
         return stack, weighed
 
     def fewer(keep: np.ndarray) -> tuple[Answer, Answer | None]:
         mine = {name: each.take(keep) for name, each in shared.items()}
-        names = [n for n, _ in kept]
-        some = _added(fit_members(rows.take(keep), recipe, names, mine, lambda _: 1), kept)
+        names = [n for n, _ in weights]
+        some = _added(fit_members(rows.take(keep), recipe, names, mine, lambda _: 1), weights)
         some = _remembering(some, rows.take(keep), ground, within[keep])
         form = some.form
         return (
@@ -243,8 +243,8 @@ def fit_stack(
         )
 
     ground = recipe.ground
-    seen = weighed.log_slowdown
-    within = weighed.weight @ seen if seen.shape[1] else np.full(len(rows), np.nan)
+    out_of_fold = weighed.log_slowdown
+    within = weighed.weight @ out_of_fold if out_of_fold.shape[1] else np.full(len(rows), np.nan)
     stack = _remembering(stack, rows, ground, within)
     more = fit_extrapolation(
         rows, ground, lambda part: stack.known(part, ground), within, fewer, recipe.noise
@@ -281,19 +281,19 @@ def _cross_validate(
     fold = folds_of(sets, FOLDS, np.random.default_rng(recipe.seed))
     answers = np.full((len(names), len(rows)), np.nan)
     for part in range(FOLDS if len(rows) <= MANY_ROWS else 1):
-        kept, held = fold != part, rows.take(fold == part)
-        mine = {name: each.take(kept) for name, each in shared.items()}
-        members = fit_members(rows.take(kept), recipe, names, mine, lambda _: 1)
+        train, held = fold != part, rows.take(fold == part)
+        mine = {name: each.take(train) for name, each in shared.items()}
+        members = fit_members(rows.take(train), recipe, names, mine, lambda _: 1)
         for at, name in enumerate(names):
             value = sum((p.value(held, recipe.ground) for p in members[name]), np.zeros(len(held)))
             answers[at, fold == part] = held.as_log(value)
         tick()
     tried = np.isfinite(answers[0])
-    y, seen = rows.log_slowdown[tried], answers[:, tried]
+    y, tried_answers = rows.log_slowdown[tried], answers[:, tried]
     if not recipe.simple:  # one form, so that what holds for the form holds for the answer
-        error = relative_error(seen - y).mean(1)
+        error = relative_error(tried_answers - y).mean(1)
         return Weighed(names, answers, np.eye(len(names))[int(np.argmin(error))])
-    weight, unseen = greedy_weights(seen, y, sets[tried], recipe.seed)
+    weight, unseen = greedy_weights(tried_answers, y, sets[tried], recipe.seed)
     noise = is_noise(recipe.chance, np.abs(np.expm1(-y)) - unseen, sets[tried])
     if noise and number < SETS_TO_TRUST and np.isnan(recipe.chance):  # too few for that to tell
         noise = not plainly_another_time(y, rows.target[tried])

@@ -47,10 +47,10 @@ def in_lanes(
     begin = np.maximum(start, _before(start, stop, lane))
     seconds = stop - begin
     counted = (seconds > 0) | (duration <= 0)
-    kept = np.flatnonzero(counted)
-    gap, after = _waits(begin[kept], np.maximum(stop, begin)[kept], lane[kept])
-    cut = (start < begin)[kept]
-    return InLanes(lane[kept], counted, cut, np.maximum(seconds, 0.0)[kept], gap, after)
+    places = np.flatnonzero(counted)
+    gap, after = _waits(begin[places], np.maximum(stop, begin)[places], lane[places])
+    cut = (start < begin)[places]
+    return InLanes(lane[places], counted, cut, np.maximum(seconds, 0.0)[places], gap, after)
 
 
 def branches(

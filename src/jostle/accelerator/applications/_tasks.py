@@ -135,21 +135,21 @@ class TaskColumns:
 
     def only(self, kinds: Sequence[int]) -> TaskColumns:
         """The tasks of some kinds, with the others as idle time."""
-        kept = np.isin(self.kind, kinds)
+        chosen = np.isin(self.kind, kinds)
         if self.is_parallel:  # others wait for them, so they stay, as transfers of nothing
-            idle = np.where(kept, 0.0, self.seconds)
+            idle = np.where(chosen, 0.0, self.seconds)
             return replace(
                 self,
-                kind=np.where(kept, self.kind, np.int8(TO_DEVICE)),
+                kind=np.where(chosen, self.kind, np.int8(TO_DEVICE)),
                 seconds=self.seconds - idle,
                 gap_seconds=self.gap_seconds + idle,
-                exclusive=self.exclusive & kept,
+                exclusive=self.exclusive & chosen,
             )
-        count = int(kept.sum())
-        following = np.cumsum(kept)[~kept]  # the kept task that each other one comes before
-        idle = (self.gap_seconds + self.seconds)[~kept]
+        count = int(chosen.sum())
+        following = np.cumsum(chosen)[~chosen]  # the kept task that each other one comes before
+        idle = (self.gap_seconds + self.seconds)[~chosen]
         idle = np.bincount(following, weights=idle, minlength=count + 1)
-        columns = {name: column[kept] for name, column in self.arrays().items()}
+        columns = {name: column[chosen] for name, column in self.arrays().items()}
         columns["gap_seconds"] = columns["gap_seconds"] + idle[:count]
         columns["gap_seconds"][:1] += idle[count]  # of the next run
         return TaskColumns(**columns, resources=self.resources)

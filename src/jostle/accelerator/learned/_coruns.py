@@ -63,10 +63,10 @@ class CoRuns:
         if not len(self):
             return self
         whole = np.column_stack([self.platform, self.session, self.target, self.beside])
-        kept, code = np.unique(whole, axis=0, return_inverse=True)
+        cells_there, code = np.unique(whole, axis=0, return_inverse=True)
         code = code.reshape(-1)
         order = np.argsort(code, kind="stable")
-        parts = np.split(order, np.cumsum(np.bincount(code, minlength=len(kept)))[:-1])
+        parts = np.split(order, np.cumsum(np.bincount(code, minlength=len(cells_there)))[:-1])
         first = np.array([part[0] for part in parts], np.int64)
         medians = np.array([np.median(self.seconds[part]) for part in parts])
         cells = self.take(first)

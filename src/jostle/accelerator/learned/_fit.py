@@ -78,10 +78,10 @@ def learn_coruns(
         known = log_solo if place == EVERYWHERE else log_solo[[names[1].index(place)]]
         features = trace_features(delays.applications, np.mean(known, axis=0))
         columns = np.column_stack(list(features.values()))
-        kept = mine.take(drawn_sets(mine.together, MOST_ROWS, seed))
-        stack, errors = fit_corun_stack(kept, delays, possible, columns, seed)
-        stacks[place], most[place] = stack, int(kept.degree.max())
-        notes = (*notes, *_notes_of(place, (len(kept), len(mine)), stack, errors))
+        sample = mine.take(drawn_sets(mine.together, MOST_ROWS, seed))
+        stack, errors = fit_corun_stack(sample, delays, possible, columns, seed)
+        stacks[place], most[place] = stack, int(sample.degree.max())
+        notes = (*notes, *_notes_of(place, (len(sample), len(mine)), stack, errors))
     return LearnedCoRuns(log_solo, stacks, most, notes)
 
 

@@ -113,10 +113,10 @@ def fit_corun_stack(
             more += [CoRunRecipe(PROCESS, scale, way, is_wide=True) for way in best[:1]]
         members += [fit_member(recipe, rows, simulated, features, seed) for recipe in more]
     weights, errors = _weighed(members, rows, simulated, seed)
-    kept = np.flatnonzero((weights > 0).any(axis=0))
-    seen = np.any(rows.members > 0, axis=0)
-    kept_weights = np.ascontiguousarray(weights[:, kept])
-    return CoRunStack(tuple(members[k] for k in kept), kept_weights, seen), errors
+    members_used = np.flatnonzero((weights > 0).any(axis=0))
+    is_member = np.any(rows.members > 0, axis=0)
+    kept_weights = np.ascontiguousarray(weights[:, members_used])
+    return CoRunStack(tuple(members[k] for k in members_used), kept_weights, is_member), errors
 
 
 def simulation_alone(way: Sharing, workloads: int) -> CoRunStack:

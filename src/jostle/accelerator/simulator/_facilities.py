@@ -232,9 +232,9 @@ class _Link:
             return [(self.exclusive[0], 1.0)]
         speed, room, waiting = {}, 1.0, len(self.sharing)
         for ticket in sorted(self.sharing, key=lambda t: t.link_ratio):
-            given = min(ticket.link_ratio, room / waiting)
-            speed[ticket] = given / ticket.link_ratio
-            room -= given
+            ratio = min(ticket.link_ratio, room / waiting)
+            speed[ticket] = ratio / ticket.link_ratio
+            room -= ratio
             waiting -= 1
         return [(ticket, speed[ticket]) for ticket in self.sharing]
 

@@ -113,10 +113,10 @@ def _usual(offers: Sequence[Offer]) -> np.ndarray:
 
 def _without_small(weights: np.ndarray, level: float) -> tuple[np.ndarray, float]:
     """The weights of learners that have some, the small ones shared out among all that is left."""
-    kept = np.where(weights >= LEAST_WEIGHT, weights, 0.0)
-    left = kept.sum() + level
+    large = np.where(weights >= LEAST_WEIGHT, weights, 0.0)
+    left = large.sum() + level
     share = (weights.sum() + level) / left if left > 0 else 1.0
-    return kept * share, level * share
+    return large * share, level * share
 
 
 def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.ndarray, float]:
@@ -129,10 +129,11 @@ def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.
     number_of: dict[tuple[str, str] | int, int] = {}
     few = rows.thinned(MOST_ROWS)
     for train, test in folds_of(few, seed):
-        learned, asked = few.take(train), few.take(test)
-        measured.append(asked.run_logs())
+        learned, test_rows = few.take(train), few.take(test)
+        measured.append(test_rows.run_logs())
         targets = [
-            few.members[run][:2] if few.members else run for run in np.unique(asked.run).tolist()
+            few.members[run][:2] if few.members else run
+            for run in np.unique(test_rows.run).tolist()
         ]
         belongs += [number_of.setdefault(target, len(number_of)) for target in targets]
         for place, (kind, names) in enumerate(offers):
@@ -141,9 +142,9 @@ def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.
             if not kind.takes_rates:
                 mine = mine.thinned(MOST_ROWS_TO_CHOOSE)
             model = fit_learner(mine, kind, strength=choices[len(choices) // 2], seed=seed)
-            theirs = asked.with_counters(names)
+            theirs = test_rows.with_counters(names)
             logs = np.log(model.slowdown(theirs.own, theirs.others))
-            answers[place].append(asked.run_logs(logs))
+            answers[place].append(test_rows.run_logs(logs))
         answers[-2].append(np.full(len(targets), log_level(learned)))
         answers[-1].append(np.zeros(len(targets)))
     every = np.stack([np.concatenate(each) for each in answers])

@@ -110,21 +110,21 @@ def learn_known(
     answers, measured, sets = [], [], []
     for train, test in folds_of_sets(rows, seed, FOLDS):
         other = fit(train)
-        learned, asked = _Runs.of(rows.take(train), other), _Runs.of(rows.take(test), other)
+        learned, test_rows = _Runs.of(rows.take(train), other), _Runs.of(rows.take(test), other)
         plain = log_level(rows.take(train))
         base = [
-            (learned.counters, asked.counters)
+            (learned.counters, test_rows.counters)
             if by_counters
-            else (np.full(len(learned.sets), plain), np.full(len(asked.sets), plain))
+            else (np.full(len(learned.sets), plain), np.full(len(test_rows.sets), plain))
             for by_counters, _ in offers
         ]
         programs = [
-            there + _effects(learned.members, learned.measured - here, s).of(asked.members)
+            there + _effects(learned.members, learned.measured - here, s).of(test_rows.members)
             for (here, there), (_, s) in zip(base, offers, strict=True)
         ]
-        answers.append(np.stack([asked.counters, *programs]))
-        measured.append(asked.measured)
-        sets.append(asked.sets)
+        answers.append(np.stack([test_rows.counters, *programs]))
+        measured.append(test_rows.measured)
+        sets.append(test_rows.sets)
     every, truth = np.concatenate(answers, axis=1), np.concatenate(measured)
     weights, unseen = greedy_weights(every, truth, np.concatenate(sets), seed)
     plainly = np.abs(np.expm1(every[0] - truth))

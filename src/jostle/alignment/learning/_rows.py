@@ -147,7 +147,7 @@ def quiet_rows(
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order)) - start
     repeats = np.bincount(cells[0])[cells[0]]
-    kept = (repeats < 3) | (rank < np.maximum(1, np.ceil(KEPT_SHARE * repeats)))
+    is_quiet = (repeats < 3) | (rank < np.maximum(1, np.ceil(KEPT_SHARE * repeats)))
     if compared is not None:
         weight = np.concatenate(
             [quiet_weights(int(n), compared) for n in range(1, repeats.max() + 1)]
@@ -156,7 +156,7 @@ def quiet_rows(
         quiet = np.bincount(cells[0], weight[first_weight + rank] * slow)[cells[0]]
         longer = (quiet / slow)[cell]
         rows = replace(rows, period_seconds=rows.period_seconds * longer)
-    return _as_one(rows.take(np.flatnonzero(kept[cell])), same)
+    return _as_one(rows.take(np.flatnonzero(is_quiet[cell])), same)
 
 
 def _as_one(rows: AlignedRows, same: np.ndarray) -> AlignedRows:

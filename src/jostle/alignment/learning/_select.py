@@ -91,9 +91,9 @@ def select_counters(
     )
     distance = distances(rows.with_counters(left).own)
     tree, clusters = _clusters(left, distance, cut)
-    kept = tuple(_middle(cluster, left, distance) for cluster in clusters)
-    importance = _importance(rows.with_counters(kept), kind.target, seed)
-    rest = sorted((n for n in kept if n != INSTRUCTIONS), key=lambda n: (-importance[n], n))
+    middles = tuple(_middle(cluster, left, distance) for cluster in clusters)
+    importance = _importance(rows.with_counters(middles), kind.target, seed)
+    rest = sorted((n for n in middles if n != INSTRUCTIONS), key=lambda n: (-importance[n], n))
     ranked = (INSTRUCTIONS, *rest)
 
     def error(counters: Sequence[str]) -> float:
@@ -114,7 +114,7 @@ def select_counters(
         linkage=tree,
         cut=cut,
         clusters=clusters,
-        kept=kept,
+        kept=middles,
         importance=importance,
         ranked=ranked,
         errors=errors,

@@ -215,12 +215,12 @@ def _joined(solo: SoloCounters, executed: np.ndarray) -> list[int]:
     too much: together they are right.
     """
     at = solo.seconds_at(executed)
-    kept, last, least = [0], float(at[0]), SHORTEST_STRETCH * solo.period_seconds
+    cuts, last, least = [0], float(at[0]), SHORTEST_STRETCH * solo.period_seconds
     for k, now in enumerate(at.tolist()):
         if now - last >= least:
-            kept.append(k)
+            cuts.append(k)
             last = now
-    return kept
+    return cuts
 
 
 def _rows_of_one(

@@ -76,18 +76,18 @@ def with_probes(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Trace
                 if stresses(other.workload) and not stresses(mine.workload):
                     home = beside.setdefault((mine.platform, mine.workload), {})
                     home.setdefault(other.workload, []).append((mine, other))
-    kept = []
+    probed = []
     for trace in every:
         if stresses(trace.workload) or any(map(stresses, trace.corunners)):
             continue
         if trace.solo:
             trace = _with_losses(trace, beside.get((trace.platform, trace.workload), {}), alone)
-        kept.append(trace)
-    if not kept:
+        probed.append(trace)
+    if not probed:
         raise BadData(
             "only stressors were traced", where="the traces", fix="Trace programs beside them."
         )
-    return type(traces).from_traces(kept)
+    return type(traces).from_traces(probed)
 
 
 def _by_name(traces: Sequence[Trace]) -> dict[tuple[str, str], float]:
@@ -118,13 +118,13 @@ def _with_losses(
         rate = alone.get((trace.platform, stressor))
         lost, taken = [], []
         for mine, other in windows:
-            took, seen = _times(mine, executed[edges])
-            extra = np.where(seen, took[1:] - took[:-1] - length, np.nan)
+            took, counts = _times(mine, executed[edges])
+            extra = np.where(counts, took[1:] - took[:-1] - length, np.nan)
             lost.append(extra / length)
             if rate:
                 done = np.interp(took, *_running(other))
                 gone = np.diff(took) - np.diff(done) / rate
-                taken.append(np.where(seen, gone / np.maximum(np.diff(took), 1e-12), np.nan))
+                taken.append(np.where(counts, gone / np.maximum(np.diff(took), 1e-12), np.nan))
         for name, each in ((LOST, lost), (TAKEN, taken)):
             if each:
                 ratio = np.repeat(np.maximum(_mean(each), 0.0), np.diff(edges))

@@ -118,8 +118,8 @@ class LiveForecast:
                 f"the trace so far has no sample of {', '.join(self.components)}",
                 where=trace.run_id,
             )
-        seen = rates_at(trace, self.components, self._times)
-        self._seen = np.where(np.isfinite(seen), seen, self._seen)
+        rates = rates_at(trace, self.components, self._times)
+        self._seen = np.where(np.isfinite(rates), rates, self._seen)
         self._now = float(trace.time_seconds[-1])
         return self
 

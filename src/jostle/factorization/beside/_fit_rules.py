@@ -196,9 +196,11 @@ class _Trial:
             if held.any():
                 solo = self.solo(fold, share)
                 mine = self.runs.beside(solo)
-                asked = mine.take(held)
-                by_rules = self.by_rules(fold, mine, asked, weights)
-                answers.append(np.stack([fold.network.log_slowdown(asked), by_rules]) + solo[held])
+                test_rows = mine.take(held)
+                by_rules = self.by_rules(fold, mine, test_rows, weights)
+                answers.append(
+                    np.stack([fold.network.log_slowdown(test_rows), by_rules]) + solo[held]
+                )
                 index.append(np.flatnonzero(held))
         answered = np.concatenate(answers, axis=1) if answers else np.zeros((2, 0))
         at = np.concatenate(index) if index else np.zeros(0, np.int64)
@@ -266,17 +268,17 @@ class _Trial:
         mine = self.runs.beside(self.solo(fold, share))
         known = np.isfinite(mine.log_slowdown) & (self.degree > 0)
         held &= known
-        asked, learned = mine.take(held), self.drawn(mine, known & ~fold.held, MOST_TO_PROBE)
-        if not len(asked) or not len(learned):
+        test_rows, learned = mine.take(held), self.drawn(mine, known & ~fold.held, MOST_TO_PROBE)
+        if not len(test_rows) or not len(learned):
             return False
         ground = self.ground(fold.network)
         members = fit_members(learned, ground, PLAIN, self.seed)
 
         def error(answered: np.ndarray) -> float:
-            return float(_relative_error(answered - asked.log_slowdown).mean())
+            return float(_relative_error(answered - test_rows.log_slowdown).mean())
 
-        least = min(error(value_of(member, asked, ground)) for member in members.values())
-        return error(fold.network.log_slowdown(asked)) < FAR * least
+        least = min(error(value_of(member, test_rows, ground)) for member in members.values())
+        return error(fold.network.log_slowdown(test_rows)) < FAR * least
 
     def among_rules(self, rows: SlowdownRows, ground: Ground) -> tuple[_Weights, bool]:
         """(weights of the rules alone, whether they see nothing but noise)."""
@@ -296,10 +298,10 @@ class _Trial:
         fold = folds_of(sets, FOLDS, np.random.default_rng(self.seed))
         answered = np.full((len(names), len(some)), np.nan)
         for part in range(FOLDS if len(some) <= MANY_ROWS else 1):
-            kept, asked = fold != part, some.take(fold == part)
-            members = fit_members(some.take(kept), ground, names, self.seed)
+            train, test_rows = fold != part, some.take(fold == part)
+            members = fit_members(some.take(train), ground, names, self.seed)
             for at, name in enumerate(names):
-                answered[at, fold == part] = value_of(members[name], asked, ground)
+                answered[at, fold == part] = value_of(members[name], test_rows, ground)
         tried = np.isfinite(answered[0])
         y, mine, answered = some.log_slowdown[tried], sets[tried], answered[:, tried]
         pooled, unseen = greedy_weights(answered, y, mine, self.seed)
@@ -324,8 +326,8 @@ class _Trial:
         index = index_of[tried]
         within[index] = (weight[np.minimum(degree, most)].T * answered).sum(0)
         used = weight.any(0)
-        kept = tuple(name for name, there in zip(names, used, strict=True) if there)
-        return _Weights(np.zeros(most + 1), kept, weight[:, used], within), noise
+        train = tuple(name for name, there in zip(names, used, strict=True) if there)
+        return _Weights(np.zeros(most + 1), train, weight[:, used], within), noise
 
     def by_rules(
         self, fold: LeftOutRuns, rows: SlowdownRows, asked: SlowdownRows, found: _Weights
@@ -353,11 +355,11 @@ class _Trial:
         beside = fold.held & (self.degree > 0)
         out = solo.copy()
         if beside.any():
-            asked = rows.take(beside)
-            network = found.network[np.minimum(asked.degree, len(found.network) - 1)]
-            slow = network * fold.network.log_slowdown(asked)
+            rows_beside = rows.take(beside)
+            network = found.network[np.minimum(rows_beside.degree, len(found.network) - 1)]
+            slow = network * fold.network.log_slowdown(rows_beside)
             if found.rules.any():
-                slow += (1 - network) * self.by_rules(fold, rows, asked, found)
+                slow += (1 - network) * self.by_rules(fold, rows, rows_beside, found)
             out[beside] += slow
         return out[fold.held]
 

@@ -62,11 +62,11 @@ def _few_names(runs: Runs, kind: str, codes: np.ndarray) -> set[str]:
 
 def _without(runs: Runs, names: dict[str, set[str]]) -> Runs:
     """The same runs, which have none of the names, without the features of those."""
-    kept: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for kind in KINDS:
         table = getattr(runs, f"{kind}_features")
         if table is not None:
             there = [name not in names[kind] for name in table.column(kind).to_pylist()]
             table = table.filter(np.array(there, bool))
-        kept[kind] = table
-    return Runs(runs.table, *(kept[kind] for kind in KINDS), checked=True, notes=runs.notes)
+        columns[kind] = table
+    return Runs(runs.table, *(columns[kind] for kind in KINDS), checked=True, notes=runs.notes)

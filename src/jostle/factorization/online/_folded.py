@@ -41,9 +41,9 @@ def folded_again(
             parts = _parts(kept, kind, number, random)
             if parts is None:
                 continue
-            learned, asked, originals = parts
+            learned, test_runs, originals = parts
             copies = {name + MARK: name for name in originals}
-            folded.append((learn_copies(fitted, learned, work, kind, copies), asked))
+            folded.append((learn_copies(fitted, learned, work, kind, copies), test_runs))
     return folded
 
 
@@ -65,9 +65,9 @@ def _parts(
         enough = np.sort(random.choice(enough, MOST_NAMES, replace=False))
     learned = np.concatenate([order[first[i] : first[i] + number] for i in enough])
     ends = np.minimum(first + counts, first + number + ASKED)
-    asked = np.concatenate([order[first[i] + number : ends[i]] for i in enough])
+    test_places = np.concatenate([order[first[i] + number : ends[i]] for i in enough])
     originals = [names[code[order[first[i]]]] for i in enough]
-    return _renamed(kept, learned, kind), _renamed(kept, asked, kind), originals
+    return _renamed(kept, learned, kind), _renamed(kept, test_places, kind), originals
 
 
 def _renamed(kept: KeptRuns, index: np.ndarray, kind: str) -> KeptRuns:

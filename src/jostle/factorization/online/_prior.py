@@ -63,15 +63,15 @@ def prior_of(
     y = rows[at] - centre
     values, vectors = np.linalg.eigh(metric)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    seen = y @ root
-    gain, own = _kernel_ridge(features, at, seen)
+    projected = y @ root
+    gain, own = _kernel_ridge(features, at, projected)
     mean = centre + gain @ y
     rest = y - own @ y if len(at) > 1 else y
     mean[at] = centre + own @ y if len(at) > 1 else centre
     # Directions by what they change, mapped back by the names themselves: no inverse is taken.
     left, size, _ = np.linalg.svd(rest @ root, full_matrices=False)
-    kept = min(DIRECTIONS, int((size > 1e-9 * max(size.max(initial=0.0), 1e-300)).sum()))
-    basis = left[:, :kept].T @ rest / np.sqrt(max(len(at), 1))
+    directions = min(DIRECTIONS, int((size > 1e-9 * max(size.max(initial=0.0), 1e-300)).sum()))
+    basis = left[:, :directions].T @ rest / np.sqrt(max(len(at), 1))
     return Prior(mean, basis)
 
 

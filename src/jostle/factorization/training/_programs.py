@@ -34,14 +34,14 @@ def keep_programs() -> None:
 
 def _folder() -> Path:
     """One for each kind of processor, for which programs are compiled."""
-    given = os.environ.get(VARIABLE)
+    configured = os.environ.get(VARIABLE)
     cache = os.environ.get("XDG_CACHE_HOME")
     base = Path(cache) if cache else Path.home() / ".cache"
     processor = Path("/proc/cpuinfo")
     lines = processor.read_text("utf-8", "replace").splitlines() if processor.exists() else []
     kind = sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))})
     name = hashlib.sha256("\n".join(kind).encode()).hexdigest()[:12]
-    return (Path(given) if given else base / "jostle" / "programs") / name
+    return (Path(configured) if configured else base / "jostle" / "programs") / name
 
 
 def _drop_oldest(folder: Path) -> None:

@@ -308,7 +308,7 @@ class _Stages:
         start, decays = layout.ravel(parameters), layout.ravel(_decays(parameters))
         program = Program(layout, self.shape, schedule, each)
         carry = (start, start, optimiser_of(schedule, decays).init(start))
-        best, kept = np.inf, start
+        best, best_parameters = np.inf, start
         for call in range(1, calls + 1):
             carry, loss = run_steps(
                 carry,
@@ -319,16 +319,16 @@ class _Stages:
                 program=program,
             )
             if self.score_of is None:
-                kept = carry[1]
+                best_parameters = carry[1]
             else:
                 averaged = layout.unravel(carry[1])
                 score = self.score_of(embeddings_of(averaged, features, self.shape))
                 if score <= best:
-                    best, kept = score, carry[1]
+                    best, best_parameters = score, carry[1]
             if self.progress:
                 done = min(self.before + call * each, self.total)
                 self.progress(done, self.total, float(loss))
-        return layout.unravel(np.asarray(carry[0])), layout.unravel(np.asarray(kept))
+        return layout.unravel(np.asarray(carry[0])), layout.unravel(np.asarray(best_parameters))
 
 
 def _begun(parameters: Parameters, start: Start, rank: int) -> Parameters:

@@ -113,8 +113,8 @@ def _pulls(
     rest = rest if np.isfinite(rest) else USUAL_REST
     pulls = []
     for values, codes in ((baseline.workload, workload), (baseline.platform, platform)):
-        seen = values[np.unique(codes)]
-        apart = float(seen.var()) if len(seen) > 1 else 0.0
+        distinct = values[np.unique(codes)]
+        apart = float(distinct.var()) if len(distinct) > 1 else 0.0
         pull = np.clip(rest / max(apart, 1e-9), LEAST_PULL, MOST_PULL)
         pulls.append(np.full(len(values), pull))
     return pulls[0], pulls[1]

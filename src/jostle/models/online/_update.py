@@ -30,13 +30,13 @@ AGAIN = "Fit it again with jostle fit."
 
 def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, str | None]) -> Any:
     """See Model.update."""
-    predictor, kept = model.predictor, model.kept
+    predictor, kept_runs = model.predictor, model.kept
     method = learner_of(model.metadata)
     if method is None:
         raise UsageError(
             f"the method {model.metadata.get('method')} does not learn new runs", fix=AGAIN
         )
-    if kept is None:
+    if kept_runs is None:
         raise UsageError(
             "the model keeps none of its runs, so it cannot learn more: an older Jostle fitted it, it was "
             f"fitted from disk, or its method is fitted again and it has learned over {MOST_AGAIN} runs",
@@ -47,13 +47,13 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     held = np.zeros(len(new), bool) if chosen else _held_out(model, new, seed)
     held &= ~np.isin(new.unit, new.unit[runs.ok().is_chosen])
     if isinstance(method, Again) and held.any():
-        held &= ~method.never_held(new, kept.learned)
+        held &= ~method.never_held(new, kept_runs.learned)
     mine, others = new.take(np.flatnonzero(~held)), new.take(np.flatnonzero(held))
     # What was kept to be fitted again knows the seed of the fit.
-    of_fit = int(model.metadata["seed"]) if kept.is_whole else seed
-    learned = method.learned(predictor, mine, kept.learned, seed=of_fit)
+    of_fit = int(model.metadata["seed"]) if kept_runs.is_whole else seed
+    learned = method.learned(predictor, mine, kept_runs.learned, seed=of_fit)
     most = MOST_CALIBRATION * (1 if model.calibration.groups is None else 10)
-    now = kept.with_more(mine, others, seed, most)
+    now = kept_runs.with_more(mine, others, seed, most)
     joined = _joined_names(predictor, learned)
     unmet = {
         f"{kind}s": names | _without_runs(predictor, kind)
@@ -84,7 +84,9 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     metadata["runs"] = counts
     whole = model.whole
     if whole is not None:
-        whole = method.learned(whole, new, kept.learned.joined(kept.calibration), seed=of_fit)
+        whole = method.learned(
+            whole, new, kept_runs.learned.joined(kept_runs.calibration), seed=of_fit
+        )
     updated_model = type(model)(learned, bounds, metadata, kept=now, whole=whole)
     updated_model.usual = Usual.of(updated_model, now.calibration)
     return updated_model
@@ -137,10 +139,10 @@ def counts_of(predictor: Any, kind: str) -> np.ndarray:
     names = workloads if kind == "workload" else platforms
     if not len(workloads) or not len(platforms):
         return np.zeros(len(names), np.int64)
-    asked = {"workload": workloads, "platform": platforms[:1] * len(workloads)}
+    columns = {"workload": workloads, "platform": platforms[:1] * len(workloads)}
     if kind == "platform":
-        asked = {"workload": workloads[:1] * len(platforms), "platform": platforms}
-    return np.asarray(getattr(predictor.evidence(Colocations.from_columns(**asked)), kind))
+        columns = {"workload": workloads[:1] * len(platforms), "platform": platforms}
+    return np.asarray(getattr(predictor.evidence(Colocations.from_columns(**columns)), kind))
 
 
 def _without_runs(predictor: Any, kind: str) -> set[str]:
@@ -180,9 +182,11 @@ def _with_names_taken_as_new(
 ) -> Calibration:
     """With what known names show when they are taken as new ones."""
     scores, parts, start = [], [], 0
-    for fitted, asked in again:
-        part = Selection.of(fitted, asked)
-        runs = CalibrationRuns.of(fitted, asked, asked.unit + start, held_out=True, part=part)
+    for fitted, test_runs in again:
+        part = Selection.of(fitted, test_runs)
+        runs = CalibrationRuns.of(
+            fitted, test_runs, test_runs.unit + start, held_out=True, part=part
+        )
         answered = np.flatnonzero(np.isfinite(runs.scores[0]))
         scores.append(runs.take(answered))
         parts.append(part.take(answered))

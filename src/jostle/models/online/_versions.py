@@ -27,15 +27,17 @@ def save_over(model: Model, path: str | os.PathLike[str]) -> None:
     except JostleError:
         before = None
     if before is not None:
-        fresh, kept, old = (folder / name for name in (".previous-new", PREVIOUS, ".previous-old"))
+        fresh, previous, old = (
+            folder / name for name in (".previous-new", PREVIOUS, ".previous-old")
+        )
         with errors_explained(folder):
             shutil.rmtree(fresh, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
         before.save(fresh)
         with errors_explained(folder):
-            if kept.exists():
-                kept.rename(old)
-            fresh.rename(kept)
+            if previous.exists():
+                previous.rename(old)
+            fresh.rename(previous)
             shutil.rmtree(old, ignore_errors=True)
     model.save(folder)
 
@@ -48,14 +50,14 @@ def step_back(path: str | os.PathLike[str]) -> Model:
     from jostle._files import errors_explained
 
     folder = Path(path)
-    kept = folder / PREVIOUS
-    if not kept.exists():
+    previous = folder / PREVIOUS
+    if not previous.exists():
         raise UsageError(
             f"{folder} keeps no model of before",
             fix="Only the last update can be taken back, once.",
         )
-    before = load(kept)
+    before = load(previous)
     before.save(folder)
     with errors_explained(folder):
-        shutil.rmtree(kept)
+        shutil.rmtree(previous)
     return before

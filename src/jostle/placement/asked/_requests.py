@@ -236,16 +236,16 @@ class Requests:
     ) -> Requests:
         """With a name for each that has none, and without those whose name an earlier one has."""
         taken = {row.name for row in rows if row is not None and row.name}
-        seen: set[str] = set()
+        names: set[str] = set()
         named: list[Request | None] = []
         for place, row in enumerate(rows):
             if row is not None and not row.name:
                 row = replace(row, name=another_name(row.workload, taken))
                 taken.add(row.name)
-            if row is not None and row.name in seen:
+            if row is not None and row.name in names:
                 status[place] = f"the name {row.name!r} stands in an earlier row"
                 row = None
             if row is not None:
-                seen.add(row.name)
+                names.add(row.name)
             named.append(row)
         return cls(tuple(named), tuple(status), numbers, where, ignored)

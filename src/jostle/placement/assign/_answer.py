@@ -115,11 +115,11 @@ class Assignment(VerbAnswer):
 
     def applied_to(self, fleet: Fleet, requests: Any) -> Fleet:
         """The fleet with those that were placed as its tenants. requests: those that were asked."""
-        asked: dict[str, Request] = {
+        by_name: dict[str, Request] = {
             request.name: request for request in Requests.of(requests).good
         }
         return fleet.with_tenants(
-            [replace(asked[one.request], node=one.node) for one in self.placed]
+            [replace(by_name[one.request], node=one.node) for one in self.placed]
         )
 
     def report(self) -> Report:

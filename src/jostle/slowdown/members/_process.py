@@ -84,11 +84,11 @@ class Process:
 
     def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         learned = Cells(self.target, self.corunner, self.row)
-        asked, n = Cells.of(rows), len(rows)
-        out = self.mean[np.minimum(asked.degree, len(self.mean) - 1)]
+        query, n = Cells.of(rows), len(rows)
+        out = self.mean[np.minimum(query.degree, len(self.mean) - 1)]
         step = max(1, CHUNK // max(1, len(self.corunner) + len(self.target)))
         for start in range(0, n, step):
-            part = asked.between(start, min(start + step, n))
+            part = query.between(start, min(start + step, n))
             kernel = Kernels(part, learned, ground, self.effects).weighed(self.settings)
             out[start : start + step] += kernel @ self.weight
         return out
