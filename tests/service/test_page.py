@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,24 @@ def test_the_page_answers_by_keys_alone(page: Any) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector("#why:not([hidden])")
     assert page.evaluate("document.activeElement.id") == "why"
+
+
+def test_the_fleet_is_asked_by_a_form_made_of_the_question(page: Any) -> None:
+    page.select_option("#verb", "rank")
+    assert "Ends with" not in page.inner_text("#verb-help")
+    page.fill("#requests", "w00@9x, w01@500s")
+    page.select_option("#verb-fields [name=by]", "cost")
+    page.fill("#verb-fields [name=top]", "1")
+    page.click("#verb-form button")
+    page.wait_for_selector("#verb-answer tbody tr")
+    rows = page.locator("#verb-answer tbody tr").all_inner_texts()
+    assert len(rows) == 2
+    assert any(node in rows[0] for node in ("east", "west", "south"))
+    page.select_option("#verb", "walltime")
+    page.fill("#requests", "w00")
+    page.click("#verb-form button")
+    page.wait_for_selector("#verb-answer th:has-text('bound seconds')")
+    assert re.search(r"\d (s|ms|µs)\b", page.inner_text("#verb-answer tbody"))
 
 
 def test_names_with_markup_show_as_text(page: Any) -> None:

@@ -31,7 +31,12 @@ VISIBLE = {
     "description": "A name: not blank alone.",
 }
 _ABOVE_0 = {"type": "number", "exclusiveMinimum": 0}
-CONFIDENCE = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+CONFIDENCE = {
+    "type": "number",
+    "exclusiveMinimum": 0,
+    "exclusiveMaximum": 1,
+    "description": "How sure bounds are, under 1.",
+}
 NAMES = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
 _WHOLE = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 _SECONDS = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e9}
@@ -107,8 +112,14 @@ _ABOUT: dict[str, dict[str, Any]] = {"model": {}}
 _ABOUT["placement"] = {
     "fleet": maybe(list_of({"anyOf": [_NODE, {"type": "object"}]})),
     "tenants": maybe(list_of(_TENANT)),
-    "joint": {"type": "boolean"},
-    "accept": {"enum": ["none", "predicted"]},
+    "joint": {
+        "type": "boolean",
+        "description": "Whether all that share a node hold their limits together, not each by itself.",
+    },
+    "accept": {
+        "enum": ["none", "predicted"],
+        "description": "What may count where no bound is valid: nothing, or the prediction.",
+    },
 }
 
 
@@ -192,5 +203,7 @@ def described(method: str, path: str, doors: Mapping[str, Any]) -> dict[str, Any
         extra["requestBody"] = {"required": True, "content": content}
     kind, answer = ("text/plain", TEXT) if path == "/metrics" else ("application/json", answer)
     answer = {"description": "The answer.", "content": {kind: {"schema": answer}}}
-    about = {"summary": " ".join(_VERBS[path].help.split())} if path in _VERBS else {}
+    # What follows the first paragraph is about the command's exit code.
+    help = _VERBS[path].help.partition("\n\n")[0] if path in _VERBS else ""
+    about = {"summary": " ".join(help.split())} if help else {}
     return {"responses": {200: answer, **problems}, "openapi_extra": extra, **about}

@@ -1,5 +1,5 @@
 // A form made from the schema of an operation: what it asks for is said in one place, the question itself.
-import { make } from "./draw.js";
+import { duration, make } from "./draw.js";
 
 const SHARED = ["items", "fleet", "tenants"];
 
@@ -26,7 +26,7 @@ export function control(name, schema) {
   const field = choices
     ? make("select", { name }, ...["", ...choices].map((value) => make("option", { value }, value)))
     : make("input", { name, placeholder: { names: "a, b", object: "name=value, …" }[kind.type] });
-  return make("p", {}, make("label", {}, `${name} `, field), " ", make("span", { class: "quiet" }, schema.description || ""));
+  return make("p", {}, make("label", {}, `${name.replaceAll("_", " ")} `, field), " ", make("span", { class: "quiet" }, schema.description || kindOf(schema).description || ""));
 }
 
 function parts(text) {
@@ -48,11 +48,28 @@ export function requestsOf(text) {
   });
 }
 
-// What an item says at a glance: its plain values, and how many there are of what is a list.
+// What an item says at a glance: its plain values, and of a list the first names and how many there are.
 export function glance(item) {
-  return Object.entries(item).map(([key, value]) => {
-    if (Array.isArray(value)) return [key, value.length];
-    if (value !== null && typeof value === "object") return [key, glance(value).map((pair) => pair.join(": ")).join(", ")];
-    return [key, value === null ? "" : value];
-  });
+  return Object.entries(item).map(([key, value]) => [key.replaceAll("_", " "), cell(key, value)]);
+}
+
+const MOST_NAMES = 3;
+
+function cell(key, value) {
+  if (value === null) return "";
+  if (Array.isArray(value)) {
+    const names = value.slice(0, MOST_NAMES).map(nameOf), rest = value.length - names.length;
+    return names.join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+  }
+  if (typeof value === "object") return glance(value).filter(([, text]) => text !== "").map((pair) => pair.join(": ")).join(", ");
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value !== "number") return value;
+  if (/(^|_)seconds$/.test(key)) return duration(value);
+  return String(Number.isInteger(value) ? value : Number(value.toPrecision(4)));
+}
+
+function nameOf(entry) {
+  if (entry === null || typeof entry !== "object") return String(entry);
+  const name = entry.node ?? entry.name ?? entry.request ?? entry.tenant ?? Object.values(entry).find((value) => typeof value === "string");
+  return `${name ?? "…"}${entry.safe === undefined ? "" : entry.safe ? " (yes)" : " (no)"}`;
 }

@@ -37,6 +37,7 @@ function showChosen() {
 function fail(error) {
   $("problem").textContent = error.message;
   $("problem").hidden = false;
+  $("problem").scrollIntoView({ block: "nearest" });
 }
 
 async function guarded(act) {
