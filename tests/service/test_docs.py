@@ -6,7 +6,13 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+import jostle
+from jostle.runs import Dataset
+from tests.factorization.conftest import make_world
 from tests.service.conftest import Start
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text("utf-8")
@@ -28,6 +34,33 @@ def test_the_calls_shown_are_taken(start: Start, tmp_path: Path) -> None:
         url = path.removeprefix("localhost:8000")
         found = service.http.request(method, url, **({} if body is None else {"json": body}))
         assert found.status_code == 200, found.text
+
+
+def test_every_line_of_python_runs(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the page's order, as it stands, beside a service whose model knows the names of the page."""
+    names = {"w00": "fft-m", "p0": "wasmtime-speed:my-box"}
+    world = make_world(600, 0)
+    columns = world.colocations.to_columns()
+    runs = jostle.Runs.from_columns(
+        workload=[names.get(name, name) for name in columns["workload"]],
+        platform=[names.get(name, name) for name in columns["platform"]],
+        corunners=[[names.get(name, name) for name in others] for others in columns["corunners"]],
+        runtime_seconds=world.runtime_seconds,
+    )
+    Dataset(tmp_path / "dataset").write(runs)
+    method = jostle.Factorization(form="saturating", rank=4, hidden=8, steps=60, quantiles=())
+    jostle.fit(tmp_path / "dataset", method).save(tmp_path / "model")
+    (tmp_path / "fleet.csv").write_text("name,platform,slots\neast,wasmtime-speed:my-box,3\n")
+    service = start(model=tmp_path / "model", fleet=tmp_path / "fleet.csv")
+    # What is asked of the address on the page reaches the service of this test.
+    defaults: Any = jostle.Client.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "transport", service.http._transport)
+    names_of_page: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL):
+        exec(compile(block, "docs/service.md", "exec"), names_of_page)
+    assert names_of_page["node"] == "east"
 
 
 def test_every_operation_is_told(start: Start) -> None:
