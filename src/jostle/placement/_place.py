@@ -10,7 +10,7 @@ import numpy as np
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._verbs import answers_verbs
 from jostle.errors import UsageError
-from jostle.placement._promise import NO_BOUND, Standard
+from jostle.placement._promise import NO_BOUND, Accept, Standard
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Requests
 from jostle.placement.chosen._chosen import ChosenPromise, ratios_of
@@ -29,7 +29,7 @@ def place(
     *,
     confidence: float = DEFAULT_CONFIDENCE,
     joint: bool = False,
-    accept: str = NO_BOUND,
+    accept: Accept = NO_BOUND,
     runs: Runs | None = None,
     among_chosen: float | None = None,
     data: Any = None,
@@ -79,7 +79,7 @@ class Placement:
         *,
         confidence: float | None = None,
         joint: bool | None = None,
-        accept: str | None = None,
+        accept: Accept | None = None,
     ) -> Placement:
         """The same questions by another standard. Raises UsageError."""
         sets = self.sets.by(confidence, joint, accept)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import nextafter
+from typing import Annotated, Literal
 
 from jostle._confidence import exact_confidence
 from jostle.errors import UsageError
@@ -17,6 +18,7 @@ from jostle.errors import UsageError
 NO_BOUND = "none"
 PREDICTED = "predicted"
 ACCEPT = (NO_BOUND, PREDICTED)
+Accept = Literal["none", "predicted"]
 
 ASKED = (
     "Of all co-locations asked about, at most {miss} are expected to be both accepted and late, for "
@@ -51,15 +53,17 @@ ON_PREDICTIONS = (
 class Standard:
     """By what a set of workloads is assessed.
 
-    confidence: of every bound. joint: whether it is that all workloads on a node keep their limits at once,
-    by a union bound (each of m gets 1 - (1 - confidence) / m), or that each by itself does. accept:
-    `predicted` takes the prediction where no bound is valid; `none` takes nothing there.
-    Raises UsageError.
+    joint: each of m workloads on a node gets 1 - (1 - confidence) / m. Raises UsageError.
     """
 
-    confidence: float = 0.9
-    joint: bool = False
-    accept: str = NO_BOUND
+    confidence: Annotated[float, "How sure every bound is, under 1."] = 0.9
+    joint: Annotated[
+        bool, "That all on a node keep their limits at once, by a union bound, not each by itself."
+    ] = False
+    accept: Annotated[
+        Literal["none", "predicted"],
+        "What to take where no bound is valid: nothing, or the prediction.",
+    ] = NO_BOUND
 
     def __post_init__(self) -> None:
         exact_confidence(self.confidence)

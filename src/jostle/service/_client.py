@@ -170,24 +170,16 @@ class Client:
         On the disk of the service when this returns. Again does no harm.
         """
         statuses: list[str] = []
-        rows = runs.table.select(
-            [
-                "run_id",
-                "workload",
-                "platform",
-                "corunners",
-                "runtime_seconds",
-                "measured_at",
-                "window_id",
-            ]
-        ).to_pylist()
-        items = []
-        for row in rows:
-            row["id"] = row.pop("run_id")
-            when = row.pop("measured_at")
-            if when is not None:
-                row["measured_at"] = when.isoformat()
-            items.append({key: value for key, value in row.items() if value is not None})
+        names = ["workload", "platform", "corunners", "runtime_seconds", "measured_at", "window_id"]
+        table = runs.table.select(["run_id", *names]).rename_columns(["id", *names])
+        items = [
+            {
+                key: value.isoformat() if key == "measured_at" else value
+                for key, value in row.items()
+                if value is not None
+            }
+            for row in table.to_pylist()
+        ]
         for start in range(0, len(items), _AT_ONCE):
             answer = self._call("POST", "/v1/runs", {"items": items[start : start + _AT_ONCE]})
             statuses += [one["status"] for one in answer["items"]]

@@ -10,7 +10,7 @@ from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._verbs import answers_verbs
 from jostle.errors import UsageError
 from jostle.placement._place import Placement
-from jostle.placement._promise import NO_BOUND, Standard
+from jostle.placement._promise import NO_BOUND, Accept, Standard
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Request, Requests
 from jostle.placement.devices._sets import DEFAULT_MODES, Hardware, SimulatedSets, config_text
@@ -25,7 +25,7 @@ def place_devices(
     sharing: Sequence[str] = DEFAULT_MODES,
     confidence: float = DEFAULT_CONFIDENCE,
     joint: bool = False,
-    accept: str = NO_BOUND,
+    accept: Accept = NO_BOUND,
     model: Any = None,
     queries: int = 50,
 ) -> DevicePlacement:

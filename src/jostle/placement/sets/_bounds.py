@@ -16,7 +16,7 @@ import numpy as np
 
 from jostle.bounds import ADAPTING
 from jostle.methods import HasInputPlatforms
-from jostle.placement._promise import Standard
+from jostle.placement._promise import Accept, Standard
 from jostle.placement.asked._requests import Request
 from jostle.placement.sets._parts import Parts, resized
 from jostle.runs import Colocations, solo_medians
@@ -96,7 +96,7 @@ class SetBounds:
         self,
         confidence: float | None = None,
         joint: bool | None = None,
-        accept: str | None = None,
+        accept: Accept | None = None,
     ) -> SetBounds:
         """The same by another standard; what does not depend on it is remembered once. Raises UsageError."""
         here = self.standard

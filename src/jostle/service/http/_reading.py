@@ -10,6 +10,7 @@ import orjson
 from starlette.requests import ClientDisconnect, Request
 
 from jostle._confidence import exact_confidence
+from jostle.answers import question_of
 from jostle.errors import UsageError
 from jostle.placement import Standard
 from jostle.service._settings import ServeSettings
@@ -88,12 +89,8 @@ def confidence_of(body: Mapping[str, Any], settings: ServeSettings) -> float:
 
 def standard_of(body: Mapping[str, Any], settings: ServeSettings) -> Standard:
     """Raises UsageError."""
-    joint, accept = body.get("joint", False), body.get("accept", "none")
-    if not isinstance(joint, bool):
-        raise UsageError("`joint` is neither true nor false")
-    if not isinstance(accept, str):
-        raise UsageError("`accept` is not a text")
-    return Standard(confidence_of(body, settings), joint, accept)
+    values = {name: body.get(name) for name in ("joint", "accept")}
+    return question_of(Standard, {**values, "confidence": confidence_of(body, settings)})
 
 
 def rows_of(body: Mapping[str, Any], key: str, settings: ServeSettings) -> list[Any] | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from jostle._verbs.documents import schema_of
 from jostle.answers import question_schema, served_verbs
+from jostle.placement import Standard
 from jostle.service.answers._about_fleet import TWICE
 
 PROBLEMS = {
@@ -112,14 +113,7 @@ _ABOUT: dict[str, dict[str, Any]] = {"model": {}}
 _ABOUT["placement"] = {
     "fleet": maybe(list_of({"anyOf": [_NODE, {"type": "object"}]})),
     "tenants": maybe(list_of(_TENANT)),
-    "joint": {
-        "type": "boolean",
-        "description": "Whether all that share a node hold their limits together, not each by itself.",
-    },
-    "accept": {
-        "enum": ["none", "predicted"],
-        "description": "What may count where no bound is valid: nothing, or the prediction.",
-    },
+    **question_schema(Standard),
 }
 
 
