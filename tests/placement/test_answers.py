@@ -311,7 +311,7 @@ def test_own_confidences_and_a_union_bound_are_stricter(model: Model) -> None:
     with pytest.raises(UsageError):
         place(model, node, confidence=1.0)
     with pytest.raises(UsageError):
-        place(model, node, accept="hope")
+        place(model, node, accept="hope")  # pyright: ignore[reportArgumentType]
 
 
 def test_nothing_asked_is_not_a_yes(model: Model) -> None:

@@ -27,7 +27,7 @@ KNOWN = {
 }
 
 
-def placed(fleet: Any, *modes: str, accept: str = "predicted") -> DevicePlacement:
+def placed(fleet: Any, *modes: str, accept: Any = "predicted") -> DevicePlacement:
     hardware = Hardware(KNOWN, DEVICE, modes or ("concurrent",), queries=20)
     return DevicePlacement(Fleet.of(fleet), hardware, Standard(accept=accept))
 
