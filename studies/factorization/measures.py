@@ -138,9 +138,10 @@ class _Kept:
     def only(self, places: list[int]) -> _Kept:
         """Those of the candidates, each one way to bound."""
         some = _Kept(None, ())
-        for query, (names, centre, scale, _) in self.found:
-            kept = Candidates(tuple(names[at] for at in places), centre[places], scale[places])
-            some.found.append((query, kept))
+        for query, every in self.found:
+            names = tuple(every.names[at] for at in places)
+            chosen = Candidates(names, every.centre[places], every.scale[places])
+            some.found.append((query, chosen))
         return some
 
     def candidates(self, asked: Colocations) -> Candidates:

@@ -176,7 +176,9 @@ def test_one_by_one_and_in_bulk_agree(fitted: FittedFactorization) -> None:
 
 
 def test_quantile_heads_are_ordered_on_average(fitted: FittedFactorization, world: Runs) -> None:
-    names, centre, scale, until = fitted.candidates(world.colocations)
+    names, centre, scale, until, seconds = fitted.candidates(world.colocations)
+    assert seconds is not None
+    assert np.array_equal(seconds, fitted.predict(world.colocations))
     assert len(until) == len(names) == len(centre)
     median, high = (centre[names.index(f"quantile {q}")] for q in (0.5, 0.9))
     y = np.log(world.runtime_seconds)
