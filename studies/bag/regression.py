@@ -50,13 +50,13 @@ class FeatureRegression(Rival):
             raise MissingExtra("scikit-learn", "evaluate") from None
         described = self._bag.fit(prepared, seed=seed)
         runs = prepared.together()
-        asked = runs.colocations
-        solo = _solo(described, asked)
-        taken = (asked.number_of_corunners > 0) & np.isfinite(solo)
-        places = [asked.platform_names.index(n) for n in described.input_platforms]
-        taken &= ~np.isin(asked.platform, places)
+        query = runs.colocations
+        solo = _solo(described, query)
+        taken = (query.number_of_corunners > 0) & np.isfinite(solo)
+        places = [query.platform_names.index(n) for n in described.input_platforms]
+        taken &= ~np.isin(query.platform, places)
         x, solo, seconds = (
-            described.features(asked.take(taken)),
+            described.features(query.take(taken)),
             solo[taken],
             runs.runtime_seconds[taken],
         )
@@ -81,14 +81,14 @@ class _RegressionAnswers(RivalAnswers):
     learner: Any
     scales: tuple[np.ndarray, np.ndarray, float, float]
 
-    def predict(self, asked: Colocations) -> np.ndarray:
+    def predict(self, query: Colocations) -> np.ndarray:
         """(n,) seconds; alone those measured."""
-        solo = _solo(self.described, asked)
-        beside = np.flatnonzero(asked.number_of_corunners > 0)
+        solo = _solo(self.described, query)
+        beside = np.flatnonzero(query.number_of_corunners > 0)
         if not len(beside):
             return solo
         typical, spread, middle, unit = self.scales
-        x = self.described.features(asked.take(beside))
+        x = self.described.features(query.take(beside))
         x = np.where(x == self.described.unknown, typical, x)
         y = middle + unit * self.learner.predict((x - typical) / spread)
         own = solo[beside]
@@ -100,7 +100,7 @@ class _RegressionAnswers(RivalAnswers):
         return seconds
 
 
-def _solo(described: Any, asked: Colocations) -> np.ndarray:
+def _solo(described: Any, query: Colocations) -> np.ndarray:
     """(n,) s alone."""
-    codes = asked.codes_in(described.workload_names, described.platform_names)
+    codes = query.codes_in(described.workload_names, described.platform_names)
     return np.exp(described.described.log_solo[codes[1], codes[0]])

@@ -67,11 +67,11 @@ class _BoostingAnswers(RivalAnswers):
     table: _BoostingInputs
     trees: Any
 
-    def predict(self, asked: Colocations) -> np.ndarray:
+    def predict(self, query: Colocations) -> np.ndarray:
         """(n,) seconds."""
-        if len(asked) == 0:
+        if len(query) == 0:
             return np.zeros(0)
-        inputs, base = self.table.of(asked)
+        inputs, base = self.table.of(query)
         return np.exp(base + self.trees.predict(inputs))
 
 

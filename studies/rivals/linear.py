@@ -35,9 +35,9 @@ class _LinearAnswers(RivalAnswers):
     vocabulary: Vocabulary
     baseline: Baseline
 
-    def predict(self, asked: Colocations) -> np.ndarray:
+    def predict(self, query: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where no chain of runs connects workload and platform."""
-        workload, platform, _ = self.vocabulary.codes(asked)
+        workload, platform, _ = self.vocabulary.codes(query)
         b = self.baseline
         out = np.exp(b.workload[workload] + b.platform[platform])
         known = (workload >= 0) & (platform >= 0) & (b.workload_component[workload] >= 0)

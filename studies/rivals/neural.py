@@ -123,12 +123,12 @@ class NeuralAnswers(RivalAnswers):
     mean: float
     blind: bool
 
-    def predict(self, asked: Colocations) -> np.ndarray:
+    def predict(self, query: Colocations) -> np.ndarray:
         """(n,) seconds."""
-        asked = asked.alone() if self.blind else asked
-        out = np.zeros(len(asked))
-        for start in range(0, len(asked), CHUNK):
-            part = asked.take(slice(start, start + CHUNK))
+        query = query.alone() if self.blind else query
+        out = np.zeros(len(query))
+        for start in range(0, len(query), CHUNK):
+            part = query.take(slice(start, start + CHUNK))
             out[start : start + CHUNK] = self.answer(padded(self.vocabulary, part))
         return np.exp(self.mean + out)
 

@@ -64,7 +64,7 @@ class PublishedPitot(Trained):
         vocabulary, runs, validation = self.seen(prepared)
         baseline = additive_effects(vocabulary, alone(runs))
         data, held = (
-            by_degree(vocabulary, part, lambda asked: _scaled(vocabulary, baseline, asked))
+            by_degree(vocabulary, part, lambda query: _scaled(vocabulary, baseline, query))
             for part in (runs, validation)
         )
         plain = replace(self, quantiles=())
@@ -138,33 +138,33 @@ class _PublishedAnswers(RivalAnswers):
     heads: Callable[[Any], np.ndarray] | None
     quantiles: tuple[float, ...]
 
-    def predict(self, asked: Colocations) -> np.ndarray:
+    def predict(self, query: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where no chain of runs connects workload and platform."""
-        return np.exp(self._log(self.point, asked))
+        return np.exp(self._log(self.point, query))
 
-    def candidates(self, asked: Colocations) -> Candidates:
+    def candidates(self, query: Colocations) -> Candidates:
         from jostle.bounds import Candidates
 
-        centre = self._log(self.point, asked)[None]
+        centre = self._log(self.point, query)[None]
         names = ["same everywhere"]
         if self.heads is not None:
-            centre = np.vstack([centre, self._log(self.heads, asked)])
+            centre = np.vstack([centre, self._log(self.heads, query)])
             names += [f"quantile {quantile:g}" for quantile in self.quantiles]
         return Candidates(tuple(names), centre, np.ones_like(centre))
 
-    def _log(self, answer: Callable[[Any], np.ndarray], asked: Colocations) -> np.ndarray:
+    def _log(self, answer: Callable[[Any], np.ndarray], query: Colocations) -> np.ndarray:
         """(n,) or (h, n) log seconds."""
         parts = [
             _scaled(self.vocabulary, self.baseline, part) + answer(padded(self.vocabulary, part))
-            for start in range(0, len(asked), CHUNK)
-            for part in [asked.take(slice(start, start + CHUNK))]
+            for start in range(0, len(query), CHUNK)
+            for part in [query.take(slice(start, start + CHUNK))]
         ]
         return np.concatenate(parts, axis=-1) if parts else np.zeros(0)
 
 
-def _scaled(vocabulary: Vocabulary, baseline: Baseline, asked: Colocations) -> np.ndarray:
+def _scaled(vocabulary: Vocabulary, baseline: Baseline, query: Colocations) -> np.ndarray:
     """(n,) log seconds of linear scaling."""
-    workload, platform, _ = vocabulary.codes(asked)
+    workload, platform, _ = vocabulary.codes(query)
     known = (workload >= 0) & (platform >= 0)
     known &= baseline.workload_component[workload] == baseline.platform_component[platform]
     known &= baseline.workload_component[workload] >= 0
