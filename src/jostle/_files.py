@@ -166,7 +166,9 @@ def distinct_files(folder: Path) -> list[Path]:
     return list(first.values())
 
 
-def read_parquet(path: Path, version: str, columns: list[str] | None = None) -> pa.Table:
+def read_parquet(
+    path: Path, version: str | tuple[str, ...], columns: list[str] | None = None
+) -> pa.Table:
     """The table in a file whose metadata names the schema `version`.
 
     Raises UnreadableFile naming the file when it is missing, truncated, changed since it was
@@ -197,7 +199,7 @@ def parquet_rows(path: Path) -> int:
         return pq.ParquetFile(path).metadata.num_rows
 
 
-def parquet_batches(path: Path, version: str, rows: int) -> Iterator[pa.Table]:
+def parquet_batches(path: Path, version: tuple[str, ...], rows: int) -> Iterator[pa.Table]:
     """What read_parquet gives, so many rows at a time, without ever holding the whole file."""
     with _damage_explained(path), open(path, "rb") as whole:
         _require_content(path, whole)
@@ -233,11 +235,12 @@ def _require_content(path: Path, file: BufferedIOBase) -> None:
         raise UnreadableFile(message, where=str(path), fix=_RESTORE)
 
 
-def _require_version(path: Path, schema: pa.Schema, version: str) -> None:
+def _require_version(path: Path, schema: pa.Schema, version: str | tuple[str, ...]) -> None:
+    known = (version,) if isinstance(version, str) else version
     schema_name = (schema.metadata or {}).get(b"schema", b"").decode(errors="replace")
-    if schema_name != version:
+    if schema_name not in known:
         raise UnreadableFile(
-            f"its schema is {schema_name or 'not given'}, not {version}",
+            f"its schema is {schema_name or 'not given'}, not {' or '.join(known)}",
             where=str(path),
             fix="Bring foreign tables in with jostle import.",
         )

@@ -12,6 +12,7 @@ from ._solo import leave_out_workload as leave_out_workload
 from ._solo import solo_core_shares as solo_core_shares
 from ._solo import solo_medians as solo_medians
 from ._solo import split_rows as split_rows
+from ._stretches import Stretches as Stretches
 from .importers._frame import from_table as from_table
 from .importers._gavel import GavelImport as GavelImport
 from .importers._imported import Imported as Imported

@@ -1,4 +1,4 @@
-"""The rules that every row of `runs/v1` obeys, and a report of the rows that do not."""
+"""The rules that every row of a table of runs obeys, and a report of the rows that do not."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow.compute
 from jostle.errors import BadRows
 from jostle.runs._columns import encode_lists, flags, repeated
 from jostle.runs._schema import STATUSES
+from jostle.runs._stretches import bad_stretches, has_stretches
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
@@ -81,7 +82,7 @@ def find_bad_rows(
     platform_features: pa.Table | None,
     row_name: RowName = _plain_row,
 ) -> Findings:
-    """Checks a table whose columns conform to `runs/v1`; row_name names a row in reasons."""
+    """Checks a table whose columns conform to `runs/v1` or `runs/v2`; row_name names a row in reasons."""
     findings = Findings(table.num_rows)
 
     def value(column: str) -> RowName:
@@ -92,6 +93,9 @@ def find_bad_rows(
         findings.add(np.flatnonzero(flags(empty)), f"{name} is empty")
     _check_corunners(findings, table, workload_features)
     _check_outcome(findings, table)
+    if has_stretches(table.schema):
+        for rows, reason in bad_stretches(table, workload_features):
+            findings.add(rows, reason)
     rows, earlier = repeated(table.column("run_id"))
     first = dict(zip(rows.tolist(), earlier.tolist(), strict=True))
     run_id = value("run_id")

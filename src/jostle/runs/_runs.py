@@ -1,4 +1,4 @@
-"""Runs in memory: a `runs/v1` table with the feature tables of its workloads and platforms."""
+"""Runs in memory: a table of runs with the feature tables of its workloads and platforms."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ from jostle.runs._schema import (
     origins_of,
     runs_schema,
 )
+from jostle.runs._stretches import (
+    STRETCHES,
+    STRETCHES_TYPE,
+    Stretches,
+    has_stretches,
+    longest_company,
+    says_stretches,
+    stretch_names,
+    stretches_of,
+)
 
 if TYPE_CHECKING:
     from jostle.runs._plots import RunsPlots
@@ -39,10 +49,10 @@ pc: Any = pyarrow.compute
 class Runs(Glance):
     """n measured runtimes, immutable.
 
-    table: `runs/v1` with any free columns. workload_features, platform_features: tables keyed by
-    `workload` and `platform`, one row per name, or None. Raises BadData or BadRows for what breaks
-    the schema. checked: the tables come out of another Runs, so do not check them again. notes: what
-    was settled where files of a dataset contradict each other.
+    table: `runs/v1`, or `runs/v2` where runs have stretches, with any free columns. workload_features,
+    platform_features: tables keyed by `workload` and `platform`, one row per name, or None. Raises
+    BadData or BadRows for what breaks the schema. checked: the tables come out of another Runs, so do not
+    check them again. notes: what was settled where files of a dataset contradict each other.
     """
 
     def __init__(
@@ -89,7 +99,9 @@ class Runs(Glance):
     ) -> Runs:
         """Runs from columns of n entries: lists, NumPy or Arrow arrays. Extra columns are kept.
 
-        corunners: n lists of names in any order; None means that all ran alone. runtime_seconds:
+        corunners: n lists of names in any order; None means that all ran alone. An extra column `stretches`
+        says who was beside a run from when on, n lists of (start_seconds, names) or None for one company;
+        corunners are then those of the longest stretch, where they are not given. runtime_seconds:
         above 0, None or NaN where status is not ok. campaign: a column, or one name for all.
         What is left out is filled in: status ok; run_id from a hash of all columns and the row
         number, so that the same columns always get the same ids; every run its own window.
@@ -137,6 +149,8 @@ class Runs(Glance):
             ("alone", f"{int((degree == 0).sum())}"),
             ("beside others", f"{int((degree > 0).sum())}, up to {int(degree.max(initial=0))}"),
         ]
+        if self.is_stretched:
+            lines.append(("with changing company", f"{int((~self.is_steady).sum())}"))
         if len(times):
             low, middle, high = np.quantile(times, (0, 0.5, 1))
             spread = f"{duration(low)} to {duration(high)}, median {duration(middle)}"
@@ -168,7 +182,8 @@ class Runs(Glance):
         offsets, corunner, corunner_names = encode_lists(self.table.column("corunners"))
         workload, workload_names = encode_text(self.table.column("workload"))
         platform, platform_names = encode_text(self.table.column("platform"))
-        names = sorted({*corunner_names, *workload_names})
+        during = stretch_names(self.table.column(STRETCHES)) if self.is_stretched else []
+        names = sorted({*corunner_names, *workload_names, *during})
         code = {name: number for number, name in enumerate(names)}
         # Each vocabulary is sorted, so mapping one into the union keeps rows sorted.
         return Colocations(
@@ -179,6 +194,22 @@ class Runs(Glance):
             offsets,
             np.array([code[name] for name in corunner_names], np.int32)[corunner],
         )
+
+    @property
+    def is_stretched(self) -> bool:
+        """Whether the company of some run may have changed: whether the table says stretches."""
+        return has_stretches(self.table.schema)
+
+    @cached_property
+    def is_steady(self) -> np.ndarray:
+        """(n,) bool, read-only: one company from beginning to end."""
+        return _frozen(self.stretches.counts == 1)
+
+    @cached_property
+    def stretches(self) -> Stretches:
+        """Who was beside each run for how long; one stretch where its company was one."""
+        column = self.table.column(STRETCHES) if self.is_stretched else None
+        return stretches_of(column, self.colocations, self.runtime_seconds)
 
     @cached_property
     def runtime_seconds(self) -> np.ndarray:
@@ -284,12 +315,14 @@ def join_tables(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
         raise BadData(
             f"free columns of the same name have two types: {error}", where=where
         ) from None
-    metadata = runs_schema().metadata | merged_origins([table.schema for _, table in tables])
+    metadata = runs_schema(joined.schema).metadata | merged_origins(
+        [table.schema for _, table in tables]
+    )
     return joined.replace_schema_metadata(metadata)
 
 
 def columns_table(**columns: Any) -> pa.Table:
-    """A table in the types of `runs/v1` from the columns of :meth:`Runs.from_columns`.
+    """A table in the types of runs from the columns of :meth:`Runs.from_columns`.
 
     Rows are not checked yet. Raises BadRows for columns that differ in length or hold what their
     type cannot.
@@ -308,7 +341,10 @@ def columns_table(**columns: Any) -> pa.Table:
     if odd:
         raise BadRows(f"columns differ in length: workload has {n}, {odd}")
     arrays = {name: _array(name, values) for name, values in present.items()}
-    if "corunners" not in arrays:
+    stretches = arrays.get(STRETCHES)
+    if "corunners" not in arrays and stretches is not None and says_stretches(stretches.type):
+        arrays["corunners"] = longest_company(stretches, arrays["runtime_seconds"])
+    elif "corunners" not in arrays:
         arrays["corunners"] = pa.ListArray.from_arrays(
             pa.array(np.zeros(n + 1, np.int32)), pa.array([], pa.string())
         )
@@ -345,6 +381,8 @@ def features_table(features: pa.Table | Mapping[str, Any] | None) -> pa.Table | 
 
 def _array(name: str, values: Any) -> Any:
     kind = COLUMNS[name][0] if name in COLUMNS else None
+    if name == STRETCHES and not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        kind = STRETCHES_TYPE
     try:
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             return values if kind is None else values.cast(kind)

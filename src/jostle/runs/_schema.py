@@ -1,8 +1,8 @@
-"""The `runs/v1` table and its feature tables: columns, types, units; and where runs come from.
+"""The table of runs and its feature tables: columns, types, units; and where runs come from.
 
 A dataset may hold several campaigns; each keeps source and licence in an entry of the files' metadata.
 
-History: v1, the first.
+History: v1, the first; v2, where a run may have `stretches` (see _stretches): a table without any is v1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow.compute
 
 from jostle.errors import BadData
 from jostle.runs._columns import repeated, sorted_inside_lists
+from jostle.runs._stretches import STRETCHES, STRETCHES_TYPE, conform_stretches, has_stretches
 
 _KEY = b"origins"
 
@@ -67,7 +68,7 @@ def _order(origin: Origin) -> tuple[str, str, str]:
 # Arrow makes these functions at run time, so type checkers cannot see them.
 pc: Any = pyarrow.compute
 
-VERSION = "runs/v1"
+VERSIONS = ("runs/v1", "runs/v2")
 FEATURES_VERSION = {"workload": "workload_features/v1", "platform": "platform_features/v1"}
 STATUSES = ("ok", "contaminated", "timeout", "failed")
 
@@ -97,36 +98,47 @@ def runs_schema(extra: pa.Schema | None = None) -> pa.Schema:
         pa.field(name, kind, metadata={"unit": unit, "meaning": meaning})
         for name, (kind, unit, meaning) in COLUMNS.items()
     ]
-    fields += [field for field in extra or [] if field.name not in COLUMNS]
-    return pa.schema(fields, metadata={"schema": VERSION} | origins_entry(extra))
+    stretched = extra is not None and has_stretches(extra)
+    if stretched:
+        units = {"unit": "s, names", "meaning": "who was beside it from when on, null: one company"}
+        fields.append(pa.field(STRETCHES, STRETCHES_TYPE, metadata=units))
+    there = {field.name for field in fields}
+    fields += [field for field in extra or [] if field.name not in there]
+    return pa.schema(fields, metadata={"schema": VERSIONS[stretched]} | origins_entry(extra))
 
 
 def conform(table: pa.Table, where: str | None = None) -> pa.Table:
-    """The table with the columns of `runs/v1` first, in their types; co-runners sorted.
+    """The table with the columns of runs first, in their types; co-runners sorted.
 
     Raises BadData when a required column is missing, stands twice, or cannot be read in its type.
     """
     missing = [name for name in COLUMNS if name not in table.column_names]
     if missing:
         raise BadData(
-            f"the columns {', '.join(missing)} of {VERSION} are missing",
+            f"the columns {', '.join(missing)} of {VERSIONS[0]} are missing",
             where=where,
             fix="Bring foreign tables in with jostle import.",
         )
     twice = {name for name in table.column_names if table.column_names.count(name) > 1}
     if twice:
         raise BadData(f"column {sorted(twice)[0]!r} stands more than once", where=where)
-    schema = runs_schema(table.schema)
-    columns = []
-    for field in schema:
+    columns, fields = [], []
+    for field in runs_schema(table.schema):
         try:
-            column = table.column(field.name).cast(field.type)
+            if field.name == STRETCHES and has_stretches(table.schema):
+                column = conform_stretches(table.column(STRETCHES))
+                if column is None:
+                    continue
+            else:
+                column = table.column(field.name).cast(field.type)
         except ARROW_ERRORS as error:
             raise BadData(
                 f"column {field.name} cannot be read as {field.type}: {error}", where=where
             ) from None
         columns.append(sorted_inside_lists(column) if field.name == "corunners" else column)
-    return pa.Table.from_arrays(columns, schema=schema)
+        fields.append(field)
+    extra = pa.schema(fields, metadata=table.schema.metadata)
+    return pa.Table.from_arrays(columns, schema=runs_schema(extra))
 
 
 def conform_features(table: pa.Table, key: str, where: str | None = None) -> pa.Table:

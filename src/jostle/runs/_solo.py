@@ -64,7 +64,7 @@ def _medians(
     c = runs.colocations
     workload, platform, _ = c.recode(workload_names, platform_names)
     alone = (c.number_of_corunners == 0) & runs.is_ok & (workload >= 0) & (platform >= 0)
-    alone &= np.isfinite(value)
+    alone &= np.isfinite(value) & runs.is_steady
     width = len(workload_names)
     out = np.full((len(platform_names), width), np.nan)
     cell = platform[alone].astype(np.int64) * width + workload[alone]
@@ -120,9 +120,10 @@ def leave_out_workload(runs: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     colocations = runs.colocations
     code = _code(colocations.workload_names, "workload", name)
     held = colocations.workload == code
-    row = np.repeat(np.arange(len(runs)), colocations.number_of_corunners)
+    during = runs.stretches
+    row = np.repeat(during.row, during.colocations.number_of_corunners)
     held = held.copy()
-    held[row[colocations.corunner == code]] = True
+    held[row[during.colocations.corunner == code]] = True
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 

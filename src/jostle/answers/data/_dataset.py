@@ -79,6 +79,13 @@ def _lines(summary: RunsSummary) -> list[tuple[str, str]]:
         lines.append(
             ("runtimes", f"{summary.shortest_seconds:.3g} s to {summary.longest_seconds:.3g} s")
         )
+    if (changing := summary.changing) is not None:
+        text = (
+            f"{changing.runs} runs, whose longest stretch is {changing.longest_ratio:.0%} of their time in "
+            f"the mean; {changing.stretches:.2g} stretches a run; {changing.steady_ratio:.0%} of all runs "
+            "keep one company for 95% of their time"
+        )
+        lines.append(("company changes in", text))
     median, high = summary.repeatability_median_ratio, summary.repeatability_p90_ratio
     if median is not None and high is not None:
         text = f"within {median:.2%} (median), {high:.2%} (nine of ten), {summary.repeats} repeats"

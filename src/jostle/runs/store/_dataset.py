@@ -1,6 +1,6 @@
 """A dataset: a folder of immutable Parquet files that any engine reads as they are.
 
-    <folder>/runs/*.parquet                 runs/v1
+    <folder>/runs/*.parquet                 runs/v1, or runs/v2 with stretches
     <folder>/workload_features/*.parquet    keyed by workload
     <folder>/platform_features/*.parquet    keyed by platform
 
@@ -43,7 +43,8 @@ from jostle.runs._check import find_bad_rows
 from jostle.runs._columns import flags
 from jostle.runs._features import merge_features
 from jostle.runs._runs import Runs, join_tables
-from jostle.runs._schema import FEATURES_VERSION, VERSION, conform, conform_features
+from jostle.runs._schema import FEATURES_VERSION, VERSIONS, conform, conform_features
+from jostle.runs._stretches import STRETCHES, has_stretches, stretch_names
 from jostle.runs.store._settle import (
     require_columns_agree,
     rows_settled,
@@ -57,7 +58,7 @@ pc: Any = pyarrow.compute
 _VERSIONS = {
     "workload_features": FEATURES_VERSION["workload"],
     "platform_features": FEATURES_VERSION["platform"],
-    "runs": VERSION,
+    "runs": VERSIONS,
 }
 
 
@@ -182,7 +183,7 @@ class Dataset:
             )
         # Runs first: whatever features they need were there before them.
         tables = [
-            (str(file), conform(read_parquet(file, VERSION), str(file)))
+            (str(file), conform(read_parquet(file, VERSIONS), str(file)))
             for file in distinct_files(self.path / "runs")
         ]
         notes: list[str] = []
@@ -260,7 +261,7 @@ class Dataset:
         for file in parquet_files(self.path / "runs"):
             if file not in self._run_ids:
                 try:
-                    self._run_ids[file] = read_parquet(file, VERSION, ["run_id"]).column("run_id")
+                    self._run_ids[file] = read_parquet(file, VERSIONS, ["run_id"]).column("run_id")
                     self._schemas[file] = parquet_schema(file)
                 except UnreadableFile:
                     continue  # whoever reads the dataset is told; new measurements must not be lost
@@ -283,7 +284,13 @@ def _names(tables: list[pa.Table], key: str) -> set[str]:
     columns = [table.column(key) for table in tables]
     if key == "workload":
         columns += [pc.list_flatten(table.column("corunners")) for table in tables]
-    return set().union(*(pc.unique(column).to_pylist() for column in columns))
+        stretched = [table.column(STRETCHES) for table in tables if has_stretches(table.schema)]
+        return set().union(*map(stretch_names, stretched), *map(_unique, columns))
+    return set().union(*map(_unique, columns))
+
+
+def _unique(column: Any) -> list[Any]:
+    return pc.unique(column).to_pylist()
 
 
 def version_of(files: Iterable[Path]) -> str:
@@ -323,7 +330,7 @@ def runs_since(path: str | os.PathLike[str], version: str) -> Runs:
     known = set()
     for file in before:
         if file.parent.name == "runs":
-            known.update(read_parquet(file, VERSION).column("run_id").to_pylist())
+            known.update(read_parquet(file, VERSIONS).column("run_id").to_pylist())
     ids = runs.table.column("run_id").to_pylist()
     return runs.take(np.array([number not in known for number in ids], bool))
 

@@ -26,7 +26,7 @@ from jostle.progress import Progress, no_progress
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import sort_inside_rows
 from jostle.runs._runs import Runs
-from jostle.runs._schema import VERSION, conform
+from jostle.runs._schema import VERSIONS, conform
 from jostle.runs.store._dataset import Dataset
 from jostle.runs.store._settle import columns_in_conflict, with_rows_for
 
@@ -261,7 +261,7 @@ def _tables(files: list[Path], notes: list[str]) -> Iterator[tuple[str, pa.Table
         passed_over.setdefault(number, []).append(name)
     for number, file in enumerate(files):
         row = 0
-        for table in parquet_batches(file, VERSION, BATCH):
+        for table in parquet_batches(file, VERSIONS, BATCH):
             where = f"{file} (rows from {row})"
             yield where, conform(table.drop_columns(passed_over.get(number, [])), where)
             row += table.num_rows

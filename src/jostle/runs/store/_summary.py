@@ -33,6 +33,18 @@ class Suspicion:
 
 
 @dataclass(frozen=True)
+class ChangingCompany:
+    """runs: with more than one stretch. stretches: of all runs, in the mean. longest_ratio: of those runs the
+    share of the time that the longest stretch lasted, in the mean. steady_ratio: of all runs those that
+    kept one company for 95% of their time."""
+
+    runs: int
+    stretches: float
+    longest_ratio: float
+    steady_ratio: float
+
+
+@dataclass(frozen=True)
 class RunsSummary:
     """What :func:`summarise` found. Only runs with status ok count beyond `status`.
 
@@ -40,8 +52,9 @@ class RunsSummary:
     alone; coverage_ratio: of all pairs that could be. connected_parts: groups of workloads and
     platforms that share no solo run with one another: runtimes in two of them cannot be
     compared, so 1 is good. repeats: pairs of consecutive windows with the same co-location;
-    repeatability_*_ratio: |log ratio| of their runtimes, None without repeats. doubts: sentences, where
-    names or units may not be what was meant.
+    repeatability_*_ratio: |log ratio| of their runtimes, None without repeats. changing: what is known of
+    runs whose company changed, None without any; they count nowhere as alone nor as repeats. doubts:
+    sentences, where names or units may not be what was meant.
     """
 
     runs: int
@@ -62,6 +75,7 @@ class RunsSummary:
     repeatability_p90_ratio: float | None
     suspicious: dict[str, Suspicion]
     doubts: tuple[str, ...] = ()
+    changing: ChangingCompany | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The document `runs-summary/v1`."""
@@ -74,7 +88,8 @@ def summarise(runs: Runs) -> RunsSummary:
     ok = runs.ok()
     colocations = ok.colocations
     seconds = ok.runtime_seconds
-    alone = colocations.number_of_corunners == 0
+    steady = ok.is_steady
+    alone = (colocations.number_of_corunners == 0) & steady
     key = (
         colocations.platform.astype(np.int64) * (len(colocations.workload_names) + 1)
         + colocations.workload
@@ -82,7 +97,7 @@ def summarise(runs: Runs) -> RunsSummary:
     cells, first = np.unique(key[alone], return_index=True)
     workloads, platforms = len(colocations.workload_names), len(colocations.platform_names)
     at = np.flatnonzero(alone)[first]
-    differences = _repeats(colocations.group, ok.window, np.log(seconds))
+    differences = _repeats(colocations.group[steady], ok.window[steady], np.log(seconds[steady]))
     return RunsSummary(
         runs=len(runs),
         status=_counts(runs.table.column("status")),
@@ -106,6 +121,20 @@ def summarise(runs: Runs) -> RunsSummary:
         repeatability_p90_ratio=_quantile(differences, 0.9),
         suspicious=_suspicious(ok, key, alone),
         doubts=doubts(runs),
+        changing=_changing(ok),
+    )
+
+
+def _changing(ok: Runs) -> ChangingCompany | None:
+    if bool(ok.is_steady.all()):
+        return None
+    parts = ok.stretches
+    longest = parts.seconds[parts.longest] / ok.runtime_seconds
+    return ChangingCompany(
+        int((~ok.is_steady).sum()),
+        float(parts.counts.mean()),
+        float(longest[~ok.is_steady].mean()),
+        float((longest >= 0.95).mean()),
     )
 
 
