@@ -128,7 +128,7 @@ def _words(folder: Path, name: str, seconds: float) -> tuple[list[str], JobSetti
         data.write_bytes(b"".join(os.urandom(64) * 40 for _ in range(1500)))
         return ["gzip", "-kf", "data.bin"], job_of(inputs=[data]), 15
     if name == "sqlite":
-        return [*python, INSERTS], job_of(), 15
+        return [*python, INSERTS], job_of(fresh_folder=True), 15
     if name == "long":
         began = time.monotonic()
         subprocess.run([*python, LONG, "20"], check=True)

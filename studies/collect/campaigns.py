@@ -89,7 +89,7 @@ def _jobs(folder: Path) -> list[Workload]:
         if shutil.which(line[0])
     ]
     python = [sys.executable, "-c"]
-    found.append(command_workload([*python, _INSERTS], "database", job_of()))
+    found.append(command_workload([*python, _INSERTS], "database", job_of(fresh_folder=True)))
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     found.append(command_workload([*python, _NUMPY], "numpy", job_of(environment=one_thread)))
     if shutil.which("cc"):

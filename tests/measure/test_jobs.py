@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from jostle.answers.data._failures import failures_of
 from jostle.cli._app import build
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import Tolerance, command_workload, job_of
@@ -20,6 +21,7 @@ from jostle.measure.host._proc import CoreTimes
 from jostle.measure.window._assess import Window, WindowResult
 from jostle.measure.window._foreign import Elapsed, Foreign, Moment, foreign_to_kernels
 from jostle.measure.window._jobs import JobRecord, _assessed
+from jostle.runs import Dataset, Runs
 from tests.measure.measured import measured, rows
 
 
@@ -254,3 +256,68 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         command = ["--", "true"] if "--env" in wrong else []
         bad = CliRunner().invoke(app, [*words[:9], *wrong, *command])
         assert isinstance(bad.exception, UsageError)
+
+
+def test_programs_run_where_the_user_stands_and_their_files_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    (here / "sub").mkdir(parents=True)
+    (here / "sub" / "f.txt").write_text("hello " * 1000)
+    (here / "note").write_text("beside")
+    monkeypatch.chdir(here)
+    gzip = command_workload(["gzip", "sub/f.txt"], "gzip")  # which uses its file up
+    reads = command_workload(["sh", "-c", "test $(cat note) = beside && pwd > place"], "reads")
+    fresh = command_workload(["sh", "-c", "test ! -e note"], "fresh", job_of(fresh_folder=True))
+    fed = command_workload(["grep", "-q", "beside"], "fed", job_of(stdin=here / "note"))
+    found = measured(tmp_path, gzip, reads, fresh, fed)
+    assert {(row["workload"], row["status"], row["reason"]) for row in found} == {
+        (name, "ok", None) for name in ("gzip", "reads", "fresh", "fed")
+    }
+    beside = measured(tmp_path / "pair", gzip, command_workload(["gzip", "sub/f.txt"], "b"), sets=1)
+    assert {row["status"] for row in beside} == {"ok"}
+    assert sorted(path.name for path in (here / "sub").iterdir()) == ["f.txt"]
+    assert (here / "sub" / "f.txt").read_text() == "hello " * 1000
+    assert (here / "place").read_text().strip() == str(here)
+
+
+def test_a_program_that_fails_now_and_then_keeps_its_good_runs(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    code = (
+        f"c=$(cat {count} 2>/dev/null || echo 0); echo $((c+1)) > {count};"
+        " if [ $((c % 3)) = 1 ]; then echo one >&2; echo two >&2; exit 7; fi"
+    )
+    (row,) = measured(tmp_path, command_workload(["sh", "-c", code], "flaky"))
+    assert (row["status"], row["reason"]) == ("ok", None)
+    assert row["failure"] == "it ended with exit code 7: one | two"
+    done = row["failed_executions"] + row["repetitions"]
+    assert row["failure_ratio"] == row["failed_executions"] / done
+    assert abs(row["failed_executions"] - done / 3) < 1
+    always = command_workload(["sh", "-c", "echo $$ is wrong >&2; exit 3"], "always")
+    (bad,) = measured(tmp_path / "always", always)
+    assert bad["status"] == "failed"
+    told, parts = failures_of(Dataset(tmp_path / "always" / "data").read())
+    assert [(one["workload"], one["status"], one["count"]) for one in told] == [
+        ("always", "failed", 1)
+    ]
+    assert "exit code 3" in told[0]["reason"]
+    assert parts
+    (flaky,), _ = failures_of(Dataset(tmp_path / "data").read())
+    assert flaky["ratio"] == row["failure_ratio"]
+
+
+def test_reasons_that_differ_in_numbers_are_told_once_and_what_follows_from_them_is_not() -> None:
+    reasons = ["took 3.1 s", "took 4 s", "a co-runner failed: w", "not started: w alone", None]
+    runs = Runs.from_columns(
+        workload=["w"] * 5,
+        platform=["p"] * 5,
+        corunners=[[]] * 5,
+        runtime_seconds=[None, None, None, None, 1.0],
+        status=["timeout", "timeout", "failed", "failed", "ok"],
+        reason=reasons,
+    )
+    told, _ = failures_of(runs)
+    assert [(one["status"], one["count"], one["reason"]) for one in told] == [
+        ("timeout", 2, "took 4 s")
+    ]
+    assert failures_of(runs.ok()) == ([], [])

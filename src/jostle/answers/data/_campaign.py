@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jostle._report import Report
+from jostle._report import Report, Table
+from jostle.answers.data._failures import failures_of
 
 if TYPE_CHECKING:
     from jostle.measure import Campaign, FleetSummary, Summary
@@ -61,7 +62,7 @@ def plan_report(campaign: Campaign) -> Report:
 def fleet_report(summary: FleetSummary) -> Report:
     """What the workers of a scheduler measured, campaign by campaign."""
     reports = [summary_report(one) for one in summary.campaigns]
-    lines = []
+    lines: list[Table | str] = []
     for one, report in zip(summary.campaigns, reports, strict=True):
         lines += [", ".join(one.platforms), *report.tables]
     workers = ", ".join(summary.workers) or "nobody"
@@ -85,7 +86,7 @@ def summary_report(summary: Summary) -> Report:
         "repeatability_p90_ratio": high,
     }
     done = summary.already + summary.ok + summary.failed + summary.timeout
-    lines = [
+    lines: list[Table | str] = [
         f"{summary.dataset}: {done} of {summary.planned} windows, campaign {summary.campaign}",
         f"this time {summary.ok} ok, {summary.failed} failed, {summary.timeout} timed out, "
         f"{summary.contaminated} contaminated in {summary.elapsed_seconds:.0f} s",
@@ -98,10 +99,13 @@ def summary_report(summary: Summary) -> Report:
         )
     if summary.remaining:
         lines.append(f"{summary.remaining} remain; the same command goes on with them")
+    if runs is not None:
+        document["failures"], tables = failures_of(runs)
+        lines += tables
     notes = [f"warning: {warning}" for warning in summary.warnings]
     is_useless = bool(summary.planned) and (runs is None or not len(runs.ok()))
     if is_useless:
-        notes.append("nothing usable came out: `jostle runs` shows why; --check says what disturbs")
+        notes.append("nothing usable came out")
     return Report(document, lines, notes=notes, exit_code=int(is_useless))
 
 

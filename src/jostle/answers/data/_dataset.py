@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jostle._report import Report, Table, duration
+from jostle.answers.data._failures import failures_of
 
 if TYPE_CHECKING:
     from jostle.runs import Dataset, Imported, RunsSummary
@@ -25,7 +26,7 @@ def dataset_report(
     runs = dataset.read()
     summary = summarise(runs)
     left = [str(file) for file in dataset.leftovers()]
-    document = {
+    document: dict[str, Any] = {
         **summary.to_json(),
         "dataset": str(dataset.path),
         "version": dataset.version(),
@@ -51,6 +52,8 @@ def dataset_report(
     if suspicious:
         columns = ("what", "runs", "for example", "may mean")
         parts += ["", Table(columns, suspicious, (1,), "Worth a look", wrapped=(2, 3))]
+    document["failures"], tables = failures_of(runs)
+    parts += tables
     return Report(document, parts, notes=notes)
 
 

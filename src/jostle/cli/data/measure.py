@@ -93,12 +93,16 @@ class Jobs:
     image_option: Annotated[
         tuple[str, ...], "An option of the container, --NAME=VALUE; may be repeated."
     ] = ()
-    directory: Annotated[
-        Path | None, "Where command lines run.  [default: a fresh folder each time]"
-    ] = None
+    directory: Annotated[Path | None, "Where command lines run.  [default: here]"] = None
+    fresh_folder: Annotated[
+        bool, "Run each execution in a new folder, removed afterwards; --input FILE implies it."
+    ] = False
     input: Annotated[
         tuple[Path, ...], "A file or folder copied to where they run; may be repeated."
     ] = ()
+    stdin: Annotated[Path | None, "A file that they read as standard input.  [default: none]"] = (
+        None
+    )
     env: Annotated[
         Mapping[str, str] | None, "A variable for them, NAME=VALUE; may be repeated."
     ] = None
@@ -168,6 +172,8 @@ class Jobs:
             "before": self.before,
             "after": self.after,
             "expected": self.expect,
+            "fresh_folder": self.fresh_folder,
+            "stdin": self.stdin,
         }
         return job_of(**job) if any(job.values()) else None
 

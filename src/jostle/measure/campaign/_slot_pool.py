@@ -15,6 +15,8 @@ from jostle.measure.window._jobs import JobWindow, has_jobs
 from jostle.measure.window._placement import phases
 from jostle.measure.window._speed import CoreSpeed
 from jostle.measure.window._window import run_window
+from jostle.measure.workloads._trial import with_own_copies
+from jostle.measure.workloads._workloads import Workload
 
 _PLAIN: tuple[str, EngineVariant] = ("python", EngineVariant())
 
@@ -32,6 +34,7 @@ class SlotPool:
         self.campaign, self.options, self.stopped = campaign, options, stopped
         # By host and variant; those that are not plain are made when a window needs them.
         self._slots = {_PLAIN: [Slot() for _ in range(most)]}
+        self._members: dict[str, Workload] = {}
         self.speed: CoreSpeed | None = None
         try:
             for slot in self._slots[_PLAIN]:
@@ -51,8 +54,12 @@ class SlotPool:
     ) -> WindowResult:
         """The window, measured now. look: is shown what was seen of kernels. Raises Stopped, NotPermitted."""
         engine, cores = planned.engine, self.campaign.cores_of(planned.engine)
+        # What it shall be called and what is run may differ: one that uses up its files gets copies.
+        for one in planned.members:
+            if one.name not in self._members:
+                self._members[one.name] = with_own_copies(one)
         window = Window(
-            planned.members,
+            tuple(self._members[one.name] for one in planned.members),
             engine,
             phases(len(planned.members), cores, planned.key),
             cores,

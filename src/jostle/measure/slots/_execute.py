@@ -38,6 +38,7 @@ _LOOK_EVERY_NS = 50_000_000
 _OUTPUT_CHUNK = 1 << 20
 _PREPARING_SECONDS = 3600.0
 _CONTAINER_ENDS_SECONDS = 5.0
+_FAILURES = 3
 
 
 class StoppedInside(Exception):
@@ -53,6 +54,8 @@ class Executions:
         self._container: dict[str, Any] | None = self.job.get("container")
         self._number = 0
         self._nothing = os.open(os.devnull, os.O_RDWR)
+        stdin = self.job.get("stdin")
+        self._stdin = self._nothing if stdin is None else os.open(stdin, os.O_RDONLY | os.O_CLOEXEC)
         self._errors = os.memfd_create("jostle-job-errors", os.MFD_CLOEXEC)
         self._output = os.memfd_create("jostle-job-output", os.MFD_CLOEXEC)
         self._shared = mmap(-1, 8)
@@ -62,16 +65,20 @@ class Executions:
         adopt_orphans()
         self.starts: list[int] = []
         self.ends: list[int] = []
-        self.cpu_ns = self.delay_ns = self.switches = 0
+        self.cpu_ns = self.delay_ns = self.switches = self.failed = 0
+        self.failure = ""
 
     def prepare(self) -> None:
-        """A fresh folder with the inputs, and the command before. Raises RuntimeError, OSError."""
+        """The folder with the inputs, and the command before. Raises RuntimeError, OSError."""
         if self._folder is not None:
             return
-        folder: str = self.job.get("directory") or tempfile.mkdtemp(prefix="jostle-job-")
+        folder: str = self.job.get("directory") or os.getcwd()
+        if self.job.get("fresh_folder"):
+            folder = tempfile.mkdtemp(prefix="jostle-job-")
         self._folder = folder
         for path in self.job.get("inputs", ()):
-            target = Path(folder) / Path(path).name
+            target = Path(folder) / (Path(path).name if os.path.isabs(path) else path)
+            target.parent.mkdir(parents=True, exist_ok=True)
             if os.path.isdir(path):
                 shutil.copytree(path, target, dirs_exist_ok=True)
             else:
@@ -85,7 +92,7 @@ class Executions:
         try:
             self._around("after")
         finally:
-            if self.job.get("directory") is None:
+            if self.job.get("fresh_folder"):
                 shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
@@ -100,7 +107,9 @@ class Executions:
         words = self._run_words()
         output = self._output if self.job.get("expected") else self._nothing
         forked_ns = time.monotonic_ns()
-        files = (self._nothing, output, self._errors)
+        if self._stdin != self._nothing:
+            os.lseek(self._stdin, 0, os.SEEK_SET)
+        files = (self._stdin, output, self._errors)
         child = started(words, files, self._environment, self._become)
         stopped = True
         try:
@@ -125,7 +134,7 @@ class Executions:
         """Clean up whatever is left."""
         with suppress(RuntimeError, OSError):
             self.clean()
-        for file in (self._nothing, self._errors, self._output):
+        for file in {self._nothing, self._stdin, self._errors, self._output}:
             with suppress(OSError):
                 os.close(file)
 
@@ -208,7 +217,8 @@ class JobPart(Executions, Part):
 def execute(
     harness: Harness, message: dict[str, Any], notice: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Over and over from start_ns until a line comes; notice: told {"done": n} at every end.
+    """Over and over from start_ns until a line comes; notice: told {"done": n} at every end. A job that
+    fails now and then goes on; one that has failed _FAILURES times and never ended well is given up.
 
     Of a job: {"starts", "ends": base64 of int64, "cpu_ns_used": by its executions, "cpu_ns_around": by the
     commands before and after them, and what else a run has}. Of a kernel: its beats.
@@ -223,7 +233,12 @@ def execute(
     try:
         while True:
             part.prepare()
-            part.run()
+            try:
+                part.run()
+            except RuntimeError as error:
+                part.failed, part.failure = part.failed + 1, str(error)
+                if not part.ends and part.failed >= _FAILURES:
+                    raise
             part.clean()
             if len(part.ends) == 1:
                 notice({"done": True})
@@ -240,6 +255,8 @@ def execute(
         "cpu_ns_around": max(0, _children_ns() - before_ns - part.cpu_ns),
         "run_delay_seconds": part.delay_ns * 1e-9,
         "involuntary_switches": part.switches,
+        "failed_executions": part.failed,
+        "failure": part.failure,
     }
 
 

@@ -24,7 +24,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _BETWEEN_LOOKS_SECONDS = 0.002
 # Enough of a dying process's last words to say why.
-_LAST_WORDS_BYTES = 300
+_LAST_WORDS_BYTES = 1000
+_LAST_LINES = 5
 
 
 def die_with(parent: int) -> None:
@@ -106,12 +107,12 @@ def tree_cpu_seconds(pid: int) -> float:
 
 
 def how_it_ended(code: int, errors: int) -> str:
-    """A signal or an exit code, and the end of what was written to the file of its standard error."""
+    """A signal or an exit code, and the last lines of what was written to the file of its standard error."""
     end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     size = os.fstat(errors).st_size
     words = os.pread(errors, _LAST_WORDS_BYTES, max(0, size - _LAST_WORDS_BYTES))
-    text = " ".join(words.decode("utf-8", "replace").split())
-    return f"{end}: {text}".rstrip(": ")
+    lines = [" ".join(line.split()) for line in words.decode("utf-8", "replace").splitlines()]
+    return f"{end}: {' | '.join([line for line in lines if line][-_LAST_LINES:])}".rstrip(": ")
 
 
 def started(

@@ -35,7 +35,7 @@ class MemberResult:
     run_delay_seconds: float | None = None
     involuntary_switches: int | None = None
     lateness_seconds: float | None = None
-    extra: Mapping[str, float] = field(default_factory=dict[str, float])
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)

@@ -230,7 +230,7 @@ def _assessed(
             run_delay_seconds=answer["run_delay_seconds"],
             involuntary_switches=answer["involuntary_switches"],
             lateness_seconds=None,
-            extra=_latencies(answer) if reason is None else {},
+            extra=_further(answer) if reason is None else {},
         )
         for one, answer, used, is_hidden in zip(estimates, record.answers, cpu, hidden, strict=True)
     )
@@ -265,8 +265,12 @@ def _met(seconds: np.ndarray, quantile: float) -> float:
     return float(np.quantile(seconds, quantile, method="higher"))
 
 
-def _latencies(answer: dict[str, Any]) -> dict[str, float]:
-    """Further columns of a service's run."""
+def _further(answer: dict[str, Any]) -> dict[str, Any]:
+    """Further columns: of a service's run, and of one some of whose executions failed."""
+    if failed := answer.get("failed_executions"):
+        of_all = failed / (failed + len(_numbers(answer, "ends", "<i8")))
+        columns = {"failed_executions": float(failed), "failure_ratio": of_all}
+        return {**columns, "failure": answer["failure"]}
     if not answer.get("latencies"):
         return {}
     seconds = _numbers(answer, "latencies", "<f8")

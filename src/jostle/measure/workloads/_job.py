@@ -26,10 +26,12 @@ class ContainerSettings:
 class JobSettings:
     """Around every execution of a command line.
 
-    directory: where it runs; None is a fresh folder for each execution, removed after it. inputs: files and
-    folders copied there before. environment: variables beside those of this process. before, after:
-    command lines run before and after each execution, in the same place, not counted. expected: SHA-256 of
-    what it must write to standard output; None throws that away. container: what it runs in, None for none.
+    directory: where it runs; None is where this process stands, or, where fresh_folder is so, there are
+    inputs or it runs in a container, a new folder for each execution, removed after it. inputs: files and
+    folders copied there before, those of a relative path to the same path. environment: variables beside
+    those of this process. stdin: what it reads as standard input; None is nothing. before, after: command
+    lines run before and after each execution, in the same place, not counted. expected: SHA-256 of what it
+    must write to standard output; None throws that away. container: what it runs in, None for none.
     """
 
     directory: Path | None = None
@@ -39,12 +41,22 @@ class JobSettings:
     after: tuple[str, ...] = ()
     expected: str | None = None
     container: ContainerSettings | None = None
+    fresh_folder: bool = False
+    stdin: Path | None = None
+
+    @property
+    def has_own_folder(self) -> bool:
+        """Whether each execution has a new folder."""
+        asked = self.fresh_folder or self.inputs or self.container is not None
+        return self.directory is None and bool(asked)
 
     def to_message(self) -> dict[str, Any]:
         """As a slot is told it."""
         inside = {} if self.container is None else {"container": asdict(self.container)}
         return {
             **inside,
+            "fresh_folder": self.has_own_folder,
+            "stdin": None if self.stdin is None else str(self.stdin),
             "directory": None if self.directory is None else str(self.directory),
             "inputs": [str(path) for path in self.inputs],
             "environment": dict(self.environment),
@@ -57,7 +69,7 @@ class JobSettings:
     def digest(self) -> str:
         """SHA-256 of all of it, the inputs' content included."""
         total = hashlib.sha256(repr(self.to_message()).encode("utf-8", "surrogatepass"))
-        for path in self.inputs:
+        for path in (*self.inputs, *([] if self.stdin is None else [self.stdin])):
             for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
                 if file.is_file():
                     with file.open("rb") as content:
@@ -73,6 +85,8 @@ def job_of(
     before: Sequence[str] = (),
     after: Sequence[str] = (),
     expected: str | os.PathLike[str] | None = None,
+    fresh_folder: bool = False,
+    stdin: str | os.PathLike[str] | None = None,
 ) -> JobSettings:
     """A job by what people say: expected is a file that holds what standard output must be.
 
@@ -82,9 +96,12 @@ def job_of(
     if where is not None and not where.is_dir():
         raise UnreadableFile("there is no such folder to run in", where=str(where))
     files = tuple(Path(path).resolve() for path in inputs)
-    for path in files:
+    source = None if stdin is None else Path(stdin).resolve()
+    for path in (*files, *([] if source is None else [source])):
         if not path.exists():
             raise UnreadableFile("there is no such input", where=str(path))
+    if where is not None and fresh_folder:
+        raise UsageError("either a folder to run in, or a fresh one each time", where=str(where))
     if len({path.name for path in files}) < len(files):
         raise UsageError("two inputs have one name, and they are copied into one folder")
     variables = tuple(sorted((environment or {}).items()))
@@ -98,7 +115,8 @@ def job_of(
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(expected)) from None
-    return JobSettings(where, files, variables, tuple(before), tuple(after), digest)
+    around = tuple(before), tuple(after), digest, None
+    return JobSettings(where, files, variables, *around, fresh_folder, source)
 
 
 @dataclass(frozen=True)
