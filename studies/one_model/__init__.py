@@ -1,0 +1,1 @@
+"""The default of `jostle fit DATA` beside single methods and simple rules, on many kinds of data."""

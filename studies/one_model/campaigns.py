@@ -1,0 +1,135 @@
+"""The data: what is shipped, what is public ($JOSTLE_DATA) and what is made, each by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from jostle import datasets
+from jostle.errors import UnknownName
+from jostle.methods import Data
+from jostle.runs import GavelImport, MagusImport, PitotImport, Runs
+from jostle.traces import Profile, Traces, gpu_named, read_traces
+from studies.data import data_folder
+from studies.one_model.made import WORLDS
+
+RECORDED = Path(__file__).resolve().parents[1] / "alignment" / "recorded"
+PLATFORMS = {"pitot": 6, "pitot-2023": 3}  # of the published ones, drawn once
+PROBES = "probe-"
+
+
+@dataclass(frozen=True, eq=False)
+class KnownData:
+    """Runs that ended well, and what else was measured. always: (n,) bool, runs that are never left out, such
+    as those beside probes; runs alone are not marked."""
+
+    runs: Runs
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    traces: Traces | None = None
+    always: np.ndarray | None = None
+
+    def data(self, rows: np.ndarray) -> Data:
+        """What a user has who measured these rows: no trace of any other run."""
+        runs = self.runs.take(rows)
+        if self.traces is None:
+            return Data(runs, profiles=dict(self.profiles) or None)
+        known = set(runs.table.column("run_id").to_pylist())
+        tables = (
+            table.filter([name in known for name in table.column("run_id").to_pylist()])
+            for table in (self.traces.samples, self.traces.traced)
+        )
+        return Data(runs, traces=Traces(*tables))
+
+
+def read_campaign(name: str, seed: int) -> KnownData:
+    """seed: of what is made; measured data are the same with every seed. Raises UnknownName; ends the program
+    with a sentence where published data are absent."""
+    if name in WORLDS:
+        return KnownData(WORLDS[name].runs(seed))
+    if name not in MEASURED:
+        raise UnknownName("data set", name, campaign_names())
+    return MEASURED[name]()
+
+
+def campaign_names() -> list[str]:
+    return [*MEASURED, *WORLDS]
+
+
+def _gavel(campaign: str) -> KnownData:
+    folder = data_folder("gavel/oracle_throughputs.json").parent
+    return KnownData(GavelImport(folder, campaign=campaign).read().runs.ok())
+
+
+def _magus() -> KnownData:
+    from dataclasses import replace
+
+    from studies.accelerator.magus import GPU, Magus
+
+    data = Magus.read(data_folder("magus13/pairs.csv").parent)
+    gpu = gpu_named(GPU)
+    profiles = {
+        name: replace(profile, gpus=dict.fromkeys(profile.gpus, gpu))
+        for name, profile in data.profiles.items()
+    }
+    return KnownData(data.runs.ok(), profiles)
+
+
+def _gavel_features() -> KnownData:
+    """The product form's table is made with features of the jobs; here they are taken away."""
+    runs = _gavel("oracle").runs
+    return KnownData(Runs(runs.table, checked=True))
+
+
+def _magus_runs() -> KnownData:
+    """Without profiles and features."""
+    runs = MagusImport(data_folder("magus13/pairs.csv").parent).read().runs.ok()
+    return KnownData(Runs(runs.table, checked=True))
+
+
+def _pitot(name: str, folder: str) -> KnownData:
+    runs = PitotImport(data_folder(folder).parent).read().runs.ok()
+    platforms = len(runs.colocations.platform_names)
+    drawn = np.random.default_rng(0).permutation(platforms)[: PLATFORMS[name]]
+    return KnownData(runs.take(np.isin(runs.colocations.platform, drawn)))
+
+
+def _recorded() -> KnownData:
+    """Counter traces of twenty programs alone, in pairs and beside probes."""
+    traces = read_traces(RECORDED)
+    rows = [row for row in traces.traced.to_pylist() if row["runtime_seconds"]]
+    runs = Runs.from_columns(
+        workload=[row["workload"] for row in rows],
+        platform=[row["platform"] for row in rows],
+        corunners=[row["corunners"] or [] for row in rows],
+        runtime_seconds=[row["runtime_seconds"] for row in rows],
+        run_id=[row["run_id"] for row in rows],
+        window_id=[row["window_id"] or row["run_id"] for row in rows],
+    )
+    everyone = [[row["workload"], *(row["corunners"] or [])] for row in rows]
+    always = [any(name.startswith(PROBES) for name in names) for names in everyone]
+    return KnownData(runs, traces=traces, always=np.array(always))
+
+
+MEASURED: dict[str, Callable[[], KnownData]] = {
+    "sample": lambda: KnownData(datasets.sample().ok()),
+    "vision": lambda: KnownData(datasets.vision_bags().ok()),
+    "shared-core": lambda: KnownData(datasets.shared_core_bags().ok()),
+    "counters": _recorded,
+    "gavel-oracle": partial(_gavel, "oracle"),
+    "gavel-simulation": partial(_gavel, "simulation"),
+    "gavel-without-features": _gavel_features,
+    "magus13": _magus,
+    "magus13-runs": _magus_runs,
+    "pitot": partial(_pitot, "pitot", "pitot/data.npz"),
+    "pitot-2023": partial(_pitot, "pitot-2023", "pitot/2023/two_way.npz"),
+}
+SHIPPED = ["sample", "vision", "shared-core", "counters"]
+KINDS = {
+    "shipped": SHIPPED,
+    "public": [name for name in MEASURED if name not in SHIPPED],
+    "made": list(WORLDS),
+}
