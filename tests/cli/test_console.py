@@ -50,7 +50,7 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
         "start": ["tour", "doctor"],
         "data": ["import", "measure", "trace", "runs", "audit", "opcodes"],
         "model": ["fit", "update", "drift", "suggest", "evaluate", "report"],
-        "ask": ["predict", "explain", "forecast", "place", "safe"],
+        "ask": ["predict", "explain", "forecast", "limit", "place", "safe"],
         "run": ["serve"],
     }
 

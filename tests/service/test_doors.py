@@ -14,8 +14,11 @@ import jostle
 from jostle._verbs import load_verb, verb_names
 from jostle._verbs.documents import Unanswered, VerbAnswer, from_document
 from jostle.answers import all_verbs, served_options, served_verbs
+from jostle.bridge import Peaks
 from jostle.cli import _app
 from jostle.placement import Requests, Standard
+from jostle.traces import Traces, write_traces
+from tests.bridge.conftest import a_trace
 from tests.service.conftest import Running
 
 COLOCATION = {"workload": "w01", "platform": "p1", "corunners": ["w02", "w03"]}
@@ -50,6 +53,7 @@ def printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 def test_every_verb_is_asked_here() -> None:
     assert {*QUESTIONS, "score"} == set(verb_names("placement"))
     assert verb_names("model") == ("explain", "predict")
+    assert verb_names("forecasts") == ("limit",)
     assert [verb.name for verb in served_verbs("placement")] == sorted(QUESTIONS)
     assert len({verb.answer.schema for verb in all_verbs()}) == len(all_verbs())
 
@@ -98,6 +102,48 @@ def test_verbs_about_a_placement(
     assert text_of(json.loads(json.dumps(answer.to_document()))) == expected
     assert answer.report().tables == library.report().tables
     assert answer.exit_code == library.exit_code
+
+
+def test_the_verb_about_recorded_runs(
+    service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [a_trace(n, {"resident_bytes": [1e9 + n, 2e9 - n, 3e9 + 7 * n]}) for n in range(12)]
+    write_traces(tmp_path / "past", Traces.from_traces(made))
+    now = a_trace(99, {"resident_bytes": [1e9, 1.1e9]}, runtime_seconds=float("nan"))
+    write_traces(tmp_path / "now", Traces.from_traces([now]))
+    words = ["limit", str(tmp_path / "past"), "-c", "0.8", "-l", "3e9", "--at-limit", "r3"]
+    peaks = Peaks.of(str(tmp_path / "past"), at_limit=["r3"])
+    for asked, given in ((peaks, []), (peaks.given(now), ["--given", str(tmp_path / "now")])):
+        library = load_verb("forecasts", "limit").of(asked, confidence=0.8, over=3e9)
+        expected = text_of(json.loads(json.dumps(library.to_document())))
+        assert printed([*words, *given], capsys) == expected
+        body = {"items": asked.to_items(), "confidence": 0.8, "over": 3e9}
+        body["component"] = "resident_bytes"
+        assert text_of(service.post("/v1/limit", body)) == expected
+        answer = service.client.limit(asked, 0.8, over=3e9)
+        assert text_of(json.loads(json.dumps(answer.to_document()))) == expected
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"values": []},
+        {"values": "12"},
+        {"values": [1, None]},
+        {"values": [1e301]},
+        {"values": [1, 2], "times_seconds": [2, 1]},
+        {"values": [1, 2], "times_seconds": [1]},
+        {"values": [1, 2], "length_seconds": 1},
+        {"values": [1], "end": "gone"},
+        {"values": [1], "more": 1},
+        [1],
+        None,
+    ],
+)
+def test_a_run_that_cannot_be_read_is_named(item: Any, service: Running) -> None:
+    answer = service.http.post("/v1/limit", json={"items": [{"values": [1]}, item]})
+    assert answer.status_code == 422, answer.text
+    assert "item 1" in answer.json()["detail"]
 
 
 def test_what_names_files_is_asked_where_they_are(

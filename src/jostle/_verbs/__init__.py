@@ -1,6 +1,6 @@
-"""Verbs by their files: what may be asked of a model or of a placement, found without importing any.
+"""Verbs by their files: what may be asked of a model, of a placement or of traced runs. None is imported.
 
-A verb is a file in `jostle/answers/model` or `jostle/answers/placement` that holds an object of its own name.
+A verb is a file in `jostle/answers/model`, `placement` or `forecasts` that holds an object of its own name.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, TypeVar
 
-ABOUT = ("model", "placement")
+ABOUT = ("model", "placement", "forecasts")
 _FOLDER = Path(__file__).parents[1] / "answers"
 _T = TypeVar("_T", bound=type)
 
 
 @cache
 def verb_names(about: str) -> tuple[str, ...]:
-    """The verbs about a `model` or a `placement`, sorted. Nothing is imported for it."""
+    """The verbs about a `model`, a `placement` or `forecasts`, sorted. Nothing is imported for it."""
     names = (module.name for module in iter_modules([str(_FOLDER / about)]))
     return tuple(sorted(name for name in names if not name.startswith("_")))
 

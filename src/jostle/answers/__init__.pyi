@@ -30,6 +30,9 @@ from .forecasts._together import sums_of as sums_of
 from .forecasts._traced import TracedRuns as TracedRuns
 from .forecasts._traced import contexts_of as contexts_of
 from .forecasts._traced import live_of as live_of
+from .forecasts._traced import only_trace as only_trace
+from .forecasts.limit import LimitAnswer as LimitAnswer
+from .forecasts.limit import LimitQuestion as LimitQuestion
 from .model.explain import ExplainQuestion as ExplainQuestion
 from .model.explain import Explanations as Explanations
 from .model.predict import Prediction as Prediction

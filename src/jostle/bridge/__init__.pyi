@@ -12,6 +12,7 @@ from .forecasting._plots import ForecastPlots as ForecastPlots
 from .forecasting._plots import draw_forecast as draw_forecast
 from .forecasting._select import MethodChoice as MethodChoice
 from .forecasting._settings import Bridge as Bridge
+from .limits._peaks import Peaks as Peaks
 from .live._given import LiveForecast as LiveForecast
 from .live._together import Joining as Joining
 from .live._together import Together as Together

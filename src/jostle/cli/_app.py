@@ -41,6 +41,7 @@ GROUPS = {
         "predict": "How long it takes, and at most how long.",
         "explain": "Why it takes so long: what each co-runner costs.",
         "forecast": "Resource use at any time, of one workload or of several together.",
+        "limit": "What memory, or what else, a run never exceeds.",
         "place": "Where workloads can go, and what happens if they do.",
         "safe": "How many batch jobs fit beside a service on a GPU.",
     },

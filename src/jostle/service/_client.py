@@ -12,6 +12,7 @@ from jostle._verbs.documents import Unanswered, from_document
 from jostle.answers import (
     ExplainQuestion,
     Explanations,
+    LimitAnswer,
     Predictions,
     PredictQuestion,
     Verb,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from jostle.bounds import Bounds
+    from jostle.bridge import Peaks
     from jostle.models import Drift
     from jostle.progress import Progress
     from jostle.runs import Colocations, Runs
@@ -161,6 +163,16 @@ class Client:
             one = Unanswered(status, number) if row is None else next(left)
             items.append(replace(one, row=number) if isinstance(one, Unanswered) else one)
         return replace(answer, items=tuple(items))
+
+    # What recorded runs say
+
+    def limit(
+        self, peaks: Peaks, confidence: float = DEFAULT_CONFIDENCE, over: float | None = None
+    ) -> LimitAnswer:
+        """What a run never exceeds, of runs that are sent with the question."""
+        body = {"items": peaks.to_items(), "component": peaks.component, "confidence": confidence}
+        body |= {} if over is None else {"over": over}
+        return from_document(LimitAnswer, self._call("POST", "/v1/limit", body))
 
     # What changes
 

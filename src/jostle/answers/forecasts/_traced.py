@@ -12,7 +12,7 @@ from jostle.errors import BadData, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from jostle.bridge import Bridge, Contexts, Forecast, LiveForecast
-    from jostle.traces import Traces, Windows
+    from jostle.traces import Trace, Traces, Windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +64,11 @@ class TracedRuns:
                 [n for n in self.workload if n in names[folder]] if self.workload else [None]
             ):
                 if (folder, name) not in forecasts:
-                    forecasts[folder, name] = jostle.forecast(self._select(one, name), settings)
+                    forecasts[folder, name] = jostle.forecast(self.select(one, name), settings)
                 fitted.append((name or folder.resolve().name, forecasts[folder, name]))
         return fitted
 
-    def _select(self, traces: Traces, workload: str | None) -> Traces | Windows:
+    def select(self, traces: Traces, workload: str | None) -> Traces | Windows:
         """Only the chosen runs. Raises UnknownName, BadData where none is left."""
         from jostle.traces import Windows
 
@@ -113,10 +113,16 @@ def live_of(
     folder: Path, fitted: Sequence[tuple[str, Forecast]], core: int
 ) -> tuple[str, LiveForecast]:
     """(run_id, forecast) of the only run traced in a folder. Raises UsageError, UnreadableFile."""
-    from jostle.traces import read_traces
-
     if len(fitted) != 1:
         raise UsageError("`given` is for one workload at a time", fix="Say `workload`.")
+    trace = only_trace(folder, core)
+    return trace.run_id, fitted[0][1].given(trace, core)
+
+
+def only_trace(folder: Path, core: int) -> Trace:
+    """Of the only run traced in a folder. Raises UsageError, UnreadableFile."""
+    from jostle.traces import read_traces
+
     mine = [trace for trace in read_traces(folder) if trace.core == core]
     if len(mine) != 1:
         raise UsageError(
@@ -124,4 +130,4 @@ def live_of(
             where=str(folder),
             fix="Give a folder with the trace of the live run only.",
         )
-    return mine[0].run_id, fitted[0][1].given(mine[0], core)
+    return mine[0]

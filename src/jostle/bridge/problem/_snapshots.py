@@ -123,7 +123,7 @@ class Snapshots:
                 f"{len(traces)} run is not enough for a distribution",
                 fix="Trace the workload again, many times.",
             )
-        _one_workload(traces)
+        require_one_workload(traces)
         every = list(traces)
         if components is None:
             had = {n for t in every for n, v in t.counters.items() if np.isfinite(v).any()}
@@ -214,7 +214,7 @@ def _checked_times(times: Sequence[float] | np.ndarray) -> np.ndarray:
     return seconds
 
 
-def _one_workload(traces: Traces | Windows) -> None:
+def require_one_workload(traces: Traces | Windows) -> None:
     if not isinstance(traces, Traces):
         return  # windows all have the same members
     for name in ("workload", "platform", "corunners"):

@@ -3,7 +3,7 @@ of several together."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,14 +17,18 @@ from jostle.answers import (
     contexts_of,
     live_of,
     number_or_text,
+    step_report,
     sums_of,
 )
 from jostle.bridge import Bridge
 from jostle.cli.ask._following import FollowedProgram
+from jostle.cli.console import note
 from jostle.errors import JostleError, UsageError
 
 if TYPE_CHECKING:
     from jostle.bridge import Distribution, Forecast
+
+_DEFAULT_AHEAD = 5  # samples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +67,9 @@ class ForecastCommand:
         float | None,
         "With --given and --limit: also P(over the limit within so many seconds from its last sample).",
     ] = None
+    ahead: Annotated[
+        float | None, "Of what is followed: seconds to look ahead.  [default: 5 samples]", Limits(0)
+    ] = None
     save: Annotated[Path | None, "Keep the forecast in this folder, to be asked again."] = None
     picture: Annotated[Path | None, "A folder for a picture over time (PNG and SVG)."] = None
     snapshots: Annotated[int | None, "So many times to learn from.  [default: all]", Limits(2)] = (
@@ -92,6 +99,30 @@ class ForecastCommand:
         if self.within is not None and not self.limit:
             raise UsageError("--within needs a --limit", fix="Say --limit COUNTER=RATE.")
 
+    def following(
+        self, fitted: Sequence[tuple[str, Forecast]], program: FollowedProgram
+    ) -> Generator[Report]:
+        """A line for each sample of what is followed, until it ends, or outlives the recorded runs."""
+        import numpy as np
+
+        if len(fitted) != 1:
+            raise UsageError("one workload at a time is followed", fix="Say -w NAME.")
+        if self.within is not None and not self.limit:
+            raise UsageError("--within needs a --limit", fix="Say --limit COUNTER=RATE.")
+        (_, forecast) = fitted[0]
+        interval = float(np.median(np.diff(forecast.snapshots.times_seconds)))
+        ahead = self.ahead or _DEFAULT_AHEAD * interval
+        last, live = forecast.span_seconds[1], forecast.given(core=self.core)
+
+        def step(now: float, sample: Any) -> Report | None:
+            live.see(now, sample.counters, interval_seconds=sample.interval_seconds)
+            if now + ahead > last:
+                note(f"at {now:g} s: the recorded runs reach to {last:g} s, no further")
+                return None
+            return step_report(live, now, ahead, self.limit, self.within)
+
+        return program.run(interval, max(last - program.ran, interval), step)
+
 
 def forecast(
     command: ForecastCommand,
@@ -114,7 +145,7 @@ def forecast(
     bridge = Bridge(**settings, snapshots=times)
     fitted = runs.forecasts(command.dataset, bridge)
     if program.is_asked:
-        return program.run(fitted, command.core, command.limit, command.within)
+        return command.following(fitted, program)
     command.check(len(fitted), is_sum=shared.is_sum)
     live, answers, totals = None, [], []
     core, seed = command.core, bridge.seed

@@ -28,7 +28,7 @@ from jostle.service.http._problems import HttpProblem, answered, problem, proble
 from jostle.service.http._schemas import described
 from jostle.service.http._service import Serving
 from jostle.service.http._state_routes import state_handlers
-from jostle.service.http._verbs import fleet_verbs, model_verbs
+from jostle.service.http._verbs import fleet_verbs, forecast_verbs, model_verbs
 from jostle.service.page._page import page_handlers
 from jostle.service.state._archive import archive
 
@@ -69,6 +69,7 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) ->
     handlers: dict[tuple[str, str], Any] = {
         **{("POST", f"/v1/{verb}"): one for verb, one in model_verbs(service).items()},
         **{("POST", f"/v1/{verb}"): one for verb, one in fleet_verbs(service, apart).items()},
+        **{("POST", f"/v1/{verb}"): one for verb, one in forecast_verbs(service).items()},
         **state_handlers(service),
         **_about_itself(service),
     }

@@ -109,7 +109,15 @@ _RUN = object_of(
     measured_at={"type": "string", "format": "date-time"},
     window_id=TEXT,
 )
-_ABOUT: dict[str, dict[str, Any]] = {"model": {}}
+_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+_USE = object_of(
+    ["values"],
+    values=_NUMBERS,
+    times_seconds=maybe(_NUMBERS),
+    length_seconds=_ABOVE_0,
+    end={"enum": ["done", "limit", "now"]},
+)
+_ABOUT: dict[str, dict[str, Any]] = {"model": {}, "forecasts": {"component": maybe(TEXT)}}
 _ABOUT["placement"] = {
     "fleet": maybe(list_of({"anyOf": [_NODE, {"type": "object"}]})),
     "tenants": maybe(list_of(_TENANT)),
@@ -124,11 +132,11 @@ def _items(of: dict[str, Any], **rest: Any) -> dict[str, Any]:
 
 _VERBS = {
     f"/v1/{name}": verb
-    for about in ("model", "placement")
+    for about in _ABOUT
     for verb in served_verbs(about)
     for name in (verb.name, *verb.also)
 }
-_ITEM = {"model": _COLOCATION, "placement": _REQUEST}
+_ITEM = {"model": _COLOCATION, "placement": _REQUEST, "forecasts": _USE}
 BODIES: dict[str, dict[str, Any]] = {
     **{
         path: _items(

@@ -129,6 +129,35 @@ def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
     return handle
 
 
+def forecast_verbs(service: Serving) -> dict[str, Handler]:
+    """{operation: its handler}: verbs about recorded runs, which come with the question."""
+    return {verb.name: _forecast_handler(verb, service) for verb in served_verbs("forecasts")}
+
+
+def _forecast_handler(verb: Verb, service: Serving) -> Handler:
+    settings, names = service.settings, served_options(verb.question)
+
+    async def handle(request: Request) -> Response:
+        from jostle.bridge import Peaks
+
+        body = await json_of(request, settings)
+        only(body, "items", "component", *names)
+        items, component = items_of(body, settings), body.get("component") or "value"
+        if not isinstance(component, str):
+            raise UsageError("`component` is not a text")
+        values = {key: body.get(key) for key in names}
+        question = question_of(
+            verb.question, values | {"confidence": confidence_of(body, settings)}
+        )
+        answer = await service.answers.ask(
+            lambda: verb.of(Peaks.from_items(items, component), question), settings.most_seconds
+        )
+        service.metrics.count(verb.name, [answer.outcome])
+        return answered(answer.to_document())
+
+    return handle
+
+
 def _until(deadline: float) -> Progress:
     """Ends the items that are reached too late."""
 

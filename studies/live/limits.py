@@ -1,0 +1,110 @@
+"""Limits on the peaks of runs, beside what people do, on eight made processes.
+
+    python -m studies.live.limits [--processes bursts,leaks] [--runs 5,20,100] [--draws 400] [-c 0.95]
+
+Of each process some runs are recorded, a limit is asked for, and 200 new runs say how often it is exceeded.
+Printed are the shares of runs that stay at or below each limit, over all draws, and in brackets its median
+over the true quantile. `limit` is `jostle.bridge.Peaks.limit`, `rest` the same for what is left of new runs
+at sample 20 of theirs (over the true quantile of what is left of all, whatever they have shown); where a
+confidence has no limit from so few runs, the share of draws that have one stands behind. max: the largest
+peak seen, and 1.2 times it. vpa: the target of Kubernetes' vertical pod autoscaler (a decaying histogram of
+peaks, its 90th percentile and 15%; weights halve every 24 runs). New runs of `cut` have no limit; recorded
+ones that their limit ended are open for `limit`, and what they seem for the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from jostle._confidence import exact_confidence
+from jostle.bridge import Peaks
+from studies.data import one_core
+from studies.live.processes import LAWS, a_run, whole_runs
+
+NEW, TRUTH, MOMENT = 200, 20_000, 20
+RULES = ("limit", "rest", "max", "max*1.2", "vpa")
+FIRST_BUCKET, GROWTH, SAFETY, HALF_LIFE, PERCENTILE = 1e7, 1.05, 1.15, 24.0, 0.9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--processes", default=",".join(LAWS), help="separated by commas")
+    parser.add_argument("--runs", default="5,20,100")
+    parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-c", "--confidence", type=float, default=0.95)
+    options = parser.parse_args()
+    one_core()
+    exact_confidence(options.confidence)
+    print("process", "runs", *RULES, sep=" | ", flush=True)
+    for name in options.processes.split(","):
+        if name not in LAWS:
+            parser.error(f"{name} is none of {', '.join(LAWS)}")
+        for count in map(int, options.runs.split(",")):
+            began = time.process_time()
+            cells = scores(name, count, options.draws, options.confidence, options.seed)
+            print(name, count, *cells, sep=" | ", flush=True)
+            spent = time.process_time() - began
+            print(f"{name} {count}: {spent:.0f} CPU s", file=sys.stderr, flush=True)
+
+
+def vpa_target(peaks: np.ndarray) -> float:
+    """What the recommender would set after these peaks, the newest last."""
+    bucket = np.floor(np.log1p((GROWTH - 1) * peaks / FIRST_BUCKET) / np.log(GROWTH))
+    weight = 2.0 ** (np.arange(len(peaks)) / HALF_LIFE)
+    order = np.argsort(bucket, kind="stable")
+    below = np.cumsum(weight[order])
+    place = int(bucket[order[np.searchsorted(below, PERCENTILE * below[-1] * (1 - 1e-12))]])
+    # A bucket stands for its end, as the recommender has it.
+    return float(SAFETY * FIRST_BUCKET * (GROWTH ** (place + 1) - 1) / (GROWTH - 1))
+
+
+def scores(name: str, count: int, draws: int, confidence: float, seed: int) -> list[str]:
+    """A cell for each rule."""
+    random = np.random.default_rng([seed, list(LAWS).index(name), count])
+    pool = whole_runs(name, TRUTH, random)
+    truth = np.quantile([run.max() for run in pool], confidence)
+    left_of_all = [run[MOMENT:].max() for run in pool if len(run) > MOMENT]
+    left_truth = np.quantile(left_of_all, confidence)
+    inside: dict[str, list[float]] = {rule: [] for rule in RULES}
+    ratios: dict[str, list[float]] = {rule: [] for rule in RULES}
+    asked = dict.fromkeys(RULES, 0)
+    for _ in range(draws):
+        runs = [a_run(name, random) for _ in range(count)]
+        items = [{"values": run.tolist(), "end": ("done", "limit")[cut]} for run, cut in runs]
+        peaks = Peaks.from_items(items)
+        fresh = [pool[i] for i in random.integers(TRUTH, size=NEW)]
+        top = np.array([run.max() for run in fresh])
+        seen = np.array([run.max() for run, _ in runs])
+        limits = {"limit": peaks.ranked(confidence).value, "vpa": vpa_target(seen)}
+        limits |= {"max": seen.max(), "max*1.2": 1.2 * seen.max()}
+        for rule, value in limits.items():
+            asked[rule] += 1
+            if np.isfinite(value):
+                inside[rule].append(float((top <= value).mean()))
+                ratios[rule].append(value / truth)
+        going = [run for run in fresh if len(run) > MOMENT]
+        for run in going[:4]:
+            asked["rest"] += 1
+            live = peaks.seen(np.arange(1.0, MOMENT + 1), run[:MOMENT])
+            value = live.ranked(confidence).value
+            if np.isfinite(value):
+                inside["rest"].append(float(run[MOMENT:].max() <= value))
+                ratios["rest"].append(value / left_truth)
+    return [_cell(inside[rule], ratios[rule], asked[rule]) for rule in RULES]
+
+
+def _cell(inside: Sequence[float], ratios: Sequence[float], asked: int) -> str:
+    if not inside:
+        return "none"
+    text = f"{np.mean(inside):.1%} ({np.median(ratios):.2f})"
+    return text if len(inside) == asked else f"{text} of {len(inside) / asked:.0%}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+"""Limits on the peaks of runs: ranks against brute force, shares against their law, and odd runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle._verbs import load_verb
+from jostle.bridge import Peaks
+from jostle.bridge.limits._likeness import unlikeness
+from jostle.bridge.limits._ranks import (
+    limit_of,
+    limit_of_rest,
+    over_limits,
+    over_of_rest,
+    runs_needed,
+)
+from jostle.cli._app import run
+from jostle.errors import JostleError, NotEnoughRuns, UnknownName, UsageError
+from jostle.traces import Traces, write_traces
+from studies.live.limits import vpa_target
+from studies.live.processes import LAWS, a_run
+from tests.bridge.conftest import a_trace
+from tests.limits import share_limits
+
+MEMORY = "resident_bytes"
+
+
+def nobody(n: int) -> np.ndarray:
+    return np.zeros(n, bool)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("open_runs", [0, 1, 3])
+def test_how_many_runs_are_needed(confidence: float, open_runs: int) -> None:
+    n = runs_needed(confidence, open_runs)
+    for count in range(max(open_runs, 1), n + 20):
+        is_open = np.arange(count) < open_runs
+        outcome = limit_of(np.full(count, 5.0) - is_open, is_open, confidence).outcome
+        assert (outcome == "guaranteed") == (count >= n), count
+
+
+def test_a_limit_is_the_rank_of_all_orders() -> None:
+    """Of n + 1 peaks in any order the last stays below the limit of the others as often as the rank says."""
+    random = np.random.default_rng(0)
+    for n, confidence in ((4, 0.8), (9, 0.9), (12, 0.5)):
+        peaks = random.permutation(n + 1).astype(float)
+        inside = [
+            peaks[i] <= limit_of(np.delete(peaks, i), nobody(n), confidence).value
+            for i in range(n + 1)
+        ]
+        rank = -(-(n + 1) * round(100 * confidence) // 100)
+        assert sum(inside) == rank
+        ranked = limit_of(peaks, nobody(n + 1), confidence)
+        assert limit_of(peaks, nobody(n + 1), ranked.confidence_now).outcome == "guaranteed"
+        higher = ranked.confidence_now + 1e-4
+        assert limit_of(peaks, nobody(n + 1), higher).outcome == "too_few_runs"
+
+
+def test_open_runs_are_never_small() -> None:
+    peaks, is_open = np.arange(1.0, 21.0), np.arange(20) == 2
+    assert limit_of(peaks, nobody(20), 0.9).value == 19
+    # One of twenty may have been anything: it counts as the highest.
+    assert limit_of(peaks, is_open, 0.9).value == 20
+    is_open[[7, 9]] = True
+    told = limit_of(peaks, is_open, 0.9)
+    assert told.outcome == "censored"
+    assert told.value == 20
+    is_open[-3:] = True
+    assert limit_of(peaks, is_open, 0.9).outcome == "too_few_runs"
+
+
+def test_what_open_runs_weigh_goes_to_higher_ones() -> None:
+    """The same as Kaplan and Meier's estimate with one more run at infinity."""
+    random = np.random.default_rng(1)
+    for _ in range(50):
+        n = int(random.integers(5, 30))
+        peaks, is_open = random.permutation(100)[:n].astype(float), random.random(n) < 0.4
+        told = limit_of(peaks, is_open, 0.7)
+        if told.outcome == "guaranteed":
+            continue
+        survival, expected = 1.0, np.inf
+        for place, row in enumerate(np.argsort(peaks)):
+            if not is_open[row]:
+                survival *= 1 - 1 / (n + 1 - place)
+                if 1 - survival >= 0.7 - 1e-12:
+                    expected = peaks[row]
+                    break
+        assert told.value == expected
+
+
+def by_trying(left: np.ndarray, level: np.ndarray, peak: np.ndarray, rank: int) -> float:
+    """The highest of very many values that the score that is narrowest with it among all does not reject."""
+    highest = -np.inf
+    units = [
+        (0 * peak, 1 + 0 * peak),
+        (peak, 1 + 0 * peak),
+        (level, 1 + 0 * peak),
+        (0 * peak, peak),
+    ]
+    for value in np.linspace(left.min() / 2, 3 * left.max(), 40_001):
+        every, widths = np.append(left, value), []
+        for shift, unit in units:
+            scores = (every - shift) / unit
+            quantile = np.sort(scores)[rank - 1]
+            widths.append(((shift + unit * quantile).mean(), scores[-1] <= quantile + 1e-9))
+        least = min(width for width, _ in widths)
+        if any(good for width, good in widths if width <= least + 1e-9):
+            highest = value
+    return float(highest)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_left_is_limited_as_if_every_value_were_tried(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    n = int(random.integers(5, 15))
+    size = np.exp(0.5 * random.standard_normal(n + 1))
+    peak = size * random.uniform(0.5, 1, n + 1) + random.uniform(0, seed / 6)
+    level = peak * random.uniform(0.6, 1, n + 1)
+    left = (size * random.gamma(20, 1 / 20, n + 1))[:-1] + (seed % 3) * level[:-1]
+    told = limit_of_rest(left, nobody(n), level, peak, 0.8)
+    rank = -(-(n + 1) * 8 // 10)
+    step = 3 * left.max() / 40_000
+    assert told.value == pytest.approx(by_trying(left, level, peak, rank), abs=2 * step)
+    low, high = over_of_rest(left, nobody(n), level, peak, 0.8, told.value * 1.001)
+    assert high <= 1 - rank / (n + 1) + 1 / (n + 1) + 1e-12
+    assert high - low == pytest.approx(1 / (n + 1))
+
+
+@pytest.mark.parametrize("name", sorted(set(LAWS) - {"cut"}))
+def test_made_runs_stay_below(name: str) -> None:
+    """Each draw is a new set of recorded runs and one new run, so draws are independent."""
+    random = np.random.default_rng(2)
+    inside, left, draws = 0, [], 250
+    for _ in range(draws):
+        runs = [a_run(name, random)[0] for _ in range(19)]
+        peaks = Peaks.from_items([{"values": one.tolist()} for one in runs])
+        new = a_run(name, random)[0]
+        inside += new.max() <= peaks.ranked(0.9).value
+        if len(new) > 10:
+            live = peaks.seen(np.arange(1.0, 11.0), new[:10])
+            left.append(new[10:].max() <= live.ranked(0.9).value)
+    low, high = share_limits(draws, 0.9)
+    assert low <= inside / draws <= high
+    # Fewer runs may have come as far, and then ranks round up.
+    assert np.mean(left) >= share_limits(len(left), 0.9)[0]
+
+
+def test_the_probability_to_go_over_is_enclosed() -> None:
+    peaks = np.arange(1.0, 10.0)
+    assert over_limits(peaks, nobody(9), 7.5) == (0.2, pytest.approx(0.3))
+    assert over_limits(peaks, nobody(9), 100.0) == (0.0, pytest.approx(0.1))
+    assert over_limits(peaks, peaks == 1, 7.5) == (0.2, pytest.approx(0.4))
+    assert over_limits(np.zeros(0), nobody(0), 1.0) == (0.0, 1.0)
+
+
+def test_how_a_trace_is_read() -> None:
+    made = [a_trace(n, {MEMORY: [1.0, 5.0 + n, 2.0], "calls": [1.0, 2.0, 3.0]}) for n in range(9)]
+    made.append(
+        a_trace(20, {MEMORY: [9.0]}, runtime_seconds=float("nan"))
+    )  # not watched to its end
+    made.append(a_trace(21, {MEMORY: [9.0]}, runtime_seconds=5.0))
+    made.append(a_trace(22, {"calls": [9.0]}))
+    made.append(a_trace(23, {MEMORY: [float("nan"), 4.0]}))
+    peaks = Peaks.of(Traces.from_traces(made), at_limit=["r1"], had=13.0)
+    assert peaks.component == MEMORY
+    assert [one.values.max() for one in peaks.runs] == [*range(5, 14), 9, 9, 4]
+    assert [n for n, one in enumerate(peaks.runs) if one.is_open] == [1, 8, 9, 10, 11]
+    assert peaks.notes == ("1 runs have no sample of resident_bytes",)
+    calls = Peaks.of(Traces.from_traces(made), "calls")
+    assert calls.runs[0].values.max() == pytest.approx(30)  # a second
+    with pytest.raises(UnknownName, match="r99"):
+        Peaks.of(Traces.from_traces(made), at_limit=["r99"])
+    with pytest.raises(UnknownName, match="counter"):
+        Peaks.of(Traces.from_traces(made), "nothing")
+    with pytest.raises(NotEnoughRuns, match="core 4"):
+        Peaks.of(Traces.from_traces(made), core=4)
+    two = Traces.from_traces([a_trace(0, {"calls": [1.0], "loads": [1.0]})])
+    with pytest.raises(UsageError, match="several counters"):
+        Peaks.of(two)
+
+
+def test_runs_that_ended_before_are_no_guide_to_what_is_left() -> None:
+    short = [{"values": [1.0] * 3} for _ in range(50)]
+    long = [{"values": [1.0] * 3 + [7.0 + n]} for n in range(9)]
+    peaks = Peaks.from_items([*short, *long, {"values": [1.0] * 3, "end": "now"}])
+    told = peaks.ranked(0.9)
+    assert (told.runs, told.value) == (9, 15.0)
+    later = Peaks.from_items([*short, *long, {"values": [1.0] * 9, "end": "now"}])
+    assert (later.ranked(0.9).outcome, later.ranked(0.9).runs) == ("too_few_runs", 0)
+    assert later.over(5.0, 0.9) == (0.0, 1.0)
+    with pytest.raises(UsageError, match="item 1"):
+        Peaks.from_items([{"values": [1.0], "end": "now"}] * 2)
+
+
+def test_a_run_unlike_the_others_is_said_to_be() -> None:
+    random = np.random.default_rng(3)
+    times = np.arange(12)
+    runs = [{"values": (100 + times + random.normal(0, 1, 12)).tolist()} for _ in range(19)]
+    verb = load_verb("forecasts", "limit")
+    other = {"values": [3.0, 900.0, 4.0, 800.0], "end": "now"}
+    answer = verb.of(Peaks.from_items([*runs, other]))
+    assert answer.unlike_ratio == pytest.approx(1 / 20)
+    assert "unlike the 19 recorded runs" in answer.unlike
+    assert any("unlike" in text for text in answer.report().notes)
+    few = verb.of(Peaks.from_items([*runs[:5], other]))
+    assert few.unlike is not None
+    like = {"values": (100 + times[:4] + random.normal(0, 1, 4)).tolist(), "end": "now"}
+    assert verb.of(Peaks.from_items([*runs[:5], like])).unlike is None
+    assert verb.of(Peaks.from_items(runs)).unlike_ratio is None
+
+
+def test_like_runs_are_called_unlike_as_seldom_as_asked() -> None:
+    random = np.random.default_rng(4)
+    draws = 400
+    walks = random.standard_normal((draws, 20, 15, 2)).cumsum(axis=2)
+    told = [unlikeness(one[:-1], one[-1]).p_ratio for one in walks]
+    low, high = share_limits(draws, 0.05)
+    assert low <= np.mean(np.array(told) <= 0.05) <= high
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = [a_trace(n, {MEMORY: [1e9, 2e9 + n, 1e9]}) for n in range(5)]
+    write_traces(tmp_path / "past", Traces.from_traces(made))
+    words = ["limit", str(tmp_path / "past")]
+    assert run([*words, "-c", "0.95"]) == 3
+    printed = capsys.readouterr().out
+    assert "it takes 19" in printed
+    assert "-c 0.8333 has one now" in printed
+    assert run([*words, "-c", "0.8", "-l", "3e9", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["limit"], told["outcome"]) == (2e9 + 4, "guaranteed")
+    assert told["over_high_ratio"] == pytest.approx(1 / 6)
+    assert run([*words, "-c", "1.5"]) == 2
+    assert run([*words, "--given", str(tmp_path / "no")]) == 4
+    assert run([*words, "-w", "w", "-w", "w"]) == 2
+    write_traces(tmp_path / "two", Traces.from_traces([made[0], a_trace(9, {MEMORY: [1.0]})]))
+    assert run([*words, "--given", str(tmp_path / "two")]) == 2
+    assert "not one" in capsys.readouterr().err
+
+
+def test_a_program_that_runs_is_followed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random = np.random.default_rng(0)
+    made = [
+        a_trace(n, {MEMORY: random.uniform(1e3, 2e3, 60).tolist()}, seconds=0.05) for n in range(19)
+    ]
+    write_traces(tmp_path / "past", Traces.from_traces(made))
+    burn = shlex.join([sys.executable, "-S", "-c", "while True: pass"])
+    words = ["limit", str(tmp_path / "past"), "--follow", burn, "--steps", "2", "--json"]
+    assert run(words) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["schema"] for line in lines] == ["limit/v1"] * 2
+    assert lines[0]["now_seconds"] < lines[1]["now_seconds"]
+    # The interpreter takes megabytes where the recorded runs took two thousand bytes.
+    assert all(line["unlike"] and line["highest_so_far"] > 1e5 for line in lines)
+    assert run([*words[:2], "--follow", burn, "--given", "x"]) == 2
+
+
+def test_the_autoscaler_is_its_histogram() -> None:
+    """All weight in one bucket: its end, and 15%. Buckets grow by a twentieth from ten megabytes."""
+    ends = np.cumsum(1e7 * 1.05 ** np.arange(200))
+    peaks = np.full(10, 5e8)
+    assert vpa_target(peaks) == pytest.approx(1.15 * ends[ends > 5e8][0])
+    assert vpa_target(np.array([5e8, *[1e8] * 400])) < 1.3e8
+
+
+def test_errors_are_sentences() -> None:
+    empty: list[Any] = []
+    told = Peaks.from_items(empty).ranked(0.9)
+    assert (told.outcome, told.needed, told.confidence_now) == ("too_few_runs", 9, 0)
+    with pytest.raises(JostleError, match="no resident_bytes yet"):
+        Peaks.from_items(empty, MEMORY).seen(np.array([1.0]), np.array([np.nan]))
