@@ -36,8 +36,8 @@ def test_help_loads_only_what_prints_it() -> None:
     loaded = modules_after(
         "import io, contextlib\n"
         "with contextlib.redirect_stdout(io.StringIO()):\n"
-        "    from jostle.cli._app import run\n"
-        "    assert run(['--help']) == 0"
+        "    from jostle.cli import exit_code\n"
+        "    assert exit_code(['--help']) == 0"
     )
     assert "typer" in loaded
     assert not loaded & (HEAVY - {"typer", "rich"})

@@ -11,7 +11,7 @@ import pytest
 import jostle
 import studies
 from jostle.accelerator import Application, Device, SimulationOptions, Task, Tenant, simulate
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.errors import BadData, UnknownName
 from jostle.methods import Data, learn
 from jostle.traces import GPUS, Profile, tasks_from_rows, write_profiles
@@ -83,22 +83,22 @@ def test_fit_learns_the_offset_and_bounds_hold(fleet: Path, tmp_path: Path) -> N
 
 def test_safe(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ask = ["safe", str(fleet), "--service", "asr", "--batch"]
-    assert run([*ask, "pf", "--objective", "1.0x", "--json"]) == 0
+    assert exit_code([*ask, "pf", "--objective", "1.0x", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "safe/v1"
     assert document["instances"] == 15
     assert document["safe"] is True
-    assert run([*ask, "md", "--objective", "2.0x", "--json"]) in (0, 1)
+    assert exit_code([*ask, "md", "--objective", "2.0x", "--json"]) in (0, 1)
     document = json.loads(capsys.readouterr().out)
     assert document["instances"] < 15
     assert document["lost_to_kernels_seconds"] > document["lost_to_transfers_seconds"]
-    assert run([*ask, "md", "--latency", "1ms"]) == 1
+    assert exit_code([*ask, "md", "--latency", "1ms"]) == 1
     assert "No md fits" in capsys.readouterr().out
-    assert run([*ask, "md", "--instances", "9", "--objective", "2x"]) == 1
+    assert exit_code([*ask, "md", "--instances", "9", "--objective", "2x"]) == 1
     capsys.readouterr()
-    assert run([*ask, "nobody"]) == 4
-    assert run([*ask, "md", "--latency", "soon"]) == 2
-    assert run([*ask, "md", "--gpu", "Voodoo"]) == 4
+    assert exit_code([*ask, "nobody"]) == 4
+    assert exit_code([*ask, "md", "--latency", "soon"]) == 2
+    assert exit_code([*ask, "md", "--gpu", "Voodoo"]) == 4
 
 
 def test_safe_in_a_folder_with_profiles_of_two_devices(
@@ -109,44 +109,50 @@ def test_safe_in_a_folder_with_profiles_of_two_devices(
     write_profiles(one, [profile_of("asr"), profile_of("pf")])
     documents = []
     for folder in (both, one):
-        assert run(["safe", str(folder), "--service", "asr", "--batch", "pf", "--json"]) in (0, 1)
+        assert exit_code(["safe", str(folder), "--service", "asr", "--batch", "pf", "--json"]) in (
+            0,
+            1,
+        )
         printed = capsys.readouterr()
         documents.append(json.loads(printed.out))
         assert ("left out, profiled on others only: md" in printed.err) == (folder == both)
     assert documents[0]["instances"] == documents[1]["instances"]
-    assert run(["safe", str(both), "--service", "asr", "--batch", "md"]) == 4
+    assert exit_code(["safe", str(both), "--service", "asr", "--batch", "md"]) == 4
     assert "md was profiled on" in capsys.readouterr().err
-    assert run(["safe", str(both), "--service", "asr", "--batch", "md", "--gpu", "V100"]) in (0, 1)
+    assert exit_code(["safe", str(both), "--service", "asr", "--batch", "md", "--gpu", "V100"]) in (
+        0,
+        1,
+    )
     capsys.readouterr()
-    assert run(["safe", str(both), "--json"]) in (0, 1)
+    assert exit_code(["safe", str(both), "--json"]) in (0, 1)
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {row["batch"] for row in rows} == {"asr", "pf"}
 
 
 def test_safe_for_all_in_the_folder(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["safe", str(fleet), "--service", "asr", "--json"]) == 0
+    assert exit_code(["safe", str(fleet), "--service", "asr", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "safe_fleet/v1"
     table = {row["batch"]: row for row in document["rows"]}
     assert sorted(table) == sorted(set(NAMES) - {"asr"})
     for batch, row in table.items():  # the same answer as one by one
-        code = run(["safe", str(fleet), "--service", "asr", "--batch", batch, "--json"])
+        code = exit_code(["safe", str(fleet), "--service", "asr", "--batch", batch, "--json"])
         one = json.loads(capsys.readouterr().out)
         assert (row["instances"], row["safe"]) == (one["instances"], code == 0)
         assert row["reason"] == one["reason"]
     assert table["pf"]["instances"] == 15  # copies do not touch a service of kernels
-    assert run(["safe", str(fleet), "--most", "2"]) == 0
+    assert exit_code(["safe", str(fleet), "--most", "2"]) == 0
     shown = capsys.readouterr().out
     assert "why no more" in shown
     assert shown.count("\n") == 1 + 7 * 6
-    assert run(["safe", str(fleet), "--batch", "md", "--latency", "1ms"]) == 1
+    assert exit_code(["safe", str(fleet), "--batch", "md", "--latency", "1ms"]) == 1
 
 
 def test_safe_in_slices_and_shares(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ask = ["safe", str(fleet), "--service", "asr", "--batch", "md", "--json", "--objective", "2.2x"]
 
     def mixes(*more: str) -> list[dict]:
-        run([*ask, *more])
+        exit_code([*ask, *more])
         return json.loads(capsys.readouterr().out)["mixes"]
 
     whole, sliced = mixes(), mixes("--partition", "20:0.5")
@@ -159,43 +165,43 @@ def test_safe_in_slices_and_shares(fleet: Path, capsys: pytest.CaptureFixture[st
     shared = mixes("--sm-share", "0.05")
     assert shared[2]["slowdown_ratio"] < 0.9 * whole[2]["slowdown_ratio"]
     for bad in ("3g", "0", "2.0", "a,b", "80", "0.5:0"):
-        assert run([*ask, "--partition", bad]) == 2, bad
-    assert run([*ask, "--sm-share", "1.5"]) == 2
+        assert exit_code([*ask, "--partition", bad]) == 2, bad
+    assert exit_code([*ask, "--sm-share", "1.5"]) == 2
 
 
 def test_safe_with_queries_from_a_file(fleet: Path, tmp_path: Path, capsys) -> None:
     times = tmp_path / "times.txt"
     times.write_text("# seconds\n0.0\n0.1\n\n0.1\n")
     ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--json", "--most", "0"]
-    run([*ask, "--arrivals", str(times), "--statistic", "max"])
+    exit_code([*ask, "--arrivals", str(times), "--statistic", "max"])
     document = json.loads(capsys.readouterr().out)
     # Two queries at once: one of them waits for the other.
     alone = document["solo_seconds"]
     assert document["mixes"][0]["latency_seconds"] == pytest.approx(2 * alone)
     for text, code in {"": 4, "soon": 4, "1\n0": 4, "nan": 4, "-1": 4}.items():
         times.write_text(text)
-        assert run([*ask, "--arrivals", str(times)]) == code
-    assert run([*ask, "--arrivals", str(tmp_path / "none")]) == 4
+        assert exit_code([*ask, "--arrivals", str(times)]) == code
+    assert exit_code([*ask, "--arrivals", str(tmp_path / "none")]) == 4
     times.write_text("1")
-    assert run([*ask, "--arrivals", str(times), "--rate", "3"]) == 2
+    assert exit_code([*ask, "--arrivals", str(times), "--rate", "3"]) == 2
 
 
 def test_safe_at_a_rate(fleet: Path, capsys) -> None:
     ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--most", "1", "--json"]
-    run([*ask, "--rate", "2", "--statistic", "p99", "--objective", "9x"])
+    exit_code([*ask, "--rate", "2", "--statistic", "p99", "--objective", "9x"])
     document = json.loads(capsys.readouterr().out)
     # More than alone, where queries wait for each other at times.
     assert document["mixes"][0]["p99_seconds"] > document["solo_seconds"]
-    assert run([*ask, "--rate", "2", "--statistic", "p99", "--queries", "101"]) == 2
+    assert exit_code([*ask, "--rate", "2", "--statistic", "p99", "--queries", "101"]) == 2
     assert "at least 1010" in capsys.readouterr().out
 
 
 def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     model = tmp_path / "model"
-    assert run(["fit", "accelerator", str(fleet), "-o", str(model)]) == 0
+    assert exit_code(["fit", "accelerator", str(fleet), "-o", str(model)]) == 0
     capsys.readouterr()
     ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--platform", "v100", "--json"]
-    code = run([*ask, "--model", str(model), "--objective", "1.5x", "--confidence", "0.9"])
+    code = exit_code([*ask, "--model", str(model), "--objective", "1.5x", "--confidence", "0.9"])
     document = json.loads(capsys.readouterr().out)
     assert code == 0
     assert document["guaranteed_instances"] >= 1
@@ -205,19 +211,19 @@ def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     assert document["bounds"][3]["bound_seconds"] is None
     assert document["bound_over"] == "sets of workloads never measured together"
     ask = ["safe", str(fleet), "--service", "asr", "--platform", "v100", "--model", str(model)]
-    assert run([*ask, "--objective", "1.5x", "--confidence", "0.9", "--json"]) == 0
+    assert exit_code([*ask, "--objective", "1.5x", "--confidence", "0.9", "--json"]) == 0
     table = {row["batch"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert table["pf"]["guaranteed_instances"] == document["guaranteed_instances"]
-    assert run([*ask, "--confidence", "0.999"]) == 3  # far too few sets for that
+    assert exit_code([*ask, "--confidence", "0.999"]) == 3  # far too few sets for that
     assert "guaranteed" in capsys.readouterr().out
     # What the measured runs say nothing of is refused, not answered as if they did.
     for odd in (["--rate", "2"], ["--sm-share", "0.5"], ["--partition", "0.5,0.5"]):
-        assert run([*ask, *odd]) == 2
+        assert exit_code([*ask, *odd]) == 2
         assert f"{odd[0]} cannot go with --model" in capsys.readouterr().err
     for odd in (["--statistic", "p99"], ["--statistic", "max", "--confidence", "0.99"]):
-        assert run([*ask, *odd]) == 2
+        assert exit_code([*ask, *odd]) == 2
         assert "confidence" in capsys.readouterr().err
-    assert run([*ask, "--statistic", "p95", "--confidence", "0.95"]) in (0, 1, 3)
+    assert exit_code([*ask, "--statistic", "p95", "--confidence", "0.95"]) in (0, 1, 3)
 
 
 def test_import_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,11 +231,11 @@ def test_import_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
     (tmp_path / "sort.csv").write_text(NVPROF)
     ask = ["import", "profile", str(tmp_path / "sort.csv"), "-o", str(tmp_path / "set"), "--json"]
-    assert run(ask) == 0
+    assert exit_code(ask) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["tasks"] == {"htod": 1, "kernel": 1, "memset": 1}
     assert document["devices"] == {"0": "GTX 1080 Ti"}
-    assert run(ask) == 4
+    assert exit_code(ask) == 4
 
 
 def test_evaluate_pairs(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:

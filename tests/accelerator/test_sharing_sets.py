@@ -24,7 +24,7 @@ from jostle.accelerator import (
     sets_that_fit,
     simulate,
 )
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.errors import UsageError
 from jostle.traces import write_profiles
 from tests.accelerator.test_commands import profile_of
@@ -174,23 +174,23 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         "web,asr,2,p95,45ms,4GiB\nbulk,hw,,,1.2x,1GiB\ntrain,md,,,1.2x,8GiB\n"
     )
     asked = ["safe", str(tmp_path), "--tenants", str(table), "--sharing", "concurrent"]
-    assert run([*asked, "--json"]) == 1
+    assert exit_code([*asked, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["schema"] == "safe_sets/v1"
     pairs = [["web", "bulk"], ["web", "train"], ["bulk", "train"]]
     assert [one["members"] for one in found["fitting"]] == pairs
     times = {j["name"]: j for j in found["fitting"][0]["times"]}
     assert times["web"]["low_seconds"] <= times["web"]["seconds"] <= times["web"]["limit_seconds"]
-    assert run([*asked, "--sharing", "0.5,0.5", "--memory", "10GiB"]) == 1
+    assert exit_code([*asked, "--sharing", "0.5,0.5", "--memory", "10GiB"]) == 1
     text = capsys.readouterr().out
     assert "no room in memory" in text
     assert "between" in text
-    assert run([*asked, "--service", "asr"]) == 2
+    assert exit_code([*asked, "--service", "asr"]) == 2
     assert "--service cannot go with --tenants" in capsys.readouterr().err
     table.write_text("workload,deadline\nnobody,3x\n")
-    assert run(asked) != 0
+    assert exit_code(asked) != 0
     assert "nobody" in capsys.readouterr().err
     table.write_text("workload,deadline\nasr,-3x\n")
-    assert run(asked) != 0
+    assert exit_code(asked) != 0
     assert "row" in capsys.readouterr().err
-    assert run(["safe", str(tmp_path), "--sharing", "concurrent", "--sharing", "shares"]) == 2
+    assert exit_code(["safe", str(tmp_path), "--sharing", "concurrent", "--sharing", "shares"]) == 2

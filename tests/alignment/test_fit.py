@@ -18,20 +18,21 @@ from jostle.alignment import (
     AlignedRows,
     Alignment,
     FittedAlignment,
+    LearnerKind,
     SoloIndex,
     aligned_rows,
+    fit_learner,
     select_counters,
     solo_run_ids,
     traced_runs,
     traced_windows,
 )
 from jostle.alignment.learning import _blend
-from jostle.alignment.learning._kinds import LEARNERS, MIXTURE, OWN_FORM, LearnerKind
-from jostle.alignment.learning._learn import fit_learner
+from jostle.alignment.learning._kinds import LEARNERS, MIXTURE, OWN_FORM
 from jostle.alignment.learning._linear import LinearModel
 from jostle.alignment.learning._windows import executed_and_took
 from jostle.alignment.solo._offered import offered_counters
-from jostle.cli import _app
+from jostle.cli import exit_code
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import Data, learn
 from jostle.models import Model
@@ -297,17 +298,17 @@ def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[
     data, output = str(tmp_path / "data"), str(tmp_path / "model")
     write_traces(data, traces)
     command = ["fit", "alignment", data, "-o", output, "--learner", "ridge", "--json"]
-    assert _app.run(command) == 0
+    assert exit_code(command) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["runs"]["calibration"] > 0
     assert document["dataset_version"] is None
     asked = ["predict", output, "-w", "program-02", "-b", "program-03", "-c", "0.6", "--json"]
-    assert _app.run([*asked, "--traces", data]) == 0
+    assert exit_code([*asked, "--traces", data]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["items"]
     assert answer["bound_seconds"] > 0.5 * answer["runtime_seconds"] > 0
-    assert _app.run(["fit", "alignment", data, "-o", output, "--learner", "tree"]) == 2
-    assert _app.run(["predict", output, "-w", "nobody", "-b", "program-03"]) == 4
-    assert _app.run(["fit", "alignment", str(tmp_path / "none"), "-o", output]) == 4
+    assert exit_code(["fit", "alignment", data, "-o", output, "--learner", "tree"]) == 2
+    assert exit_code(["predict", output, "-w", "nobody", "-b", "program-03"]) == 4
+    assert exit_code(["fit", "alignment", str(tmp_path / "none"), "-o", output]) == 4
 
 
 @pytest.mark.parametrize("believed", [True, False])

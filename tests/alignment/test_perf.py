@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.cli import _app
+from jostle.cli import exit_code
 
 PROGRAMS = {"a": (2e7, 1e5), "b": (1e7, 8e5), "c": (3e7, 4e5), "d": (1.5e7, 2e5)}
 PERIODS, STEP = 20, 0.01
@@ -49,16 +49,16 @@ def test_from_perf_to_a_prediction(tmp_path: Path, capsys: pytest.CaptureFixture
             add(other, f"{other}-{one}", f"w{one}{other}", slowdown(other, one))
     (tmp_path / "runs.csv").write_text("\n".join(table))
     words = ["import", "perf", str(tmp_path / "runs.csv"), "-o", data, "--platform", "p", "--whole"]
-    assert _app.run(words) == 0
+    assert exit_code(words) == 0
     capsys.readouterr()
     model = str(tmp_path / "model")
     fit = ["fit", "alignment", data, "-o", model, "--learner", "ridge", "--corunners", "loop"]
     fit += ["--counters", "perf_cache_misses", "--strength", "1e-7"]
-    assert _app.run(fit) == 0
+    assert exit_code(fit) == 0
     capsys.readouterr()
     errors, nothing = [], []
     for one, other in (("b", "c"), ("c", "b"), ("a", "d"), ("d", "b")):
-        assert _app.run(["predict", model, "-w", one, "-b", other, "-c", "0.5", "--json"]) == 0
+        assert exit_code(["predict", model, "-w", one, "-b", other, "-c", "0.5", "--json"]) == 0
         (answer,) = json.loads(capsys.readouterr().out)["items"]
         slow = slowdown(one, other)
         errors.append(answer["runtime_seconds"] / (PERIODS * STEP * slow) - 1)

@@ -10,13 +10,18 @@ import numpy as np
 import pytest
 
 from jostle._tensors import from_arrays, to_arrays
-from jostle.alignment import Alignment, SoloIndex, aligned_rows, traced_windows
+from jostle.alignment import (
+    AlignedRows,
+    Alignment,
+    SoloIndex,
+    aligned_rows,
+    fit_learner,
+    traced_windows,
+)
 from jostle.alignment.learning._blend import worth_weighing
 from jostle.alignment.learning._kinds import CANDIDATES, PHASES
-from jostle.alignment.learning._learn import fit_learner
 from jostle.alignment.learning._linear import run_errors
 from jostle.alignment.learning._network import PhaseNetwork
-from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._offered import offered_counters
 from jostle.alignment.solo._phases import same_phase
 from studies.alignment.laws import LAWS

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.alignment import Alignment, FittedAlignment
+from jostle.alignment import Alignment, FittedAlignment, with_probes
 from jostle.alignment.solo._phases import change_points
-from jostle.alignment.solo._probed import with_probes
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import Data, learn
 from jostle.traces import Trace, Traces

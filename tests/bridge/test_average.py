@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.bridge import Bridge, Forecast, Snapshots, evenly_few, wasserstein
+from jostle.bridge import Bridge, Cloud, Forecast, Snapshots, evenly_few, transport, wasserstein
 from jostle.bridge.forecasting._average import LawShares, moved
-from jostle.bridge.problem._clouds import Cloud
-from jostle.bridge.solvers._transport import transport
 from jostle.errors import UnknownName
 from studies.bridge.data import COUNTERS
 from studies.bridge.families import FAMILIES, made_family

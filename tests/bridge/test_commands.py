@@ -11,7 +11,7 @@ import pytest
 
 import studies
 from jostle.bridge import Bridge, Snapshots
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.traces import Traces, write_traces
 from studies.bridge.data import COUNTERS
 from studies.bridge.scores import ForecastSplit, HeldOutTime, score
@@ -29,7 +29,7 @@ def folder(phases: Traces, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_forecast_prints_one_document(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["forecast", str(folder), "--at", "0.31", "--at", "0.5", *SMALL, "--json"]
-    assert run([*arguments, "--limit", "instructions=1e9"]) == 0
+    assert exit_code([*arguments, "--limit", "instructions=1e9"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "forecast/v1"
     assert len(document["answers"]) == 2
@@ -44,7 +44,7 @@ def test_forecast_prints_a_table_and_draws(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["forecast", str(folder), "--at", "0.31", *SMALL, "--picture", str(tmp_path)]
-    assert run(arguments) == 0
+    assert exit_code(arguments) == 0
     printed = capsys.readouterr().out
     assert "instructions" in printed
     assert (tmp_path / "figures" / "forecast.png").stat().st_size > 10_000
@@ -62,7 +62,7 @@ def test_forecast_prints_a_table_and_draws(
     ],
 )
 def test_forecast_refuses(folder: Path, more: list[str], code: int) -> None:
-    assert run(["forecast", str(folder), *more, "--json"]) == code
+    assert exit_code(["forecast", str(folder), *more, "--json"]) == code
 
 
 def test_evaluate_on_recorded_traces(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

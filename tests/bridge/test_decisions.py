@@ -12,7 +12,7 @@ import pytest
 
 import jostle
 from jostle.bridge import Snapshots
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.traces import Trace, Traces, write_traces
 
 
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert run(["forecast", *arguments, "--method", "nearest", "--json"]) == 0
+    assert exit_code(["forecast", *arguments, "--method", "nearest", "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -84,7 +84,7 @@ def test_folders_and_saved_forecasts_add(
 
 def test_tables_say_it_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["forecast", str(folder), "-w", "a", "-w", "b", "--at", "0.35"]
-    assert run([*arguments, "--method", "nearest", "--capacity", "events=12"]) == 0
+    assert exit_code([*arguments, "--method", "nearest", "--capacity", "events=12"]) == 0
     printed = capsys.readouterr().out
     assert "P(events > 12)" in printed
     assert "0.7500" in printed
@@ -110,7 +110,7 @@ def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
         assert mine["mean_per_second"] == pytest.approx(mean)
     for graph in ("barycentric", "series_parallel"):
         arguments = ["--windows", "--graph", graph, "--snapshots", "4", "--at", "0.35", "--json"]
-        assert run(["forecast", str(tmp_path), *arguments]) == 0
+        assert exit_code(["forecast", str(tmp_path), *arguments]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["answers"][0]["components"]["events"]["mean_per_second"] == pytest.approx(2.0)
     chosen = answered(
@@ -118,7 +118,7 @@ def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     )
     assert chosen["answers"][0]["components"]["events"]["mean_per_second"] == pytest.approx(11.0)
     none = ["forecast", str(tmp_path), "--windows", "-w", "a", "-b", "a", "--at", "0.3", "--json"]
-    assert run(none) == 4
+    assert exit_code(none) == 4
 
 
 def test_between_contexts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,12 +126,12 @@ def test_between_contexts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         write_traces(tmp_path / str(value), Traces.from_traces(steady("a", rates)))
     folders = [str(tmp_path / "0"), str(tmp_path / "2")]
     given = ["forecast", *folders, "--at", "0.35", "--context", "0", "--context", "2", "--json"]
-    assert run([*given, "--at-context", "1", "--method", "ot"]) == 0
+    assert exit_code([*given, "--at-context", "1", "--method", "ot"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["answers"]
     assert answer["components"]["events"]["mean_per_second"] == pytest.approx(17.0, rel=0.02)
     for more, code in (([], 2), (["--at-context", "3"], 2), (["--at-context", "1", "-w", "b"], 4)):
-        assert run([*given, *more]) == code
-    assert run([*given, "--context", "4", "--at-context", "1"]) == 2
+        assert exit_code([*given, *more]) == code
+    assert exit_code([*given, "--context", "4", "--at-context", "1"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_odd_questions_end_with_a_sentence(
     folder: Path, capsys: pytest.CaptureFixture[str], more: list[str], code: int, message: str
 ) -> None:
     given = [] if "--at" in more else ["--at", "0.35"]
-    assert run(["forecast", str(folder), *given, *more, "--json"]) == code
+    assert exit_code(["forecast", str(folder), *given, *more, "--json"]) == code
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "error/v1"
     assert message in document["message"]
@@ -174,11 +174,11 @@ def test_a_single_run_is_no_distribution(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_traces(tmp_path, Traces.from_traces(steady("a", [1.0])))
-    assert run(["forecast", str(tmp_path), "--at", "0.3", "--json"]) == 3
+    assert exit_code(["forecast", str(tmp_path), "--at", "0.3", "--json"]) == 3
     assert (
         "1 run is not enough for a distribution" in json.loads(capsys.readouterr().out)["message"]
     )
-    assert run(["forecast", str(tmp_path / "nowhere"), "--at", "0.3", "--json"]) == 4
+    assert exit_code(["forecast", str(tmp_path / "nowhere"), "--at", "0.3", "--json"]) == 4
 
 
 @pytest.mark.parametrize(("runs", "least"), [(5, 0.02), (20, 0.004), (100, 0.0005)])

@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.cli._app import run
-from jostle.measure import follow_running
-from jostle.measure.tracing._watch import TraceOptions
+from jostle.cli import exit_code
+from jostle.measure import TraceOptions, follow_running
 from jostle.traces import Traces, write_traces
 from tests.bridge.conftest import a_trace
 
@@ -37,7 +36,7 @@ def recorded(tmp_path: Path) -> Path:
 def test_a_command_is_followed(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = shlex.join([sys.executable, "-S", "-c", BURN])
     words = ["forecast", str(recorded), "--follow", command, "--limit", "cpu_seconds=0.2"]
-    assert run([*words, "--steps", "4", "--within", "0.1", "--json"]) == 0
+    assert exit_code([*words, "--steps", "4", "--within", "0.1", "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(lines) == 4
     assert {line["schema"] for line in lines} == {"forecast_step/v1"}
@@ -47,7 +46,7 @@ def test_a_command_is_followed(recorded: Path, capsys: pytest.CaptureFixture[str
         assert line["time_seconds"] == pytest.approx(line["now_seconds"] + 0.1)
         assert 0 <= line["exceedance_ratio"] <= 1
         assert line["exceedance_within_ratio"] >= 0
-    assert run([*words, "--steps", "2"]) == 0
+    assert exit_code([*words, "--steps", "2"]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 2
     assert "P(over limit)" in printed[0]
@@ -59,7 +58,7 @@ def test_it_stops_where_the_recorded_runs_end(
     running = subprocess.Popen([sys.executable, "-S", "-c", BURN])
     try:
         words = ["forecast", str(recorded), "--pid", str(running.pid), "--ran", "0.45"]
-        assert run([*words, "--ahead", "0.1"]) == 0
+        assert exit_code([*words, "--ahead", "0.1"]) == 0
     finally:
         running.kill()
         running.wait()
@@ -68,12 +67,12 @@ def test_it_stops_where_the_recorded_runs_end(
 
 def test_odd_questions_are_refused(recorded: Path, tmp_path: Path) -> None:
     words = ["forecast", str(recorded), "--json"]
-    assert run(words) == 2
-    assert run([*words, "--follow", "/no/such/program"]) == 2
-    assert run([*words, "--follow", "'"]) == 2
-    assert run([*words, "--pid", "1", "--cgroup", "x"]) == 2
-    assert run([*words, "--pid", "1", "--within", "1"]) == 2
-    assert run([*words, "--cgroup", str(tmp_path / "no")]) != 0
+    assert exit_code(words) == 2
+    assert exit_code([*words, "--follow", "/no/such/program"]) == 2
+    assert exit_code([*words, "--follow", "'"]) == 2
+    assert exit_code([*words, "--pid", "1", "--cgroup", "x"]) == 2
+    assert exit_code([*words, "--pid", "1", "--within", "1"]) == 2
+    assert exit_code([*words, "--cgroup", str(tmp_path / "no")]) != 0
 
 
 def test_samples_come_one_by_one() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import jostle
 from jostle.bridge import Bridge, Snapshots
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.errors import BadData, UnknownName, UsageError
 from jostle.traces import Trace, Traces, write_traces
 from studies.bridge.data import COUNTERS
@@ -163,13 +163,13 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     write_traces(tmp_path / "now", Traces.from_traces([until(trace, 4)]))
     arguments = ["forecast", str(tmp_path / "past"), "--at", "0.8", "--limit", "x=70"]
     live = ["--given", str(tmp_path / "now")]
-    assert run([*arguments, *live, "--within", "0.2", "--json"]) == 0
+    assert exit_code([*arguments, *live, "--within", "0.2", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["answers"][0]["exceedance_ratio"] > 0.8
     assert document["given"]["exceedance_within_ratio"] > 0.8
     assert document["given"]["until_seconds"] == pytest.approx(0.4)
-    assert run([*arguments, *live, "--within", "0.2"]) == 0
+    assert exit_code([*arguments, *live, "--within", "0.2"]) == 0
     assert "P(over limit within 0.2 s)" in capsys.readouterr().out
-    assert run([*arguments, "--within", "0.2", "--json"]) == 2
-    assert run([*arguments, "--given", str(tmp_path / "past"), "--json"]) == 2
-    assert run([*arguments[:4], *live, "--within", "0.2", "--json"]) == 2
+    assert exit_code([*arguments, "--within", "0.2", "--json"]) == 2
+    assert exit_code([*arguments, "--given", str(tmp_path / "past"), "--json"]) == 2
+    assert exit_code([*arguments[:4], *live, "--within", "0.2", "--json"]) == 2

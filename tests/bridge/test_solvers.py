@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jostle.bridge import (
     Cloud,
+    LogKernel,
     Stopping,
     edge_eps,
     solve_barycentric,
@@ -17,7 +18,7 @@ from jostle.bridge import (
     squared_distances,
     thinned,
 )
-from jostle.bridge.solvers._logs import AbsorbedKernel, LogKernel, log_matmul
+from jostle.bridge.solvers._logs import AbsorbedKernel, log_matmul
 from jostle.errors import BadData, UsageError
 from studies.bridge.oracle import TIGHT, brute_force_errors, pair, random_cloud, tensor_sinkhorn
 from studies.bridge.speed import solve_path

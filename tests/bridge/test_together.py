@@ -13,7 +13,7 @@ import pytest
 
 import jostle
 from jostle.bridge import Forecast, Joining, Together
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.traces import Traces, write_traces
 from tests.bridge.conftest import a_trace
@@ -165,12 +165,12 @@ def test_slowdowns_of_a_model_from_the_command_line(
     words = ["forecast", str(tmp_path / "fleet"), "-w", "a", "-w", "b", "--capacity", "x=15"]
     found = []
     for more in (["--model", str(tmp_path)], ["--slowdown", "1.5", "--slowdown", "2"]):
-        assert run([*words, "--at", "0.25", *more, "--json"]) == 0
+        assert exit_code([*words, "--at", "0.25", *more, "--json"]) == 0
         found.append(json.loads(capsys.readouterr().out)["total"])
     assert found[0] == found[1]
     assert asked
     unknown = ["--model", str(tmp_path), "--slowdown", "1", "--slowdown", "2"]
-    assert run([*words, "--at", "0.25", *unknown, "--json"]) == 2
+    assert exit_code([*words, "--at", "0.25", *unknown, "--json"]) == 2
 
 
 def test_odd_members_are_refused(tmp_path: Path) -> None:
@@ -206,13 +206,13 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     words = ["forecast", str(tmp_path / "fleet"), "-w", "a", "-w", "b", "--capacity", "x=40"]
     found = {}
     for how in ("independent", "measured", "0.9"):
-        assert run([*words, "--at", "0.25", "--dependence", how, "--json"]) == 0
+        assert exit_code([*words, "--at", "0.25", "--dependence", how, "--json"]) == 0
         document = json.loads(capsys.readouterr().out)
         found[how] = document["total"][0]["exceedance_ratio"]["x"]
     assert found["independent"] < found["measured"]
     assert found["measured"] == pytest.approx(found["0.9"], abs=0.05)
     more = ["--start", "0", "--start", "0.2", "--slowdown", "1", "--slowdown", "2"]
-    assert run([*words, "--at", "0.3", *more]) == 0
+    assert exit_code([*words, "--at", "0.3", *more]) == 0
     assert "all 2 together, as independent ones" in capsys.readouterr().out
-    assert run([*words, "--at", "0.3", *more[:2], "--json"]) == 2
-    assert run([*words, "--at", "0.3", "--dependence", "none", "--json"]) == 2
+    assert exit_code([*words, "--at", "0.3", *more[:2], "--json"]) == 2
+    assert exit_code([*words, "--at", "0.3", "--dependence", "none", "--json"]) == 2

@@ -11,7 +11,7 @@ import pytest
 
 import studies
 from jostle.bag import Bag
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.evaluate import SoloTime, evaluate_pairs, pair_methods
 from jostle.methods import Data, Prepared, learn
@@ -197,39 +197,39 @@ def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--observed", "0.5", "--methods", "solo,solo_constant", "--seeds", "2", "--json"]
-    assert run(["evaluate", "pairs", str(dataset), *arguments]) == 0
+    assert exit_code(["evaluate", "pairs", str(dataset), *arguments]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["name"]) == ("evaluate/v1", "pairs")
     assert document["metrics"]["slowdown_mape_solo_ratio"] > 0
-    assert run(["evaluate", "pairs", str(dataset), *arguments[:-1]]) == 0
+    assert exit_code(["evaluate", "pairs", str(dataset), *arguments[:-1]]) == 0
     assert "solo_constant" in capsys.readouterr().out
 
     model = str(tmp_path / "model")
-    assert run(["fit", "bag", str(dataset), "-o", model, "--json"]) == 0
+    assert exit_code(["fit", "bag", str(dataset), "-o", model, "--json"]) == 0
     fitted = json.loads(capsys.readouterr().out)
     assert fitted["runs"]["calibration"] > 0
     one = ["-w", "app1", "-b", "app2", "-c", "0.5"]
-    assert run(["explain", model, *one, "--dataset", str(dataset), "--json"]) == 0
+    assert exit_code(["explain", model, *one, "--dataset", str(dataset), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["schema"] == "explain/v4"
     (one_item,) = printed["items"]
     assert one_item["why"]["corunners"][0]["name"] == "app2"
     assert one_item["method"]["path"]
     assert one_item["method"]["evidence_runs"]["same_colocation"] == 1
-    assert run(["explain", model, *one, "--full"]) == 0
+    assert exit_code(["explain", model, *one, "--full"]) == 0
     assert "trees asked" in capsys.readouterr().out
 
     slow = str(tmp_path / "slow")
-    assert run(["fit", "slowdown", str(dataset), "-o", slow, "--target", "extra"]) == 0
+    assert exit_code(["fit", "slowdown", str(dataset), "-o", slow, "--target", "extra"]) == 0
     capsys.readouterr()
-    assert run(["predict", slow, *one, "--json"]) == 0
+    assert exit_code(["predict", slow, *one, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)["items"][0]
     assert answer["outcome"] == "guaranteed"
     assert min(answer["bound_seconds"], answer["runtime_seconds"]) > 0
-    assert run(["explain", slow, *one]) == 0
+    assert exit_code(["explain", slow, *one]) == 0
     assert "Largest doubt" in capsys.readouterr().out
-    assert run(["explain", slow, *one, "--full"]) == 2
-    assert run(["fit", "magic", str(dataset), "-o", slow]) == 2
+    assert exit_code(["explain", slow, *one, "--full"]) == 2
+    assert exit_code(["fit", "magic", str(dataset), "-o", slow]) == 2
     assert studies.run(["bag", "--data", str(tmp_path / "nowhere")]) == 4
 
 

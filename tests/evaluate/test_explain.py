@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.cli import _app
+from jostle.cli import exit_code
 from jostle.errors import UnknownName, UsageError
 from jostle.factorization import FittedFactorization
 from jostle.factorization._equation import FORMS
@@ -111,7 +111,7 @@ def saved(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*arguments: object) -> int:
-    return _app.run([str(argument) for argument in arguments])
+    return exit_code([str(argument) for argument in arguments])
 
 
 def test_command_as_json(

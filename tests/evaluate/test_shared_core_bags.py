@@ -95,7 +95,7 @@ def test_bags_that_differ_no_more_than_repeats_are_not_written(
 
 def test_a_window_is_recorded(tmp_path: Path) -> None:
     """On this machine, if it has two cores: a program that waits is on its core for a part of its time."""
-    from jostle.measure.host._facts import chosen_cores
+    from jostle.measure import chosen_cores
 
     if len(chosen_cores(None)) < 2:
         pytest.skip("needs two cores")

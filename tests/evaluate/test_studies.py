@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from jostle._options import options_of
-from jostle.cli import _app
+from jostle.cli import exit_code
 from jostle.errors import NotEnoughRuns, UnknownName
 from jostle.evaluate import Runner, file_name, metrics_in, metrics_table, study_named, study_names
 
@@ -57,11 +57,11 @@ def test_a_study_of_another_package_is_a_command(
     (metadata / "entry_points.txt").write_text("[jostle.studies]\ndice = dicing:Dice\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert "dice" in study_names()
-    assert _app.run(["evaluate", "dice", "--throws", "12", "--json"]) == 0
+    assert exit_code(["evaluate", "dice", "--throws", "12", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["metrics"] == {"sixes": 1}
-    assert _app.run(["evaluate", "dice", "--throws", "12"]) == 0
+    assert exit_code(["evaluate", "dice", "--throws", "12"]) == 0
     assert capsys.readouterr().out.split() == ["throws", "sixes", "12", "1"]
-    assert _app.run(["evaluate", "--help"]) == 0
+    assert exit_code(["evaluate", "--help"]) == 0
     assert "How often a die shows six" in capsys.readouterr().out
 
 

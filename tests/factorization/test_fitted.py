@@ -20,9 +20,7 @@ from jostle.factorization._fitted import far_of
 from jostle.factorization._spread import Spread
 from jostle.factorization.training import _train as jax_side
 from jostle.factorization.training._members import combine
-from jostle.methods import Fitted, RunCounts, learn
-from jostle.methods.names._baseline import Baseline, fit_baseline
-from jostle.methods.names._features import Features
+from jostle.methods import Baseline, Features, Fitted, RunCounts, fit_baseline, learn
 from jostle.runs import Colocations, Runs
 
 from .conftest import PLATFORMS, WORKLOADS, make_world

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from jostle.cli._app import build
-from jostle.errors import JostleError, UsageError
+from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import (
     AuditOptions,
+    AuditReport,
     Detection,
     MeasureOptions,
     Tolerance,
@@ -25,7 +24,6 @@ from jostle.measure import (
     find_workloads,
     measure,
 )
-from jostle.measure.audit._audit import AuditReport
 from jostle.measure.audit._direct import (
     SecondCount,
     contradictions,
@@ -37,6 +35,7 @@ from jostle.measure.audit._disturbers import disturber
 from jostle.measure.slots._harness import packed
 from jostle.measure.window._assess import Clocks, Observed
 from jostle.measure.window._foreign import Moment
+from tests.command_line import jostle as command
 
 MILLISECOND = 1_000_000
 
@@ -167,14 +166,13 @@ def test_a_dataset_is_audited_by_either_name(tmp_path: Path, quick) -> None:
     assert [one.agrees for one in found.counts] == [True]
     assert len(found.overlaps) == len(found.times) == 1
     assert 0 <= found.overlaps[0].common_ratio <= 1
-    app = build()
     words = [str(tmp_path / "data"), "--windows", "0", "--kernels", "0", "--sets", "0", "--json"]
-    done = CliRunner().invoke(app, ["audit", *words])
+    done = command("audit", *words)
     document = json.loads(done.stdout)
     assert document["schema"] == "measure-audit/v1"
     # On a busy machine some start late or are held up, which this campaign was told to tolerate.
     assert document["passed"] == (not found.contradictions)
     assert done.exit_code == (1 if found.contradictions else 0), done.output
-    missing = CliRunner().invoke(app, ["measure", "audit", str(tmp_path / "nothing")])
-    assert isinstance(missing.exception, JostleError)
-    assert "nothing" in str(missing.exception)
+    missing = command("measure", "audit", tmp_path / "nothing")
+    assert missing.exit_code == UnreadableFile.exit_code
+    assert "nothing" in missing.stderr

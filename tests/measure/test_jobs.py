@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from jostle.answers.data._failures import failures_of
-from jostle.cli._app import build
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import Tolerance, command_workload, job_of
 from jostle.measure.host._proc import CoreTimes
@@ -22,6 +20,7 @@ from jostle.measure.window._assess import Window, WindowResult
 from jostle.measure.window._foreign import Elapsed, Foreign, Moment, foreign_to_kernels
 from jostle.measure.window._jobs import JobRecord, _assessed
 from jostle.runs import Dataset, Runs
+from tests.command_line import jostle as command
 from tests.measure.measured import measured, rows
 
 
@@ -233,10 +232,9 @@ def _command_lines() -> str:
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
-    app = build()
     words = ["measure", "-o", str(tmp_path / "d"), "--device", "here", "--solo", "1", "--sets", "0"]
     words += ["--accept-all", "--name", "mine", "--env", "A=b", "--before", "touch x"]
-    done = CliRunner().invoke(app, [*words, "--", "sh", "-c", 'test -e x -a "$A" = b'])
+    done = command(*words, "--", "sh", "-c", 'test -e x -a "$A" = b')
     assert done.exit_code == 0, done.output
     (row,) = rows(tmp_path / "d")
     assert (row["workload"], row["status"]) == ("mine", "ok")
@@ -251,11 +249,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         "--",
         "false",
     ]
-    assert CliRunner().invoke(app, failing).exit_code == 1
+    assert command(*failing).exit_code == 1
     for wrong in (["--env", "A"], ["--name", "x"]):
-        command = ["--", "true"] if "--env" in wrong else []
-        bad = CliRunner().invoke(app, [*words[:9], *wrong, *command])
-        assert isinstance(bad.exception, UsageError)
+        program = ["--", "true"] if "--env" in wrong else []
+        assert command(*words[:9], *wrong, *program).exit_code == UsageError.exit_code
 
 
 def test_programs_run_where_the_user_stands_and_their_files_stay(

@@ -167,21 +167,21 @@ def test_mnemonics_fall_in_classes(mnemonic: str, kind: str) -> None:
 
 @needs_tools
 def test_the_command_prints_a_mix(program: str, capsys) -> None:
-    from jostle.cli._app import run
+    from jostle.cli import exit_code
 
-    assert run(["opcodes", "--json", "--", program, "50"]) == 0
+    assert exit_code(["opcodes", "--json", "--", program, "50"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "opcodes/v1"
     assert document["instructions"] == sum(document["opcodes"].values()) + document["unknown"]
 
 
 def test_the_command_prints_counts_of_a_workload(capsys) -> None:
-    from jostle.cli._app import run
+    from jostle.cli import exit_code
 
-    assert run(["opcodes", "-w", "sort-s", "--json"]) == 0
+    assert exit_code(["opcodes", "-w", "sort-s", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["workload"] == "sort-s"
     assert document["instructions"] == sum(document["opcodes"].values()) > 1e6
-    assert run(["opcodes", "-w", "sort-s"]) == 0
+    assert exit_code(["opcodes", "-w", "sort-s"]) == 0
     assert "i32.load" in capsys.readouterr().out
-    assert run(["opcodes"]) == 2
+    assert exit_code(["opcodes"]) == 2

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jostle.cli._app import build
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import (
     JobSettings,
     command_workload,
     service_workload,
 )
+from tests.command_line import jostle as command
 from tests.measure.measured import measured, rows
 
 # A server that answers each request after so long, one at a time, in one of two ways.
@@ -129,7 +128,6 @@ def test_what_cannot_be(words: list[str], more: dict[str, Any], error: type[Exce
 
 
 def test_on_the_command_line(tmp_path: Path, server) -> None:
-    app = build()
     words = [
         "measure",
         "-o",
@@ -152,11 +150,11 @@ def test_on_the_command_line(tmp_path: Path, server) -> None:
         "--quantile",
         "0.9",
     ]
-    done = CliRunner().invoke(app, [*words, *serve, "--rate", "40", "--rate", "80"])
+    done = command(*words, *serve, "--rate", "40", "--rate", "80")
     assert done.exit_code == 0, done.output
     assert {row["workload"] for row in rows(tmp_path / "d")} == {
         "web@40rps",
         "web@80rps",
     }
     for wrong in (serve, ["--rate", "5"]):
-        assert isinstance(CliRunner().invoke(app, [*words, *wrong]).exception, UsageError)
+        assert command(*words, *wrong).exit_code == UsageError.exit_code

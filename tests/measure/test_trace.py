@@ -211,19 +211,19 @@ def test_software_events_count_what_this_process_does() -> None:
 
 
 def test_the_command_writes_a_dataset_and_says_so(tmp_path: Path, capsys) -> None:
-    from jostle.cli._app import run
+    from jostle.cli import exit_code
 
     data = tmp_path / "data"
     words = ["trace", "-o", str(data), "-w", "a=edit-s*20", "-w", "sort-s*20", "--alone"]
     words += ["--attempts", "1"]
-    assert run([*words, "--device", "here", "--json"]) == 0
+    assert exit_code([*words, "--device", "here", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "trace/v1"
     assert [row["workload"] for row in document["runs"]] == ["a", "sort-s*20"] * 2
     found = read_traces(data)
     assert list(found.run_ids) == [row["run_id"] for row in document["runs"]]
     assert found.of(found.run_ids[0])["instructions"].sum() == document["runs"][0]["instructions"]
-    assert run([*words, "--device", "here"]) == 0
+    assert exit_code([*words, "--device", "here"]) == 0
     assert "a beside sort-s*20:" in capsys.readouterr().out
     assert len(read_traces(data)) == 8
-    assert run(["trace", "-o", str(data), "-w", "a=edit-s*"]) == 2
+    assert exit_code(["trace", "-o", str(data), "-w", "a=edit-s*"]) == 2

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from jostle.cli._app import build
 from jostle.errors import BadData, UnreadableFile, UsageError
 from jostle.measure import TraceOptions, trace_running
 from jostle.measure.host._proc import group_totals
 from jostle.traces import cut_traces, read_traces
+from tests.command_line import jostle as command
 
 BURN = "import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', 'while True: pass'])"
 
@@ -38,7 +37,6 @@ def test_a_process_with_all_it_started(running, tmp_path: Path) -> None:
     assert np.isnan(one.runtime_seconds)
     assert one["cpu_seconds"].sum() > 0.02  # of its child: it only waits itself
     assert 0.5 < one.interval_seconds.sum() < 5
-    app = build()
     words = [
         "trace",
         "-o",
@@ -50,12 +48,12 @@ def test_a_process_with_all_it_started(running, tmp_path: Path) -> None:
         "--device",
         "here",
     ]
-    done = CliRunner().invoke(app, words)
+    done = command(*words)
     assert done.exit_code == 0, done.output
     name = Path(f"/proc/{running.pid}/comm").read_text().strip()
     assert [one.workload for one in read_traces(tmp_path)] == [name]
-    assert isinstance(CliRunner().invoke(app, [*words, "-w", "sort-s"]).exception, UsageError)
-    assert isinstance(CliRunner().invoke(app, words[:3]).exception, UsageError)
+    assert command(*words, "-w", "sort-s").exit_code == UsageError.exit_code
+    assert command(*words[:3]).exit_code == UsageError.exit_code
 
 
 def test_a_control_group(running, tmp_path: Path) -> None:

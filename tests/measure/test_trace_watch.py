@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from jostle.cli._app import run
-from jostle.measure import Tolerance, TraceOptions, trace
+from jostle.cli import exit_code
+from jostle.measure import Assessment, Tolerance, TraceOptions, trace
 from jostle.measure.tracing import _trace as trace_module
-from jostle.measure.tracing._watch import Assessment, Watch
+from jostle.measure.tracing._watch import Watch
 from jostle.measure.window._speed import CoreSpeed
 from jostle.traces import Traces, read_traces
 from jostle.traces.counters._counters import SAMPLES, TRACED
@@ -126,9 +126,9 @@ def test_the_command_counts_what_it_rejected(
 ) -> None:
     monkeypatch.setattr(trace_module, "Watch", Disturbed)
     words = ["trace", "-o", str(tmp_path), "-w", "edit-s*10", "--device", "here"]
-    assert run([*words, "--attempts", "2"]) == 0
+    assert exit_code([*words, "--attempts", "2"]) == 0
     assert "2 of 2 attempts were disturbed (slow); 1 windows" in capsys.readouterr().err
-    assert run([*words, "--attempts", "3", "--json"]) == 0
+    assert exit_code([*words, "--attempts", "3", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [one["reason"] for one in document["attempts"]] == ["slow", "slow", None]
     assert [row["core_slowdown_ratio"] for row in document["runs"]] == [1.0]

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components as scipy_components
 
-from jostle.methods import fit_baseline
-from jostle.methods.names._baseline import connected_components
+from jostle.methods import connected_components, fit_baseline
 
 EDGES = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 5)), max_size=40)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jostle.methods.names._features import WIDEST, encode_features
+from jostle.methods import encode_features
+from jostle.methods.names._features import WIDEST
 
 NAMES = tuple(f"w{i:03d}" for i in range(150))
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import jostle
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.errors import BadData, NotPermitted, UnknownName, UnreadableFile, UsageError
 from jostle.models import Model
 from tests.models.levels import Levels, campaign
@@ -84,10 +84,10 @@ def test_bounds_over_the_mix_of_the_table_or_of_shares(
     expected = saved.for_mix(asked).bound(asked, 0.5).seconds.tolist()
     base = ["predict", str(tmp_path / "model"), "--json", "-c", "0.5"]
     for words in (["--mix-by", "platform"], ["--share", "p01=2", "--share", "p02=1"]):
-        assert run([*base, "--input", str(tmp_path / "jobs.csv"), *words]) == 0
+        assert exit_code([*base, "--input", str(tmp_path / "jobs.csv"), *words]) == 0
         answers = json.loads(capsys.readouterr().out)["items"]
         assert [one["bound_seconds"] for one in answers] == expected
-    assert run([*base, "-w", "w01", "-p", "p03", "--beside", "w04", "--share", "p01=2"]) == 3
+    assert exit_code([*base, "-w", "w01", "-p", "p03", "--beside", "w04", "--share", "p01=2"]) == 3
     assert json.loads(capsys.readouterr().out)["items"][0]["outcome"] == "outside_mix"
     for words, said in (
         (["--mix-by", "platform"], "--mix-by goes with --input"),
@@ -96,7 +96,7 @@ def test_bounds_over_the_mix_of_the_table_or_of_shares(
         (["--share", "p01=-1"], "share of 'p01' is -1.0"),
         (["--share", "p1=1"], "unknown platform 'p1'"),
     ):
-        assert run([*base, "-w", "w01", "-p", "p01", *words]) in (2, 4)
+        assert exit_code([*base, "-w", "w01", "-p", "p01", *words]) in (2, 4)
         assert said in capsys.readouterr().out
 
 

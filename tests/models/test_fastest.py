@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import jostle
-from jostle.cli._app import build
 from jostle.errors import UnknownName, UsageError
 from jostle.methods import AnswersEverywhere
+from tests.command_line import jostle as command
 from tests.factorization.conftest import make_world
 from tests.models.levels import Levels, campaign
 
@@ -81,7 +80,7 @@ def test_the_command(model: jostle.Model, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
 
     def run(*words: str) -> Any:
-        return CliRunner().invoke(build(), ["predict", str(tmp_path / "model"), *words])
+        return command("predict", tmp_path / "model", *words)
 
     done = run("-w", "w03", "--fastest", "3", "-c", "0.8", "--json")
     answers = json.loads(done.stdout)["items"]
@@ -89,5 +88,5 @@ def test_the_command(model: jostle.Model, tmp_path: Path) -> None:
     shown = run("-w", "w03", "--fastest", "3", "-c", "0.8").stdout
     assert "predicted" in shown
     assert all(one["platform"] in shown for one in answers)
-    found = run("-w", "w03", "--fastest", "3", "--platform", "p0").exception
-    assert isinstance(found, UsageError)
+    both = run("-w", "w03", "--fastest", "3", "--platform", "p0")
+    assert both.exit_code == UsageError.exit_code

@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from typer.testing import CliRunner
 
 import jostle
-from jostle.cli import _app
-from jostle.errors import UnknownName, UnreadableFile, UsageError
+from jostle.errors import JostleError, UnknownName, UnreadableFile, UsageError
 from jostle.models import Model, save_over, step_back, usual_questions
 from jostle.models.online import _update
 from jostle.probes import Probes
 from jostle.runs import Dataset, Runs, add_runs, runs_since
+from tests.command_line import jostle as command
 from tests.limits import assert_covers
 from tests.models.levels import campaign
 
@@ -226,10 +224,6 @@ def test_runs_since_a_version_are_those_of_files_written_after(
         runs_since(tmp_path, "0123")
 
 
-def run(*arguments: Any) -> Any:
-    return CliRunner().invoke(_app.build(), [str(a) for a in arguments], catch_exceptions=True)
-
-
 def test_the_command_learns_only_what_is_new_and_steps_back(
     model: Model, parts: Parts, tmp_path: Path
 ) -> None:
@@ -243,18 +237,18 @@ def test_the_command_learns_only_what_is_new_and_steps_back(
         model.kept,
     )
     known.save(place)
-    assert "nothing is new" in run("update", place, data).stdout
+    assert "nothing is new" in command("update", place, data).stdout
     add_runs(data, parts.later, "two")
-    document = json.loads(run("update", place, data, "--json").stdout)
+    document = json.loads(command("update", place, data, "--json").stdout)
     assert document["schema"] == "update/v1"
     assert document["runs"] == len(parts.later)
     assert document["error_before"] > 0
-    assert "nothing is new" in run("update", place, data).stdout
+    assert "nothing is new" in command("update", place, data).stdout
     add_runs(data, parts.new.take(np.arange(12)), "three")
-    shown = run("update", place, data, "-o", tmp_path / "other").stdout
+    shown = command("update", place, data, "-o", tmp_path / "other").stdout
     assert "learned 12 of 12 new runs" in shown
     assert "1 new workload" in shown
-    assert "the model of before is back" in run("update", place, "--back").stdout
+    assert "the model of before is back" in command("update", place, "--back").stdout
     assert "updates" not in jostle.load(place).metadata
     assert len(jostle.load(tmp_path / "other").metadata["updates"]) == 2
 
@@ -269,13 +263,12 @@ def test_the_command_learns_only_what_is_new_and_steps_back(
     ],
 )
 def test_a_wrong_command_line_is_explained(
-    model: Model, parts: Parts, tmp_path: Path, arguments: list[str], error: type[Exception]
+    model: Model, parts: Parts, tmp_path: Path, arguments: list[str], error: type[JostleError]
 ) -> None:
     model.save(tmp_path / "model")
     add_runs(tmp_path / "data", parts.old, "one")
     given = [str(tmp_path / "data") if a == "DATA" else a for a in arguments]
-    found = run("update", tmp_path / "model", *given)
-    assert isinstance(found.exception, error)
+    assert command("update", tmp_path / "model", *given).exit_code == error.exit_code
     assert isinstance(jostle.load(tmp_path / "model"), Model)
 
 
@@ -380,10 +373,14 @@ def test_the_command_suggests_and_writes_a_table(
         "-o",
         table,
     )
-    document = json.loads(run(*words, "--json").stdout)
+    document = json.loads(command(*words, "--json").stdout)
     assert document["schema"] == "suggest/v1"
     assert {one["platform"] for one in document["runs"]} == {"p03"}
     assert pyarrow.csv.read_csv(table).column_names == ["workload", "platform", "corunners"]
-    assert "doubt after it" in run(*words).stdout
-    assert isinstance(run("suggest", tmp_path / "model", "--on", "nowhere").exception, UnknownName)
-    assert isinstance(run("suggest", tmp_path / "model", "--workload", "x").exception, UnknownName)
+    assert "doubt after it" in command(*words).stdout
+    assert (
+        command("suggest", tmp_path / "model", "--on", "nowhere").exit_code == UnknownName.exit_code
+    )
+    assert (
+        command("suggest", tmp_path / "model", "--workload", "x").exit_code == UnknownName.exit_code
+    )

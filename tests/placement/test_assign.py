@@ -14,8 +14,17 @@ from hypothesis import strategies as st
 
 from jostle.errors import UsageError
 from jostle.models import Model
-from jostle.placement import GOALS, Assignment, Fleet, Node, Placement, Request, place
-from jostle.placement.assign._assign import Effort, assign_requests
+from jostle.placement import (
+    GOALS,
+    Assignment,
+    Effort,
+    Fleet,
+    Node,
+    Placement,
+    Request,
+    assign_requests,
+    place,
+)
 from jostle.placement.assign._columns import Columns, list_columns
 from jostle.placement.assign._limit import worth_at_most
 from jostle.placement.assign._packing import relaxed

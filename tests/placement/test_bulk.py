@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.cli import _app
+from jostle.cli import exit_code
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from jostle.models import Model
 from jostle.placement import Node, Request, place
@@ -114,7 +114,7 @@ def test_the_command(model: Model, tmp_path: Path, capsys: pytest.CaptureFixture
     model.save(tmp_path / "model")
     pq.write_table(table(20), tmp_path / "a.parquet")
     words = ["place", "score", str(tmp_path / "model"), str(tmp_path / "a.parquet")]
-    assert _app.run([*words, "-o", str(tmp_path / "out.parquet"), "--json"]) == 0
+    assert exit_code([*words, "-o", str(tmp_path / "out.parquet"), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "place_score/v2"
     assert document["rows"] == 20

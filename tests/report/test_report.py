@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.cli import _app
+from jostle.cli import exit_code
 from jostle.report import find, to_html
 from jostle.report._held_out import wilson
 from jostle.runs import Dataset, Runs
@@ -32,7 +32,7 @@ def test_the_file_holds_all_it_needs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "report.html"
-    assert _app.run(["report", str(data), str(model_folders[0]), "-o", str(out)]) == 0
+    assert exit_code(["report", str(data), str(model_folders[0]), "-o", str(out)]) == 0
     assert capsys.readouterr().out.strip() == str(out)
     text = out.read_text("utf-8")
     HTMLParser().feed(text)
@@ -40,7 +40,7 @@ def test_the_file_holds_all_it_needs(
     for title in ("The data", "Errors and coverage", "Pairs that disturb", "Map of workloads",
                   "Worst errors", "What to measure next"):  # fmt: skip
         assert title in text
-    assert _app.run(["report", str(data), str(model_folders[0]), "--json"]) == 0
+    assert exit_code(["report", str(data), str(model_folders[0]), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "report/v1"
     assert document["overall"]["runs"] > 50

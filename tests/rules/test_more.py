@@ -9,9 +9,8 @@ import pytest
 
 from jostle.evaluate import OwnPairs, SoloTime
 from jostle.methods import learn
-from jostle.rules._memory import fit_memory
-from jostle.rules._more import GROW, POOL, LargerSets, _mean_of_sets
-from jostle.rules._rows import Ground, SlowdownRows
+from jostle.rules import Ground, LargerSets, SlowdownRows, fit_memory
+from jostle.rules._more import GROW, POOL, _mean_of_sets
 from jostle.slowdown import Slowdown
 from studies.slowdown.laws import MadeCampaign
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.rules._trees import ROWS_AT_ONCE, Boosting, Forest, grow_forest
+from jostle.rules import Boosting, Forest, grow_forest
+from jostle.rules._trees import ROWS_AT_ONCE
 
 
 def walked(forest: Forest, row: np.ndarray) -> float:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jostle.cli._app import build
 from jostle.errors import BadRows, UnreadableFile, UsageError
 from jostle.runs import read_runs
+from tests.command_line import assert_fails
+from tests.command_line import jostle as command
 
 CSV = "name,host,with,us\nfft,pi,,1500\nfft,pi,lu;sort,2000\nlu,pi,,-1\n"
 NAMED = [
@@ -21,19 +21,25 @@ NAMED = [
 
 
 def jostle(*arguments: Any, stdin: str | None = None) -> Any:
-    result = CliRunner().invoke(build(), [str(word) for word in arguments], input=stdin)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result
+    done = command(*arguments, stdin=stdin)
+    assert done.exit_code == 0, done.output
+    return done
 
 
 def test_csv_to_summary(tmp_path: Path) -> None:
     file = tmp_path / "bench.csv"
     file.write_text(CSV)
     folder = tmp_path / "dataset"
-    with pytest.raises(BadRows, match=r"bench\.csv: 1 of 3 rows[\s\S]*line 4"):
-        jostle("import", "csv", file, "-o", folder, *NAMED)
+    assert_fails(
+        BadRows,
+        r"bench\.csv: 1 of 3 rows[\s\S]*line 4",
+        "import",
+        "csv",
+        file,
+        "-o",
+        folder,
+        *NAMED,
+    )
     assert not folder.exists()
     result = jostle("import", "csv", file, "-o", folder, *NAMED, "--drop-bad", "--json")
     document = json.loads(result.stdout)
@@ -48,8 +54,7 @@ def test_csv_to_summary(tmp_path: Path) -> None:
     assert len(document["version"]) == 16
     text = jostle("runs", folder).stdout
     assert "1 alone, 1 with 2" in text
-    with pytest.raises(BadRows, match="already"):
-        jostle("import", "csv", file, "-o", folder, *NAMED, "--drop-bad")
+    assert_fails(BadRows, "already", "import", "csv", file, "-o", folder, *NAMED, "--drop-bad")
 
 
 def test_people_are_told_what_was_set_aside(tmp_path: Path) -> None:
@@ -75,22 +80,29 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 def test_errors_are_raised_for_the_application_to_say(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile):
-        jostle("runs", tmp_path / "nowhere", "--json")
-    with pytest.raises(UnreadableFile):
-        jostle("import", "pitot", tmp_path, "-o", tmp_path / "d")
-    with pytest.raises(UsageError, match="hours"):
-        jostle("import", "csv", "-", "-o", tmp_path, *NAMED, "--unit", "hours", stdin=CSV)
+    assert_fails(UnreadableFile, "", "runs", tmp_path / "nowhere", "--json")
+    assert_fails(UnreadableFile, "", "import", "pitot", tmp_path, "-o", tmp_path / "d")
+    assert_fails(
+        UsageError,
+        "hours",
+        "import",
+        "csv",
+        "-",
+        "-o",
+        tmp_path,
+        *NAMED,
+        "--unit",
+        "hours",
+        stdin=CSV,
+    )
 
 
 @pytest.mark.data
 def test_pitot_and_that_its_years_do_not_mix(pitot_folder: Path, tmp_path: Path) -> None:
     result = jostle("import", "pitot", pitot_folder / "2023", "-o", tmp_path, "--json")
     assert json.loads(result.stdout)["runs"] == 19_428
-    with pytest.raises(Exception, match="pitot-2023"):
-        jostle("import", "pitot", pitot_folder, "-o", tmp_path)
-    with pytest.raises(BadRows, match="already"):
-        jostle("import", "pitot", pitot_folder / "2023", "-o", tmp_path)
+    assert_fails(BadRows, "pitot-2023", "import", "pitot", pitot_folder, "-o", tmp_path)
+    assert_fails(BadRows, "already", "import", "pitot", pitot_folder / "2023", "-o", tmp_path)
 
 
 def test_a_remark_names_the_option_to_use(tmp_path: Path) -> None:

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from jostle.cli._app import build
 from jostle.errors import BadData, BadRows, NotPermitted, UnreadableFile
 from jostle.runs import Dataset, Runs, read_runs
+from tests.command_line import jostle as command
 
 from .strategies import some_runs
 
@@ -189,9 +188,9 @@ def test_leftovers_are_passed_over_and_told(tmp_path: Path):
     left.write_bytes(b"half a file")
     assert len(dataset.read()) == 1
     assert dataset.leftovers() == [left]
-    result = CliRunner().invoke(build(), ["runs", str(tmp_path), "--json"])
+    result = command("runs", tmp_path, "--json")
     assert json.loads(result.stdout)["leftovers"] == [str(left)]
-    result = CliRunner().invoke(build(), ["runs", str(tmp_path)])
+    result = command("runs", tmp_path)
     assert str(left) in result.stderr
     assert str(left) not in result.stdout
 

@@ -6,12 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jostle.cli._app import build
 from jostle.datasets import sample
 from jostle.errors import UnreadableFile
 from jostle.runs import CsvImport, Dataset, Runs, doubts
+from tests.command_line import jostle as command
 
 NAMES = [f"job-{number}" for number in range(20)]
 
@@ -74,8 +73,8 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv")
     words = ["import", "csv", str(path), "-o", str(tmp_path / "d"), "--workload", "job"]
     words += ["--runtime", "wall", "--unit", "s", "--platform", "host"]
-    for command in (words, ["runs", str(tmp_path / "d")]):
-        done = CliRunner().invoke(build(), command)
+    for line in (words, ["runs", str(tmp_path / "d")]):
+        done = command(*line)
         assert done.exit_code == 0, done.output
         assert "'beside' holds names of workloads" in done.output
 
@@ -91,7 +90,7 @@ def test_a_dataset_that_cannot_be_read_is_repaired(tmp_path: Path) -> None:
     (tmp_path / "runs" / ".1-dead.tmp").write_bytes(b"x")
     with pytest.raises(UnreadableFile):
         Dataset(tmp_path).read()
-    done = CliRunner().invoke(build(), ["runs", str(tmp_path), "--repair"])
+    done = command("runs", tmp_path, "--repair")
     assert done.exit_code == 0, done.output
     assert f"moved {file}" in done.output.replace("\n", "")
     assert len(Dataset(tmp_path).read()) == 10

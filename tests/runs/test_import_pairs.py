@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from jostle.cli._app import build
 from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs import (
     Dataset,
@@ -22,6 +20,8 @@ from jostle.runs import (
     Runs,
     read_runs,
 )
+from tests.command_line import assert_fails
+from tests.command_line import jostle as command
 
 DATA = Path(os.environ.get("JOSTLE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 HEAD = "dataset,platform,target,target_cfg,corunner,corunner_cfg,metric,unit,solo,corun,slowdown\n"
@@ -187,10 +187,7 @@ def test_gavel_files(tmp_path: Path) -> None:
 
 
 def run(*arguments: Any) -> Any:
-    result = CliRunner().invoke(build(), [str(word) for word in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return command(*arguments)
 
 
 def test_gavel_campaigns_are_kept_apart(tmp_path: Path) -> None:
@@ -201,8 +198,17 @@ def test_gavel_campaigns_are_kept_apart(tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     assert (document["runs"], document["not_measured"]) == (5, 1)
     assert document["origins"][0]["campaign"] == "gavel-oracle"
-    with pytest.raises(BadData, match="holds gavel-oracle"):
-        run("import", "gavel", tmp_path, "--campaign", "simulation", "-o", out)
+    assert_fails(
+        BadData,
+        "holds gavel-oracle",
+        "import",
+        "gavel",
+        tmp_path,
+        "--campaign",
+        "simulation",
+        "-o",
+        out,
+    )
 
 
 TRACE = """==1== NVPROF is profiling

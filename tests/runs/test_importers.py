@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jostle.cli._app import build
 from jostle.errors import UnknownName
 from jostle.runs import importer_named, importer_names, read_runs
+from tests.command_line import jostle as command
 from tests.packages import install
 
 CODE = '''
@@ -43,8 +42,7 @@ class Ticks:
 def test_an_importer_of_another_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     points = "[jostle.importers]\nticks = jostle_ticks:Ticks\n"
     install(monkeypatch, tmp_path / "site", "jostle_ticks", CODE, points)
-    app = build()
-    assert "Import ticks." in CliRunner().invoke(app, ["import", "--help"]).stdout
+    assert "Import ticks." in command("import", "--help").stdout
     words = [
         "import",
         "ticks",
@@ -56,10 +54,10 @@ def test_an_importer_of_another_package(monkeypatch: pytest.MonkeyPatch, tmp_pat
         str(tmp_path / "d"),
         "--json",
     ]
-    document = json.loads(CliRunner().invoke(app, words).stdout)
+    document = json.loads(command(*words).stdout)
     assert (document["runs"], document["not_measured"]) == (3, 1)
     assert len(read_runs(tmp_path / "d")) == 3
-    assert CliRunner().invoke(app, [*words, "--nonsense"]).exit_code == 2
+    assert command(*words, "--nonsense").exit_code == 2
 
 
 def test_every_importer_is_named_as_its_entry_point() -> None:
@@ -72,7 +70,7 @@ def test_every_importer_is_named_as_its_entry_point() -> None:
 
 def test_help_loads_no_importer_and_no_reader() -> None:
     code = (
-        "import sys; from jostle.cli._app import run; run(['--help']); "
+        "import sys; from jostle.cli import exit_code; exit_code(['--help']); "
         "loaded = {m for m in sys.modules if m.startswith(('jostle.runs.', 'jostle.traces.'))}; "
         "bad = loaded - {'jostle.runs.importers', 'jostle.runs.importers._importer'}; "  # registry
         "assert not bad, bad"

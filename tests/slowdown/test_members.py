@@ -10,14 +10,21 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.tree import DecisionTreeRegressor
 
-from jostle.rules import _trees
-from jostle.rules._bilinear import Strength, _loss_and_slope, fit_bilinear
-from jostle.rules._effects import fit_effects
-from jostle.rules._encoded import KINDS, _columns, _tables, fit_encoded
-from jostle.rules._level import fit_level
-from jostle.rules._rows import Ground, SlowdownRows
-from jostle.rules._trees import Boosting, grow_forest
-from jostle.rules._weights import greedy_weights
+from jostle.rules import (
+    Boosting,
+    Ground,
+    SlowdownRows,
+    Strength,
+    _trees,
+    fit_bilinear,
+    fit_effects,
+    fit_encoded,
+    fit_level,
+    greedy_weights,
+    grow_forest,
+)
+from jostle.rules._bilinear import _loss_and_slope
+from jostle.rules._encoded import KINDS, _columns, _tables
 from jostle.slowdown.members import _process
 from jostle.slowdown.members._process import Cells, Kernels, Settings, fit_process
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import jostle
 from jostle.errors import UnknownName, UsageError
 from jostle.methods import learn
-from jostle.rules._rows import SlowdownRows
+from jostle.rules import SlowdownRows
 from jostle.runs import Colocations, Runs, split_rows
 from jostle.slowdown import FittedSlowdown, Slowdown
 from jostle.slowdown._equation import FormLoss, Sizes

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from jostle.cli._app import build
 from jostle.errors import BadData, BadRows
 from jostle.runs import Dataset, Runs, StoredRuns, read_runs
 from jostle.traces import (
@@ -26,6 +24,7 @@ from jostle.traces import (
     write_profiles,
     write_traces,
 )
+from tests.command_line import jostle as command
 
 
 def runs_of(name: str, **more: Any) -> Runs:
@@ -209,12 +208,11 @@ def test_commands_say_what_was_settled(tmp_path: Path) -> None:
     }
     at_once(tmp_path / "set", Runs.from_columns(**many), runs_of("0"))
     (note,) = read_runs(tmp_path / "set").notes
-    app = build()
-    assert note in CliRunner().invoke(app, ["runs", str(tmp_path / "set")]).stderr
-    result = CliRunner().invoke(app, ["runs", str(tmp_path / "set"), "--json"])
+    assert note in command("runs", tmp_path / "set").stderr
+    result = command("runs", tmp_path / "set", "--json")
     assert json.loads(result.stdout)["notes"] == [note]
-    command = [sys.executable, "-m", "jostle", "fit", "slowdown", "set", "-o", "model", "--json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    words = [sys.executable, "-m", "jostle", "fit", "slowdown", "set", "-o", "model", "--json"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
     assert note.replace(f"{tmp_path}/", "") in json.loads(done.stdout)["notes"]
 
 

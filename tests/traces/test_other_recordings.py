@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces import GPUS, read_profile, read_profiles, tasks_from_rows, with_memory_counters
 
@@ -182,7 +182,7 @@ def test_the_command_takes_counters(tmp_path: Path, capsys: pytest.CaptureFixtur
     trace.write_text(STATS)
     counters.write_text(NCU_LONG)
     asked = ["import", "profile", str(trace), "-o", str(tmp_path / "fleet")]
-    assert run([*asked, "--counters", str(counters)]) == 0
+    assert exit_code([*asked, "--counters", str(counters)]) == 0
     capsys.readouterr()
     (found,) = read_profiles(tmp_path / "fleet").values()
     assert found.column("bandwidth_per_pe")[1] == pytest.approx(400e9 / 32)  # 8 blocks fit on a PE

@@ -123,10 +123,10 @@ def test_options_of_one_run_do_not_go_with_a_table(folder: Path) -> None:
 
 
 def test_the_command_takes_a_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from jostle.cli._app import run
+    from jostle.cli import exit_code
 
     (folder / "runs.csv").write_text(GOOD)
     words = ["import", "perf", str(folder / "runs.csv"), "-o", str(folder / "data")]
-    assert run([*words, "--platform", "p", "--json"]) == 0
+    assert exit_code([*words, "--platform", "p", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["runs"]) == 4
     assert len(list(read_traces(folder / "data"))) == 4

@@ -126,12 +126,12 @@ def test_what_perf_writes_here(tmp_path: Path, layout: str) -> None:
 
 
 def test_the_command_imports_a_run(tmp_path: Path, capsys) -> None:
-    from jostle.cli._app import run
+    from jostle.cli import exit_code
 
     file = tmp_path / "run.csv"
     file.write_text(LINES)
     words = ["import", "perf", str(file), "-o", str(tmp_path / "data"), "--workload", "w"]
-    assert run([*words, "--platform", "p", "--json"]) == 0
+    assert exit_code([*words, "--platform", "p", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["runs"][0]["instructions"] == 1000
     assert read_traces(tmp_path / "data").run_ids == ("run",)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jostle.accelerator import Application
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.errors import BadData, UsageError
 from jostle.traces import GPUS, read_profile
 
@@ -64,9 +64,9 @@ def test_steps_by_gaps_and_by_other_marks(tmp_path: Path) -> None:
 
 def test_import_takes_one_query_and_says_so(tmp_path: Path, capsys) -> None:
     ask = ["import", "profile", str(trace(tmp_path)), "--gpu", "A100"]
-    assert run([*ask, "-o", str(tmp_path / "set"), "--json"]) == 0
+    assert exit_code([*ask, "-o", str(tmp_path / "set"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tasks"] == {"htod": 1, "kernel": 2}
-    assert run([*ask, "-o", str(tmp_path / "all"), "--queries", "whole", "--json"]) == 0
+    assert exit_code([*ask, "-o", str(tmp_path / "all"), "--queries", "whole", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tasks"] == {"htod": 5, "kernel": 11}
 
 

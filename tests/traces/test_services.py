@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 
-from jostle.cli._app import run
+from jostle.cli import exit_code
 from jostle.errors import BadData, JostleError, NotPermitted, UnknownName, UsageError
 from jostle.traces import PrometheusImport, SeriesImport, Traces, read_traces
 
@@ -290,11 +290,11 @@ def test_from_files_to_a_forecast_by_commands(
         "-o",
         str(tmp_path / "days"),
     ]
-    assert run(["import", "prometheus", str(file), *words]) == 0
+    assert exit_code(["import", "prometheus", str(file), *words]) == 0
     assert "began anew 1 times" in capsys.readouterr().err
     assert len(read_traces(tmp_path / "days")) == 10
     asked = ["forecast", str(tmp_path / "days"), "--at", "21600", "--at", "64800"]
-    assert run([*asked, "--limit", "requests_total=12.5", "--json"]) == 0
+    assert exit_code([*asked, "--limit", "requests_total=12.5", "--json"]) == 0
     day, night = json.loads(capsys.readouterr().out)["answers"]
     assert day["exceedance_ratio"] > 0.9
     assert night["exceedance_ratio"] < 0.1
