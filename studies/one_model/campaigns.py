@@ -24,23 +24,39 @@ PROBES = "probe-"
 
 @dataclass(frozen=True, eq=False)
 class KnownData:
-    """Runs that ended well, and what else was measured. always: (n,) bool, runs that are never left out, such
-    as those beside probes; runs alone are not marked."""
+    """Runs that ended well, and what else was measured: solo profiles by workload; traces, of further windows
+    beside probes, too."""
 
     runs: Runs
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     traces: Traces | None = None
-    always: np.ndarray | None = None
+
+    @property
+    def always(self) -> np.ndarray:
+        """(n,) bool: runs that are never left out: alone, or with a probe."""
+        c = self.runs.colocations
+        probe = np.array([name.startswith(PROBES) for name in c.workload_names])
+        row = np.repeat(np.arange(len(c)), c.number_of_corunners)
+        beside = np.bincount(row, probe[c.corunner], len(c)) > 0
+        return (c.number_of_corunners == 0) | probe[c.workload] | beside
 
     def data(self, rows: np.ndarray) -> Data:
-        """What a user has who measured these rows: no trace of any other run."""
+        """What a user has who measured these rows: no trace of a window of the others."""
         runs = self.runs.take(rows)
         if self.traces is None:
             return Data(runs, profiles=dict(self.profiles) or None)
-        known = set(runs.table.column("run_id").to_pylist())
+        traced = self.traces.traced
+        windows = traced.column("window_id").to_pylist()
+        own, every = (set(each.table.column("window_id").to_pylist()) for each in (runs, self.runs))
+        names = traced.column("run_id").to_pylist()
+        mine = {
+            name
+            for name, window in zip(names, windows, strict=True)
+            if (window or name) not in every - own
+        }
         tables = (
-            table.filter([name in known for name in table.column("run_id").to_pylist()])
-            for table in (self.traces.samples, self.traces.traced)
+            table.filter([name in mine for name in table.column("run_id").to_pylist()])
+            for table in (self.traces.samples, traced)
         )
         return Data(runs, traces=Traces(*tables))
 
@@ -98,9 +114,16 @@ def _pitot(name: str, folder: str) -> KnownData:
 
 
 def _recorded() -> KnownData:
-    """Counter traces of twenty programs alone, in pairs and beside probes."""
+    """Counter traces of twenty programs alone, in pairs and, as traces only, beside probes."""
     traces = read_traces(RECORDED)
-    rows = [row for row in traces.traced.to_pylist() if row["runtime_seconds"]]
+    rows = [
+        row
+        for row in traces.traced.to_pylist()
+        if row["runtime_seconds"]
+        and not any(
+            name.startswith(PROBES) for name in (row["workload"], *(row["corunners"] or []))
+        )
+    ]
     runs = Runs.from_columns(
         workload=[row["workload"] for row in rows],
         platform=[row["platform"] for row in rows],
@@ -109,9 +132,7 @@ def _recorded() -> KnownData:
         run_id=[row["run_id"] for row in rows],
         window_id=[row["window_id"] or row["run_id"] for row in rows],
     )
-    everyone = [[row["workload"], *(row["corunners"] or [])] for row in rows]
-    always = [any(name.startswith(PROBES) for name in names) for names in everyone]
-    return KnownData(runs, traces=traces, always=np.array(always))
+    return KnownData(runs, traces=traces)
 
 
 MEASURED: dict[str, Callable[[], KnownData]] = {

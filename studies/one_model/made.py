@@ -46,6 +46,7 @@ class MadeWorld:
     features: Literal["informative", "idle", "none"] = "none"
     noise: float | Literal["heavy"] = 0.02
     sessions: bool = False
+    probes: int = 0
 
     def runs(self, seed: int) -> Runs:
         """Drawn with the seed: law, sets and noise."""
@@ -71,6 +72,7 @@ class MadeWorld:
         if day is not None:
             logs += 0.08 * random.normal(size=SESSIONS)[day]
         names = [f"program-{i}" for i in random.permutation(self.programs)]
+        names[: self.probes] = [f"probe-{i}" for i in range(self.probes)]
         places = [f"machine-{p}" for p in random.permutation(self.platforms)]
         return Runs.from_columns(
             workload=[names[i] for _, _, i, _ in rows],
@@ -131,6 +133,7 @@ WORLDS: dict[str, MadeWorld] = {
     "heavy-tails": MadeWorld("product", 20, 2, repeats=3, noise="heavy"),
     "signs": MadeWorld("signs_of_platforms", 20, 4),
     "sessions": MadeWorld("adding", 20, 2, repeats=2, sessions=True),
+    "probed": MadeWorld("shared_bus", 20, 2, repeats=2, probes=4),
     "ranks": MadeWorld("ranks", 30, 1, repeats=2, features="informative"),
     "shared-bus": MadeWorld("shared_bus", 12, 4, repeats=2, noise=0.01),
     "nothing": MadeWorld("nothing", 20, 2, repeats=2, features="idle", noise=0.03),

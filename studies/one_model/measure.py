@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from studies.one_model.splits import SetsLeftOut
 CONFIDENCE = 0.9
 DEFAULT = "default"
 SINGLE = ("factorization", "slowdown", "bag", "probes", "alignment", "accelerator")
-CHANGED = ("default, other order", "default, other names", "default, ten copies")
+CHANGED = tuple(
+    f"default, {how}" for how in ("other order", "other names", "milliseconds", "copies")
+)
 COPIES = 10
 NO_ANSWER = 1.0  # the relative error of a row that a method says nothing about
 
@@ -89,23 +92,28 @@ class Examined:
         share = float(1 - known.mean())
         return {"error": float(error.mean()), "unanswered": share, "asked": len(error), **by_size}
 
+    @cached_property
+    def _usual(self) -> Model:
+        return self._fitted(Data(written(self.known.runs_in_memory)), None)
+
     def _changed(self, method: str) -> dict[str, float]:
         """How far the default's answers move, as ratios, where only the writing of the data differs."""
-        runs = self.known.runs_in_memory
-        usual = self._fitted(Data(written(runs)), None)
-        n, random = len(runs), np.random.default_rng(self.cell.seed)
-        query, data = self.query, written(runs)
+        runs, query, unit = self.known.runs_in_memory, self.query, 1.0
+        order = np.arange(len(runs))
         if method == CHANGED[0]:
-            data = written(runs, random.permutation(n))
+            data = written(runs, np.random.default_rng(self.cell.seed).permutation(order))
         elif method == CHANGED[1]:
             data, query = written(runs, respelt=True), respelt_query(query)
+        elif method == CHANGED[2]:
+            unit = 1e3
+            data = written(runs, unit=unit)
         else:
-            data = written(runs, np.repeat(np.arange(n), COPIES))
-        model = self._fitted(Data(data), None)
-        before, after = usual.predict(self.query), model.predict(query)
+            data = written(runs, np.repeat(order, COPIES))
+        usual, model = self._usual, self._fitted(Data(data), None)
+        before, after = usual.predict(self.query), model.predict(query) / unit
         bounds = usual.bound(self.query, CONFIDENCE), model.bound(query, CONFIDENCE)
         both = np.isfinite(bounds[0].seconds) & np.isfinite(bounds[1].seconds)
-        moved = np.abs(np.log(bounds[1].seconds[both] / bounds[0].seconds[both]))
+        moved = np.abs(np.log(bounds[1].seconds[both] / unit / bounds[0].seconds[both]))
         error = self._errors(after)["error"]
         return {
             "error": error,
@@ -130,9 +138,12 @@ def respelt_query(query: Colocations) -> Colocations:
     )
 
 
-def written(runs: Runs, order: np.ndarray | None = None, respelt: bool = False) -> Runs:
-    """The same measurements as another user would write them down: in this order, which may repeat rows, and
-    with other names. Their run_ids are made anew; repeated rows are runs of windows of their own."""
+def written(
+    runs: Runs, order: np.ndarray | None = None, respelt: bool = False, unit: float = 1.0
+) -> Runs:
+    """The same measurements as another user would write them down: in this order, which may repeat rows, with
+    other names, or in units of which a second has so many. Their run_ids are made anew; repeated rows are
+    runs of windows of their own."""
     order = np.arange(len(runs)) if order is None else order
     _, copy = np.unique(np.sort(order), return_index=True)
     turn = np.arange(len(order)) - copy[np.searchsorted(np.unique(order), np.sort(order))]
@@ -155,7 +166,7 @@ def written(runs: Runs, order: np.ndarray | None = None, respelt: bool = False) 
         workload=[spell(name) for name in c["workload"]],
         platform=[spell(name) for name in c["platform"]],
         corunners=[[spell(name) for name in names] for names in c["corunners"]],
-        runtime_seconds=runs.runtime_seconds[order],
+        runtime_seconds=runs.runtime_seconds[order] * unit,
         window_id=[f"{window}, {k}" for window, k in zip(windows, number, strict=True)],
         **optional,
         **features,

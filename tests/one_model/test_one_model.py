@@ -16,7 +16,7 @@ from studies.one_model.laws import TRAITS, MadeNames
 from studies.one_model.made import WORLDS, MadeWorld
 from studies.one_model.measure import Examined, FitCell, respelt_query, spelt, written
 from studies.one_model.rules import RULES, fit_rule
-from studies.one_model.splits import LARGER, WAYS, SetsLeftOut
+from studies.one_model.splits import LARGER, NEW, WAYS, SetsLeftOut
 from studies.one_model.study import OneModelStudy, add_raw, read_raw
 from studies.one_model.tables import by_cell, ratios, summary
 
@@ -44,6 +44,11 @@ def test_what_is_asked_is_known_nowhere(way: str) -> None:
             fewest,
             most,
         )
+    if way == NEW:
+        beside = known[degree[known] > 0]
+        names = {name for _, *names in sets_of(runs, beside, False) for name in names}
+        assert len(names) == 4  # of 9, half
+        assert all(set(names_) - names for _, *names_ in sets_of(runs, asked, False))
     if per_platform:
         assert sets_of(runs, known, False) & sets_of(runs, asked, False)
 
@@ -57,11 +62,13 @@ def test_there_is_no_per_platform_on_one_platform() -> None:
 
 
 def test_runs_that_are_always_known_are_never_asked_about() -> None:
-    runs = SMALL.runs(0)
-    always = np.arange(len(runs)) % 3 == 0
-    known, asked = SetsLeftOut("everywhere", 0.2).rows(KnownData(runs, always=always), 0)
-    assert set(np.flatnonzero(always)) <= set(known)
-    assert not always[asked].any()
+    runs = replace(SMALL, probes=2).runs(0)
+    rows = [runs.colocations.row(row) for row in range(len(runs))]
+    always = [not others or "probe" in " ".join((w, *others)) for w, _, others in rows]
+    known, asked = SetsLeftOut("everywhere", 0.2).rows(KnownData(runs), 0)
+    small = runs.colocations.number_of_corunners <= 3
+    assert set(np.flatnonzero(always & small)) < set(known)
+    assert not np.array(always)[asked].any()
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -128,6 +135,7 @@ def test_the_same_measurements_are_written_otherwise() -> None:
     )
     copies = written(runs, np.repeat(np.arange(len(runs)), 3))
     assert len(np.unique(copies.window)) == 3 * len(np.unique(runs.window))
+    assert written(runs, unit=1e3).runtime_seconds == pytest.approx(1e3 * runs.runtime_seconds)
     renamed = written(runs, respelt=True)
     assert renamed.colocations == respelt_query(runs.colocations)
     assert set(all_names(renamed)[0]) == {spelt(name) for name in all_names(runs)[0]}
