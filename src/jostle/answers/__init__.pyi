@@ -16,6 +16,7 @@ from .data._campaign import plan_report as plan_report
 from .data._campaign import summary_report as summary_report
 from .data._dataset import dataset_report as dataset_report
 from .data._dataset import imported_report as imported_report
+from .data._dataset import log_report as log_report
 from .data._dataset import profile_report as profile_report
 from .data._traces import traces_report as traces_report
 from .devices._beside import DeviceQuestion as DeviceQuestion

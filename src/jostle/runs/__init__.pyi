@@ -24,6 +24,10 @@ from .importers._pairs import PairsImport as PairsImport
 from .importers._pitot import PitotImport as PitotImport
 from .importers._table import CsvImport as CsvImport
 from .importers._table import ParquetImport as ParquetImport
+from .logs._log import ImportedLog as ImportedLog
+from .logs._log import MadeOfLog as MadeOfLog
+from .logs._tables import JobsImport as JobsImport
+from .logs._tables import SacctImport as SacctImport
 from .store._adding import add_runs as add_runs
 from .store._dataset import Dataset as Dataset
 from .store._dataset import has_runs as has_runs

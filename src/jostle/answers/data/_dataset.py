@@ -10,7 +10,7 @@ from jostle._report import Report, Table, duration
 from jostle.answers.data._failures import failures_of
 
 if TYPE_CHECKING:
-    from jostle.runs import Dataset, Imported, RunsSummary
+    from jostle.runs import Dataset, Imported, MadeOfLog, RunsSummary
     from jostle.traces import Profile
 
 MOST_REJECTED = 20
@@ -132,6 +132,35 @@ def imported_report(
         f"co-runners; {document['workloads']} workloads, {document['platforms']} platforms"
     )
     return Report(document, [text], notes=notes)
+
+
+def log_report(source: str, output: Path, made: MadeOfLog, written: Sequence[Path]) -> Report:
+    """What an import made of a log of jobs."""
+    document = {
+        "schema": "import_log/v1",
+        "dataset": str(output),
+        "source": source,
+        **vars(made),
+        "files": [str(path) for path in written],
+    }
+    of_each = f"{made.platforms}, a median of {made.runs_of_a_platform:g} runs on each"
+    lines = [
+        ("rows of jobs", f"{made.jobs}"),
+        ("runs", f"{made.runs} ({', '.join(f'{n} {name}' for name, n in made.status.items())})"),
+        ("new in the dataset", f"{made.added}"),
+        ("stretches", f"{made.stretches:.2g} a run in the mean"),
+        ("platforms", of_each),
+        ("workloads", f"{made.workloads}, {made.once} of them met once"),
+        ("sets met twice or more", f"{made.sets}, {made.on_one_node} of them on one node only"),
+    ]
+    if made.spread:
+        shown = ", ".join(made.spread[:5]) + (" …" if len(made.spread) > 5 else "")
+        lines.append(("several programs under one name?", f"{len(made.spread)}: {shown}"))
+    parts: list[Table | str] = [Table(("", ""), lines, title=str(output), wrapped=(1,))]
+    if made.left_aside:
+        rows = [(str(n), f"because {why}") for why, n in made.left_aside.items()]
+        parts += ["", Table(("jobs", "are no runs"), rows, (0,), "Left aside", wrapped=(1,))]
+    return Report(document, parts, notes=[f"note: {text}" for text in made.notes])
 
 
 def profile_report(profile: Profile) -> Report:

@@ -68,7 +68,7 @@ class Dataset:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         # Files never change, so what was read of one once holds for good.
-        self._run_ids: dict[Path, pa.ChunkedArray] = {}
+        self._run_ids: dict[Path, pa.Array] = {}
         self._schemas: dict[Path, pa.Schema] = {}
         self._features: dict[Path, pa.Table] = {}
 
@@ -256,16 +256,23 @@ class Dataset:
             there = [] if features is None else [(where, features)]
             merge_features([*there, ("the features to be written", new)], key)
 
-    def _require_new(self, runs: Runs) -> None:
-        ids = runs.table.column("run_id")
+    def run_ids(self) -> Iterator[tuple[Path, pa.Array]]:
+        """Of each file of runs that can be read, its run_ids: whoever reads the dataset is told of the
+        others, for which new measurements must not be lost."""
         for file in parquet_files(self.path / "runs"):
             if file not in self._run_ids:
                 try:
-                    self._run_ids[file] = read_parquet(file, VERSIONS, ["run_id"]).column("run_id")
-                    self._schemas[file] = parquet_schema(file)
+                    table = read_parquet(file, VERSIONS, ["run_id"])
                 except UnreadableFile:
-                    continue  # whoever reads the dataset is told; new measurements must not be lost
-            known = pc.is_in(ids, value_set=self._run_ids[file].combine_chunks())
+                    continue
+                self._run_ids[file] = table.column("run_id").combine_chunks()
+                self._schemas[file] = parquet_schema(file)
+            yield file, self._run_ids[file]
+
+    def _require_new(self, runs: Runs) -> None:
+        ids = runs.table.column("run_id")
+        for file, there in self.run_ids():
+            known = pc.is_in(ids, value_set=there)
             rows = np.flatnonzero(flags(known))
             if len(rows):
                 raise BadRows(

@@ -1,0 +1,178 @@
+"""Cells of a log: times, node lists, and which workload a row is of, a column at a time."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from itertools import product
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from jostle.errors import UnknownName, UsageError
+from jostle.runs._columns import filled
+
+# Arrow makes these functions at run time, so type checkers cannot see them.
+pc: Any = pyarrow.compute
+
+NO_TIME = np.iinfo(np.int64).min
+_NONE = pa.array(["", "Unknown", "None", "N/A", "null"])
+_DAY = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
+_MOST_NODES = 100_000
+
+
+def zone_of(name: str) -> str:
+    """The name of a time zone that is known. Raises UsageError."""
+    try:
+        return ZoneInfo(name).key
+    except (ValueError, OSError, KeyError) as error:
+        raise UsageError(
+            f"unknown time zone {name!r}: {error}", fix="Such as Europe/Berlin."
+        ) from None
+
+
+def times_of(column: Any, zone: str, ambiguous: str = "earliest") -> tuple[np.ndarray, np.ndarray]:
+    """((n,) int64 microseconds since 1970, NO_TIME where there is none; (n,) bool: cannot be read).
+
+    Cells are ISO 8601, or seconds since 1970; one without an offset is in the zone. ambiguous: `earliest` or
+    `latest`, of an hour that the zone has twice.
+    """
+    text = pc.fill_null(pc.utf8_trim_whitespace(column), "")
+    out = np.full(len(text), NO_TIME)
+    left = ~filled(pc.is_in(text, value_set=_NONE), False).astype(bool)
+    ways: list[tuple[str, Callable[[Any], Any]]] = [
+        (r"^\d{1,11}(\.\d+)?$", lambda some: pc.round(pc.multiply(some.cast(pa.float64()), 1e6))),
+        (
+            f"^{_DAY}$",
+            lambda some: pc.assume_timezone(
+                some.cast(pa.timestamp("us")), zone, ambiguous=ambiguous, nonexistent="latest"
+            ),
+        ),
+        (rf"^{_DAY}(Z|[+-]\d\d(:?\d\d)?)$", lambda some: some.cast(pa.timestamp("us", "UTC"))),
+    ]
+    for pattern, read in ways:
+        at = np.flatnonzero(left & filled(pc.match_substring_regex(text, pattern), False))
+        if len(at):
+            some = text.take(pa.array(at))
+            try:
+                values = read(some).cast(pa.int64())
+            except pa.ArrowInvalid:  # a day that is none
+                values = pa.array([_one_time(cell, read) for cell in some.to_pylist()], pa.int64())
+            out[at] = filled(values, NO_TIME)
+            left[at[out[at] != NO_TIME]] = False
+    return out, left
+
+
+def _one_time(cell: str, read: Callable[[Any], Any]) -> int | None:
+    try:
+        datetime.fromisoformat(cell).astimezone(UTC)
+        return read(pa.array([cell])).cast(pa.int64())[0].as_py()
+    except (ValueError, OverflowError):
+        return None
+
+
+def spans_of(column: Any) -> np.ndarray:
+    """(n,) float64 seconds of `[D-]HH:MM:SS` or of plain seconds; NaN where it is neither."""
+
+    def read(cell: str | None) -> float:
+        match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)|(\d+)", cell or "")
+        if match is None:
+            return np.nan
+        days, hours, minutes, seconds, plain = (int(part or 0) for part in match.groups())
+        return float(plain + 86_400 * days + 3600 * hours + 60 * minutes + seconds)
+
+    return np.array(_by_value(column, read), np.float64)
+
+
+def nodes_of(text: str) -> tuple[str, ...]:
+    """The nodes of a list such as `rack[1-2]n[01-03,07],gpu1`; () where it is none. Raises ValueError."""
+    names: list[str] = []
+    for part in re.split(r",(?![^\[]*\])", text):
+        pieces = [_ranges(piece) for piece in re.split(r"(\[[^\]]*\])", part) if piece]
+        if np.prod([len(piece) for piece in pieces], dtype=float) + len(names) > _MOST_NODES:
+            raise ValueError(f"over {_MOST_NODES} nodes")
+        names += ["".join(one).strip() for one in product(*pieces)] if pieces else []
+    return tuple(name for name in names if name and name != "None assigned")
+
+
+def _ranges(piece: str) -> list[str]:
+    if not piece.startswith("["):
+        if "[" in piece or "]" in piece:
+            raise ValueError("brackets that do not close")
+        return [piece]
+    numbers: list[str] = []
+    for part in piece[1:-1].split(","):
+        first, _, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            raise ValueError(f"{part!r} is not a number")
+        if int(last or first) - int(first) > _MOST_NODES:
+            raise ValueError(f"over {_MOST_NODES} nodes")
+        width = len(first) if first.startswith("0") else 0
+        numbers += [f"{n:0{width}d}" for n in range(int(first), int(last or first) + 1)]
+    return numbers
+
+
+class WorkloadRule:
+    """What a row is a run of: a column, or text with columns in braces, each with a regular expression if
+    need be, of which the first group counts: `{User}/{JobName:^[a-z]+}`. not_matched: how many rows an
+    expression did not fit, whose cells count whole. Raises UsageError."""
+
+    def __init__(self, rule: str) -> None:
+        self.not_matched = 0
+        try:
+            self._parts = list(string.Formatter().parse(rule if "{" in rule else f"{{{rule}}}"))
+            self._patterns = [re.compile(spec) if spec else None for *_, spec, _ in self._parts]
+        except (ValueError, re.error) as error:
+            raise UsageError(
+                f"the rule {rule!r} of workloads cannot be read: {error}",
+                fix="A column, or such as {user}/{name:^[a-z]+}.",
+            ) from None
+        self.columns = tuple(field for _, field, *_ in self._parts if field)
+        if not self.columns:
+            raise UsageError(f"the rule {rule!r} of workloads names no column")
+
+    def names(self, cells: Mapping[str, Any], where: str) -> Any:
+        """(n,) text. cells: columns by name, in any case. Raises UnknownName."""
+        known = {name.lower(): column for name, column in cells.items()}
+        pieces: list[Any] = []
+        for (literal, field, *_), pattern in zip(self._parts, self._patterns, strict=True):
+            if literal:
+                pieces.append(pa.scalar(literal))
+            if field is None:
+                continue
+            if field.lower() not in known:
+                raise UnknownName("column", field, list(cells), where=where)
+            pieces.append(self._cut(known[field.lower()], pattern))
+        whole = pc.binary_join_element_wise(
+            *pieces, "", null_handling="replace", null_replacement=""
+        )
+        return pc.if_else(pc.equal(whole, ""), "no name", whole)
+
+    def _cut(self, column: Any, pattern: re.Pattern[str] | None) -> Any:
+        if pattern is None:
+            return column
+
+        def read(cell: str | None) -> tuple[str, bool]:
+            match = pattern.search(cell or "")
+            if match is None:
+                return cell or "", False
+            return (match[1] or "" if pattern.groups else match[0]), True
+
+        pairs = _by_value(column, read)
+        self.not_matched += sum(not good for _, good in pairs)
+        return pa.array([name for name, _ in pairs], pa.string())
+
+
+def _by_value(column: Any, read: Callable[[str | None], Any]) -> list[Any]:
+    """What `read` gives of each cell, asked once for each value."""
+    encoded = pc.dictionary_encode(column)
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    values = [read(value) for value in encoded.dictionary.to_pylist()]
+    nothing = read(None)
+    return [nothing if code is None else values[code] for code in encoded.indices.to_pylist()]

@@ -1,0 +1,293 @@
+"""Logs that are tables: of any scheduler, and what Slurm's sacct prints."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from jostle._options import Positional
+from jostle._tables import file_bytes, text_of
+from jostle._untrusted import understands
+from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
+from jostle.runs._columns import filled
+from jostle.runs.importers._foreign import read_csv
+from jostle.runs.logs._cells import NO_TIME, WorkloadRule, spans_of, times_of, zone_of
+from jostle.runs.logs._log import FAILED, OK, RUNNING, TIMEOUT, ImportedLog, JobBatch
+
+# Arrow makes these functions at run time, so type checkers cannot see them.
+pc: Any = pyarrow.compute
+
+_BLOCK = 16 << 20  # bytes at a time
+_OUTCOMES = {
+    **dict.fromkeys(("completed", "succeeded", "ok", ""), OK),
+    "timeout": TIMEOUT,
+    **dict.fromkeys(
+        ("running", "suspended", "completing", "stopped", "signaling", "stage_out", "resizing"),
+        RUNNING,
+    ),
+}  # all others failed in one way or another
+
+Workload = Annotated[
+    str,
+    "What a job is a run of: a column, or columns in braces, in any case, each with a regular expression if "
+    "need be, such as {user}/{name:^[a-z]+}.",
+]
+
+
+@dataclass(frozen=True)
+class LogImport:
+    """What every log of jobs is told by."""
+
+    file: Annotated[
+        str | os.PathLike[str] | BinaryIO, "The log; - reads standard input.", Positional()
+    ]
+    workload: Workload
+    nodes: Annotated[
+        Path | None, "CSV file with columns 'node' and 'platform'; else each node is a platform."
+    ] = None
+    timezone: Annotated[str, "Of times without an offset."] = "UTC"
+    since: Annotated[str | None, "From when on the log holds every job that ran."] = None
+    until: Annotated[str | None, "Up to when it does."] = None
+    campaign: Annotated[str, "A name for the cluster: with a job's number it tells runs apart."] = (
+        "log"
+    )
+
+    def __post_init__(self) -> None:
+        """Raises UsageError."""
+        zone_of(self.timezone)
+        WorkloadRule(self.workload)
+        for name in ("since", "until"):
+            self._edge(name)
+
+    def _edge(self, name: str) -> int | None:
+        value = getattr(self, name)
+        if value is None:
+            return None
+        (time,), (is_bad,) = times_of(pa.array([value]), self.timezone)
+        if is_bad or time == NO_TIME:
+            raise UsageError(
+                f"`{name}` {value!r} is not a valid time", fix="Such as 2026-01-31T00:00:00."
+            )
+        return int(time)
+
+    @understands("file")
+    def read(self) -> ImportedLog:
+        """Raises UnreadableFile, UnknownName for a missing column."""
+        where = self._where
+        log = ImportedLog(
+            where, self.campaign, self._platforms(), self._edge("since"), self._edge("until")
+        )
+        rule = WorkloadRule(self.workload)
+        for batch in self._batches(rule, log, where):
+            log.add(batch)
+        if rule.not_matched:
+            log.notes.append(
+                f"{rule.not_matched} cells do not match the rule of workloads, and count whole"
+            )
+        return log
+
+    def _batches(self, rule: WorkloadRule, log: ImportedLog, where: str) -> Iterator[JobBatch]:
+        raise NotImplementedError
+
+    @property
+    def _where(self) -> str:
+        if self.file == "-":
+            return "<stdin>"
+        is_path = isinstance(self.file, (str, os.PathLike))
+        return str(self.file if is_path else getattr(self.file, "name", "<stream>"))
+
+    def _platforms(self) -> dict[str, str] | None:
+        if self.nodes is None:
+            return None
+        content, where = file_bytes(self.nodes)
+        table = read_csv(content, where, ["node", "platform"])
+        table.require(["node", "platform"])
+        pairs = (table.table.column(name).to_pylist() for name in ("node", "platform"))
+        known: dict[str, str] = {}
+        for line, node, platform in zip(table.numbers.tolist(), *pairs, strict=True):
+            if not node or not platform or known.setdefault(node, platform) != platform:
+                raise BadData(f"line {line}: node {node!r} has no platform, or two", where=where)
+        return known
+
+
+@dataclass(frozen=True)
+class JobsImport(LogImport):
+    """Import a log of jobs: who was on which node from when to when.
+
+    A CSV or Parquet file with columns job, node, start, end, and state where there is one (COMPLETED,
+    FAILED, TIMEOUT, RUNNING ...). Whoever was on a node at the same time ran beside each other, and each
+    job is a run with its stretches. The same log tomorrow adds what is new.
+    """
+
+    name: ClassVar[str] = "jobs"
+    columns: ClassVar[dict[str, tuple[str, ...]]] = {
+        "job": ("job",), "node": ("node",), "start": ("start",), "end": ("end",), "state": ("state",),
+        "took": ("elapsed",),
+    }  # fmt: skip
+    delimiter: ClassVar[str] = ","
+
+    workload: Workload = "workload"
+
+    def _batches(self, rule: WorkloadRule, log: ImportedLog, where: str) -> Iterator[JobBatch]:
+        for cells in self._cells(log, where):
+            known = {name.lower(): name for name in cells}
+            named = {}
+            for key, columns in self.columns.items():
+                there = next((one for one in columns if one in known), None)
+                if there is not None:
+                    named[key] = cells[known[there]]
+                elif key not in ("state", "took"):
+                    raise UnknownName("column", columns[0], list(cells), where=where)
+            yield self._batch(named, rule.names(cells, where))
+
+    def _batch(self, cells: dict[str, Any], workload: Any) -> JobBatch:
+        (start, bad_start), (end, bad_end) = (
+            times_of(cells[key], self.timezone) for key in ("start", "end")
+        )
+        state = cells.get("state", pa.array([""] * len(start)))
+        first = pc.utf8_lower(pc.extract_regex(state, r"^\s*(?P<word>[A-Za-z_]*)").field(0))
+        words = pc.unique(first)
+        kinds = [_OUTCOMES.get(word or "", FAILED) for word in words.to_pylist()]
+        outcome = np.array(kinds, np.int8)[filled(pc.index_in(first, value_set=words), 0)]
+        if "state" not in cells:
+            outcome = np.where(end == NO_TIME, RUNNING, OK).astype(np.int8)
+        bad = {
+            "a time of theirs cannot be read": bad_start | bad_end,
+            **self._left_aside(cells),
+        }
+        if "took" in cells:
+            start, end, odd = self._by_the_clock(cells, start, end)
+            bad[
+                "they did not take what lies between start and end (suspended, or say `timezone`)"
+            ] = odd
+        return JobBatch(cells["job"], cells["node"], workload, state, start, end, outcome, bad)
+
+    def _left_aside(self, cells: dict[str, Any]) -> dict[str, np.ndarray]:
+        return {}
+
+    def _by_the_clock(
+        self, cells: dict[str, Any], start: np.ndarray, end: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(start, end, whether they are not as far apart as the job took): an hour that a zone has twice is
+        the one that fits."""
+        took = spans_of(cells["took"]) * 1e6
+
+        def fits(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+            return np.abs(end.astype(float) - start - took) <= 1.5e6
+
+        is_known = np.isfinite(took) & (start != NO_TIME) & (end != NO_TIME)
+        odd = is_known & ~fits(start, end)
+        if odd.any():
+            late = [times_of(cells[key], self.timezone, "latest")[0] for key in ("start", "end")]
+            for other in ((start, late[1]), (late[0], late[1])):
+                better = odd & fits(*other)
+                start, end = np.where(better, other[0], start), np.where(better, other[1], end)
+                odd &= ~better
+        return start, end, odd
+
+    def _cells(self, log: ImportedLog, where: str) -> Iterator[dict[str, Any]]:
+        """Columns of text by name, some at a time. Raises UnreadableFile."""
+        if where.endswith((".parquet", ".pq")):
+            try:
+                for batch in pyarrow.parquet.ParquetFile(self.file).iter_batches():
+                    texts = [column.cast(pa.string()) for column in batch.columns]
+                    yield dict(zip(batch.schema.names, texts, strict=True))
+            except (pa.ArrowException, OSError) as error:
+                raise _unreadable(error, where) from None
+            return
+        ragged = 0
+
+        def skip(_: Any) -> str:
+            nonlocal ragged
+            ragged += 1
+            return "skip"
+
+        try:
+            with _opened(self.file) as stream:
+                names = _header(stream.readline(), self.delimiter, where)
+                reader = pyarrow.csv.open_csv(
+                    pa.PythonFile(stream, "r"),
+                    pyarrow.csv.ReadOptions(
+                        block_size=_BLOCK, use_threads=False, column_names=names
+                    ),
+                    pyarrow.csv.ParseOptions(
+                        delimiter=self.delimiter,
+                        quote_char='"' if self.delimiter == "," else False,
+                        invalid_row_handler=skip,
+                    ),
+                    pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+                )
+                for batch in reader:
+                    yield dict(zip(names, batch.columns, strict=True))
+        except (pa.ArrowException, OSError) as error:
+            if "Empty CSV" not in str(error):  # a header alone: no job
+                raise _unreadable(error, where) from None
+        log.jobs += ragged
+        reason = f"their lines have more or fewer cells than the header (a {self.delimiter!r} in a name?)"
+        log.left_aside[reason] += ragged
+
+
+@dataclass(frozen=True)
+class SacctImport(JobsImport):
+    """Import what Slurm's accounting prints.
+
+    Of sacct -a -P -o JobID,User,JobName,NodeList,Start,End,State,ElapsedRaw steps are left aside; each job
+    of an array, and each time that a job was requeued (sacct -D), is a job. Who failed, was cancelled or
+    still runs is company, but no measured run; who ran on several nodes is company on each. The same log
+    tomorrow adds what is new.
+    """
+
+    name: ClassVar[str] = "sacct"
+    columns: ClassVar[dict[str, tuple[str, ...]]] = {
+        "job": ("jobid",), "node": ("nodelist",), "start": ("start",), "end": ("end",), "state": ("state",),
+        "took": ("elapsedraw", "elapsed"),
+    }  # fmt: skip
+    delimiter: ClassVar[str] = "|"
+
+    workload: Annotated[
+        str, "What a job is a run of; columns as sacct names them, in any case."
+    ] = "{User}/{JobName}"
+    campaign: Annotated[str, "A name for the cluster: with a job's number it tells runs apart."] = (
+        "slurm"
+    )
+
+    def _left_aside(self, cells: dict[str, Any]) -> dict[str, np.ndarray]:
+        is_step = filled(pc.match_substring(cells["job"], "."), False).astype(bool)
+        return {"they are steps of jobs": is_step}
+
+
+def _opened(file: Any) -> Any:
+    if file == "-":
+        return nullcontext(sys.stdin.buffer)
+    return open(file, "rb") if isinstance(file, (str, os.PathLike)) else nullcontext(file)
+
+
+def _header(line: bytes, delimiter: str, where: str) -> list[str]:
+    (names,) = (
+        csv.reader([text_of(line, where).strip("\r\n")], delimiter=delimiter) if line else ([],)
+    )
+    names = [name.strip() or f"column {place}" for place, name in enumerate(names)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if not names or twice:
+        what = f"the column {twice[0]!r} is there more than once" if twice else "the file is empty"
+        raise UnreadableFile(what, where=where, fix="Its first line names columns.")
+    return names
+
+
+def _unreadable(error: Exception, where: str) -> UnreadableFile:
+    text = (str(error) or type(error).__name__).splitlines()[0]
+    return UnreadableFile(
+        f"not a readable log: {text}", where=where, fix="Its first line names columns."
+    )
