@@ -50,10 +50,11 @@ class NoOption:
 
 @dataclass(frozen=True)
 class Limits:
-    """Marks the least and the most that a number may be."""
+    """Marks the least and the most that a number may be. above: what it has to be more than."""
 
     least: float | None = None
     most: float | None = None
+    above: float | None = None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,11 @@
-"""One question has one answer, byte for byte, whatever door it leaves by: Python, command, HTTP, client."""
+"""One question has one answer, byte for byte, whatever door it leaves by: Python, command, HTTP, client.
+
+The suite over transports: verbs first, then the operations of a service on itself."""
 
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +20,11 @@ from jostle.answers import all_verbs, served_options, served_verbs
 from jostle.bridge import Peaks
 from jostle.cli import _app
 from jostle.placement import Requests, Standard
+from jostle.runs import Dataset
+from jostle.service.operations import OPERATIONS
 from jostle.traces import Traces, write_traces
 from tests.bridge.conftest import a_trace
-from tests.service.conftest import Running
+from tests.service.conftest import Running, Start
 
 COLOCATION = {"workload": "w01", "platform": "p1", "corunners": ["w02", "w03"]}
 REQUESTS: list[Any] = [
@@ -160,3 +165,82 @@ def test_what_names_files_is_asked_where_they_are(
     assert printed(words, capsys) == text_of(library.to_document())
     assert service.http.post("/v1/score", json={"items": []}).status_code == 404
     assert "dataset" not in served_options(load_verb("model", "explain").question)
+
+
+SENT: list[Any] = [
+    {"id": "r1", "workload": "w00", "platform": "p0", "runtime_seconds": 2.5},
+    {"id": "r2", "workload": "w01", "platform": "p1", "corunners": ["w03", "w02"],
+     "runtime_seconds": 9, "measured_at": "2026-01-31T13:00:00+01:00", "window_id": "one"},
+    {"id": "r1", "workload": "w00", "platform": "p0", "runtime_seconds": 3.5},
+    {"id": "r3", "workload": "w00", "platform": "p0", "runtime_seconds": -1},
+    {"id": "r4", "workload": "never-met", "platform": "p0", "runtime_seconds": 1.5},
+]  # fmt: skip
+# Of every operation: what it is asked, as HTTP has it (the path's names among the values).
+ASKED: dict[str, dict[str, Any]] = {
+    "add_runs": {"items": SENT},
+    "observed_runs": {"after": 1, "limit": 10},
+    "put_placement": {"id": "job/2", "node": "west", "workload": "w05", "deadline": "9x",
+                      "ttl_seconds": 60, "require": "safe"},
+    "delete_placement": {"id": "job/1"},
+    "placements": {}, "fleet": {}, "coverage": {}, "drifts": {}, "models": {},
+}  # fmt: skip
+
+
+def test_every_operation_is_asked_here() -> None:
+    assert set(ASKED) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", sorted(ASKED))
+def test_operations_of_a_service(name: str, start: Start, tmp_path: Path) -> None:
+    operation, values = OPERATIONS[name], ASKED[name]
+    documents = {}
+    for door in ("library", "HTTP", "client"):
+        service = start(state=str(tmp_path / f"{door}.sqlite"))
+        service.post("/v1/runs", {"items": SENT[:2]})
+        service.client.put_placement("job/1", "w05@9x", "east", ttl_seconds=600)
+        if door == "HTTP":
+            rest = {key: value for key, value in values.items() if key != "id"}
+            sent = {"params" if operation.method == "GET" else "json": rest} if rest else {}
+            path = operation.path.replace("{id}", str(values.get("id")))
+            found = service.http.request(operation.method, path, **sent)
+            assert found.status_code == 200, found.text
+            documents[door] = found.json()
+            continue
+        question = operation.question.read(values)
+        if door == "library":
+            answer = service.http.portal.call(operation, service.app.state.service, question)
+        else:
+            (answer,) = service.client.answers(operation, question)
+        documents[door] = answer.to_document()
+        assert type(answer) is operation.answer
+        again = from_document(operation.answer, json.loads(text_of(documents[door])))
+        assert text_of(again.to_document()) == text_of(documents[door])
+    assert documents["HTTP"]["schema"] == operation.answer.schema
+    assert text_of(documents["library"]) == text_of(documents["HTTP"])
+    assert text_of(documents["client"]) == text_of(documents["HTTP"])
+
+
+def test_what_drifts_is_said_alike_by_command_and_service(
+    service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = jostle.load(service.settings.model)
+    asked = jostle.Colocations.from_columns(workload=["w00"], platform=["p0"])
+    usual = float(model.predict(asked)[0])
+    slow = [
+        {"id": f"r{n}", "workload": "w00", "platform": "p0", "runtime_seconds": 3 * usual,
+         "measured_at": f"2026-01-01T00:{n:02}:00+00:00", "window_id": f"r{n}"}
+        for n in range(60)
+    ]  # fmt: skip
+    service.post("/v1/runs", {"items": slow})
+    names = ("workload", "platform", "runtime_seconds", "window_id", "measured_at")
+    columns: dict[str, Any] = {name: [run[name] for run in slow] for name in names}
+    columns["measured_at"] = [datetime.fromisoformat(text) for text in columns["measured_at"]]
+    Dataset(tmp_path / "runs").write(jostle.Runs.from_columns(**columns))
+    words = ["drift", str(service.settings.model), str(tmp_path / "runs")]
+    command = json.loads(printed(words, capsys))
+    answer = service.http.get("/v1/drift").json()
+    assert answer["drifts"]
+    assert command.keys() == answer.keys()
+    assert [command[key] for key in command if key != "model"] == [
+        answer[key] for key in answer if key != "model"
+    ]

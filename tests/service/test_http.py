@@ -156,4 +156,4 @@ def test_values_of_any_kind_are_never_an_internal_error(service: Running) -> Non
 
 def test_the_allowed_methods_are_all_named(service: Running) -> None:
     assert service.http.patch("/v1/placements/a").headers["Allow"] == "DELETE, PUT"
-    assert service.http.delete("/v1/runs").headers["Allow"] == "GET, POST"
+    assert service.http.delete("/v1/runs").headers["Allow"] == "GET, HEAD, POST"

@@ -41,6 +41,7 @@ OF_THEMSELVES = {
     "ratios",
     "label",
     "only_without_choice",
+    "answers",
 }
 
 
@@ -98,7 +99,7 @@ def test_shell() -> None:
 
 
 def test_http(tmp_path: Path) -> None:
-    pytest.importorskip("fastapi", reason="extra: service")
+    pytest.importorskip("starlette", reason="extra: service")
     from jostle.service import make_app
 
     app = make_app(ServeSettings(model=tmp_path / "model", state=str(tmp_path / "state.sqlite")))

@@ -33,14 +33,14 @@ def test_a_run_is_stored_once_whatever_is_sent(service: Running) -> None:
 
 
 BAD_RUNS: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"runtime_seconds": 0}, "not a finite number above 0"),
-    ({"runtime_seconds": True}, "not a finite number above 0"),
-    ({"runtime_seconds": "2"}, "not a finite number above 0"),
-    ({"runtime_seconds": None}, "not a finite number above 0"),
+    ({"runtime_seconds": 0}, "`runtime_seconds` is 0, not above 0"),
+    ({"runtime_seconds": True}, "`runtime_seconds` is not a number"),
+    ({"runtime_seconds": "2"}, "`runtime_seconds` is not a number"),
+    ({"runtime_seconds": None}, "`runtime_seconds` is missing"),
     ({"id": ""}, "not a name"),
     ({"id": "a\0b"}, "not a name"),
     ({"id": "x" * 300}, "not a name"),
-    ({"id": 7}, "not a name"),
+    ({"id": 7}, "`id` is not a text"),
     ({"workload": ""}, "not a name"),
     ({"corunners": "w01"}, "not a list"),
     ({"measured_at": "yesterday"}, "not a time with its zone"),
@@ -151,13 +151,13 @@ def test_a_slot_is_given_once(service: Running) -> None:
 
 
 BAD_PLACEMENTS: tuple[tuple[Any, int, str], ...] = (
-    ({"workload": "w00"}, 422, "`node` is not a name"),
+    ({"workload": "w00"}, 422, "`node` is missing"),
     ({"workload": "w00", "node": "moon"}, 404, "unknown node 'moon'"),
     ({"node": "east"}, 422, "workload is empty"),
-    ({"workload": "w00", "node": "east", "ttl_seconds": 0}, 422, "not a valid time"),
-    ({"workload": "w00", "node": "east", "ttl_seconds": 1e300}, 422, "not a valid time"),
+    ({"workload": "w00", "node": "east", "ttl_seconds": 0}, 422, "not above 0"),
+    ({"workload": "w00", "node": "east", "ttl_seconds": 1e300}, 422, "not above 0 to 3.16"),
     ({"workload": "w00", "node": "east", "ttl": 5}, 422, "unknown key 'ttl'"),
-    ({"workload": "w00", "node": "east", "require": "all"}, 422, "Known: slot, safe, nothing"),
+    ({"workload": "w00", "node": "east", "require": "all"}, 422, "one of slot, safe, nothing"),
     ([], 422, "not an object"),
 )
 

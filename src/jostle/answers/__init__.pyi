@@ -18,6 +18,7 @@ from .data._dataset import dataset_report as dataset_report
 from .data._dataset import imported_report as imported_report
 from .data._dataset import log_report as log_report
 from .data._dataset import profile_report as profile_report
+from .data._drift import Drifts as Drifts
 from .data._traces import traces_report as traces_report
 from .devices._beside import DeviceQuestion as DeviceQuestion
 from .devices._beside import FitQuestion as FitQuestion

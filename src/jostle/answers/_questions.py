@@ -43,9 +43,16 @@ def served_options(question: type) -> dict[str, Option]:
 
 
 def question_of(kind: type, values: Mapping[str, Any]) -> Any:
-    """The question with these values, as they came out of JSON; null is the default. Raises UsageError."""
+    """The question with these values, as they came out of JSON; null is the default. Raises UsageError, also
+    for a key that means nothing here: it must have been meant for something."""
     options = served_options(kind)
+    if odd := sorted(values.keys() - options):
+        known = ", ".join(sorted(options))
+        raise UsageError(f"unknown key {odd[0][:100]!r}", fix=f"Known: {known}.")
     rest = {name: value for name, value in values.items() if value is not None}
+    for one in options.values():
+        if one.default is REQUIRED and one.name not in rest:
+            raise UsageError(f"`{one.name}` is missing", fix=one.help)
     return kind(**{name: _checked(options[name], value) for name, value in rest.items()})
 
 
@@ -73,28 +80,32 @@ def _checked(option: Option, value: Any) -> Any:
     if option.kind is str:
         if not isinstance(value, str):
             raise UsageError(f"`{name}` is not a text")
+        if option.choices and value not in option.choices:
+            raise UsageError(f"`{name}` is not one of {', '.join(option.choices)}")
         return value
     return _number(option, value)
 
 
 def _number(option: Option, value: Any) -> float | int:
-    least, most = _limits(option)
+    least, most, above = _limits(option)
     if isinstance(value, float) and option.kind is int and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise UsageError(f"`{option.name}` is not a number")
     if option.kind is int and not isinstance(value, int):
         raise UsageError(f"`{option.name}` is not a whole number")
-    if not least <= value <= most:
-        raise UsageError(f"`{option.name}` is {value:g}, not from {least:g} to {most:g}")
+    if not least <= value <= most or value == above:
+        side = "from" if above is None else "above"
+        raise UsageError(f"`{option.name}` is {value:g}, not {side} {least:g} to {most:g}")
     return option.kind(value)
 
 
-def _limits(option: Option) -> tuple[float, float]:
+def _limits(option: Option) -> tuple[float, float, float | None]:
+    """(least, most, what it has to be more than)."""
     marks = next((mark for mark in option.marks if isinstance(mark, Limits)), Limits())
     largest = _LARGEST if option.kind is int else _LONGEST_SECONDS
-    least = 0 if marks.least is None else marks.least
-    return least, largest if marks.most is None else marks.most
+    least = marks.above or 0 if marks.least is None else marks.least
+    return least, largest if marks.most is None else marks.most, marks.above
 
 
 def _schema(option: Option) -> dict[str, Any]:
@@ -106,9 +117,12 @@ def _schema(option: Option) -> dict[str, Any]:
     elif option.is_mapping:
         kind = {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}}
     elif option.kind in (int, float):
-        least, most = _limits(option)
+        least, most, above = _limits(option)
         name = "integer" if option.kind is int else "number"
-        kind = {"type": name, "minimum": least, "maximum": most}
+        lower = "minimum" if above is None else "exclusiveMinimum"
+        kind = {"type": name, lower: least, "maximum": most}
     else:
         kind = {"type": "boolean"} if option.kind is bool else _TEXT
-    return {"anyOf": [kind, {"type": "null"}], "description": option.help}
+    if option.default is not REQUIRED:
+        kind = {"anyOf": [kind, {"type": "null"}]}
+    return {**kind, "description": option.help} if option.help else kind

@@ -10,8 +10,6 @@ from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._verbs import answers_verbs, load_verb
 from jostle._verbs.documents import Unanswered, from_document
 from jostle.answers import (
-    ExplainQuestion,
-    Explanations,
     LimitAnswer,
     Predictions,
     PredictQuestion,
@@ -19,9 +17,18 @@ from jostle.answers import (
     served_options,
     served_verbs,
 )
-from jostle.errors import BadRows, JostleError, MissingExtra, NotPermitted, UsageError
-from jostle.placement import Fleet, Request, Requests, Standard
-from jostle.service._documents import error_of, fleet_rows, request_row
+from jostle.errors import (
+    BadData,
+    BadRows,
+    JostleError,
+    MissingExtra,
+    NotEnoughRuns,
+    NotPermitted,
+    UsageError,
+)
+from jostle.placement import Fleet, Requests, Standard
+from jostle.service.answers._requests import node_row, request_row
+from jostle.service.operations import OPERATIONS, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,15 +37,37 @@ if TYPE_CHECKING:
 
     from jostle.bounds import Bounds
     from jostle.bridge import Peaks
-    from jostle.models import Drift
     from jostle.progress import Progress
-    from jostle.runs import Colocations, Runs
+    from jostle.runs import Colocations
 
 _SERVED = tuple(verb.name for verb in served_verbs("placement"))
-_AT_ONCE = 2000  # items in one request
+_AT_ONCE = {"explain": 64}  # items in one request
+_KINDS: dict[str, type[JostleError]] = {
+    "UsageError": UsageError,
+    "NoPlace": UsageError,
+    "NotEnoughRuns": NotEnoughRuns,
+}
 
 
+def _with_operations(kind: type[Client]) -> type[Client]:
+    """Gives the class every operation of a service as a method."""
+
+    def method(name: str, operation: Operation) -> Callable[..., Any]:
+        def call(self: Client, *arguments: Any, **options: Any) -> Any:
+            question = operation.question.of(*arguments, **options)
+            return operation.result(self.answers(operation, question))
+
+        call.__name__, call.__doc__ = name, operation.act.__doc__
+        return call
+
+    for name, operation in OPERATIONS.items():
+        setattr(kind, name, method(name, operation))
+    return kind
+
+
+@_with_operations
 @answers_verbs("placement", _SERVED, extra=("fleet", "standard"))
+@answers_verbs("model", ("explain",))
 class Client:
     """Answers of the service at `url`, such as http://127.0.0.1:8000.
 
@@ -48,7 +77,7 @@ class Client:
     data version behind the last answer.
 
     Verbs about where requests can go are those of jostle.answers.placement, such as `rank(requests,
-    by="cost", fleet=..., standard=...)`.
+    by="cost", fleet=..., standard=...)`; the rest are operations of the service, such as `fleet()`.
     """
 
     if TYPE_CHECKING:
@@ -89,8 +118,6 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    # What a model says
-
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds, NaN where there is no answer. Raises BadRows for names the model has never met."""
         return self._predictions(colocations, DEFAULT_CONFIDENCE).seconds
@@ -99,35 +126,43 @@ class Client:
         """Upper bounds, each with its outcome. Raises BadRows for names that the model has never met."""
         return self._predictions(colocations, confidence).bounds
 
-    def explain(
-        self,
-        colocations: Colocations,
-        confidence: float = DEFAULT_CONFIDENCE,
-        *,
-        full: bool = False,
-    ) -> Explanations:
-        """Of each: what its prediction rests on. full: all that the method itself knows of it."""
-        question = ExplainQuestion(confidence, full=full)
-        return self._about(load_verb("model", "explain"), colocations, question, 64)
-
     def _predictions(self, colocations: Colocations, confidence: float) -> Predictions:
-        question = PredictQuestion(confidence)
-        return self._about(load_verb("model", "predict"), colocations, question, _AT_ONCE)
+        return self.ask(load_verb("model", "predict"), colocations, PredictQuestion(confidence))
 
-    def _about(self, verb: Verb, colocations: Colocations, question: Any, most: int) -> Any:
-        """What a verb about a model answers, in requests of at most so many items."""
-        columns = colocations.to_columns()
-        names = ("workload", "platform", "corunners")
+    def ask(
+        self,
+        verb: Verb,
+        items: Any,
+        question: Any,
+        progress: Progress | None = None,
+        *,
+        fleet: Any = None,
+        standard: Standard | None = None,
+    ) -> Any:
+        """What a verb answers. items: Colocations, or requests. fleet, standard: instead of the service's
+        own."""
+        values = question.sent() if hasattr(question, "sent") else vars(question)
+        names = served_options(verb.question)
+        body = {k: v for k, v in values.items() if k in names and v is not None}
+        if verb.about == "model":
+            return self._about_model(verb, items.to_columns(), body)
+        rows = Requests.of(items)
+        body |= {} if standard is None else vars(standard)
+        body |= {} if fleet is None else {"fleet": [node_row(one) for one in Fleet.of(fleet).nodes]}
+        answer = self._answer(verb, [request_row(row) for row in rows.good], body)
+        # Rows that could not be read were not sent: they stand where they stood.
+        left, listed = iter(answer.items), []
+        for row, status, number in zip(rows.rows, rows.status, rows.numbers, strict=True):
+            one = Unanswered(status, number) if row is None else next(left)
+            listed.append(replace(one, row=number) if isinstance(one, Unanswered) else one)
+        return replace(answer, items=tuple(listed))
+
+    def _about_model(self, verb: Verb, columns: Any, body: dict[str, Any]) -> Any:
+        names, most = ("workload", "platform", "corunners"), _AT_ONCE.get(verb.name, 2000)
         rows = zip(*(columns[name] for name in names), strict=True)
-        items = [dict(zip(names, row, strict=True)) for row in rows]
-        values = {name: getattr(question, name) for name in served_options(verb.question)}
-        answers = [
-            from_document(
-                verb.answer,
-                self._call("POST", f"/v1/{verb.name}", {"items": items[n : n + most], **values}),
-            )
-            for n in range(0, max(len(items), 1), most)
-        ]
+        sent = [dict(zip(names, row, strict=True)) for row in rows]
+        parts = range(0, max(len(sent), 1), most)
+        answers = [self._answer(verb, sent[n : n + most], body) for n in parts]
         items = [one for answer in answers for one in answer.items]
         bad = [(n, one.error) for n, one in enumerate(items) if isinstance(one, Unanswered)]
         if bad:
@@ -135,114 +170,28 @@ class Client:
             raise BadRows(text, rows=bad[:20], where=self.url)
         return replace(answers[0], items=tuple(items))
 
-    # Where requests can go
-
-    def ask(
-        self,
-        verb: Verb,
-        requests: Any,
-        question: Any,
-        progress: Progress | None = None,
-        *,
-        fleet: Any = None,
-        standard: Standard | None = None,
-    ) -> Any:
-        """What a verb about a placement answers. fleet, standard: instead of the service's own."""
-        rows = Requests.of(requests)
-        body: dict[str, Any] = {"items": [request_row(row) for row in rows.good]}
-        body |= {} if standard is None else vars(standard)
-        body |= {} if fleet is None else {"fleet": fleet_rows(Fleet.of(fleet))}
-        values = question.sent() if hasattr(question, "sent") else vars(question)
-        body |= {name: value for name, value in values.items() if value is not None}
-        answer = from_document(verb.answer, self._call("POST", f"/v1/{verb.name}", body))
-        if len(rows.good) == len(rows):
-            return answer
-        # Rows that could not be read were not sent: they stand where they stood.
-        left, items = iter(answer.items), []
-        for row, status, number in zip(rows.rows, rows.status, rows.numbers, strict=True):
-            one = Unanswered(status, number) if row is None else next(left)
-            items.append(replace(one, row=number) if isinstance(one, Unanswered) else one)
-        return replace(answer, items=tuple(items))
-
-    # What recorded runs say
+    def _answer(self, verb: Verb, items: list[Any], body: dict[str, Any]) -> Any:
+        document = self._call("POST", f"/v1/{verb.name}", {"items": items, **body})
+        return from_document(verb.answer, document)
 
     def limit(
         self, peaks: Peaks, confidence: float = DEFAULT_CONFIDENCE, over: float | None = None
     ) -> LimitAnswer:
         """What a run never exceeds, of runs that are sent with the question."""
-        body = {"items": peaks.to_items(), "component": peaks.component, "confidence": confidence}
+        body = {"component": peaks.component, "confidence": confidence}
         body |= {} if over is None else {"over": over}
-        return from_document(LimitAnswer, self._call("POST", "/v1/limit", body))
+        return self._answer(load_verb("forecasts", "limit"), peaks.to_items(), body)
 
-    # What changes
-
-    def add_runs(self, runs: Runs) -> list[str]:
-        """Store observed runs under their run_ids; of each `stored`, `already_stored`, `conflict` or `error`.
-
-        On the disk of the service when this returns. Again does no harm.
-        """
-        statuses: list[str] = []
-        names = ["workload", "platform", "corunners", "runtime_seconds", "measured_at", "window_id"]
-        table = runs.table.select(["run_id", *names]).rename_columns(["id", *names])
-        items = [
-            {
-                key: value.isoformat() if key == "measured_at" else value
-                for key, value in row.items()
-                if value is not None
-            }
-            for row in table.to_pylist()
-        ]
-        for start in range(0, len(items), _AT_ONCE):
-            answer = self._call("POST", "/v1/runs", {"items": items[start : start + _AT_ONCE]})
-            statuses += [one["status"] for one in answer["items"]]
-        return statuses
-
-    def drifts(self) -> list[Drift]:
-        """What drifts, as the observed runs tell that came since the model answers."""
-        from jostle.models import Drift
-
-        return [Drift(**one) for one in self._call("GET", "/v1/drift", None)["drifts"]]
-
-    def put_placement(
-        self,
-        id: str,
-        request: Request | str,
-        node: str,
-        *,
-        ttl_seconds: float | None = None,
-        require: str = "slot",
-    ) -> float:
-        """Say that it runs on the node, or move or renew it; until when, in seconds since 1970.
-
-        request: a Request, or text such as fft@1.5x. require: `slot`, `safe` or `nothing`. Raises UsageError
-        where the node does not take it.
-        """
-        try:
-            row = Request.of_text(request) if isinstance(request, str) else request
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        body = {**request_row(row), "node": node, "require": require}
-        body.pop("name", None)
-        if ttl_seconds is not None:
-            body["ttl_seconds"] = ttl_seconds
-        answer = self._call("PUT", f"/v1/placements/{quote(id, safe='')}", body)
-        return float(answer["expires_at"])
-
-    def delete_placement(self, id: str) -> bool:
-        """Say that it runs no more; whether it was there."""
-        answer = self._call("DELETE", f"/v1/placements/{quote(id, safe='')}", None)
-        return answer["status"] == "removed"
-
-    # What is there
-
-    def fleet(self) -> Fleet:
-        """The service's fleet as it is now, with its tenants."""
-        nodes = self._call("GET", "/v1/fleet", None)["nodes"]
-        return from_document(Fleet, {"nodes": nodes})
-
-    def models(self) -> list[dict[str, Any]]:
-        """What is served: versions, names, and what bounds rest on."""
-        return self._call("GET", "/v1/models", None)["models"]
+    def answers(self, operation: Operation, question: Any) -> list[Any]:
+        """What an operation of the service answers, to each of the requests that the question takes."""
+        answers = []
+        for values in question.sent():
+            names = [name for name in values if f"{{{name}}}" in operation.path]
+            parts = {name: quote(values.pop(name), safe="") for name in names}
+            path = operation.path.format(**parts)
+            document = self._call(operation.method, path, values or None)
+            answers.append(from_document(operation.answer, document))
+        return answers
 
     @property
     def is_ready(self) -> bool:
@@ -253,9 +202,10 @@ class Client:
             return False
         return True
 
-    def _call(self, method: str, path: str, body: Any) -> dict[str, Any]:
+    def _call(self, method: str, path: str, values: Any) -> dict[str, Any]:
+        sent = {} if values is None else {"params" if method == "GET" else "json": values}
         try:
-            response = self._http.request(method, path, **({} if body is None else {"json": body}))
+            response = self._http.request(method, path, **sent)
         except ValueError as error:  # NaN, which JSON does not know
             raise UsageError(f"the question cannot be sent: {error}") from None
         except self._failed as error:
@@ -270,7 +220,15 @@ class Client:
                 f"not an answer of a service: {response.text[:80]!r}", where=self.url
             ) from None
         if response.status_code != 200:
-            raise error_of(document, response.status_code, self.url)
+            raise _error_of(document, response.status_code, self.url)
         if label := document.get("model"):
             self.model = dict(label)
         return document
+
+
+def _error_of(document: Any, status: int, where: str) -> JostleError:
+    """A problem document as the error that the library would raise."""
+    problem: dict[str, Any] = document if isinstance(document, dict) else {}
+    sentence = str(problem.get("detail") or f"the service answers with status {status}")
+    kind = _KINDS.get(str(problem.get("error")), BadData)
+    return (NotPermitted if status in (401, 403) or status >= 500 else kind)(sentence, where=where)

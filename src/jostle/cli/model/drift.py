@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from jostle._options import Positional
-from jostle._report import Report, Table
+from jostle._report import Report
 from jostle.cli.console._fields import Model
 
 
@@ -27,29 +27,11 @@ def drift(command: DriftCommand) -> Report:
 
     Goes through the runs in the order of their times. Ends with 1 where something drifts.
     """
+    from jostle.answers import Drifts
     from jostle.models import load
     from jostle.runs import read_runs
 
-    watch = load(command.model).watch()
-    drifts = watch.replay(read_runs(command.dataset), command.since)
-    document = {
-        "schema": "drift/v1",
-        "runs": watch.runs,
-        "checked": watch.checked,
-        "unknown_names": watch.unknown,
-        "drifts": [one.to_row() for one in drifts],
-    }
-    text = f"{watch.checked} runs checked"
-    if watch.unknown:
-        text += f", {watch.unknown} of unknown names left out"
-    if not drifts:
-        return Report(document, [f"nothing drifts: {text}"])
-    cells = {
-        "what": lambda one: one.kind,
-        "name": lambda one: one.name or "all of it",
-        "times as long": lambda one: f"{one.ratio:.2f}",
-        "after runs": lambda one: str(one.runs),
-        "found at": lambda one: one.at or f"run {one.found}",
-    }
-    advice = "Fit anew on runs measured since, or ask model.watch() for bounds that follow."
-    return Report(document, [Table.of(drifts, cells, (2, 3)), text, advice], exit_code=1)
+    model = load(command.model)
+    watch = model.watch()
+    watch.replay(read_runs(command.dataset), command.since)
+    return Drifts.of(watch, model.label).report()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from jostle._confidence import exact_confidence
+from jostle._options import Limits, OneOf
 from jostle._tables import RAGGED, cells, read_rows
 from jostle.errors import BadData, UsageError
 
@@ -49,37 +50,44 @@ COLUMNS = (*READERS, "deadline", "memory")
 
 @dataclass(frozen=True)
 class Request:
-    """A workload that wants a place, or a tenant that has one.
+    """A workload that wants a place, or a tenant that has one. The tighter of both limits counts, and without
+    either nothing is promised to it."""
 
-    deadline_seconds: its runtime at most. slowdown: at most so many times its time alone; the tighter of
-    both counts, and without either nothing is promised to it. solo_seconds: its time alone, where it is
-    known better than by the model. confidence: its own, else that of the question. memory_bytes: on the
-    node. needs: labels that the node must have. allowed: nodes or platforms, all if empty. pin: the node it
-    must be on. apart: names or workloads of requests that must not be on the same node. stay_seconds: how
-    long it stays on its node, for costs; else as long as its bound. worth: against others, where not all
-    find a place. node: where a tenant is. rate_per_second: of a service's queries, None where runs follow
-    each other. statistic: what the limit is about, `mean`, `p95`, `p99` or `max`; of a model of runs, p95
-    and p99 are a confidence where it has none of its own. pes_ratio: of an accelerator's PEs, what it may
-    use at most.
-    """
-
-    workload: str
-    name: str = ""
-    deadline_seconds: float | None = None
-    slowdown: float | None = None
-    solo_seconds: float | None = None
-    confidence: float | None = None
-    memory_bytes: float = 0.0
-    needs: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
-    pin: str | None = None
-    apart: tuple[str, ...] = ()
-    stay_seconds: float | None = None
-    worth: float = 1.0
-    node: str | None = None
-    rate_per_second: float | None = None
-    statistic: str | None = None
-    pes_ratio: float | None = None
+    workload: Annotated[str, "Which workload."]
+    name: Annotated[str, "Its own; by default that of its workload."] = ""
+    deadline_seconds: Annotated[float | None, "Its runtime at most.", Limits(above=0)] = None
+    slowdown: Annotated[float | None, "At most so many times its time alone.", Limits(1, 1e9)] = (
+        None
+    )
+    solo_seconds: Annotated[
+        float | None, "Its time alone, where it is known better than by the model.", Limits(above=0)
+    ] = None
+    confidence: Annotated[float | None, "Its own, else that of the question."] = None
+    memory_bytes: Annotated[float, "On the node.", Limits(0, 1e18)] = 0.0
+    needs: Annotated[tuple[str, ...], "Labels that the node must have."] = ()
+    allowed: Annotated[tuple[str, ...], "Nodes or platforms, all if empty."] = ()
+    pin: Annotated[str | None, "The node it must be on."] = None
+    apart: Annotated[
+        tuple[str, ...], "Names or workloads of requests that must not be on the same node."
+    ] = ()
+    stay_seconds: Annotated[
+        float | None,
+        "How long it stays on its node, for costs; else as long as its bound.",
+        Limits(above=0),
+    ] = None
+    worth: Annotated[float, "Against others, where not all find a place.", Limits(above=0)] = 1.0
+    node: Annotated[str | None, "Where a tenant is."] = None
+    rate_per_second: Annotated[
+        float | None, "Of a service's queries, none where runs follow each other.", Limits(above=0)
+    ] = None
+    statistic: Annotated[
+        str | None,
+        "What the limit is about; of a model of runs, p95 and p99 are a confidence where it has none.",
+        OneOf(STATISTICS),
+    ] = None
+    pes_ratio: Annotated[
+        float | None, "Of an accelerator's PEs, what it may use at most.", Limits(most=1, above=0)
+    ] = None
 
     def __post_init__(self) -> None:
         """Raises UsageError for what no request can ask."""

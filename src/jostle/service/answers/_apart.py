@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from threading import Thread
 from typing import Any
 
 from jostle._verbs import load_verb
-from jostle.errors import JostleError, NotPermitted
+from jostle.errors import NotPermitted
 from jostle.placement import Fleet, Placement, Requests, SetBounds, Standard
 from jostle.service.state._served import Served
 
-TOO_LONG = "no answer within {seconds:g} s"
 _START_SECONDS = 20.0
+_model: Any = None  # of the process that searches
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,9 @@ class ApartQuery:
     fleet: Fleet
     standard: Standard
 
-    def answer(self, model: Any) -> dict[str, Any]:
+    def answer(self) -> dict[str, Any]:
         """As a document."""
-        placement = Placement(self.fleet, SetBounds(model, self.standard))
+        placement = Placement(self.fleet, SetBounds(_model, self.standard))
         verb = load_verb("placement", self.verb)
         return placement.ask(verb, self.requests, self.question).to_document()
 
@@ -39,8 +44,7 @@ class Apart:
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
-        self._process: Any = None
-        self._pipe: Connection | None = None
+        self._pool: ProcessPoolExecutor | None = None
         self._knows: tuple[str, int] | None = None
 
     async def ask(self, query: ApartQuery, served: Served, seconds: float) -> dict[str, Any]:
@@ -48,79 +52,50 @@ class Apart:
 
         Raises what the verb raises, NotPermitted where it takes longer than `seconds`.
         """
+        why = NotPermitted(
+            f"no answer within {seconds:g} s", fix="Ask for fewer at once, or again."
+        )
         try:
-            async with asyncio.timeout(seconds):
-                await self._lock.acquire()
+            await asyncio.wait_for(self._lock.acquire(), seconds)
         except TimeoutError:
-            raise NotPermitted(TOO_LONG.format(seconds=seconds), fix="Others are asking.") from None
+            raise why from None
         try:
-            return await asyncio.to_thread(self._ask, query, served, seconds)
+            if self._knows != served.key:
+                await self._do(_START_SECONDS, _know, served.model)
+                self._knows = served.key
+            return await self._do(seconds, query.answer)
+        except (TimeoutError, BrokenProcessPool, asyncio.CancelledError) as error:
+            self.close()  # it takes too long, has ended, or nobody waits any more
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            raise why from None
         finally:
             self._lock.release()
 
-    def _ask(self, query: ApartQuery, served: Served, seconds: float) -> dict[str, Any]:
-        pipe = self._ready()
-        try:
-            if self._knows != served.key:
-                pipe.send(("model", served.model))
-                self._knows = served.key
-            pipe.send(("ask", query))
-            if not pipe.poll(seconds):
-                self.close()
-                raise NotPermitted(
-                    TOO_LONG.format(seconds=seconds), fix="Ask for fewer requests or nodes at once."
-                )
-            kind, answer = pipe.recv()
-        except (EOFError, OSError):
-            self.close()
-            raise NotPermitted("the search ended before its answer", fix="Ask again.") from None
-        if kind == "raise":
-            raise answer
-        return answer
-
-    def _ready(self) -> Connection:
-        if self._process is None or not self._process.is_alive() or self._pipe is None:
-            self.close()
-            context = multiprocessing.get_context("spawn")
-            self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=_work, args=(theirs,), daemon=True)
-            self._process.start()
-            theirs.close()
-            if not self._pipe.poll(_START_SECONDS):
-                self.close()
-                raise NotPermitted("the process that searches does not start")
-            self._pipe.recv()
-        assert self._pipe is not None
-        return self._pipe
+    async def _do(self, seconds: float, act: Callable[..., Any], *given: Any) -> Any:
+        if self._pool is None:
+            spawn = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_begin)
+        loop = asyncio.get_running_loop()
+        return await asyncio.wait_for(loop.run_in_executor(self._pool, act, *given), seconds)
 
     def close(self) -> None:
         """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-        if self._pipe is not None:
-            self._pipe.close()
-        self._process = self._pipe = self._knows = None
+        pool, self._pool, self._knows = self._pool, None, None
+        if pool is not None:
+            for process in list((pool._processes or {}).values()):
+                process.kill()
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _work(pipe: Connection) -> None:
-    import signal
+def _begin() -> None:
+    """It is ended by its parent, or with it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=lambda: (parent.join(), os._exit(0)), daemon=True).start()
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent ends it
-    pipe.send("ready")
-    model: Any = None
-    while True:
-        try:
-            kind, content = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
-            return
-        if kind == "model":
-            model = content
-            continue
-        try:
-            reply = ("ok", content.answer(model))
-        except JostleError as error:
-            reply = ("raise", error)
-        except Exception as error:  # the parent says what it may of it
-            reply = ("raise", RuntimeError(f"{type(error).__name__}: {error}"))
-        pipe.send(reply)
+
+def _know(model: Any) -> None:
+    global _model
+    _model = model

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter as Counted
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -24,46 +26,31 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = r = CollectorRegistry()
         ProcessCollector(registry=r)
-        self.duration = Histogram(
-            "jostle_request_duration_seconds",
-            "From the request's first byte that was read to its answer.",
-            ["operation"],
-            buckets=_BUCKETS,
-            registry=r,
-        )
-        self.requests = Counter(
-            "jostle_requests_total", "Requests answered.", ["operation", "status"], registry=r
-        )
-        self.items = Counter(
-            "jostle_items_total",
-            "Items answered, by what stands behind them.",
-            ["operation", "outcome"],
-            registry=r,
-        )
-        self.runs = Counter(
-            "jostle_observed_runs_total", "Observed runs that were stored.", registry=r
-        )
-        self.coverage = Gauge(
-            "jostle_observed_coverage_ratio",
-            "Share of observed runs with a bound that ended at or under it.",
-            registry=r,
-        )
-        self.bounded = Gauge(
-            "jostle_observed_runs_with_bound", "Observed runs that had a bound.", registry=r
-        )
-        self.placements = Gauge("jostle_placements", "Placements alive.", registry=r)
-        self.nodes = Gauge("jostle_fleet_nodes", "Nodes of the fleet.", registry=r)
-        self.drifts = Gauge(
-            "jostle_drifts", "Drifts that were found since the model answers.", registry=r
-        )
-        self.model = Gauge(
-            "jostle_model_info", "The model that answers.", ["version", "data_version"], registry=r
-        )
+
+        def made(kind: Any, name: str, help: str, labels: Sequence[str] = (), **rest: Any) -> Any:
+            return kind(f"jostle_{name}", help, labels, registry=r, **rest)
+
+        first_to_last = "From the request's first byte that was read to its answer."
+        self.duration = made(Histogram, "request_duration_seconds", first_to_last, ["operation"],
+                             buckets=_BUCKETS)  # fmt: skip
+        by = ["operation", "status"]
+        self.requests = made(Counter, "requests_total", "Requests answered.", by)
+        behind, by = "Items answered, by what stands behind them.", ["operation", "outcome"]
+        self.items = made(Counter, "items_total", behind, by)
+        self.runs = made(Counter, "observed_runs_total", "Observed runs that were stored.")
+        within = "Share of observed runs with a bound that ended at or under it."
+        self.coverage = made(Gauge, "observed_coverage_ratio", within)
+        self.bounded = made(Gauge, "observed_runs_with_bound", "Observed runs that had a bound.")
+        self.placements = made(Gauge, "placements", "Placements alive.")
+        self.nodes = made(Gauge, "fleet_nodes", "Nodes of the fleet.")
+        self.drifts = made(Gauge, "drifts", "Drifts that were found since the model answers.")
+        by = ["version", "data_version"]
+        self.model = made(Gauge, "model_info", "The model that answers.", by)
         swaps = "Times that a new model was taken while serving."
         failures = "Times that a new model could not be read."
         self._events = {
-            "swaps": Counter("jostle_model_swaps_total", swaps, registry=r),
-            "failures": Counter("jostle_model_load_failures_total", failures, registry=r),
+            "swaps": made(Counter, "model_swaps_total", swaps),
+            "failures": made(Counter, "model_load_failures_total", failures),
         }
         self._counted = dict.fromkeys(self._events, 0)
 
@@ -74,10 +61,7 @@ class Metrics:
 
     def count(self, operation: str, outcomes: Iterable[str]) -> None:
         """Items that were answered."""
-        counts: dict[str, int] = {}
-        for outcome in outcomes:
-            counts[outcome] = counts.get(outcome, 0) + 1
-        for outcome, n in counts.items():
+        for outcome, n in Counted(outcomes).items():
             self.items.labels(operation, outcome).inc(n)
 
     def text(self, refresh: Callable[[], None]) -> bytes:

@@ -67,5 +67,6 @@ def problem_of(error: Exception) -> Response:
 
 
 def answered(document: Any, headers: dict[str, str] | None = None) -> Response:
-    """JSON, in which no number is NaN or infinite."""
-    return Response(orjson.dumps(document), 200, headers, JSON)
+    """JSON, in which no number is NaN or infinite. document: or its bytes."""
+    content = document if isinstance(document, bytes) else orjson.dumps(document)
+    return Response(content, 200, headers, JSON)

@@ -10,9 +10,7 @@ import orjson
 from starlette.requests import ClientDisconnect, Request
 
 from jostle._confidence import exact_confidence
-from jostle.answers import question_of
 from jostle.errors import UsageError
-from jostle.placement import Standard
 from jostle.service._settings import ServeSettings
 from jostle.service.http._problems import HttpProblem
 
@@ -87,12 +85,6 @@ def confidence_of(body: Mapping[str, Any], settings: ServeSettings) -> float:
     return float(exact_confidence(value))
 
 
-def standard_of(body: Mapping[str, Any], settings: ServeSettings) -> Standard:
-    """Raises UsageError."""
-    values = {name: body.get(name) for name in ("joint", "accept")}
-    return question_of(Standard, {**values, "confidence": confidence_of(body, settings)})
-
-
 def rows_of(body: Mapping[str, Any], key: str, settings: ServeSettings) -> list[Any] | None:
     """A list of objects, if there is one. Raises UsageError."""
     rows = body.get(key)
@@ -103,22 +95,3 @@ def rows_of(body: Mapping[str, Any], key: str, settings: ServeSettings) -> list[
     if len(rows) > settings.most_items:
         raise UsageError(f"{len(rows)} rows in `{key}`; at most {settings.most_items} are taken")
     return rows
-
-
-def number_of(body: Mapping[str, Any], key: str, default: float) -> float:
-    """Raises UsageError."""
-    value = body.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UsageError(f"`{key}` is not a number")
-    return float(value)
-
-
-def names_of(body: Mapping[str, Any], key: str) -> list[str] | None:
-    """A name or several. Raises UsageError."""
-    value = body.get(key)
-    names = [value] if isinstance(value, str) else value
-    if names is not None and not (
-        isinstance(names, list) and all(isinstance(one, str) for one in names)
-    ):
-        raise UsageError(f"`{key}` is neither a name nor a list of names")
-    return names

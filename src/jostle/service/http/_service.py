@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jostle.errors import JostleError
 from jostle.service._settings import ServeSettings
@@ -137,12 +137,12 @@ class Serving:
         """What has to be on the disk before the answer."""
         return await self.writing.ask(act, self.settings.most_seconds)
 
-    def headers(self, served: Served | None = None) -> dict[str, str]:
-        """What every answer says of the model behind it."""
-        model = served or self.folder.served
-        if model is None:
-            return {}
-        return {"Jostle-Model-Version": model.version, "Jostle-Data-Version": model.data_version}
+    def headers(self, label: Mapping[str, Any] | None = None) -> dict[str, str]:
+        """What every answer says of the model behind it. label: of another than the one of this moment."""
+        if label is None and self.folder.served is not None:
+            label = self.folder.served.label
+        names = {"Jostle-Model-Version": "version", "Jostle-Data-Version": "data_version"}
+        return {} if label is None else {key: str(label[name]) for key, name in names.items()}
 
     def close(self) -> None:
         for queue in (self.answers, self.placing, self.writing):

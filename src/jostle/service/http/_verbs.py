@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
 from jostle.answers import Predictions, Verb, question_of, served_options, served_verbs
 from jostle.errors import NotPermitted, UsageError
+from jostle.placement import Standard
 from jostle.progress import Progress
-from jostle.service.answers._about_fleet import FleetQuestion
 from jostle.service.answers._about_model import predict_items
 from jostle.service.answers._apart import Apart, ApartQuery
+from jostle.service.answers._requests import FleetQuestion
 from jostle.service.http._gather import Gatherer
 from jostle.service.http._problems import answered
-from jostle.service.http._reading import (
-    confidence_of,
-    items_of,
-    json_of,
-    only,
-    rows_of,
-    standard_of,
-)
+from jostle.service.http._reading import confidence_of, items_of, json_of, only, rows_of
 from jostle.service.http._service import Serving
 from jostle.service.state._served import Served
 
@@ -58,26 +54,34 @@ def _model_handler(verb: Verb, name: str, service: Serving, gatherer: Gatherer) 
         level = confidence_of(body, settings)
         values = {key: body.get(key) for key in names} | {"confidence": level}
         question = question_of(verb.question, values)
-        if verb.name == "predict" and len(items) <= MOST_GATHERED:
-            rows = await gatherer.ask(served, items, level)
-            document = Predictions(tuple(rows), level, served.label).to_document()
-        else:
+        if verb.name != "predict" or len(items) > MOST_GATHERED:
             # Many take a while: in a thread, so that nobody else waits for them.
-            document = await service.answers.ask(
-                lambda: _document(verb, served, items, question), settings.most_seconds
+            content, outcomes = await service.answers.ask(
+                lambda: _content(verb, served, items, question), settings.most_seconds
             )
-        outcomes = (one.get("outcome", one["status"]) for one in document["items"])
+        else:
+            rows = await gatherer.ask(served, items, level)
+            content, outcomes = _predicted(served, rows, level)
         service.metrics.count(name, outcomes)
-        return answered(document, service.headers(served))
+        return answered(content, service.headers(served.label))
 
     return handle
 
 
-def _document(verb: Verb, served: Served, items: list[Any], question: Any) -> dict[str, Any]:
+def _content(verb: Verb, served: Served, items: list[Any], question: Any) -> Any:
+    """(what is sent, the outcome of each item)."""
     if verb.name == "predict":
-        rows = predict_items(served, items, question.confidence)
-        return Predictions(rows, question.confidence, served.label).to_document()
-    return verb.of(served.model, items, question).to_document()
+        level = question.confidence
+        return _predicted(served, predict_items(served, items, level), level)
+    document = verb.of(served.model, items, question).to_document()
+    return orjson.dumps(document), Counter(one["status"] for one in document["items"])
+
+
+def _predicted(served: Served, rows: Sequence[Any], level: float) -> tuple[bytes, Counter[str]]:
+    """As the document of Predictions, whose thousands of records need not become dicts first."""
+    outcomes = Counter(getattr(row, "outcome", row.status) for row in rows)
+    document = Predictions((), level, served.label).to_document()
+    return orjson.dumps(document | {"items": rows}), outcomes
 
 
 def fleet_verbs(service: Serving, apart: Apart) -> dict[str, Handler]:
@@ -92,9 +96,11 @@ def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
     async def handle(request: Request) -> Response:
         body = await json_of(request, settings)
         only(body, *FLEET_KEYS, *names)
+        values = {name: body.get(name) for name in ("joint", "accept")}
+        values["confidence"] = confidence_of(body, settings)
         query = FleetQuestion(
             items_of(body, settings),
-            standard_of(body, settings),
+            question_of(Standard, values),
             rows_of(body, "fleet", settings),
             rows_of(body, "tenants", settings),
         )
@@ -107,7 +113,7 @@ def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
                 lambda: _here(query, question, served), settings.most_seconds
             )
         service.metrics.count(verb.name, (one["status"] for one in document["items"]))
-        return answered(document, service.headers(served))
+        return answered(document, service.headers(served.label))
 
     def _here(query: FleetQuestion, question: Any, served: Served) -> dict[str, Any]:
         placement, requests = query.placement(service.places, served), query.requests()

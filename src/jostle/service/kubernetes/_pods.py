@@ -30,6 +30,14 @@ class Pod:
         """Of its placement."""
         return f"pod:{self.uid or self.namespace + '/' + self.name}"
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it names a workload, and what it asks can be read."""
+        try:
+            return self.request() is not None
+        except UsageError:
+            return False
+
     def request(self) -> Request | None:
         """None where it names no workload. Raises UsageError where it cannot be read."""
         if not self.row:

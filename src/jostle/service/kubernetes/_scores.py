@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jostle._report import finite
-from jostle.errors import UsageError
 from jostle.placement import REASONS, Fleet, Placement, Request, Standard
 from jostle.service.kubernetes._pods import Pod
 from jostle.service.state._placing import LivePlaces
@@ -19,9 +18,6 @@ HIGHEST = 10  # score of an extender
 UNREADABLE = "jostle: the annotations of the pod cannot be read"
 UNKNOWN_NODE = "jostle: the node is not in the fleet"
 WORDS = tuple(REASONS)
-# The scheduler groups reasons by their text: always these few, with figures under the link.
-TEXTS = {name: f"jostle: {text}" for name, text in REASONS.items()}
-_MOST_DECISIONS = 2000
 
 
 @dataclass(frozen=True)
@@ -34,21 +30,41 @@ class PodAssessment:
     bound_seconds: np.ndarray
     limit_seconds: np.ndarray
 
+    @property
+    def safe_seconds(self) -> np.ndarray:
+        """(n,) the bounds where it is safe, infinite elsewhere."""
+        return np.where(np.array(self.reason) == "ok", self.bound_seconds, np.inf)
 
-class Decisions:
-    """The last decisions, to be looked up by who asks why."""
+    @property
+    def best(self) -> str | None:
+        """The safe node with the least bound, if any is safe."""
+        return self.names[int(np.argmin(self.safe_seconds))] if "ok" in self.reason else None
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
+    def scores(self, held: str | None) -> list[dict[str, Any]]:
+        """0 to 10 for each node: 10 for the one that is held, at most 9 for others that are safe, the more
+        the lower the bound; 0 for the rest."""
+        safe, score = self.safe_seconds, np.zeros(len(self.names), np.int64)
+        good = np.array(self.reason) == "ok"
+        if good.any():
+            score[good] = np.maximum(1, (HIGHEST - 1) * (safe[good].min() / safe[good]))
+        pairs = zip(self.names, score.tolist(), strict=True)
+        return [{"Host": name, "Score": HIGHEST if name == held else n} for name, n in pairs]
 
-    def keep(self, pod: Pod, document: dict[str, Any]) -> None:
-        self._kept[pod.namespace, pod.name] = document
-        self._kept.move_to_end((pod.namespace, pod.name))
-        while len(self._kept) > _MOST_DECISIONS:
-            self._kept.popitem(last=False)
-
-    def of(self, namespace: str, name: str) -> dict[str, Any] | None:
-        return self._kept.get((namespace, name))
+    def decision(self, pod: Pod, served: Served, most: int = 200) -> dict[str, Any]:
+        """Figures behind the constant words."""
+        figures = (finite(part.tolist()) for part in (self.bound_seconds, self.limit_seconds))
+        listed = zip(self.names[:most], self.reason, *figures, strict=False)
+        names = ("node", "reason", "bound_seconds", "limit_seconds")
+        return {
+            "schema": "decision/v1",
+            "model": served.label,
+            "pod": f"{pod.namespace}/{pod.name}",
+            "request": pod.row,
+            "nodes_by_reason": dict(Counter(self.reason)),
+            "nodes": [
+                dict(zip(names, row, strict=True)) | {"meaning": text_of(row[1])} for row in listed
+            ],
+        }
 
 
 def assessed(
@@ -82,67 +98,6 @@ def assessed(
     return PodAssessment(names, reasons, bound_seconds, limit_seconds)
 
 
-def scores(assessment: PodAssessment, held: str | None) -> list[dict[str, Any]]:
-    """0 to 10 for each node: 10 for the one that is held, at most 9 for others that are safe, the more the
-    lower the bound; 0 for the rest."""
-    safe = np.array([reason == "ok" for reason in assessment.reason], bool)
-    score = np.zeros(len(safe), np.int64)
-    if safe.any():
-        best = assessment.bound_seconds[safe].min()
-        ratio = best / assessment.bound_seconds[safe]
-        score[safe] = np.maximum(1, np.floor((HIGHEST - 1) * ratio)).astype(np.int64)
-    listed = score.tolist()
-    return [
-        {"Host": name, "Score": HIGHEST if name == held else value}
-        for name, value in zip(assessment.names, listed, strict=True)
-    ]
-
-
-def best_of(assessment: PodAssessment) -> str | None:
-    """The safe node with the least bound, if any is safe."""
-    safe = np.array([reason == "ok" for reason in assessment.reason], bool)
-    if not safe.any():
-        return None
-    return assessment.names[int(np.argmin(np.where(safe, assessment.bound_seconds, np.inf)))]
-
-
 def text_of(reason: str) -> str:
-    return TEXTS.get(reason, UNKNOWN_NODE)
-
-
-def decision(
-    pod: Pod, assessment: PodAssessment, served: Served, most: int = 200
-) -> dict[str, Any]:
-    """Figures behind the constant words."""
-    listed = zip(
-        assessment.names[:most],
-        assessment.reason,
-        assessment.bound_seconds.tolist(),
-        assessment.limit_seconds.tolist(),
-        strict=False,
-    )
-    return {
-        "schema": "decision/v1",
-        "model": served.label,
-        "pod": f"{pod.namespace}/{pod.name}",
-        "request": pod.row,
-        "nodes_by_reason": dict(Counter(assessment.reason)),
-        "nodes": [
-            {
-                "node": name,
-                "reason": reason,
-                "meaning": text_of(reason),
-                "bound_seconds": finite(bound),
-                "limit_seconds": finite(limit),
-            }
-            for name, reason, bound, limit in listed
-        ],
-    }
-
-
-def request_of(pod: Pod) -> tuple[Request | None, bool]:
-    """(what it asks, whether that could be read)."""
-    try:
-        return pod.request(), True
-    except UsageError:
-        return None, False
+    """The scheduler groups reasons by their text: always these few, with figures under the link."""
+    return f"jostle: {REASONS[reason]}" if reason in REASONS else UNKNOWN_NODE

@@ -82,9 +82,8 @@ class LiveFleet:
     def without(self, name: str, id: str) -> Node:
         """The node as it would be without that placement."""
         bare, there = self._bare[name], self._there.get(name, {})
-        return replace(
-            bare, tenants=(*bare.tenants, *(r for other, r in there.items() if other != id))
-        )
+        others = (request for other, request in there.items() if other != id)
+        return replace(bare, tenants=(*bare.tenants, *others))
 
     def _forget(self, id: str) -> set[str]:
         known = self.placed.pop(id, None)
@@ -167,9 +166,8 @@ class NodeKinds:
         used = sorted(set(self.of.values()))
         new = {old: number for number, old in enumerate(used)}
         self.of = {name: new[number] for name, number in self.of.items()}
-        self.examples = [
-            replace(self.examples[old], name=f"kind {n}") for n, old in enumerate(used)
-        ]
+        kinds = (replace(self.examples[old], name=f"kind {n}") for n, old in enumerate(used))
+        self.examples = list(kinds)
         self._numbers = {_kind(node): number for number, node in enumerate(self.examples)}
 
 
@@ -180,15 +178,8 @@ def _kind(node: Node) -> Any:
         + ((t.name,) if t.apart else ())
         for t in node.tenants
     )
-    return (
-        node.platform,
-        node.free_slots,
-        node.free_bytes,
-        node.labels,
-        node.status,
-        node.price_per_hour,
-        tenants,
-    )
+    free = node.free_slots, node.free_bytes
+    return node.platform, free, node.labels, node.status, node.price_per_hour, tenants
 
 
 def _with_requests(rows: list[PlacementRow]) -> list[tuple[PlacementRow, Request | None]]:

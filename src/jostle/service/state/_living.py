@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from jostle.answers import Drifts
 from jostle.errors import NotPermitted
 from jostle.models import save_over
 from jostle.service.state._archive import as_runs
@@ -60,7 +61,7 @@ class DriftsNow:
         self._last = rows[-1]["number"] if is_full else max(newest, *(r["number"] for r in rows), 0)
         return is_full
 
-    def document(self) -> dict[str, Any]:
+    def answer(self) -> Drifts:
         """What drifts, up to the last run that came, of the model that answers. Raises NotPermitted without
         the database."""
         while self.follow():
@@ -68,14 +69,7 @@ class DriftsNow:
         served, watch = self.folder.served, self._watch
         if served is None or watch is None or served.version != self._version:
             raise NotPermitted("the model changes at this moment", fix="Ask again.")
-        return {
-            "schema": "drift/v1",
-            "model": served.label,
-            "runs": watch.runs,
-            "checked": watch.checked,
-            "unknown_names": watch.unknown,
-            "drifts": [one.to_row() for one in watch.drifts],
-        }
+        return Drifts.of(watch, served.label)
 
     def _begin(self, served: Served) -> None:
         """A model that learned while serving is told the last runs once more: what drifts, and what it has

@@ -11,9 +11,7 @@ from jostle.service.state._fleet import LiveFleet
 from jostle.service.state._served import Served
 from jostle.service.state._store import PlacementRow, Store
 
-REQUIRE = ("slot", "safe", "nothing")
 MOST_ROWS = 2_000_000  # answers that are kept for the next question
-LONGEST_STAY_SECONDS = 366 * 86_400.0
 
 
 class NoPlace(JostleError):
@@ -94,14 +92,9 @@ class LivePlaces:
                 reason = self.why_not(request, node, served, standard, wanted.require)
                 if reason != "ok":
                     raise NoPlace(wanted.node, reason)
-            row = PlacementRow(
-                wanted.id,
-                wanted.node,
-                wanted.request,
-                wanted.held,
-                change.now + wanted.stay_seconds,
-                change.number,
-            )
+            end = change.now + wanted.stay_seconds
+            where = (wanted.id, wanted.node, wanted.request, wanted.held)
+            row = PlacementRow(*where, end, change.number)
             change.put(row)
         return row
 
@@ -125,16 +118,7 @@ class LivePlaces:
 
 def checked_request(wanted: WantedPlacement) -> Request:
     """Raises UsageError."""
-    if wanted.require not in REQUIRE:
-        raise UsageError(f"require {wanted.require!r}", fix=f"Known: {', '.join(REQUIRE)}.")
-    if not 0 < wanted.stay_seconds <= LONGEST_STAY_SECONDS:
-        raise UsageError(
-            f"a placement of {wanted.stay_seconds} s is not a valid time",
-            fix=f"Give seconds above 0, at most {LONGEST_STAY_SECONDS:g}.",
-        )
-    (row,), (status,) = (lambda r: (r.rows, r.status))(
-        Requests.read([{"workload": None, **wanted.request}])
-    )
-    if row is None:
-        raise UsageError(status)
-    return replace(row, name=wanted.id)
+    read = Requests.read([{"workload": None, **wanted.request}])
+    if read.rows[0] is None:
+        raise UsageError(read.status[0])
+    return replace(read.rows[0], name=wanted.id)

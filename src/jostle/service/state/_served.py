@@ -20,27 +20,19 @@ _ATTEMPTS = 20
 MOST_LATELY = 20_000
 
 
-class Lately:
+class Lately(OrderedDict[Any, Any]):
     """Answers by question, the oldest forgotten past so many; used by several threads."""
 
     def __init__(self, most: int) -> None:
-        self.most = most
-        self._found: OrderedDict[Any, Any] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: Any) -> Any:
-        """None where there is none."""
-        return self._found.get(key)
+        super().__init__()
+        self.most, self._lock = most, Lock()
 
     def put(self, key: Any, answer: Any) -> None:
         """Nobody changes an answer afterwards."""
         with self._lock:
-            if key not in self._found and len(self._found) >= self.most:
-                self._found.popitem(last=False)
-            self._found[key] = answer
-
-    def __len__(self) -> int:
-        return len(self._found)
+            if key not in self and len(self) >= self.most:
+                self.popitem(last=False)
+            self[key] = answer
 
 
 @dataclass(frozen=True)

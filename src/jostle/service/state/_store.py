@@ -20,6 +20,9 @@ from jostle.service.state._tables import open_engine
 FORGOTTEN_AFTER_SECONDS = 900.0
 _SWEEP_EVERY = 256  # changes
 _EPOCH = date(1970, 1, 1).toordinal()
+_R = tables.runs.c
+_INSIDE = sa.case((_R.runtime_seconds <= _R.bound_seconds, 1), else_=0)
+_COUNTS = (sa.func.count(_R.number), sa.func.count(_R.bound_seconds), sa.func.sum(_INSIDE))
 
 
 @dataclass(frozen=True)
@@ -97,13 +100,10 @@ class Store:
         with _explained(), self.engine.execution_options(writes=True).begin() as connection:
             lock = tables.changes
             connection.execute(lock.update().values(version=lock.c.version))
-            ids = list({one.id for one in observed})
-            there: dict[str, str] = {}
+            ids, there = list({one.id for one in observed}), {}
             for start in range(0, len(ids), 500):
-                part = ids[start : start + 500]
-                there |= dict(
-                    connection.execute(sa.select(t.c.id, t.c.run).where(t.c.id.in_(part))).all()
-                )
+                part = t.c.id.in_(ids[start : start + 500])
+                there |= dict(connection.execute(sa.select(t.c.id, t.c.run).where(part)).all())
             new = []
             for one in observed:
                 text = json.dumps(one.run, sort_keys=True)
@@ -163,34 +163,21 @@ class Store:
 
     def seen_coverage(self) -> tuple[int, int, int]:
         """(observed runs, those with a bound, those at or under it)."""
-        t = tables.runs
-        under = sa.case((t.c.runtime_seconds <= t.c.bound_seconds, 1), else_=0)
-        query = sa.select(sa.func.count(), sa.func.count(t.c.bound_seconds), sa.func.sum(under))
         with self.reading() as connection:
-            every, bounded, inside = connection.execute(query.select_from(t)).one()
+            every, bounded, inside = connection.execute(sa.select(*_COUNTS)).one()
         return int(every), int(bounded), int(inside or 0)
 
     def coverage_by_day(self, most: int = 400) -> list[dict[str, Any]]:
         """Of each day (UTC) with observed runs: how many, with a bound, at or under it; the last days."""
-        t = tables.runs
-        day = t.c.day
-        under = sa.func.sum(sa.case((t.c.runtime_seconds <= t.c.bound_seconds, 1), else_=0))
-        query = (
-            sa.select(day, sa.func.count(), sa.func.count(t.c.bound_seconds), under)
-            .group_by(day)
-            .order_by(day.desc())
-            .limit(most)
-        )
+        day = tables.runs.c.day
+        query = sa.select(day, *_COUNTS).group_by(day).order_by(day.desc()).limit(most)
         with self.reading() as connection:
             rows = connection.execute(query).all()
+        names = ("runs", "with_bound", "within_bound")
         return [
-            {
-                "day": date.fromordinal(_EPOCH + int(d)).isoformat(),
-                "runs": int(n),
-                "with_bound": int(bounded),
-                "within_bound": int(inside or 0),
-            }
-            for d, n, bounded, inside in reversed(rows)
+            {"day": date.fromordinal(_EPOCH + int(d)).isoformat()}
+            | {name: int(n or 0) for name, n in zip(names, counts, strict=True)}
+            for d, *counts in reversed(rows)
         ]
 
 
@@ -203,13 +190,8 @@ class PlacementChange:
     def put(self, row: PlacementRow) -> None:
         """Make or replace."""
         t = tables.placements
-        values = {
-            "node": row.node,
-            "request": json.dumps(row.request),
-            "held": row.held,
-            "expires_at": row.expires_at,
-            "changed": self.number,
-        }
+        values = {k: getattr(row, k) for k in ("node", "held", "expires_at")}
+        values |= {"request": json.dumps(row.request), "changed": self.number}
         done = self.connection.execute(t.update().where(t.c.id == row.id).values(**values))
         if done.rowcount == 0:
             self.connection.execute(t.insert().values(id=row.id, **values))
