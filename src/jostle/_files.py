@@ -23,6 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jostle._untrusted import most_unpacked
 from jostle.errors import NotPermitted, UnreadableFile
 
 _NAME = re.compile(r"(\d{8,})-([0-9a-f]{16})\.parquet")
@@ -151,8 +152,19 @@ def content_of(path: Path) -> str:
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The folder's complete files, in the order in which they were written."""
-    return sorted(file for file in folder.glob("*.parquet") if not file.name.startswith("."))
+    """The folder's complete files, in the order in which they were written; none where there is no folder.
+
+    Raises UnreadableFile for one that cannot be looked into: unreadable is not empty.
+    """
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        why = f"the folder cannot be read: {error.strerror}"
+        fix = "Give yourself the permission to read it, or move it out of the dataset."
+        raise UnreadableFile(why, where=str(folder), fix=fix) from None
+    return sorted(folder / n for n in names if n.endswith(".parquet") and not n.startswith("."))
 
 
 def distinct_files(folder: Path) -> list[Path]:
@@ -180,7 +192,9 @@ def read_parquet(
         # Threads for small files cost more than they save, and Arrow may abort a process that ends just
         # when they start.
         threads = len(data) >= _THREADS_FROM
-        table = pq.ParquetFile(pa.BufferReader(data)).read(columns, use_threads=threads)
+        file = pq.ParquetFile(pa.BufferReader(data))
+        _require_reason(path, file, len(data))
+        table = file.read(columns, use_threads=threads)
         if not _NAME.fullmatch(path.name):  # others wrote it: texts may be no UTF-8
             table.validate(full=True)
     _require_version(path, table.schema, version)
@@ -205,11 +219,25 @@ def parquet_batches(path: Path, version: tuple[str, ...], rows: int) -> Iterator
         _require_content(path, whole)
     with _damage_explained(path):
         file = pq.ParquetFile(path)
+        _require_reason(path, file, path.stat().st_size)
         _require_version(path, file.schema_arrow, version)
         for batch in file.iter_batches(rows):
             if not _NAME.fullmatch(path.name):
                 batch.validate(full=True)
             yield pa.Table.from_batches([batch])
+
+
+def _require_reason(path: Path, file: pq.ParquetFile, size: int) -> None:
+    """Refuse what unpacks beyond reason, before it is unpacked: by the footer, or by its rows, of which
+    repeats take no room at all. Raises UnreadableFile."""
+    groups = (file.metadata.row_group(n) for n in range(file.metadata.num_row_groups))
+    unpacked = max(sum(group.total_byte_size for group in groups), file.metadata.num_rows * 8)
+    if unpacked > most_unpacked(size):
+        raise UnreadableFile(
+            f"unpacks to {unpacked} bytes of {size}, which no dataset does",
+            where=str(path),
+            fix="Write it anew in parts if you trust it.",
+        )
 
 
 @contextmanager

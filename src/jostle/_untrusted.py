@@ -63,6 +63,11 @@ def understands(field: str) -> Callable[[Callable[[Any], T]], Callable[[Any], T]
     return decorate
 
 
+def most_unpacked(size: int) -> int:
+    """Bytes that a file of this size may unpack to: 500 times as many, and 256 MiB always."""
+    return max(_ALWAYS_ALLOWED_BYTES, _MOST_TIMES_LARGER * size)
+
+
 class Unpacked:
     """A gzip file as a stream of bytes that ends with an error where it unpacks beyond reason.
 
@@ -72,7 +77,7 @@ class Unpacked:
 
     def __init__(self, packed: IO[bytes], size: int, where: str) -> None:
         self._file, self._where = gzip.GzipFile(fileobj=packed), where
-        self._left = max(_ALWAYS_ALLOWED_BYTES, _MOST_TIMES_LARGER * size)
+        self._left = most_unpacked(size)
 
     def read(self, count: int) -> bytes:
         """Up to so many bytes; none at the end."""

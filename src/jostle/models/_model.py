@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -14,8 +15,9 @@ import numpy as np
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._report import Glance
 from jostle._tensors import read_document, write_document
+from jostle._untrusted import understood
 from jostle.bounds import Bounds, Calibration, NameMix, candidates_of, grades_of
-from jostle.errors import BadData, UnreadableFile
+from jostle.errors import BadData, JostleError, UnreadableFile
 from jostle.methods import Evidence, method_named
 
 if TYPE_CHECKING:
@@ -378,7 +380,25 @@ def load(path: str | os.PathLike[str]) -> Model:
     restored = partial(_kept_part, document, tensors, path)
     model = Model(predictor, calibration, metadata, usual, restored, whole)
     model.label["version"] = document["sha256"][:16]
+    with understood(path, AGAIN), suppress(JostleError), np.errstate(all="ignore"):
+        model.predict_and_bound(_ends(predictor), DEFAULT_CONFIDENCE)
     return model
+
+
+def _ends(predictor: Any) -> Colocations:
+    """The first and the last workload on the first and the last platform, alone and beside each other: arrays
+    that do not fit together show at once, not when somebody asks."""
+    from jostle.runs import Colocations
+
+    workloads, platforms = tuple(predictor.workload_names), tuple(predictor.platform_names)
+    last, on = len(workloads) - 1, [0, len(platforms) - 1]
+    count = np.array([0, 0, 1, 1, 2, 2])
+    codes = {"workload": [0, last] * 3, "platform": on * 3, "corunner": [last, 0, 0, last, 0, last]}
+    arrays = {name: np.array(values, np.int32) for name, values in codes.items()}
+    offsets = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    return Colocations(
+        workloads, platforms, arrays["workload"], arrays["platform"], offsets, arrays["corunner"]
+    )
 
 
 def _part(
@@ -388,14 +408,11 @@ def _part(
     name: str,
     restore: Callable[..., Any],
 ) -> Any:
-    """None where it was not saved. Raises UnreadableFile."""
+    """None where it was not saved. Raises UnreadableFile, whatever is wrong with it."""
     if document.get(name) is None:
         return None
-    try:
+    with understood(path, AGAIN):
         return restore(_under(f"{name}.", tensors), document[name])
-    except (ValueError, KeyError, TypeError) as error:
-        text = f"not a readable model: {error}"
-        raise UnreadableFile(text, where=str(path), fix=AGAIN) from None
 
 
 def _kept_part(

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import os
 import pickle
+import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jostle.errors import NotPermitted
 from jostle.measure.campaign._campaign import Campaign
 from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._storage import platform_rows
@@ -143,15 +145,30 @@ def _unpacked(one: Workload, content: bytes | None) -> Workload:
     if content is None:
         local = command_workload([str(one.module), *one.arguments], one.name)
         return replace(one, module=local.module)
-    folder = Path(tempfile.gettempdir()) / f"jostle-modules-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / hashlib.sha256(content).hexdigest()[:32] / one.module.name
+    path = _modules() / hashlib.sha256(content).hexdigest()[:32] / one.module.name
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         partial = path.with_name(f".{os.getpid()}-{threading.get_ident()}")
         partial.write_bytes(content)
         partial.replace(path)
     return replace(one, module=path)
+
+
+def _modules() -> Path:
+    """The folder of modules in the temporary directory, which is everybody's: so it has to be the user's own.
+
+    Raises NotPermitted.
+    """
+    folder = Path(tempfile.gettempdir()) / f"jostle-modules-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    state = folder.lstat()
+    if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid() or state.st_mode & 0o022:
+        raise NotPermitted(
+            "modules are not run from a folder that somebody else made or may write to",
+            where=str(folder),
+            fix="Have it removed.",
+        )
+    return folder
 
 
 @contextmanager
