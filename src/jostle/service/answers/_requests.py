@@ -70,8 +70,8 @@ def given_twice(row: Mapping[str, Any]) -> str | None:
 
 def request_row(request: Request) -> dict[str, Any]:
     """Without what says nothing."""
-    said = {key: value for key, value in vars(request).items() if value not in (None, (), "")}
-    return {key: list(one) if isinstance(one, tuple) else one for key, one in said.items()}
+    values = {key: value for key, value in vars(request).items() if value not in (None, (), "")}
+    return {key: list(one) if isinstance(one, tuple) else one for key, one in values.items()}
 
 
 def node_row(node: Node) -> dict[str, Any]:

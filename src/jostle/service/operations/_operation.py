@@ -46,7 +46,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Nothing(Question):
-    """Nothing has to be said."""
+    """Nothing has to be given."""
 
 
 @dataclass(frozen=True, kw_only=True)
