@@ -91,7 +91,7 @@ def cell_table(cells: dict[Key, Any]) -> Table:
         [*columns, "coverage 90", "margin 90", "no bound", "CPU s"],
         rows,
         (2, 3, 5, 7, 8, 9, 10, 11),
-        title="The default beside the best single method and the best simple rule",
+        title="The default beside the best single method and the best simple rule, both chosen on the test",
     )
 
 
@@ -164,12 +164,17 @@ def change_table(cells: dict[Key, Any]) -> Table:
 
 
 def metrics_of(cells: dict[Key, Any]) -> dict[str, float]:
-    """Of the default, by name: means and worst over the cells, and what its bounds are worth."""
+    """Of the default, by name: means and worst over the cells and over those of each way, and what its bounds
+    are worth."""
     metrics: dict[str, float] = {}
     for group, names in GROUPS.items():
-        found = summary(ratios(cells, DEFAULT, names))
-        for part in ("geometric_mean", "worst"):
-            metrics[f"{part}_over_best_{group}_ratio"] = found.get(f"{part}_ratio", math.nan)
+        over = ratios(cells, DEFAULT, names)
+        for way in (None, *dict.fromkeys(way for _, way, _ in cells)):
+            found = summary({key: value for key, value in over.items() if way in (None, key[1])})
+            tail = "" if way is None else "_" + way.replace("-", "_")
+            for part in ("geometric_mean", "worst"):
+                name = f"{part}_over_best_{group}{tail}_ratio"
+                metrics[name] = found.get(f"{part}_ratio", math.nan)
     mine = [methods[DEFAULT] for methods in cells.values() if DEFAULT in methods]
     for name in ("error", "coverage", "margin", "no_bound"):
         metrics[f"{name}_mean_ratio"] = float(np.mean([m[name] for m in mine] or [math.nan]))

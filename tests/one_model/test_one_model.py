@@ -18,7 +18,7 @@ from studies.one_model.measure import Examined, FitCell, respelt_query, spelt, w
 from studies.one_model.rules import RULES, fit_rule
 from studies.one_model.splits import LARGER, NEW, WAYS, SetsLeftOut
 from studies.one_model.study import OneModelStudy, add_raw, read_raw
-from studies.one_model.tables import by_cell, ratios, summary
+from studies.one_model.tables import by_cell, metrics_of, ratios, summary
 
 SMALL = MadeWorld("adding", 9, 2, features="informative", noise=0.0)
 
@@ -169,6 +169,8 @@ def test_a_study_goes_on_where_it_was_left(tmp_path: Path) -> None:
     assert again[0] == first[0]
     assert again[1]["error"] == first[1]["error"]
     assert len(read_raw(raw)) == 2
+    shown = replace(study, show=True, methods=None).run().document
+    assert [record["method"] for record in shown["cells"]] == ["solo", "constant"]
     raw.write_text("[]\n" + whole[0], "utf-8")
     with pytest.raises(UnreadableFile, match="line 1"):
         study.run()
@@ -207,3 +209,7 @@ def test_ratios_are_over_the_best_of_the_others() -> None:
     assert summary(found)["geometric_mean_ratio"] == pytest.approx(1.0)
     assert summary(found)["worst_cell"] == ["a", "everywhere", 0.1]
     assert list(ratios(cells, "default", ("solo",)).values()) == pytest.approx([0.4, 2.0])
+    bounds = {"coverage": 0.9, "margin": 0.1, "no_bound": 0.0, "cpu_seconds": 1.0}
+    metrics = metrics_of(by_cell([record | bounds for record in records]))
+    assert metrics["worst_over_best_rule_everywhere_ratio"] == pytest.approx(2.0)
+    assert metrics["geometric_mean_over_best_method_ratio"] == pytest.approx(1.0)
