@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.errors import BadData, UnreadableFile, UsageError
+from jostle.errors import BadData, UsageError
 from jostle.traces import PerfImport, read_traces
 
 LINES = """# started on Sat Jan  1 10:00:00 2022
@@ -76,34 +76,6 @@ def test_json_says_the_same_as_lines(tmp_path: Path) -> None:
     assert set(lines.counters) == set(objects.counters)
     for name in lines.counters:
         np.testing.assert_array_equal(lines[name], objects[name])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no intervals"),
-        ("# only a comment\n", "no intervals"),
-        (LINES + "     0.0410,5", "line 9"),
-        (LINES + '{"interval" : 0.04, "counter-val', "line 9"),
-        (LINES + "     soon,5,,instructions,1,100.00,,", "line 9"),
-        (LINES + "     0.05,-5,,instructions,1,100.00,,", "line 9"),
-        (LINES + "     nan,5,,instructions,1,100.00,,", "line 9"),
-        (LINES + "     0.05,inf,,instructions,1,100.00,,", "line 9"),
-        (LINES + "     0.05,5,,,1,100.00,,", "line 9"),
-        (LINES + LINES, "stands twice"),
-    ],
-)
-def test_what_is_broken_is_named(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(BadData, match=message):
-        read(tmp_path, text)
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile):
-        PerfImport(tmp_path / "none", workload="w", platform="p").read()
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UnreadableFile):
-        PerfImport(tmp_path / "bytes", workload="w", platform="p").read()
 
 
 @pytest.mark.parametrize("layout", ["-x,", "-j"])

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jostle._untrusted import printable
 from jostle.errors import BadData, BadRows
@@ -67,6 +68,7 @@ TASKS = TableFormat(
     },
 )
 _BATCH = 65_536
+_COUNTS = ("bytes", "blocks", "threads_per_block", "registers_per_thread", "shared_bytes")
 _OPTIONAL = (
     *("stream", "bytes", "pinned", "blocks", "threads_per_block", "registers_per_thread"),
     *("shared_bytes", "occupancy_ratio", "bandwidth_per_pe", "graph_node"),
@@ -182,9 +184,14 @@ class TaskBuilder:
 
     def _flush(self) -> None:
         try:
-            self._parts.append(pa.RecordBatch.from_pydict(self._columns, schema=self._schema))
+            part = pa.RecordBatch.from_pydict(self._columns, schema=self._schema)
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise BadData(f"a value does not fit its column: {error}", where=self.where) from None
+        for name in _COUNTS:
+            least = pc.min(part.column(name)).as_py()
+            if least is not None and least < 0:
+                raise BadData(f"{name} is {least}: no count is below 0", where=self.where)
+        self._parts.append(part)
         self._columns = self._empty()
 
     def profile(

@@ -30,13 +30,13 @@ def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         with path.open("rb") as file:
             encoding = encoding_of(file.read(2))
         with path.open(newline="", encoding=encoding, errors="replace") as file:
-            quotes = 0
+            quotes, last = 0, "\n"
 
             def counted() -> Iterator[str]:
-                nonlocal quotes
-                for line in file:
-                    quotes += line.count('"')
-                    yield line
+                nonlocal quotes, last
+                for last in file:
+                    quotes += last.count('"')
+                    yield last
 
             reader = csv.reader(counted())
             for row in reader:
@@ -44,10 +44,9 @@ def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
                     yield reader.line_num, row
     except (OSError, UnicodeError, csv.Error) as error:
         raise UnreadableFile(f"cannot be read as CSV: {error}", where=str(path)) from None
-    if quotes % 2:
-        raise UnreadableFile(
-            "cut off inside a text in quotes", where=str(path), fix="Record it again."
-        )
+    if quotes % 2 or not last.endswith(("\n", "\r")):
+        inside = "a text in quotes" if quotes % 2 else "its last line, which has no end"
+        raise UnreadableFile(f"cut off inside {inside}", where=str(path), fix="Record it again.")
 
 
 def csv_table(path: Path) -> tuple[list[str], Iterator[Line]]:

@@ -14,6 +14,7 @@ up. Lines that hold nothing but a metric, made of the counts above it, are passe
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -155,8 +156,8 @@ def counted_several_ways(lines: Iterable[PerfLine]) -> set[str]:
 
 
 def _lines(text: str, where: str, separator: str) -> Iterator[PerfLine]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        line = line.strip()
+    for number, whole in enumerate(text.splitlines(keepends=True), start=1):
+        line = whole.strip()
         if not line or line.startswith("#"):
             continue
         place = f"{where} line {number}"
@@ -169,6 +170,8 @@ def _lines(text: str, where: str, separator: str) -> Iterator[PerfLine]:
                 fix="Record without --metric-only: perf stat -I 10 -x, -e instructions -o FILE -- CMD",
             )
         try:
+            if whole[-1] not in "\r\n" and line[0] != "{":
+                raise ValueError  # perf ends every line
             one = _line(line, separator)
         except (ValueError, RecursionError, OverflowError):
             raise BadData(
@@ -265,12 +268,15 @@ def _perf_line(
     if not name:
         raise ValueError
     missing = value in _MISSING
+    count = float("nan") if missing else float(value) * scale
+    if math.isnan(count) and not missing:
+        raise ValueError
     share = float("nan") if missing or running in (None, "") else float(str(running)) / 100
     return PerfLine(
         float(str(seconds)),
         core,
         f"perf_{name}{ending}",
-        float("nan") if missing else float(value) * scale,
+        count,
         share,
         re.sub("[^ukh]", "", modifier),
         of_thread,
