@@ -49,3 +49,20 @@ def assert_covers(bounds: Bounds, runtime_seconds: np.ndarray) -> None:
             low, _ = coverage_limits(int(n), int(here.sum()), int(rank))
             share = float((runtime_seconds[here] <= bounds.seconds[here]).mean())
             assert share >= low, f"{pool}: {share:.3f} of {here.sum()} runs, at least {low:.3f}"
+
+
+def errors_of(answers: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """(n,) how far each answer is off, as a share of the truth."""
+    return np.abs(np.asarray(answers) / truth - 1)
+
+
+def assert_closer(errors: np.ndarray, rival: np.ndarray) -> None:
+    """That errors are smaller on average than a rival's on the same rows, by more than chance."""
+    low, _ = mean_limits(np.subtract(rival, errors))
+    assert low > 0, f"{np.mean(errors):.4f}, and the rival's {np.mean(rival):.4f}"
+
+
+def assert_not_farther(errors: np.ndarray, rival: np.ndarray) -> None:
+    """That errors are not larger on average than a rival's on the same rows, by more than chance."""
+    low, _ = mean_limits(np.subtract(errors, rival))
+    assert low <= 0, f"{np.mean(errors):.4f}, and the rival's {np.mean(rival):.4f}"

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 import jostle
 from jostle.errors import UnknownName, UsageError
+from jostle.evaluate import SoloTime
 from jostle.methods import learn
 from jostle.rules import SlowdownRows
 from jostle.runs import Colocations, Runs, split_rows
 from jostle.slowdown import FittedSlowdown, Slowdown
 from jostle.slowdown._equation import FormLoss, Sizes
+from tests.limits import assert_closer, errors_of
 
 WORKLOADS = tuple(f"w{i}" for i in range(8))
 PLATFORMS = ("p", "q")
@@ -115,18 +117,24 @@ def test_it_learns_a_world_of_its_kind(extra: bool) -> None:
     train = Runs.concatenate([train.take(train.colocations.number_of_corunners > 0), alone])
     test = test.take(test.colocations.number_of_corunners > 0)
     method = Slowdown(target="extra" if extra else "slowdown", rank=2, members=2, penalty=1e-4)
-    fitted = learn(method, train)
-    error = np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1)
-    blind = np.abs(np.exp(np.log(test.runtime_seconds).mean() - np.log(test.runtime_seconds)) - 1)
-    assert error.mean() < 0.05 < blind.mean()
+    mine, constant = (
+        errors_of(learn(one, train).predict(test.colocations), test.runtime_seconds)
+        for one in (method, SoloTime("times"))
+    )
+    assert_closer(mine, constant)
 
 
 def test_it_extrapolates_to_more_corunners() -> None:
     runs = world(most=5)
     degree = runs.colocations.number_of_corunners
-    fitted = learn(Slowdown(rank=2, members=2, penalty=1e-4, here=0.3), runs.take(degree <= 3))
     test = runs.take(degree > 3)
-    assert np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1).mean() < 0.1
+    mine, constant = (
+        errors_of(
+            learn(one, runs.take(degree <= 3)).predict(test.colocations), test.runtime_seconds
+        )
+        for one in (Slowdown(rank=2, members=2, penalty=1e-4, here=0.3), SoloTime("times"))
+    )
+    assert_closer(mine, constant)
 
 
 @pytest.fixture(scope="module")
@@ -179,14 +187,13 @@ def test_without_a_floor_a_corunner_may_help() -> None:
     settled = {"rank": 2, "members": 1, "penalty": 1e-3, "here": 0.5, "stack": False}
     asked = runs.take(beside)
     errors = {
-        floor: np.abs(
-            learn(Slowdown(floor=floor, **settled), runs).predict(asked.colocations)
-            / asked.runtime_seconds
-            - 1
-        ).mean()
+        floor: errors_of(
+            learn(Slowdown(floor=floor, **settled), runs).predict(asked.colocations),
+            asked.runtime_seconds,
+        )
         for floor in (True, False)
     }
-    assert errors[False] < 0.5 * errors[True]
+    assert_closer(errors[False], errors[True])
 
 
 def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
