@@ -107,8 +107,8 @@ def find(
     )
 
 
-def _groups(kept: HeldOutRuns) -> dict[str, tuple[GroupRow, ...]]:
-    c = kept.runs.colocations
+def _groups(test: HeldOutRuns) -> dict[str, tuple[GroupRow, ...]]:
+    c = test.runs.colocations
     kinds = {
         "co-runners": [str(n) for n in c.number_of_corunners.tolist()],
         "platform": [c.platform_names[p] for p in c.platform.tolist()],
@@ -118,7 +118,7 @@ def _groups(kept: HeldOutRuns) -> dict[str, tuple[GroupRow, ...]]:
     for kind, labels in kinds.items():
         names = np.array(labels, dtype=object)
         rows = [
-            group_row(str(n), kept, np.flatnonzero(names == n))
+            group_row(str(n), test, np.flatnonzero(names == n))
             for n in dict.fromkeys(sorted(labels))
         ]
         if kind != "co-runners":  # those that matter most: many runs, large errors
@@ -179,15 +179,15 @@ def _map(model: Model) -> tuple[tuple[str, float, float], ...]:
     return tuple((n, float(x), float(y)) for n, (x, y) in zip(names, points, strict=True))
 
 
-def _worst(kept: HeldOutRuns, model: Model, runs: Runs) -> tuple[WorstError, ...]:
-    size = np.where(np.isfinite(kept.error), np.abs(kept.error), 0.0)
+def _worst(test: HeldOutRuns, model: Model, runs: Runs) -> tuple[WorstError, ...]:
+    size = np.where(np.isfinite(test.error), np.abs(test.error), 0.0)
     at = np.argsort(-size, kind="stable")[:MOST_ROWS]
-    query = kept.runs.colocations.take(at)
-    bounds, predicted = model.bound(query, kept.confidence), model.predict(query)
+    query = test.runs.colocations.take(at)
+    bounds, predicted = model.bound(query, test.confidence), model.predict(query)
     worst = []
     for row, place in enumerate(at.tolist()):
         workload, platform, beside = query.row(row)
-        seconds = float(kept.runs.runtime_seconds[place])
+        seconds = float(test.runs.runtime_seconds[place])
         spread = _spread(runs, query.take([row]))
         if spread is not None and spread > 0.5 * size[place]:
             reason = f"it varies by itself: repeats differ by {100 * np.expm1(spread):.0f}%"

@@ -70,15 +70,15 @@ def held_out(model: Model, runs: Runs, confidence: float, seed: int) -> HeldOutR
     return HeldOutRuns(runs, error, covered, bounded, bound, unit, confidence)
 
 
-def group_row(name: str, found: HeldOutRuns, at: np.ndarray) -> GroupRow:
+def group_row(name: str, test: HeldOutRuns, at: np.ndarray) -> GroupRow:
     """at: which of the runs are in the group."""
-    error = np.abs(np.expm1(found.error[at]))
-    inside = at[found.bounded[at]]
-    windows = len(np.unique(found.unit[inside]))
-    coverage = float(found.covered[inside].mean()) if len(inside) else float("nan")
+    error = np.abs(np.expm1(test.error[at]))
+    inside = at[test.bounded[at]]
+    windows = len(np.unique(test.unit[inside]))
+    coverage = float(test.covered[inside].mean()) if len(inside) else float("nan")
     low, high = wilson(coverage, windows)
     mean = float(np.nanmean(error)) if np.isfinite(error).any() else float("nan")
-    return GroupRow(name, len(at), len(np.unique(found.unit[at])), mean, coverage, low, high)
+    return GroupRow(name, len(at), len(np.unique(test.unit[at])), mean, coverage, low, high)
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:

@@ -24,18 +24,16 @@ svg{max-width:100%;height:auto}svg text{fill:var(--ink);font-size:11px}svg circl
 """
 
 
-def to_html(found: ModelFindings) -> str:
+def to_html(findings: ModelFindings) -> str:
     """The whole file. Names show as text, whatever is in them."""
-    title = f"Jostle report on {found.dataset}"
-    meta = found.metadata
+    title = f"Jostle report on {findings.dataset}"
+    meta = findings.metadata
     intro = (
         f"Model of the method {meta.get('method')}, fitted to data version {meta.get('data_version')} with "
-        f"Jostle {meta.get('jostle_version')}; dataset version {found.dataset_version}."
+        f"Jostle {meta.get('jostle_version')}; dataset version {findings.dataset_version}."
     )
-    notes = "".join(f'<p class="bad">{escape(note)}</p>' for note in found.notes)
-    body = "".join(
-        (_data(found), _errors(found), _pairs(found), _map(found), _worst(found), _next(found))
-    )
+    notes = "".join(f'<p class="bad">{escape(note)}</p>' for note in findings.notes)
+    body = "".join(part(findings) for part in (_data, _errors, _pairs, _map, _worst, _next))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -63,8 +61,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequenc
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
-def _data(found: ModelFindings) -> str:
-    s = found.summary
+def _data(findings: ModelFindings) -> str:
+    s = findings.summary
     rows = [
         ["runs", str(s.runs)],
         ["of which", ", ".join(f"{n} {name}" for name, n in s.status.items() if n)],
@@ -89,16 +87,16 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def _errors(found: ModelFindings) -> str:
+def _errors(findings: ModelFindings) -> str:
     text = (
-        f"On runs that were not learned from. Bounds at {found.confidence:g}: each fifth of the windows by "
-        "what the others calibrate. Intervals of 95% count windows: runs of one are not independent."
+        f"On runs that were not learned from. Bounds at {findings.confidence:g}: each fifth of the windows "
+        "by what the others calibrate. Intervals of 95% count windows: runs of one are not independent."
     )
     parts = [f'<p class="quiet">{escape(text)}</p>']
     heads = ["", "runs", "windows", "mean error", "coverage", "interval"]
-    if found.overall is not None:
-        parts.append(_table(heads, [_group(found.overall)], range(1, 6)))
-    for kind, rows in found.groups.items():
+    if findings.overall is not None:
+        parts.append(_table(heads, [_group(findings.overall)], range(1, 6)))
+    for kind, rows in findings.groups.items():
         parts.append(f"<h3>By {escape(kind)}</h3>")
         parts.append(_table([kind, *heads[1:]], [_group(row) for row in rows], range(1, 6)))
     return _section("Errors and coverage", *parts)
@@ -110,21 +108,21 @@ def _group(row: GroupRow) -> list[str]:
     return [row.name, *counts, percent(row.mean_error), percent(row.coverage), interval]
 
 
-def _pairs(found: ModelFindings) -> str:
+def _pairs(findings: ModelFindings) -> str:
     rows = [
         [p.workload, p.corunner, f"{p.slowdown:.2f}x", str(p.platforms), str(p.runs)]
-        for p in found.pairs
+        for p in findings.pairs
     ]
     heads = ["workload", "beside", "slowdown", "platforms", "runs"]
     return _section("Pairs that disturb most, as measured", _table(heads, rows, (2, 3, 4)))
 
 
-def _map(found: ModelFindings) -> str:
-    if not found.map_points:
+def _map(findings: ModelFindings) -> str:
+    if not findings.map_points:
         return _section("Map of workloads", '<p class="quiet">Too few workloads or platforms.</p>')
     width, height, edge = 860, 460, 40
-    xs = [x for _, x, _ in found.map_points]
-    ys = [y for _, _, y in found.map_points]
+    xs = [x for _, x, _ in findings.map_points]
+    ys = [y for _, _, y in findings.map_points]
 
     def place(value: float, every: list[float], length: int) -> float:
         span = max(every) - min(every) or 1.0
@@ -133,7 +131,7 @@ def _map(found: ModelFindings) -> str:
     marks = "".join(
         f'<circle cx="{place(x, xs, width):.1f}" cy="{place(y, ys, height):.1f}" r="4"/>'
         f'<text x="{place(x, xs, width) + 6:.1f}" y="{place(y, ys, height) + 4:.1f}">{escape(name)}</text>'
-        for name, x, y in found.map_points
+        for name, x, y in findings.map_points
     )
     text = (
         "Workloads that are near take alike to the same platforms; how long they take is left out."
@@ -145,7 +143,7 @@ def _map(found: ModelFindings) -> str:
     )
 
 
-def _worst(found: ModelFindings) -> str:
+def _worst(findings: ModelFindings) -> str:
     rows = [
         [
             one.workload,
@@ -155,7 +153,7 @@ def _worst(found: ModelFindings) -> str:
             duration(one.predicted_seconds),
             one.reason,
         ]
-        for one in found.worst
+        for one in findings.worst
     ]
     heads = [
         "workload",
@@ -168,5 +166,5 @@ def _worst(found: ModelFindings) -> str:
     return _section("Worst errors", _table(heads, rows, (3, 4)))
 
 
-def _next(found: ModelFindings) -> str:
-    return _section("What to measure next", _table(["measure", "because"], found.to_measure))
+def _next(findings: ModelFindings) -> str:
+    return _section("What to measure next", _table(["measure", "because"], findings.to_measure))

@@ -83,8 +83,8 @@ class Assignment(VerbAnswer):
     @property
     def placed(self) -> tuple[Placed, ...]:
         """Node by node, whatever the order of the requests."""
-        found = [item for item in self.items if isinstance(item, Placed)]
-        return tuple(sorted(found, key=lambda one: (one.platform, one.node, one.request)))
+        placed = (item for item in self.items if isinstance(item, Placed))
+        return tuple(sorted(placed, key=lambda one: (one.platform, one.node, one.request)))
 
     @property
     def unplaced(self) -> tuple[Unplaced, ...]:
@@ -108,10 +108,10 @@ class Assignment(VerbAnswer):
 
     @property
     def by_node(self) -> dict[str, list[Placed]]:
-        found: dict[str, list[Placed]] = {}
+        nodes: dict[str, list[Placed]] = {}
         for one in self.placed:
-            found.setdefault(one.node, []).append(one)
-        return found
+            nodes.setdefault(one.node, []).append(one)
+        return nodes
 
     def applied_to(self, fleet: Fleet, requests: Any) -> Fleet:
         """The fleet with those that were placed as its tenants. requests: those that were asked."""
