@@ -23,6 +23,7 @@ from jostle.models._groups import groups_of
 from jostle.models._learned import learned, learned_from_all
 from jostle.models._model import Model
 from jostle.models._new_names import runs_of_names_left_out
+from jostle.models._over_time import OverTime
 from jostle.models._usual import Usual
 from jostle.models.online._again import MOST_AGAIN
 from jostle.models.online._kept import Kept
@@ -69,11 +70,18 @@ def fit(
     Runs on disk (StoredRuns) bring what they hold out, by window, and are learned from where they lie; not
     every method can.
     Of a small campaign much is calibrated on; then the method learns once more from all runs, to say how
-    long, while the bounds keep to what it learned without those.
+    long, while the bounds keep to what it learned without those. A run whose company changed counts as one
+    of its longest stretch, in the time that the law of rates gives it there (see _over_time).
     The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
     """
     method, source = method_of(method), Data.of(data)
-    prepared = method.prepare(source)
+    over_time = OverTime.of(source, method.needs, seed)
+    if over_time is not None:
+        validation, calibration, prior = (
+            None if one is None else over_time.of_longest(one)
+            for one in (validation, calibration, prior)
+        )
+    prepared = method.prepare(source if over_time is None else over_time.data)
     drawn = calibrate_by or prepared.calibrate_by
     if drawn not in UNITS:
         raise UsageError(f"calibrate by {drawn!r}", fix=f"Known: {', '.join(UNITS)}.")
@@ -90,6 +98,8 @@ def fit(
         method, held, by=drawn, seed=seed, prior=prior, progress=next(parts)
     )
     is_close = prepared.is_close
+    if over_time is not None:
+        held = over_time.calibrated(held, fitted)
     calibrated = Calibration.fit(
         fitted, selection, held.calibration, by=drawn, groups=groups, is_close=is_close
     )
@@ -115,6 +125,7 @@ def fit(
             "calibration": len(held.calibration),
             "prior": 0 if prior is None else len(prior.ok()),
             **({"chosen": chosen} if chosen else {}),
+            **({} if over_time is None else {"changing": over_time.changing}),
         },
     }
     kept_runs = _kept(method, held, drawn, seed)

@@ -272,8 +272,10 @@ class Model(Glance):
         seed give the same model. Raises UsageError where the method cannot learn so, or where the model
         keeps no runs.
         """
+        from jostle.models._over_time import taken_by
         from jostle.models.online._update import updated
 
+        runs = taken_by(self, runs)
         stamp = {"updated_at": updated_at, "data_version": data_version}
         return updated(self, runs, seed, chosen, stamp)
 
@@ -326,11 +328,17 @@ class Model(Glance):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the fit wants its user to know."""
-        chosen = self.metadata.get("runs", {}).get("chosen", 0)
-        if not chosen:
-            return tuple(self.predictor.notes)
-        note = f"{chosen} runs were chosen, a random sample of nothing: learned from, never calibrated on"
-        return (*self.predictor.notes, note)
+        counts, notes = self.metadata.get("runs", {}), list(self.predictor.notes)
+        if chosen := counts.get("chosen", 0):
+            notes.append(
+                f"{chosen} runs were chosen, a random sample of nothing: learned from, never calibrated on"
+            )
+        if changing := counts.get("changing", 0):
+            notes.append(
+                f"{changing} runs changed company: each counts in that of its longest stretch, in the time "
+                "that the law of rates gives it there, for bounds, too"
+            )
+        return tuple(notes)
 
     @property
     def plot(self) -> ModelPlots:

@@ -275,6 +275,19 @@ class Runs(Glance):
             notes=self.notes,
         )
 
+    def with_one_company(self, runtime_seconds: np.ndarray) -> Runs:
+        """The same runs, each in the company of its `corunners` throughout, with (n,) these runtimes."""
+        table = self.table.drop_columns([STRETCHES]) if self.is_stretched else self.table
+        place = table.column_names.index("runtime_seconds")
+        table = table.set_column(place, table.field(place), pa.array(runtime_seconds))
+        return Runs(
+            table.replace_schema_metadata(runs_schema(table.schema).metadata),
+            self.workload_features,
+            self.platform_features,
+            checked=True,
+            notes=self.notes,
+        )
+
     def ok(self) -> Runs:
         """The runs that ended well."""
         return self if bool(self.is_ok.all()) else self.take(self.is_ok)

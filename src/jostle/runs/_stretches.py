@@ -58,7 +58,10 @@ class Stretches:
         the time that stretch k lasted."""
         share = self.seconds / np.bincount(self.row, self.seconds)[self.row]
         least = np.full(len(self.counts), np.inf)
-        np.minimum.at(least, self.row, log_times)
+        with np.errstate(
+            invalid="ignore"
+        ):  # what is not known is NaN, and so is all that rests on it
+            np.minimum.at(least, self.row, log_times)
         rate = np.bincount(self.row, share * np.exp(least[self.row] - log_times))
         return least - np.log(rate)
 

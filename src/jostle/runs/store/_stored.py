@@ -153,7 +153,7 @@ class StoredRuns:
                 }
                 for part in ("alone", "beside")
             }
-            done = 0
+            done = changing = 0
             for where, table in _tables(files, notes):
                 findings = find_bad_rows(table, None, None)
                 if len(findings):
@@ -165,6 +165,7 @@ class StoredRuns:
                     held[number].append(runs.take(part == number).table)
                 _write(runs.take(part < 0), names, sinks)
                 done += table.num_rows
+                changing += int((~runs.is_steady).sum())
                 progress(done, total, np.nan)
             held_tables = self._give_back(held, names, sinks)
         self.workload_features, self.platform_features = (
@@ -176,6 +177,11 @@ class StoredRuns:
                 strict=True,
             )
         )
+        if changing:
+            notes.append(
+                f"{changing} runs changed company; on disk each counts as if that of its longest stretch had "
+                "been beside it throughout: learn from them in memory, or from a sample"
+            )
         self.notes = tuple(notes)
         workload_order, platform_order = (_ranks(known) for known in names)
         self.workload_names, self.platform_names = (tuple(sorted(known)) for known in names)

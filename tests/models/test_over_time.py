@@ -1,0 +1,170 @@
+"""Learning from runs whose company changed: the equations, and a made law of another form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.bounds import Candidates
+from jostle.methods import Data, FromCounts, Prepared, Restores, RunCounts
+from jostle.models._over_time import OverTime, PlainLaw, stands_for_longest, taken_by
+from jostle.runs import Colocations, Runs
+
+NAMES = [f"w{i}" for i in range(6)]
+SOLO = np.array([10.0, 20.0, 40.0, 15.0, 30.0, 80.0])
+DEMAND = np.array([0.2, 0.5, 0.9, 0.1, 0.7, 0.4])
+
+
+def times(company: Colocations) -> np.ndarray:
+    """A law that saturates, and adds up in no logarithm."""
+    own = np.array([NAMES.index(name) if name in NAMES else 0 for name in company.workload_names])
+    row = np.repeat(np.arange(len(company)), company.number_of_corunners)
+    beside = np.bincount(row, DEMAND[own[company.corunner]], len(company))
+    mine = own[company.workload]
+    return SOLO[mine] * (1 + 1.5 * DEMAND[mine] * beside / (0.5 + beside))
+
+
+def made(n: int, seed: int, *, noise: float = 0.0, least: int = 1) -> Runs:
+    """n runs of up to four stretches each; how long they last in all follows from the law."""
+    draw = np.random.default_rng(seed)
+    stretches, own, runtime = [], [], []
+    for _ in range(n):
+        shares = draw.dirichlet(np.ones(draw.integers(least, 5)))
+        companies = [sorted(draw.choice(NAMES, draw.integers(0, 4))) for _ in shares]
+        name = str(draw.choice(NAMES))
+        asked = Colocations.from_columns(
+            workload=[name] * len(shares), platform=["p"] * len(shares), corunners=companies
+        )
+        seconds = np.exp(noise * draw.normal()) / (shares / times(asked)).sum()
+        starts = seconds * np.concatenate([[0], np.cumsum(shares)[:-1]])
+        stretches.append(list(zip(starts.tolist(), companies, strict=True)))
+        own.append(name)
+        runtime.append(seconds)
+    return Runs.from_columns(
+        workload=own, platform=["p"] * n, runtime_seconds=runtime, stretches=stretches
+    )
+
+
+def constant(n: int, seed: int) -> Colocations:
+    return made(n, seed, least=4).with_one_company(np.ones(n)).colocations
+
+
+@dataclass(frozen=True)
+class Lookup(Restores):
+    """Answers by the true law, whatever it is given: so errors are those of the runs alone."""
+
+    name: ClassVar[str] = "lookup"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    fitted: ClassVar[str] = "tests.models.test_over_time:FittedLookup"
+
+    def prepare(self, data: Data) -> Prepared:
+        return Prepared.of(data)
+
+    def fit(self, prepared: Prepared, *, seed: int = 0, progress: object = None) -> FittedLookup:
+        runs = prepared.together()
+        seen.append(runs)
+        names = tuple(NAMES), ("p",)
+        return FittedLookup(*names, RunCounts.of(runs))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLookup(FromCounts):
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    counts: RunCounts
+    notes: tuple[str, ...] = ()
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        return times(asked)
+
+    def candidates(self, asked: Colocations) -> Candidates:
+        return Candidates.one_way(self.predict(asked))
+
+
+seen: list[Runs] = []
+
+
+def test_by_the_true_law_each_run_is_what_its_longest_company_takes() -> None:
+    runs = made(200, seed=1)
+    taken = stands_for_longest(runs, np.log(times(runs.stretches.colocations)))
+    assert not taken.is_stretched
+    assert taken.table.schema.metadata[b"schema"] == b"runs/v1"
+    assert taken.runtime_seconds == pytest.approx(times(taken.colocations))
+    assert taken.colocations == runs.colocations
+    # Where nothing is known of a company, and where there was but one, the time stays.
+    unknown = stands_for_longest(runs, np.full(len(runs.stretches.row), np.nan))
+    assert unknown.runtime_seconds.tolist() == runs.runtime_seconds.tolist()
+    assert taken.runtime_seconds[runs.is_steady] == pytest.approx(
+        runs.runtime_seconds[runs.is_steady]
+    )
+
+
+def test_the_plain_law_is_nearer_than_any_set_of_a_run() -> None:
+    runs, asked = made(600, seed=2, noise=0.03), constant(400, seed=3)
+    true = np.log(times(asked))
+
+    def error(some: Runs) -> float:
+        off = PlainLaw.of(some).log_times(asked) - true
+        return float(np.median(np.abs(off - np.median(off))))
+
+    longest = runs.with_one_company(runs.runtime_seconds)
+    steady = longest.take(runs.is_steady)
+    assert error(runs) < min(error(longest), error(steady))
+
+
+def test_calibration_runs_have_the_errors_of_their_timelines() -> None:
+    runs = made(300, seed=4, noise=0.1)
+    seen.clear()
+    model = jostle.fit(runs, Lookup(), seed=0)
+    assert not any(part.is_stretched for part in seen)
+    assert model.metadata["runs"]["changing"] == int((~runs.is_steady).sum())
+    assert any("changed company" in note for note in model.notes)
+    over_time = OverTime.of(Data.of(runs), frozenset({"runs"}), 0)
+    assert over_time is not None
+    held = jostle.methods.hold_out(Prepared.of(over_time.data), 0, "window")
+    calibration = over_time.calibrated(held, model.predictor).calibration
+    place = {name: i for i, name in enumerate(runs.table.column("run_id").to_pylist())}
+    at = [place[name] for name in calibration.table.column("run_id").to_pylist()]
+    parts = runs.stretches
+    timeline = parts.log_runtime(np.log(times(parts.colocations)))
+    assert np.log(calibration.runtime_seconds / times(calibration.colocations)) == pytest.approx(
+        (np.log(runs.runtime_seconds) - timeline)[at]
+    )
+
+
+def test_runs_of_one_company_are_learned_from_as_ever() -> None:
+    plain = made(80, seed=5, noise=0.1)
+    plain = plain.with_one_company(plain.runtime_seconds)
+    one_each = Runs(
+        plain.table.append_column(
+            "stretches",
+            Runs.from_columns(
+                workload=["w0"] * 80,
+                platform=["p"] * 80,
+                runtime_seconds=plain.runtime_seconds,
+                stretches=[[(0.0, names)] for names in plain.table.column("corunners").to_pylist()],
+            ).table.column("stretches"),
+        )
+    )
+    assert one_each.is_stretched
+    asked = constant(50, seed=6)
+    first, second = (jostle.fit(some, Lookup(), seed=1) for some in (plain, one_each))
+    assert first.bound(asked).seconds.tolist() == second.bound(asked).seconds.tolist()
+    assert "changing" not in second.metadata["runs"]
+
+
+def test_a_name_that_is_not_known_keeps_the_time_of_its_run() -> None:
+    fitted = FittedLookup(tuple(NAMES), ("p",), RunCounts.of(made(5, seed=7)))
+    runs = Runs.from_columns(
+        workload=["w0", "w0"],
+        platform=["p", "p"],
+        runtime_seconds=[15.0, 15.0],
+        stretches=[[(0.0, ["new"]), (9.0, [])], [(0.0, ["w1"]), (9.0, [])]],
+    )
+    taken = taken_by(fitted, runs).runtime_seconds
+    assert taken[0] == 15.0
+    assert taken[1] > 15.0  # beside w1 throughout it takes longer than beside it for a while
