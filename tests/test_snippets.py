@@ -52,6 +52,7 @@ NOT_RUN = {
     "podman ": "builds an image",
     "kubectl ": "needs a cluster",
     "sbatch ": "needs a cluster",
+    "sacct ": "needs a cluster",
     "scontrol ": "needs a cluster",
     "curl ": "needs a service; tests/service sends the same requests",
 }
