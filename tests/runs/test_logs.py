@@ -153,8 +153,8 @@ def test_what_sacct_prints(tmp_path: Path) -> None:
     path.write_text(HEADER + SACCT, "utf-8")
     nodes = tmp_path / "nodes.csv"
     nodes.write_text("node,platform\nn01,big\nn02,big\nn03,small\n", "utf-8")
-    options = {"nodes": nodes, "since": "2026-03-01T00:00:00", "campaign": "c1"}
-    log = SacctImport(path, workload="{user}/{jobname:^[a-z]+}", **options).read()
+    options = {"since": "2026-03-01T00:00:00", "campaign": "c1"}
+    log = SacctImport(path, workload="{user}/{jobname:^[a-z]+}", nodes=nodes, **options).read()
     made, _ = log.write(tmp_path / "fleet")
     assert made.left_aside == {
         "they are steps of jobs": 3,
@@ -267,14 +267,14 @@ def test_bad_logs_are_told(tmp_path: Path) -> None:
         JobsImport(written(path, made_log(0)), workload="{queue}").read()
     with pytest.raises(UnreadableFile):
         JobsImport(tmp_path / "missing.csv").read()
-    for options in (
-        {"timezone": "Mars"},
-        {"since": "noon"},
-        {"workload": "{a:(}"},
-        {"workload": "x{}"},
+    for refused in (
+        lambda: JobsImport(path, timezone="Mars"),
+        lambda: JobsImport(path, since="noon"),
+        lambda: JobsImport(path, workload="{a:(}"),
+        lambda: JobsImport(path, workload="x{}"),
     ):
         with pytest.raises(UsageError):
-            JobsImport(path, **options)
+            refused()
     nodes = tmp_path / "nodes.csv"
     nodes.write_text("node,platform\nn1,a\nn1,b\n", "utf-8")
     with pytest.raises(BadData, match="line 3"):
