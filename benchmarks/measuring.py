@@ -28,8 +28,6 @@ from typing import Any
 from jostle.measure import (
     Campaign,
     JobSettings,
-    MeasureOptions,
-    Tolerance,
     Workload,
     check_machine,
     command_workload,
@@ -208,7 +206,7 @@ def _planned(workload: Workload, beside: bool) -> tuple[Campaign, int]:
 def _measured(folder: Path, campaign: Campaign, name: str) -> dict[str, Any]:
     """Its run in that campaign."""
     path = folder / f"{name}-{time.monotonic_ns()}"
-    measure(campaign, path, MeasureOptions(tolerance=Tolerance.anything()))
+    measure(campaign, path)
     rows = Dataset(path).read().table.to_pylist()
     return next(row for row in rows if row["workload"] == name)
 

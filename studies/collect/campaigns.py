@@ -24,7 +24,6 @@ from jostle.cli import exit_code
 from jostle.measure import (
     Campaign,
     MeasureOptions,
-    Tolerance,
     Workload,
     command_workload,
     job_of,
@@ -136,7 +135,6 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=200.0, help="to measure at most")
     parser.add_argument("--observed", type=float, default=0.6, help="share of the sets")
-    parser.add_argument("--accept-all", action="store_true", help="reject no window")
     parser.add_argument("--measure-only", action="store_true")
     parser.add_argument("--evaluate-only", action="store_true")
     given = parser.parse_args()
@@ -145,8 +143,7 @@ def main() -> None:
         given.out.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         campaign = Campaign(**_settings(given.name, given.out.resolve()))
-        tolerance = Tolerance.anything() if given.accept_all else Tolerance()
-        options = MeasureOptions(time_budget_seconds=given.seconds, tolerance=tolerance)
+        options = MeasureOptions(time_budget_seconds=given.seconds)
         summary = measure(campaign, data, options)
         done = summary.already + summary.ok
         print(

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.measure import Campaign, MeasureOptions, Tolerance, Workload, measure
+from jostle.measure import Campaign, MeasureOptions, Workload, measure
 from jostle.measure.campaign._campaign import PlannedWindow
 from jostle.measure.slots._available import can_run
 from jostle.measure.workloads.kernels import KERNEL_FOLDER
@@ -113,7 +113,7 @@ def workloads(most: int) -> list[Workload]:
     ]
 
 
-def record(build: Path, seconds: float, most: int, tolerance: Tolerance) -> bool:
+def record(build: Path, seconds: float, most: int) -> bool:
     """Measure what is still missing in BUILD; whether all of it is there."""
     until, whole = time.monotonic() + seconds, True
     for engine, passes in ((TURNS, 1), (ALONE, 1), (TURNS, 2), (ALONE, 2)):
@@ -124,7 +124,7 @@ def record(build: Path, seconds: float, most: int, tolerance: Tolerance) -> bool
             passes=passes,
         )
         left = max(0.0, until - time.monotonic())
-        options = MeasureOptions(time_budget_seconds=left, tolerance=tolerance)
+        options = MeasureOptions(time_budget_seconds=left)
         found = measure(campaign, build, options)
         whole = found.finished and whole
         print(
@@ -212,14 +212,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=9.5, help="to record in, at most")
     parser.add_argument("--most", type=int, default=len(PROGRAMS), help="programs, 3 at least")
     parser.add_argument("--export", action="store_true", help="only make OUT of what BUILD holds")
-    parser.add_argument("--accept-all", action="store_true", help="to try it on a busy machine")
     asked = parser.parse_args(arguments)
     if not 3 <= asked.most <= len(PROGRAMS) or not asked.minutes > 0:
         parser.error(f"3 to {len(PROGRAMS)} programs, and some minutes")
-    if not asked.export:
-        tolerance = Tolerance.anything() if asked.accept_all else Tolerance()
-        if not record(asked.build, 60 * asked.minutes, asked.most, tolerance):
-            print("some windows are left: the same again goes on", file=sys.stderr)
+    if not asked.export and not record(asked.build, 60 * asked.minutes, asked.most):
+        print("some windows are left: the same again goes on", file=sys.stderr)
     return ship(asked.build, asked.out)
 
 

@@ -22,7 +22,6 @@ import pyarrow.compute
 from jostle.measure import (
     Campaign,
     MeasureOptions,
-    Tolerance,
     check_machine,
     find_workloads,
     machine_facts,
@@ -64,9 +63,7 @@ def campaigns(window_seconds: float) -> list[Campaign]:
     ]
 
 
-def collect(
-    build: Path, budget_seconds: float, window_seconds: float, tolerance: Tolerance | None
-) -> list[dict[str, Any]]:
+def collect(build: Path, budget_seconds: float, window_seconds: float) -> list[dict[str, Any]]:
     """What each campaign did."""
     began, found = time.monotonic(), []
     for campaign in campaigns(window_seconds):
@@ -82,7 +79,7 @@ def collect(
         summary = measure(
             campaign,
             build,
-            MeasureOptions(time_budget_seconds=left, tolerance=tolerance or Tolerance()),
+            MeasureOptions(time_budget_seconds=left),
             progress=say,
         )
         # Where it was kept is nobody's business.
@@ -110,15 +107,13 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--budget", type=float, default=840.0)
     parser.add_argument("--window", type=float, default=0.15)
-    parser.add_argument("--accept-all", action="store_true", help="to try it on a busy machine")
     asked = parser.parse_args()
     if (asked.out / "runs").exists():
         raise SystemExit(f"{asked.out} holds a dataset already: choose another folder")
     quiet = check_machine()
     for message in quiet.disturbances:
         print(f"warning: {message}", file=sys.stderr)
-    tolerance = Tolerance.anything() if asked.accept_all else None
-    did = collect(asked.build, asked.budget, asked.window, tolerance)
+    did = collect(asked.build, asked.budget, asked.window)
     document = {
         "schema": "sample/v1",
         **export(asked.build, asked.out),

@@ -154,7 +154,7 @@ class BagMachine:
     """Slots and cores for the windows of one platform."""
 
     def __init__(self, build: Path, names: Sequence[str], engine: str) -> None:
-        from jostle.measure import Tolerance, TraceOptions
+        from jostle.measure import TraceOptions
         from jostle.measure.host._engines import platform_name
         from jostle.measure.host._facts import chosen_cores, device_name
         from jostle.measure.slots._available import find_engines
@@ -172,8 +172,7 @@ class BagMachine:
         self.slots = [Slot() for _ in range(max(LARGER))]
         self.options = TraceOptions(loop=True, seconds=0.3, interval_seconds=0.05)
         # Programs wait by themselves: that they are not on their cores does not tell of others there.
-        tolerance = Tolerance(foreign_load_ratio=float("inf"))
-        self.watch = Watch(self.slots[0], self.cores, tolerance)
+        self.watch = Watch(self.slots[0], self.cores, float("inf"))
         if engine == ONE:  # who records stays off the core that is recorded
             os.sched_setaffinity(0, {cores[0]})
 

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jostle.measure import Campaign, MeasureOptions, Tolerance, check_machine, measure
+from jostle.measure import Campaign, MeasureOptions, check_machine, measure
 from jostle.runs import Dataset
 from studies.collect.sample import export
 
@@ -47,7 +47,7 @@ def campaigns(bags: int = BAGS) -> list[Campaign]:
     ]
 
 
-def record(build: Path, budget_seconds: float, bags: int, tolerance: Tolerance | None) -> None:
+def record(build: Path, budget_seconds: float, bags: int) -> None:
     """Measure what is still missing in BUILD."""
     began = time.monotonic()
     for disturbance in check_machine().disturbances:
@@ -57,7 +57,7 @@ def record(build: Path, budget_seconds: float, bags: int, tolerance: Tolerance |
         summary = measure(
             campaign,
             build,
-            MeasureOptions(time_budget_seconds=left, tolerance=tolerance or Tolerance()),
+            MeasureOptions(time_budget_seconds=left),
         )
         print(json.dumps(summary.to_json()), file=sys.stderr)
 
@@ -71,13 +71,11 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=840.0)
     parser.add_argument("--bags", type=int, default=BAGS)
     parser.add_argument("--export", action="store_true", help="only make OUT of what BUILD holds")
-    parser.add_argument("--accept-all", action="store_true", help="to try it on a busy machine")
     asked = parser.parse_args()
     if (asked.out / "runs").exists():
         raise SystemExit(f"{asked.out} holds a dataset already: choose another folder")
     if not asked.export:
-        tolerance = Tolerance.anything() if asked.accept_all else None
-        record(asked.build, asked.budget, asked.bags, tolerance)
+        record(asked.build, asked.budget, asked.bags)
     document: dict[str, Any] = {"schema": "vision-bags/v1", **export(asked.build, asked.out)}
     platforms = Dataset(asked.out).read().colocations.platform_names
     document["cpu_platform"] = next(name for name in platforms if "@" not in name)

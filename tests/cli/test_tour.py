@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from jostle.tour import hold_out_sets
 
 pytest.importorskip("wasmtime", reason="the tour measures with wasmtime (extra: measure)")
 
-SHORT = ["-w", "matmul-s", "-w", "stream-s", "-w", "sha256-s", "-e", "speed", "--accept-all"]
+SHORT = ["-w", "matmul-s", "-w", "stream-s", "-w", "sha256-s", "-e", "speed"]
 SHORT += ["--sets", "32", "--window", "0.02", "--budget", "40"]
 
 
@@ -74,25 +73,6 @@ def test_what_is_missing_is_said_before_anything_is_measured(
         assert f"[{extra}]" in printed.err
         assert "Measuring" not in printed.out + printed.err
         assert not (tmp_path / "tour").exists()
-
-
-def test_a_tour_that_others_disturbed_says_so_and_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from jostle.errors import NotEnoughRuns
-
-    def disturbed(*_: object, **__: object) -> SimpleNamespace:
-        return SimpleNamespace(ok=9, contaminated=91)
-
-    def too_few(*_: object, **__: object) -> None:
-        raise NotEnoughRuns("only 9 undisturbed runs could be measured")
-
-    monkeypatch.setattr("jostle.tour.measure_tour", disturbed)
-    monkeypatch.setattr("jostle.tour.learn_tour", too_few)
-    assert run(["tour", "-o", str(tmp_path / "tour")]) == 3
-    printed = capsys.readouterr().err
-    assert "91 of 100 windows were disturbed" in printed
-    assert "--accept-all" in printed
 
 
 def test_held_out_sets_are_whole_and_unseen() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import wasmtime
 
-from jostle.measure import Campaign, Tolerance, Workload
+from jostle.measure import Campaign, Workload
 
 QUICK: dict[str, Any] = {
     "workloads": ["sort-s", "edit-s"],
@@ -19,11 +19,6 @@ QUICK: dict[str, Any] = {
     "window_seconds": 0.03,
     "device": "here",
 }
-
-
-@pytest.fixture
-def anything() -> Tolerance:
-    return Tolerance.anything()
 
 
 @pytest.fixture

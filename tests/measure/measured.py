@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jostle.measure import Campaign, MeasureOptions, Tolerance, Workload, measure
+from jostle.measure import Campaign, MeasureOptions, Workload, measure
 from jostle.runs import Dataset
 
 
@@ -38,6 +38,6 @@ def measured(
         return all(len({m.name for m in w.members}) == len(w.members) for w in one.plan())
 
     chosen = next(one for one in map(campaign, range(100)) if differ(one))
-    options = MeasureOptions(tolerance=Tolerance.anything(), timeout_seconds=timeout_seconds)
+    options = MeasureOptions(timeout_seconds=timeout_seconds)
     measure(chosen, path / "data", options)
     return rows(path / "data")

@@ -17,7 +17,6 @@ from jostle.measure import (
     AuditReport,
     Detection,
     MeasureOptions,
-    Tolerance,
     audit,
     command_workload,
     detection,
@@ -112,8 +111,7 @@ def test_a_second_clock_and_a_second_counter() -> None:
 
 def test_a_disturber_takes_what_it_is_told_and_is_seen() -> None:
     job = command_workload(["sleep", "0.05"], "waits")
-    tolerant = Tolerance(foreign_load_ratio=0.02, slowdown_ratio=float("inf"))
-    found = detection(job, "native", share=0.9, windows=1, tolerance=tolerant)
+    found = detection(job, "native", share=0.9, windows=1)
     assert (found.windows, found.flagged) == (1, 1)
     assert found.held_cores is not None
     assert (
@@ -161,7 +159,7 @@ def test_what_makes_an_audit_fail() -> None:
 
 
 def test_a_dataset_is_audited_by_either_name(tmp_path: Path, quick) -> None:
-    measure(quick(), tmp_path / "data", MeasureOptions(tolerance=Tolerance.anything()))
+    measure(quick(), tmp_path / "data", MeasureOptions())
     found = audit(tmp_path / "data", AuditOptions(kernels=1, sets=1, windows=0))
     assert [one.agrees for one in found.counts] == [True]
     assert len(found.overlaps) == len(found.times) == 1

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from jostle.errors import NotPermitted
-from jostle.measure import FleetOptions, MeasureOptions, Tolerance, command_workload, measure_fleet
+from jostle.measure import FleetOptions, MeasureOptions, command_workload, measure_fleet
 from jostle.measure.campaign._fleet import _Fleet, _Task, _Worker
 from jostle.measure.campaign._worker import _unpacked, pack
 from jostle.measure.slots._slots import child_environment
@@ -122,7 +122,7 @@ class Watched:
                 cluster.address,
                 dataset,
                 {**SETTINGS, "sets": options.pop("sets")},
-                MeasureOptions(tolerance=Tolerance.anything(), timeout_seconds=2),
+                MeasureOptions(timeout_seconds=2),
                 fleet=FleetOptions(**options),
                 progress=self.heard.append,
             )

@@ -19,7 +19,6 @@ from jostle.errors import BadData, NotPermitted, UnreadableFile, UsageError
 from jostle.measure import (
     Campaign,
     MeasureOptions,
-    Tolerance,
     TraceOptions,
     Workload,
     available_engines,
@@ -59,7 +58,7 @@ LOOP = """(local $i i32) (loop $l (local.set $i (i32.add (local.get $i) (i32.con
   (br_if $l (i32.lt_u (local.get $i) (i32.const 20000))))"""
 
 
-def test_a_command_is_measured_with_its_own_cpu_time(tmp_path: Path, anything) -> None:
+def test_a_command_is_measured_with_its_own_cpu_time(tmp_path: Path) -> None:
     burn = command_workload([PYTHON, "-S", "-c", BURN.format(0.03)], "burn")
     campaign = Campaign(
         workloads=[burn, "sort-s"],
@@ -69,7 +68,7 @@ def test_a_command_is_measured_with_its_own_cpu_time(tmp_path: Path, anything) -
         window_seconds=0.3,
         device="here",
     )
-    summary = measure(campaign, tmp_path, MeasureOptions(tolerance=anything))
+    summary = measure(campaign, tmp_path, MeasureOptions())
     assert (summary.ok, summary.finished, summary.warnings) == (summary.planned, True, ())
     found = rows(tmp_path)
     assert {row["platform"] for row in found} == {"native:here"}
@@ -91,22 +90,19 @@ def test_a_command_is_measured_with_its_own_cpu_time(tmp_path: Path, anything) -
         ("import os; os.kill(os.getpid(), 11)", "it ended with signal SIGSEGV"),
     ],
 )
-def test_a_command_that_fails_says_why(tmp_path: Path, anything, code: str, message: str) -> None:
+def test_a_command_that_fails_says_why(tmp_path: Path, code: str, message: str) -> None:
     bad = command_workload([PYTHON, "-S", "-c", code], "bad")
     campaign = Campaign(workloads=[bad], solo_repeats=1, sets=0, device="here")
     assert campaign.engine_names == ("native",)
-    assert measure(campaign, tmp_path, MeasureOptions(tolerance=anything)).failed == 1
+    assert measure(campaign, tmp_path, MeasureOptions()).failed == 1
     assert rows(tmp_path)[0]["reason"] == message
 
 
-def test_a_command_that_hangs_is_killed_with_its_slot(tmp_path: Path, anything) -> None:
+def test_a_command_that_hangs_is_killed_with_its_slot(tmp_path: Path) -> None:
     mark = f"jostle-{os.getpid()}-{time.monotonic_ns()}"
     hang = command_workload([PYTHON, "-S", "-c", "import time; time.sleep(99)", mark], "hang")
     campaign = Campaign(workloads=[hang], solo_repeats=1, sets=0, window_seconds=0.05, device="d")
-    assert (
-        measure(campaign, tmp_path, MeasureOptions(tolerance=anything, timeout_seconds=0.5)).timeout
-        == 1
-    )
+    assert measure(campaign, tmp_path, MeasureOptions(timeout_seconds=0.5)).timeout == 1
     until = time.monotonic() + 5
     while time.monotonic() < until and mark in processes():
         time.sleep(0.05)
@@ -134,7 +130,7 @@ def test_commands_are_found_or_refused(tmp_path: Path) -> None:
         command_workload([str(tmp_path / "text")])
 
 
-def test_a_wasi_program_is_run_to_its_end_over_and_over(tmp_path: Path, anything) -> None:
+def test_a_wasi_program_is_run_to_its_end_over_and_over(tmp_path: Path) -> None:
     path = wasi_module(tmp_path, "loop", LOOP)
     campaign = Campaign(
         workloads=[f"{path} 3 more", "sort-s"],
@@ -144,7 +140,7 @@ def test_a_wasi_program_is_run_to_its_end_over_and_over(tmp_path: Path, anything
         window_seconds=0.05,
         device="here",
     )
-    summary = measure(campaign, tmp_path / "data", MeasureOptions(tolerance=anything))
+    summary = measure(campaign, tmp_path / "data", MeasureOptions())
     assert (summary.ok, summary.warnings) == (6, ())
     features = Dataset(tmp_path / "data").read().workload_features
     assert features is not None
@@ -153,7 +149,7 @@ def test_a_wasi_program_is_run_to_its_end_over_and_over(tmp_path: Path, anything
     assert loop["instructions"] == 20000 * 8 + 1
 
 
-def test_a_wasi_program_that_ends_badly_fails(tmp_path: Path, anything) -> None:
+def test_a_wasi_program_that_ends_badly_fails(tmp_path: Path) -> None:
     path = wasi_module(tmp_path, "three", "(call $exit (i32.const 3))")
     one = module_workload(path)
     with pytest.raises(BadData, match="exit code 3"):
@@ -161,7 +157,7 @@ def test_a_wasi_program_that_ends_badly_fails(tmp_path: Path, anything) -> None:
     fine = module_workload(wasi_module(tmp_path, "zero", f"{LOOP} (call $exit (i32.const 0))"))
     assert count_opcodes(fine).instructions > 20000
     campaign = Campaign(workloads=[one], engines=["speed"], solo_repeats=1, sets=0, device="here")
-    assert measure(campaign, tmp_path / "data", MeasureOptions(tolerance=anything)).failed == 1
+    assert measure(campaign, tmp_path / "data", MeasureOptions()).failed == 1
     assert rows(tmp_path / "data")[0]["reason"] == "it ended with exit code 3"
 
 
@@ -196,11 +192,11 @@ def test_what_an_engine_cannot_run_is_not_planned_or_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("engine", ["node", "wasm3", "native", "node-liftoff"])
-def test_other_engines_are_measured(tmp_path: Path, quick, anything, engine: str) -> None:
+def test_other_engines_are_measured(tmp_path: Path, quick, engine: str) -> None:
     if engine not in available_engines():
         pytest.skip(f"{engine} is not here, or does not work")
     campaign = quick(engines=[engine], sets=2)
-    summary = measure(campaign, tmp_path, MeasureOptions(tolerance=anything))
+    summary = measure(campaign, tmp_path, MeasureOptions())
     assert (summary.ok, summary.finished) == (4, True)
     (platform,) = Dataset(tmp_path).read().platform_features.to_pylist()  # pyright: ignore
     assert platform["platform"] == f"{engine}:here"
@@ -238,9 +234,9 @@ def test_what_is_no_variant_is_refused(text: str) -> None:
         Campaign(workloads=["sort-s"], engines=[f"speed@{text}"])
 
 
-def test_variants_are_platforms_of_their_own(tmp_path: Path, quick, anything) -> None:
+def test_variants_are_platforms_of_their_own(tmp_path: Path, quick) -> None:
     campaign = quick(engines=["speed", "speed@nice=7", "speed@cpus=1"], sets=6)
-    measure(campaign, tmp_path, MeasureOptions(tolerance=anything))
+    measure(campaign, tmp_path, MeasureOptions())
     features = Dataset(tmp_path).read().platform_features
     assert features is not None
     found = {row["platform"]: row for row in features.to_pylist()}
@@ -260,7 +256,6 @@ def test_a_nice_slot_is_nice() -> None:
 
 
 def test_a_quota_halves_the_speed_and_leaves_no_group_behind(tmp_path: Path, quick) -> None:
-    tolerance = Tolerance.anything()
     campaign = quick(
         workloads=["edit-s"],
         engines=["speed@quota=0.25", "speed"],
@@ -269,7 +264,7 @@ def test_a_quota_halves_the_speed_and_leaves_no_group_behind(tmp_path: Path, qui
         window_seconds=0.2,
     )
     try:
-        summary = measure(campaign, tmp_path, MeasureOptions(tolerance=tolerance))
+        summary = measure(campaign, tmp_path, MeasureOptions())
     except NotPermitted as error:
         pytest.skip(f"control groups cannot be made here: {error}")
     assert summary.ok == 6
@@ -313,7 +308,7 @@ def test_the_check_says_what_disturbs() -> None:
     json.dumps(busy.to_json())
 
 
-def test_a_full_disk_leaves_a_readable_dataset(tmp_path: Path, quick, anything) -> None:
+def test_a_full_disk_leaves_a_readable_dataset(tmp_path: Path, quick) -> None:
     disk = tmp_path / "small"
     disk.mkdir()
     mounted = os.geteuid() == 0 and shutil.which("mount")
@@ -325,15 +320,15 @@ def test_a_full_disk_leaves_a_readable_dataset(tmp_path: Path, quick, anything) 
     if not done or done.returncode:
         pytest.skip("a small disk cannot be mounted here: this needs root")
     try:
-        measure(quick(sets=2), disk / "data", MeasureOptions(tolerance=anything))
+        measure(quick(sets=2), disk / "data", MeasureOptions())
         before = rows(disk / "data")
         free = os.statvfs(disk)
         (disk / "ballast").write_bytes(bytes(free.f_bavail * free.f_frsize - 12288))
         with pytest.raises((UnreadableFile, NotPermitted), match=r"(?i)space|disk is full"):
-            measure(quick(sets=80), disk / "data", MeasureOptions(tolerance=anything))
+            measure(quick(sets=80), disk / "data", MeasureOptions())
         assert rows(disk / "data") == before
         (disk / "ballast").unlink()
-        summary = measure(quick(sets=80), disk / "data", MeasureOptions(tolerance=anything))
+        summary = measure(quick(sets=80), disk / "data", MeasureOptions())
         # What the journal held when the disk was full is not measured again.
         assert summary.finished
         assert summary.already > 6

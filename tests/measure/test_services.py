@@ -49,7 +49,7 @@ def server(tmp_path: Path) -> list[str]:
     return [sys.executable, "-S", str(tmp_path / "server.py"), "{port}"]
 
 
-def test_latencies_at_a_rate_alone_and_beside(tmp_path: Path, server, anything) -> None:
+def test_latencies_at_a_rate_alone_and_beside(tmp_path: Path, server) -> None:
     web = service_workload([*server, "0.02"], 50, url=URL, quantile=0.5, name="web")
     assert web.name == "web@50rps"
     job = command_workload(["sleep", "0.1"], "job")
@@ -68,7 +68,7 @@ def test_latencies_at_a_rate_alone_and_beside(tmp_path: Path, server, anything) 
         )
 
 
-def test_a_server_that_falls_behind_shows_it(tmp_path: Path, server, anything) -> None:
+def test_a_server_that_falls_behind_shows_it(tmp_path: Path, server) -> None:
     (tmp_path / "server.py").write_text(SERVER.replace("ThreadingHTTPServer", "HTTPServer"))
     slow = service_workload([*server, "0.05"], 60, url=URL + "chunked", quantile=0.9, name="slow")
     (row,) = measured(tmp_path, slow, window_seconds=0.2)
@@ -76,7 +76,7 @@ def test_a_server_that_falls_behind_shows_it(tmp_path: Path, server, anything) -
     assert row["status"] == "failed" or row["runtime_seconds"] > 0.2
 
 
-def test_latencies_that_another_program_prints(tmp_path: Path, server, anything) -> None:
+def test_latencies_that_another_program_prints(tmp_path: Path, server) -> None:
     load = [
         sys.executable,
         "-S",
@@ -95,7 +95,7 @@ def test_latencies_that_another_program_prints(tmp_path: Path, server, anything)
     assert "the load printed 'fast', not seconds of latency" in row["reason"]
 
 
-def test_servers_that_fail_say_why(tmp_path: Path, server, anything) -> None:
+def test_servers_that_fail_say_why(tmp_path: Path, server) -> None:
     missing = service_workload([*server, "0"], 50, url=URL + "missing", name="missing")
     dies = service_workload(
         [sys.executable, "-c", "raise SystemExit('no luck')"], 5, url=URL, name="dies"
@@ -138,7 +138,6 @@ def test_on_the_command_line(tmp_path: Path, server) -> None:
         "0",
         "--solo",
         "1",
-        "--accept-all",
     ]
     serve = [
         "--serve",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.cli import exit_code
-from jostle.measure import Assessment, Tolerance, TraceOptions, trace
+from jostle.measure import Assessment, TraceOptions, trace
 from jostle.measure.tracing import _trace as trace_module
 from jostle.measure.tracing._watch import Watch
 from jostle.measure.window._speed import CoreSpeed
@@ -41,7 +41,7 @@ def assessed(
 
 def test_slow_cores_and_foreign_load_disturb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jostle.measure.tracing._watch.CoreSpeed", Fast)
-    watch = Watch(None, (0,), Tolerance())  # type: ignore[arg-type]
+    watch = Watch(None, (0,), 0.1)  # type: ignore[arg-type]
     assert assessed(watch).reason is None
     # One quiet end is not enough here.
     for moments in ({"before": 170}, {"after": 170}):
@@ -59,8 +59,8 @@ class Disturbed(Watch):
 
     clean_at = 2
 
-    def __init__(self, slot, cores, tolerance) -> None:
-        self.tolerance = tolerance
+    def __init__(self, slot, cores, most_disturbed_ratio) -> None:
+        self.most_disturbed_ratio = most_disturbed_ratio
 
     def before(self, slots, cores):
         return {}
@@ -79,14 +79,14 @@ def test_a_disturbed_window_is_recorded_again(monkeypatch: pytest.MonkeyPatch) -
     words = ["edit-s*10", "sort-s*10"]
     found = trace(
         words,
-        TraceOptions(alone=True, device="here", attempts=5, tolerance=Tolerance()),
+        TraceOptions(alone=True, device="here", attempts=5, most_disturbed_ratio=0.1),
         on_attempt=seen.append,
     )
     assert len(found) == 4
     assert [one.attempt for one in seen] == [0, 1, 2] * 3
     assert {one.core_slowdown_ratio for one in found} == {1.0}
     # Where every attempt is disturbed the least disturbed one is kept.
-    found = trace(words[:1], TraceOptions(device="here", attempts=2, tolerance=Tolerance()))
+    found = trace(words[:1], TraceOptions(device="here", attempts=2, most_disturbed_ratio=0.1))
     assert [one.core_slowdown_ratio for one in found] == [1.9]
 
 
@@ -106,7 +106,9 @@ def test_members_that_take_turns_on_one_core_do_not_disturb_themselves(
     """Of two on a core each waits for the other, which is no load of others."""
     monkeypatch.setattr(trace_module, "Watch", Waiting)
     Waiting.told.clear()
-    options = TraceOptions(engine="speed@cpus=1", alone=True, device="here", tolerance=Tolerance())
+    options = TraceOptions(
+        engine="speed@cpus=1", alone=True, device="here", most_disturbed_ratio=0.1
+    )
     trace(["edit-s*10", "sort-s*10"], options)
     assert Waiting.told == [True, True, False]
 

@@ -35,7 +35,6 @@ from .tracing._watch import Assessment as Assessment
 from .tracing._watch import TraceOptions as TraceOptions
 from .window._check import MachineCheck as MachineCheck
 from .window._check import check_machine as check_machine
-from .window._estimate import Tolerance as Tolerance
 from .workloads._container import container_workload as container_workload
 from .workloads._container import service_workload as service_workload
 from .workloads._job import ContainerSettings as ContainerSettings

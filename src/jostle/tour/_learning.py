@@ -63,9 +63,9 @@ def learn_tour(
     held, rest = hold_out_sets(runs, HELD_OUT, plan.seed)
     if len(held) == 0 or len(rest) < 10:
         raise NotEnoughRuns(
-            f"only {len(runs)} undisturbed runs could be measured",
+            f"only {len(runs)} runs could be measured",
             where=str(dataset),
-            fix="Quieten the machine and run the tour again; it goes on from here.",
+            fix="Run the tour again; it goes on from here. `jostle runs` says why others did not come out.",
         )
     began = clock()
     known = prior_for(runs) if plan.prior else None

@@ -11,7 +11,7 @@ from jostle.errors import MissingExtra, UnreadableFile
 from jostle.tour._plan import TourPlan
 
 if TYPE_CHECKING:
-    from jostle.measure import CampaignProgress, Summary, Tolerance
+    from jostle.measure import CampaignProgress, Summary
 
 
 NEEDED = (("wasmtime", "measure"), ("jax", "fit"), ("optax", "fit"), ("scipy", "fit"))
@@ -30,7 +30,6 @@ def measure_tour(
     folder: Path,
     plan: TourPlan,
     *,
-    tolerance: Tolerance | None = None,
     progress: Callable[[CampaignProgress], None] | None = None,
 ) -> Summary:
     """Measure into `folder`/dataset; returns the campaign's Summary.
@@ -38,10 +37,10 @@ def measure_tour(
     A second tour of the same folder goes on: it finishes what was interrupted, or adds as many sets
     again.
     """
-    summary = _measure(folder, plan, tolerance, progress, _sets_before(folder) or plan.sets)
+    summary = _measure(folder, plan, progress, _sets_before(folder) or plan.sets)
     if summary.finished and summary.already == summary.planned:
         more = (_sets_before(folder) or 0) + plan.sets
-        summary = _measure(folder, plan, tolerance, progress, more)
+        summary = _measure(folder, plan, progress, more)
     return summary
 
 
@@ -61,20 +60,16 @@ def _sets_before(folder: Path) -> int | None:
 def _measure(
     folder: Path,
     plan: TourPlan,
-    tolerance: Tolerance | None,
     progress: Callable[[CampaignProgress], None] | None,
     sets: int,
 ) -> Summary:
     from jostle.measure import (
         Campaign,
         MeasureOptions,
-        Tolerance,
         available_engines,
         measure,
     )
 
-    # A tour's machine is used for something else too; kernels' quiet beats stand it.
-    usual = Tolerance(foreign_load_ratio=0.3, outside_load_ratio=0.3)
     available = available_engines()
     campaign = Campaign(
         workloads=plan.workloads,
@@ -89,6 +84,6 @@ def _measure(
     return measure(
         campaign,
         folder / "dataset",
-        MeasureOptions(time_budget_seconds=plan.time_budget_seconds, tolerance=tolerance or usual),
+        MeasureOptions(time_budget_seconds=plan.time_budget_seconds),
         progress=progress,
     )

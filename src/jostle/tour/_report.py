@@ -27,10 +27,11 @@ def tour_report(result: Tour, plan: TourPlan, output: Path, program: str) -> Rep
         "metrics": result.metrics,
     }
     notes, measured = [], result.measured
-    if measured.contaminated > measured.ok:
+    lost, most = measured.disturbance_median_ratio, measured.disturbance_most_ratio
+    if most:
         notes.append(
-            "note: other programs disturbed most windows. Quieten the machine and run the tour again, "
-            "or take what comes with --accept-all."
+            f"note: other programs took {percent(lost or 0.0)} of a run's time (median; at most "
+            f"{percent(most)}), which is taken off: times are those of an undisturbed machine."
         )
     parts = [*_quality(result, plan), *_answer(result, plan), _next(result, plan, output, program)]
     return Report(document, parts, notes=notes)
@@ -41,7 +42,7 @@ def _quality(result: Tour, plan: TourPlan) -> list[Table | str]:
     m, measured, counts = result.metrics, result.measured, result.model.metadata["runs"]
     shared, level = counts.get("prior", 0), f"{100 * plan.confidence:g}%"
     bounded, held, under = (int(m[f"{k}_runs"]) for k in ("bounded", "held_out", "under_bound"))
-    bounds = f"No run has a {level} bound yet: too few undisturbed runs were measured."
+    bounds = f"No run has a {level} bound yet: too few runs were measured."
     if bounded:
         rest = f"; {held - bounded} have none, too few runs for one" if bounded < held else ""
         bounds = (
@@ -50,7 +51,7 @@ def _quality(result: Tour, plan: TourPlan) -> list[Table | str]:
         )
     return [
         f"Measured {measured.ok} windows in {measured.elapsed_seconds:.0f} s "
-        f"({measured.contaminated} more were disturbed and measured again"
+        f"({measured.contaminated} more were too short and measured again"
         f"{f', {measured.given_up} given up' if measured.given_up else ''}), "
         f"learned from {counts['fitted']} runs"
         f"{f', {shared} of them the sample that comes with Jostle,' if shared else ''} in "

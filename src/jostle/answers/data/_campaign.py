@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jostle._report import Report, Table
+from jostle._report import Report, Table, percent
 from jostle.answers.data._failures import failures_of
 
 if TYPE_CHECKING:
@@ -89,13 +89,19 @@ def summary_report(summary: Summary) -> Report:
     lines: list[Table | str] = [
         f"{summary.dataset}: {done} of {summary.planned} windows, campaign {summary.campaign}",
         f"this time {summary.ok} ok, {summary.failed} failed, {summary.timeout} timed out, "
-        f"{summary.contaminated} contaminated in {summary.elapsed_seconds:.0f} s",
+        f"{summary.contaminated} rejected in {summary.elapsed_seconds:.0f} s",
     ]
     if median is not None and high is not None:
         lines.append(f"repeats agree within {median:.2%} (median), {high:.2%} (nine of ten)")
+    if summary.disturbance_most_ratio:
+        lost = percent(summary.disturbance_median_ratio or 0.0)
+        lines.append(
+            f"other programs took {lost} of a run's time (median; at most "
+            f"{percent(summary.disturbance_most_ratio)}), which is taken off"
+        )
     if summary.given_up:
         lines.append(
-            f"{summary.given_up} were disturbed every time; more --attempts tries them again"
+            f"{summary.given_up} were rejected every time; more --attempts tries them again"
         )
     if summary.remaining:
         lines.append(f"{summary.remaining} remain; the same command goes on with them")

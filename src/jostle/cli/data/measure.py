@@ -19,7 +19,7 @@ from jostle.answers import (
 )
 from jostle.cli.console import note, progress_bar
 from jostle.errors import UsageError
-from jostle.measure import Campaign, MeasureOptions, Tolerance, suggested_settings
+from jostle.measure import Campaign, MeasureOptions, suggested_settings
 
 if TYPE_CHECKING:
     from jostle.measure import JobSettings, Workload
@@ -37,7 +37,6 @@ class MeasureCommand:
     ] = None
     smallest: Annotated[int, "Fewest members of a set.", Limits(2)] = 2
     largest: Annotated[int, "Most members of a set.", Limits(2)] = 4
-    accept_all: Annotated[bool, "Reject no window for being disturbed."] = False
     scheduler: Annotated[
         str | None,
         "Measure on all workers of this Dask scheduler (tcp://HOST:PORT) instead of here.",
@@ -209,8 +208,6 @@ def measure(
 
             return audit(AuditCommand(dataset=Path(jobs.words[1])), AuditOptions())
         raise UsageError("no dataset to measure into", fix="Name one with --output FOLDER.")
-    if command.accept_all:
-        options = replace(options, tolerance=Tolerance.anything())
     if command.scheduler is not None:
         if command.listing:
             raise UsageError("--list shows this machine's plan; workers make their own")

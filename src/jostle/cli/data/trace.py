@@ -35,33 +35,25 @@ class TraceCommand:
         "What is followed has no end: cut it into runs of so many seconds.",
         Limits(0.001),
     ] = None
-    slowdown: Annotated[
-        float, "Disturbed: a core is so many times slower than usual.", Limits(1)
-    ] = 1.25
-    foreign_load: Annotated[
-        float, "Disturbed: members waited for their cores this share of the time.", Limits(0)
-    ] = 0.15
 
 
 def trace(
-    command: TraceCommand, how: Annotated[dict[str, Any], TraceOptions(attempts=3)]
+    command: TraceCommand,
+    how: Annotated[dict[str, Any], TraceOptions(attempts=3, most_disturbed_ratio=0.15)],
 ) -> Report:
     """Record counter samples over time: exact progress in instructions, CPU time, memory, pressure.
 
     Hardware counters are recorded where this host has them and null where not. A window that others
     than its members disturbed is recorded again. Adds the tables traces/v1 and traced_runs/v1 to the dataset.
     """
-    from jostle.measure import Tolerance, trace_running
     from jostle.measure import trace as record
+    from jostle.measure import trace_running
     from jostle.traces import cut_traces, write_traces
 
     is_running = command.pid is not None or command.cgroup is not None
     if is_running:
         how["timeout_seconds"] = max(how["timeout_seconds"], how["seconds"])
     how["probes"] |= bool(how["stressors"])
-    how["tolerance"] = Tolerance(
-        foreign_load_ratio=command.foreign_load, slowdown_ratio=command.slowdown
-    )
     options, assessed = TraceOptions(**how), []
     if is_running and command.workload:
         raise UsageError("either workloads to run, or what runs already")

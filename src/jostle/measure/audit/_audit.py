@@ -29,7 +29,6 @@ from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._summary import MeasureOptions
 from jostle.measure.host._facts import Cores, chosen_cores, device_name
 from jostle.measure.slots._available import available_engines
-from jostle.measure.window._estimate import Tolerance
 from jostle.measure.workloads._workloads import Workload, command_workload, shipped_workloads
 
 if TYPE_CHECKING:
@@ -233,5 +232,5 @@ def _overlaps(
     )
     plan = campaign.plan()
     most = max(len(one.members) for one in plan)
-    with SlotPool(campaign, most, MeasureOptions(tolerance=Tolerance.anything())) as pool:
+    with SlotPool(campaign, most, MeasureOptions()) as pool:
         return overlaps(pool, plan, campaign.window_seconds)

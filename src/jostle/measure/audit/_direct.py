@@ -21,12 +21,12 @@ from jostle.measure.campaign._summary import MeasureOptions
 from jostle.measure.counting._opcode_counts import count_opcodes
 from jostle.measure.slots._harness import beat_times
 from jostle.measure.window._assess import Observed
-from jostle.measure.window._estimate import Tolerance
 from jostle.measure.workloads._workloads import Workload
 
 # As the collector's quiet beat: neighbours that nothing shows only ever slow a repetition.
 _QUIET_QUANTILE = 0.15
 _FUEL = 1 << 62
+_LATE_SECONDS = 0.02
 # Engines of wasmtime, called after its level of optimising: the collector's own settings are not asked.
 _LEVELS = ("speed", "none")
 
@@ -144,8 +144,7 @@ def direct_times(
 ) -> list[DirectTime]:
     """Loop, collector, loop: what changes on the machine meets both. stored: the dataset's seconds."""
     first = [timed_directly(one, engine, seconds, cores[0]) for one in kernels]
-    options = MeasureOptions(tolerance=Tolerance.anything())
-    collected = solo_medians(measured_rows(kernels, engine, cores, 3, options))
+    collected = solo_medians(measured_rows(kernels, engine, cores, 3, MeasureOptions()))
     second = [timed_directly(one, engine, seconds, cores[0]) for one in kernels]
     return [
         DirectTime(
@@ -179,7 +178,7 @@ def overlap_of(set_name: str, observed: Observed) -> Overlap:
     longest = max(float(np.diff(np.concatenate([[begin], times, [end]])).max()) for times in inside)
     starts = [int(times[0]) for times in beats]
     whole = end - begin
-    allowed_ns = min(Tolerance().lateness_seconds * 1e9, begin - observed.start_ns)
+    allowed_ns = min(_LATE_SECONDS * 1e9, begin - observed.start_ns)
     return Overlap(
         set_name,
         max(0, last - first) / whole,
@@ -205,8 +204,6 @@ def overlaps(
 
 # Repetitions times seconds each must fit into the window; both are rounded by what a beat lasts.
 _FITS = 1.05
-_LONGEST_WARMUP_RATIO = 0.1
-_SHORTEST_WARMUP_SECONDS = 0.02
 _ESTIMATORS = {"quiet", "wall", "cpu"}
 
 
@@ -240,12 +237,12 @@ def _of_window(members: list[dict[str, Any]]) -> list[str]:
             continue
         seconds, late = row.get("window_seconds"), row.get("lateness_seconds")
         if late is not None and seconds is not None:
-            allowed = max(_SHORTEST_WARMUP_SECONDS, _LONGEST_WARMUP_RATIO * seconds)
+            allowed = 0.5 * seconds
             if late > allowed:
                 sentences.append(f"{row['workload']} started {late:.3f} s late and counts")
         if seconds is None or row.get("estimator") not in _ESTIMATORS:
             continue
-        if row["repetitions"] * row["runtime_seconds"] > _FITS * seconds:
+        if row["repetitions"] * row["raw_runtime_seconds"] > _FITS * seconds:
             text = f"{row['repetitions']:.1f} of {row['runtime_seconds']:.3g} s each"
             sentences.append(f"{row['workload']} did {text} in {seconds:.3g} s")
     return sentences

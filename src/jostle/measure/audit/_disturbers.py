@@ -17,7 +17,6 @@ from jostle.measure.campaign._campaign import Campaign
 from jostle.measure.campaign._session import measure
 from jostle.measure.campaign._summary import MeasureOptions
 from jostle.measure.slots._slots import child_environment
-from jostle.measure.window._estimate import Tolerance
 from jostle.measure.workloads._workloads import Workload
 
 # Holds a share of a core, in turns of a tenth of a second, and ends with its parent. CPU time is counted: by
@@ -37,12 +36,14 @@ while True:
     time.sleep(max(0.0, began + 0.1 - time.monotonic()))
 """
 _STANDARD_SCORE = 1.96
+_FLAGGED_CORES = 0.1
 
 
 @dataclass(frozen=True)
 class Detection:
     """member: what was measured. share: of a core, held by another process, 0 for none; core: where it was
-    kept, None where it was free. flagged: of so many windows. interval: of the rate, at 95 % (Wilson, 1927).
+    kept, None where it was free. flagged: those of so many windows in which others are said to have held more
+    than a tenth of a core. interval: of the rate, at 95 % (Wilson, 1927).
     held_cores: what the collector says others held, in the median."""
 
     member: str
@@ -123,10 +124,9 @@ def detection(
     windows: int,
     core: int | None = None,
     cores: tuple[int, ...] | None = None,
-    tolerance: Tolerance | None = None,
 ) -> Detection:
     """Measure a workload alone in so many windows beside a disturber. Raises what `measure` does."""
-    options = MeasureOptions(attempts=1, tolerance=tolerance or Tolerance())
+    options = MeasureOptions(attempts=1)
     with disturber(share, core):
         rows = measured_rows([workload], engine, cores, windows, options)
     held = [
@@ -134,6 +134,6 @@ def detection(
         for row in rows
         if row["foreign_cores"] is not None
     ]
-    flagged = [row["status"] for row in rows].count("contaminated")
+    flagged = sum(cores > _FLAGGED_CORES for cores in held)
     median = statistics.median(held) if held else None
     return Detection(workload.name, share, core, len(rows), flagged, median)

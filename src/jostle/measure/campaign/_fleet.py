@@ -132,7 +132,8 @@ class _Fleet:
         self.journals = ExitStack()
         # What concerns a worker: another budget must not cost it what it knows of its cores.
         self.worker_options = MeasureOptions(
-            timeout_seconds=options.timeout_seconds, tolerance=options.tolerance
+            timeout_seconds=options.timeout_seconds,
+            most_disturbed_ratio=options.most_disturbed_ratio,
         )
         self.patience_seconds = fleet.patience_seconds
         self.absence_seconds = fleet.absence_seconds
@@ -283,7 +284,7 @@ class _Fleet:
             session.load()
             if session.waiting:
                 storage.write_features(report.platforms)
-            journal = storage.journal(self.clock, session.assessed_again)
+            journal = storage.journal(self.clock)
             self.journals.enter_context(journal)
             self.kinds[campaign.identity] = _MachineKind(session, journal, self.clock())
         return self.kinds[campaign.identity]

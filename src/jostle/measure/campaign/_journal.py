@@ -22,9 +22,7 @@ from typing import Any
 
 from jostle.errors import JostleError, NotPermitted, UnreadableFile, UsageError
 
-# Rows become a file when the oldest has waited so long: half a minute, in which what is usual on
-# this machine has shown itself and they can be assessed; in long campaigns a minute, so that files
-# stay few.
+# Rows become a file when the oldest has waited so long; in long campaigns a minute, so that files stay few.
 _SHORTEST_WAIT_SECONDS = 30.0
 _LONGEST_WAIT_SECONDS = 60.0
 _WAIT_RATIO = 0.02
@@ -37,9 +35,9 @@ Row = dict[str, Any]
 class Journal:
     """The journal of a campaign in a dataset. As a context, it writes what is pending at the end.
 
-    write: turns rows into a file of the dataset. assess: looks at them once more before. known:
-    window identities that the dataset holds. Raises UsageError where another process is measuring
-    the same campaign, NotPermitted or UnreadableFile where the disk takes nothing.
+    write: turns rows into a file of the dataset. known: window identities that the dataset holds. Raises
+    UsageError where another process is measuring the same campaign, NotPermitted or UnreadableFile where the
+    disk takes nothing.
     """
 
     def __init__(
@@ -48,12 +46,11 @@ class Journal:
         campaign: str,
         *,
         write: Callable[[list[Row]], None],
-        assess: Callable[[list[Row]], list[Row]] = lambda rows: rows,
         known: Callable[[], set[str]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = dataset / "journal" / f"{campaign}.jsonl"
-        self._write, self._assess, self._clock = write, assess, clock
+        self._write, self._clock = write, clock
         try:
             from jostle._files import make_folder, sync_folder
 
@@ -104,7 +101,7 @@ class Journal:
     def flush(self) -> None:
         """Write what is pending as one file of the dataset and begin the journal anew."""
         if self.pending:
-            self._write(self._assess(self.pending))
+            self._write(self.pending)
         self.pending, self._oldest = [], None
         # Emptied, not removed: the lock is on this file.
         os.ftruncate(self._file, 0)

@@ -9,9 +9,10 @@ from collections import Counter, deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
 from jostle.measure.campaign._campaign import Campaign, PlannedWindow
-from jostle.measure.campaign._journal import Journal, Row
+from jostle.measure.campaign._journal import Journal
 from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._storage import Storage, recover
 from jostle.measure.campaign._summary import (
@@ -22,9 +23,7 @@ from jostle.measure.campaign._summary import (
     interrupts,
 )
 from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS
-from jostle.measure.window._assess import MemberResult, WindowResult
-from jostle.measure.window._estimate import too_slow
-from jostle.measure.window._speed import CoreSpeed
+from jostle.measure.window._assess import MINIMUM_REPETITIONS, MemberResult, WindowResult
 from jostle.measure.window._window import Stopped
 
 # Beyond its length a window takes about this for set-up, warm-up and probes: for the first estimate
@@ -77,18 +76,16 @@ class Session:
         self.campaign, self.storage, self.options = campaign, storage, options
         self.progress, self.clock, self.began = progress, clock, clock()
         self.stop = threading.Event()
-        self.speed: CoreSpeed | None = None
         self.plan = campaign.plan()
         self.waiting: deque[tuple[PlannedWindow, int]] = deque()
         self.already = self.given_up = 0
         self.outcomes: Counter[str] = Counter()
+        self.disturbances: list[float] = []
         # The longest repetition seen, by engine and member names: how long windows must be.
         self.longest_seconds: dict[str, float] = {}
         # Workloads that failed alone and their status: sets with them are not tried.
         self.broken: dict[tuple[str, str], str] = {}
         self.taken_seconds: deque[float] = deque(maxlen=50)
-        # Windows that are not in the dataset yet, by identity.
-        self.unwritten: dict[str, tuple[PlannedWindow, int, WindowResult]] = {}
 
     def load(self) -> None:
         """Find out what of the plan the dataset does not hold yet."""
@@ -115,10 +112,9 @@ class Session:
             return
         most = max(len(planned.members) for planned, _ in self.waiting)
         with (
-            self.storage.journal(self.clock, self.assessed_again) as journal,
+            self.storage.journal(self.clock) as journal,
             SlotPool(self.campaign, most, self.options, self.stop.is_set) as pool,
         ):
-            self.speed = pool.speed
             while self.waiting and not self.stop.is_set() and self.has_time():
                 self.announce(self.waiting[0][0])
                 planned, attempt = self.waiting[0]
@@ -132,8 +128,6 @@ class Session:
                 self.waiting.popleft()
                 self.accept(journal, planned, attempt, result)
                 self.taken_seconds.append(self.clock() - before)
-                if not self.waiting:
-                    journal.flush()  # which may find that some must be repeated
 
     def summary(self) -> Summary:
         """What was done so far."""
@@ -151,15 +145,18 @@ class Session:
             interrupted=self.stop.is_set(),
             elapsed_seconds=self.clock() - self.began,
             warnings=tuple(self.storage.warnings),
+            disturbance_median_ratio=median(self.disturbances) if self.disturbances else None,
+            disturbance_most_ratio=max(self.disturbances, default=None),
         )
 
     def accept(
         self, journal: Journal, planned: PlannedWindow, attempt: int, result: WindowResult
     ) -> None:
         """Put a result on disk, count it, and say what happens to the window next."""
-        self.unwritten[self.campaign.window_id(planned, attempt)] = planned, attempt, result
         journal.append(self.storage.rows(planned, attempt, result))
         self.outcomes[result.status] += 1
+        if result.status == "ok":
+            self.disturbances += [one.disturbance_ratio or 0.0 for one in result.members]
         if result.longest_repetition_seconds is not None:
             name = planned.set_name
             known = self.longest_seconds.get(name, 0.0)
@@ -189,27 +186,6 @@ class Session:
         else:
             self.given_up += 1
 
-    def assessed_again(self, rows: list[Row]) -> list[Row]:
-        """Rows as they go into the dataset, by what is known of the cores' usual speed by now."""
-        if self.speed is None:
-            return rows
-        tolerance = self.options.tolerance
-        known: dict[str, Row] = {}
-        for window_id, (planned, attempt, result) in self.unwritten.items():
-            slowdown = self.speed.slowdown(*result.probes)
-            if slowdown is None:
-                continue
-            known[window_id] = {"core_slowdown_ratio": slowdown}
-            if result.status == "ok" and slowdown > tolerance.slowdown_ratio:
-                reason = too_slow(slowdown, tolerance)
-                known[window_id] |= {"status": "contaminated", "reason": reason}
-                known[window_id]["runtime_seconds"] = None
-                self.outcomes.subtract(["ok"])
-                self.outcomes.update(["contaminated"])
-                self._try_again(planned, attempt)
-        self.unwritten.clear()
-        return [row | known.get(row["window_id"], {}) for row in rows]
-
     def window_seconds(self, planned: PlannedWindow) -> float:
         """The campaign's window, or longer where a repetition is known to be long."""
         share = math.ceil(len(planned.members) / len(self.campaign.cores_of(planned.engine)))
@@ -217,7 +193,7 @@ class Session:
         for member in planned.members:
             alone = self.longest_seconds.get(f"{planned.engine}/{member.name}", 0.0)
             longest = max(longest, share * alone)
-        needed = _MARGIN * self.options.tolerance.minimum_repetitions * longest
+        needed = _MARGIN * MINIMUM_REPETITIONS * longest
         return max(self.campaign.window_seconds, needed)
 
     def _left_seconds(self) -> float | None:

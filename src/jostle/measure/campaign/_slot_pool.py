@@ -13,7 +13,6 @@ from jostle.measure.slots._slots import Slot
 from jostle.measure.window._assess import Observed, Window, WindowResult
 from jostle.measure.window._jobs import JobWindow, has_jobs
 from jostle.measure.window._placement import phases
-from jostle.measure.window._speed import CoreSpeed
 from jostle.measure.window._window import run_window
 from jostle.measure.workloads._trial import with_own_copies
 from jostle.measure.workloads._workloads import Workload
@@ -35,13 +34,9 @@ class SlotPool:
         # By host and variant; those that are not plain are made when a window needs them.
         self._slots = {_PLAIN: [Slot() for _ in range(most)]}
         self._members: dict[str, Workload] = {}
-        self.speed: CoreSpeed | None = None
         try:
             for slot in self._slots[_PLAIN]:
                 slot.pin(campaign.core_numbers)
-            if options.tolerance.slowdown_ratio != float("inf"):
-                self.speed = CoreSpeed()
-                self.speed.calibrate(self._slots[_PLAIN][0], campaign.core_numbers, stopped)
         except BaseException:
             self.close()
             raise
@@ -65,7 +60,7 @@ class SlotPool:
             cores,
             window_seconds,
             self.options.repetition_timeout_seconds,
-            self.options.tolerance,
+            self.options.most_disturbed_ratio,
         )
         key = (engine_setting(engine).host, replace(variant_of(engine), cpus=None))
         slots = self._slots.setdefault(key, [])
@@ -74,11 +69,8 @@ class SlotPool:
         if has_jobs(planned.members):
             limit = self.options.job_timeout_seconds
             own = slots[: len(planned.members)]
-            return JobWindow(window, own, self.speed, self.stopped, limit).run()
-        probers = None if key == _PLAIN else self._slots[_PLAIN]
-        return run_window(
-            window, slots, speed=self.speed, stopped=self.stopped, probers=probers, look=look
-        )
+            return JobWindow(window, own, self.stopped, limit).run()
+        return run_window(window, slots, stopped=self.stopped, look=look)
 
     def close(self) -> None:
         """End all processes."""

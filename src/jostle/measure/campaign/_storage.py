@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 # Arrow types of columns that can be null in every row of a file.
 _FLOATS = (
     "foreign_load_ratio foreign_cores outside_cores stolen_ratio pressure_cpu_ratio pressure_io_ratio "
-    "core_slowdown_ratio repetitions cpu_seconds run_delay_seconds lateness_seconds "
-    "window_seconds nominal_frequency_hertz maximum_frequency_hertz cpu_quota_ratio"
+    "raw_runtime_seconds disturbance_ratio runtime_error_ratio repetitions cpu_seconds run_delay_seconds "
+    "lateness_seconds window_seconds nominal_frequency_hertz maximum_frequency_hertz cpu_quota_ratio"
 )
 _WHOLE = (
     "slot attempt beats involuntary_switches cores threads_per_core main_memory_bytes niceness "
@@ -63,14 +63,9 @@ class Storage:
         self.counting_seconds, self.stopped = counting_seconds, stopped
         self.warnings: list[str] = []
 
-    def journal(
-        self, clock: Callable[[], float], assess: Callable[[list[Row]], list[Row]]
-    ) -> Journal:
-        """This campaign's journal, opened; assess: sees rows before they enter the dataset.
-
-        Raises UsageError where another process holds it.
-        """
-        return _journal(self.path, self.campaign.identity, clock, assess)
+    def journal(self, clock: Callable[[], float]) -> Journal:
+        """This campaign's journal, opened. Raises UsageError where another process holds it."""
+        return _journal(self.path, self.campaign.identity, clock)
 
     def history(self, plan: Iterable[PlannedWindow]) -> dict[str, tuple[str | None, int]]:
         """{key of a window: (how it ended, None where it needs another try; contaminated tries)}."""
@@ -103,7 +98,6 @@ class Storage:
                 **({"chosen": True} if planned.ordinal >= CHOSEN else {}),
                 "window_seconds": result.window_seconds,
                 **foreign_columns(result.foreign),
-                "core_slowdown_ratio": result.slowdown_ratio,
                 **{name: value for name, value in asdict(member).items() if name != "extra"},
                 **member.extra,
             }
@@ -203,17 +197,11 @@ def recover(dataset: str | Path) -> int:
     return recovered
 
 
-def _journal(
-    path: Path,
-    campaign: str,
-    clock: Callable[[], float],
-    assess: Callable[[list[Row]], list[Row]] = lambda rows: rows,
-) -> Journal:
+def _journal(path: Path, campaign: str, clock: Callable[[], float]) -> Journal:
     return Journal(
         path,
         campaign,
         write=lambda rows: _write(path, rows),
-        assess=assess,
         known=lambda: set(_window_statuses(path, campaign)),
         clock=clock,
     )

@@ -6,11 +6,10 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from jostle._options import Flag, Limits
-from jostle.measure.window._estimate import Tolerance
 
 
 @dataclass(frozen=True)
@@ -18,20 +17,28 @@ class MeasureOptions:
     """How to measure.
 
     timeout_seconds: for a workload's set-up and for a repetition beyond its window, and for a whole window
-    with command lines. native_mix: of new command lines, with callgrind, for their features.
+    with command lines. most_disturbed_ratio: what a run lost to others is measured and taken off; a window
+    in which a member lost more than this share of its time is rejected. native_mix: of new command lines,
+    with callgrind, for their features.
     """
 
     time_budget_seconds: Annotated[
         float | None, "Seconds after which no window is begun.", Flag("--budget"), Limits(0)
     ] = None
-    attempts: Annotated[int, "Times a contaminated window is measured at most.", Limits(1)] = 3
+    most_disturbed_ratio: Annotated[
+        float,
+        "Share of its time that a run may lose to other processes before it is measured again; what is "
+        "lost below that is measured and taken off.",
+        Flag("--most-disturbed"),
+        Limits(0, 1),
+    ] = 1.0
+    attempts: Annotated[int, "Times a rejected window is measured at most.", Limits(1)] = 3
     timeout_seconds: Annotated[
         float | None,
         "Seconds a set-up or a repetition may take.  [default: 10, of command lines a day]",
         Flag("--timeout"),
         Limits(0.1),
     ] = None
-    tolerance: Tolerance = field(default_factory=Tolerance)
     native_mix: Annotated[bool, "Count the instructions of command lines too (valgrind, slow)."] = (
         False
     )
@@ -68,7 +75,8 @@ class Summary:
 
     ok, failed, timeout, contaminated: windows that ended so in this call; a contaminated one is
     repeated until it is ok or its attempts are used up (given_up). remaining: planned windows not
-    measured yet. finished: nothing remains. warnings: sentences for people.
+    measured yet. finished: nothing remains. warnings: sentences for people. disturbance_median_ratio,
+    disturbance_most_ratio: share of its time that a run of this call lost to others, None without runs.
     """
 
     dataset: str
@@ -86,6 +94,8 @@ class Summary:
     interrupted: bool
     elapsed_seconds: float
     warnings: tuple[str, ...]
+    disturbance_median_ratio: float | None = None
+    disturbance_most_ratio: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON document, schema measure/v1."""

@@ -165,6 +165,33 @@ def group_totals(folder: Path) -> dict[str, float]:
     return totals
 
 
+def throttled_seconds() -> float:
+    """Since it began, of the control group in which this process is; 0 where there is none or no limit."""
+    for line in (text_of("/proc/self/cgroup") or "").splitlines():
+        number, _, path = line.split(":", 2)
+        if number == "0":
+            folder = Path("/sys/fs/cgroup") / path.lstrip("/")
+            return group_totals(folder).get("cgroup_throttled_seconds", 0.0)
+    return 0.0
+
+
 def is_populated(folder: Path) -> bool:
     """Whether the group says that it has processes, also such as are not seen from here."""
     return "populated 1" in (text_of(folder / "cgroup.events") or "").splitlines()
+
+
+def threads_of(pid: int, and_children: bool = False) -> list[str]:
+    """Folders of all threads of the process, and of all that it started, as far as they live."""
+    folders, processes = [], [str(pid)]
+    while processes:
+        one = processes.pop()
+        try:
+            threads = os.listdir(f"/proc/{one}/task")
+        except OSError:
+            continue
+        for thread in threads:
+            folder = f"/proc/{one}/task/{thread}"
+            folders.append(folder)
+            if and_children:
+                processes += (text_of(f"{folder}/children") or "").split()
+    return folders

@@ -14,7 +14,7 @@ import platform
 import struct
 from collections.abc import Callable, Iterable
 
-from jostle.measure.host._proc import PRESSURE, pressure, text_of
+from jostle.measure.host._proc import PRESSURE, pressure, text_of, threads_of
 from jostle.traces import LEVELS
 
 # name: (type, config), from linux/perf_event.h. Cache events are id | operation << 8 | result << 16.
@@ -173,20 +173,3 @@ def _process(folder: str) -> dict[str, float]:
         if name in _SWITCHES:
             totals[_SWITCHES[name]] = int(value)
     return totals
-
-
-def threads_of(pid: int, and_children: bool = False) -> list[str]:
-    """Folders of all threads of the process, and of all that it started, as far as they live."""
-    folders, processes = [], [str(pid)]
-    while processes:
-        one = processes.pop()
-        try:
-            threads = os.listdir(f"/proc/{one}/task")
-        except OSError:
-            continue
-        for thread in threads:
-            folder = f"/proc/{one}/task/{thread}"
-            folders.append(folder)
-            if and_children:
-                processes += (text_of(f"{folder}/children") or "").split()
-    return folders

@@ -25,6 +25,7 @@ from typing import Any
 
 from jostle.measure.serving._requests import OpenLoop, Refused, answer_status
 from jostle.measure.slots._harness import Part
+from jostle.measure.slots._queue import own_wait_ns, tree_wait_seconds
 from jostle.measure.slots._slots import (
     adopt_orphans,
     end_children,
@@ -73,6 +74,10 @@ class ServicePart(Part):
     def cpu_seconds(self) -> float:
         """Of the server and all that it started."""
         return tree_cpu_seconds(self._server.pid)
+
+    def wait_seconds(self) -> float:
+        """In the run queue: of this process, which asks, and of the server and all that it started."""
+        return tree_wait_seconds(self._server.pid) + own_wait_ns() * 1e-9
 
     def require_running(self) -> None:
         """Raises RuntimeError where the server has ended."""
@@ -185,9 +190,9 @@ def serve(
     while (early_ns := message["start_ns"] - time.monotonic_ns()) > 0:
         time.sleep(early_ns * 1e-9)
     try:
-        before = part.cpu_seconds()
+        before, waited = part.cpu_seconds(), part.wait_seconds()
         part.load(notice)
-        used = part.cpu_seconds() - before
+        used, waited = part.cpu_seconds() - before, part.wait_seconds() - waited
         part.require_running()
         requests = len(part.latencies) + len(part.failed)
         if len(part.failed) > _MOST_FAILED_RATIO * requests:
@@ -203,7 +208,7 @@ def serve(
         "quantile": part.settings["quantile"],
         "failed_requests": len(part.failed),
         "cpu_ns_used": int(max(0.0, used) * 1e9),
-        "run_delay_seconds": None,
+        "run_delay_seconds": waited,
         "involuntary_switches": None,
     }
 

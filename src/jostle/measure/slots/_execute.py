@@ -26,6 +26,7 @@ from typing import Any
 
 from jostle.measure.serving._serve import ServicePart, serve
 from jostle.measure.slots._harness import Harness, Part, packed, sleep_until
+from jostle.measure.slots._queue import Queue, own_wait_ns
 from jostle.measure.slots._slots import (
     adopt_orphans,
     end_children,
@@ -58,13 +59,16 @@ class Executions:
         self._stdin = self._nothing if stdin is None else os.open(stdin, os.O_RDONLY | os.O_CLOEXEC)
         self._errors = os.memfd_create("jostle-job-errors", os.MFD_CLOEXEC)
         self._output = os.memfd_create("jostle-job-output", os.MFD_CLOEXEC)
-        self._shared = mmap(-1, 8)
+        self._shared = mmap(-1, 16)
         self._environment = {**os.environ, **self.job.get("environment", {})}
         self._folder: str | None = None
         # What an execution leaves behind becomes a child of this process, to be ended and counted.
         adopt_orphans()
         self.starts: list[int] = []
         self.ends: list[int] = []
+        # Of each execution that counts: in the run queue, and CPU time of which that is not known.
+        self.waited: list[int] = []
+        self.unseen: list[int] = []
         self.cpu_ns = self.delay_ns = self.switches = self.failed = 0
         self.failure = ""
 
@@ -102,7 +106,7 @@ class Executions:
         for file in (self._errors, self._output):
             os.ftruncate(file, 0)
             os.lseek(file, 0, os.SEEK_SET)
-        self._shared[:] = bytes(8)
+        self._shared[:] = bytes(16)
         self._number += 1
         words = self._run_words()
         output = self._output if self.job.get("expected") else self._nothing
@@ -111,16 +115,18 @@ class Executions:
             os.lseek(self._stdin, 0, os.SEEK_SET)
         files = (self._stdin, output, self._errors)
         child = started(words, files, self._environment, self._become)
-        stopped = True
+        queue, stopped = Queue(child), True
         try:
-            stopped = told_to_stop_before_end(child)
+            stopped = told_to_stop_before_end(child, queue.look, queue.first_look_seconds)
         finally:
             ended_ns = time.monotonic_ns()
+            late_ns = queue.seen_late_ns()
             if stopped:
                 _kill(child)
                 if self._container is not None:
                     remove(self._words[0], self._name)
-            status = self._reaped(child)
+            queue.before_ns = int.from_bytes(self._shared[8:16], "little")
+            status, waited, unseen = self._reaped(child, queue)
         if stopped:
             raise StoppedInside
         if status:
@@ -129,6 +135,8 @@ class Executions:
         self._check_output()
         self.starts.append(int.from_bytes(self._shared[:8], "little") or forked_ns)
         self.ends.append(ended_ns)
+        self.waited.append(waited + late_ns)
+        self.unseen.append(unseen)
 
     def close(self) -> None:
         """Clean up whatever is left."""
@@ -138,12 +146,10 @@ class Executions:
             with suppress(OSError):
                 os.close(file)
 
-    def _reaped(self, child: int) -> int:
-        """The child's status; what it used is added up."""
-        with suppress(OSError, ValueError, IndexError):  # readable until it is reaped
-            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-            with open(f"/proc/{child}/schedstat", encoding="ascii") as file:
-                self.delay_ns += int(file.read().split()[1])
+    def _reaped(self, child: int, queue: Queue) -> tuple[int, int, int]:
+        """(the child's status, what it waited and where that is not known); what it used is added up."""
+        queue.end()
+        before_ns = self.cpu_ns
         _kill_group(child)
         _, status, used = os.wait4(child, 0)
         # What cleans up after a container is not cut off.
@@ -151,7 +157,9 @@ class Executions:
         for one in (used, *end_children(patience)):
             self.cpu_ns += int((one.ru_utime + one.ru_stime) * 1e9)
             self.switches += one.ru_nivcsw
-        return status
+        waited, unseen = queue.total(self.cpu_ns - before_ns)
+        self.delay_ns += waited
+        return status, waited, unseen
 
     @property
     def _name(self) -> str:
@@ -174,7 +182,8 @@ class Executions:
         os.setpgid(0, 0)
         if self._folder is not None:
             os.chdir(self._folder)
-        self._shared[:] = time.monotonic_ns().to_bytes(8, "little")
+        waited = own_wait_ns().to_bytes(8, "little")
+        self._shared[:] = time.monotonic_ns().to_bytes(8, "little") + waited
 
     def _around(self, when: str) -> None:
         for line in self.job.get(when, ()):
@@ -251,6 +260,8 @@ def execute(
     return {
         "starts": _encoded(part.starts),
         "ends": _encoded(part.ends),
+        "waited": _encoded(part.waited),
+        "unseen": _encoded(part.unseen),
         "cpu_ns_used": part.cpu_ns if part.knows_cpu else None,
         "cpu_ns_around": max(0, _children_ns() - before_ns - part.cpu_ns),
         "run_delay_seconds": part.delay_ns * 1e-9,

@@ -142,14 +142,22 @@ def started(
         os._exit(127)
 
 
-def told_to_stop_before_end(child: int) -> bool:
-    """Wait until a child has ended, which is not reaped, or a line has come; whether it was the latter."""
+def told_to_stop_before_end(
+    child: int, look: Callable[[], float | None] = lambda: None, seconds: float | None = None
+) -> bool:
+    """Wait until a child has ended, which is not reaped, or a line has come; whether it was the latter.
+
+    look: called after so many seconds, if that comes first; says in how many it is called again, or None."""
     file = os.pidfd_open(child)
     try:
         poll = select.poll()
         poll.register(file, select.POLLIN)
         poll.register(sys.stdin, select.POLLIN | select.POLLHUP)
-        return file not in {ready for ready, _ in poll.poll()}
+        while True:
+            ready = {ready for ready, _ in poll.poll(seconds and 1000 * seconds)}
+            if ready:
+                return file not in ready
+            seconds = look()
     finally:
         os.close(file)
 

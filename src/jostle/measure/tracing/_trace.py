@@ -74,7 +74,8 @@ def trace(
     slots = [Slot(variant=replace(variant, cpus=None)) for _ in max(windows, key=len)]
     traces: list[Trace] = []
     try:
-        watch = None if options.tolerance is None else Watch(slots[0], cores, options.tolerance)
+        most = options.most_disturbed_ratio
+        watch = None if most is None else Watch(slots[0], cores, most)
         for number, window in enumerate(windows * options.runs):
             if progress is not None:
                 progress(number, options.runs * len(windows), float("nan"))

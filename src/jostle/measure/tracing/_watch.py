@@ -12,8 +12,7 @@ from jostle._options import Flag, Limits, Short
 from jostle.errors import UsageError
 from jostle.measure.host._facts import Cores, Device
 from jostle.measure.slots._slots import Slot
-from jostle.measure.window._estimate import Tolerance, contamination
-from jostle.measure.window._speed import CoreSpeed, Probes, wait_for_speed
+from jostle.measure.window._speed import MOST_SLOWDOWN_RATIO, CoreSpeed, Probes, wait_for_speed
 from jostle.measure.workloads._program import probe_workloads
 
 _SHORTEST_INTERVAL_SECONDS = 0.001
@@ -27,7 +26,8 @@ class TraceOptions:
     stressors by themselves are recorded, too. loop: all stay beside one another; traces hold the first pass.
     attempts: a window that was disturbed by what is no member is recorded again, at most so often in
     all; the least disturbed attempt is kept, and `core_slowdown_ratio` says how much slower a core was.
-    tolerance: what counts as disturbed; None does not watch. Raises UsageError.
+    most_disturbed_ratio: share of the members' time that others may take; None does not watch.
+    Raises UsageError.
     """
 
     engine: Annotated[str, "What they run on.", Short("-e")] = "speed"
@@ -56,7 +56,12 @@ class TraceOptions:
     attempts: Annotated[
         int, "Times a window is recorded at most, if it is disturbed.", Limits(1)
     ] = 1
-    tolerance: Tolerance | None = None
+    most_disturbed_ratio: Annotated[
+        float | None,
+        "Disturbed: members waited for their cores this share of the time, or a core was slow.",
+        Flag("--most-disturbed"),
+        Limits(0, 1),
+    ] = None
 
     def __post_init__(self) -> None:
         if self.runs < 1 or self.attempts < 1:
@@ -78,6 +83,7 @@ class TraceOptions:
 
 # Longer than before a window of a fraction of a second: a program's trace is longer too.
 _PATIENCE_SECONDS = 1.0
+_LATE_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
@@ -97,15 +103,15 @@ class Assessment:
 class Watch:
     """Knows how fast the cores usually are."""
 
-    def __init__(self, slot: Slot, cores: tuple[int, ...], tolerance: Tolerance) -> None:
-        self.tolerance = tolerance
+    def __init__(self, slot: Slot, cores: tuple[int, ...], most_disturbed_ratio: float) -> None:
+        self.most_disturbed_ratio = most_disturbed_ratio
         self._speed = CoreSpeed()
         self._speed.calibrate(slot, cores)
 
     def before(self, slots: Sequence[Slot], cores: Sequence[int]) -> Probes:
         """Probes of the cores that members are pinned to, when they are quiet or patience has ended."""
         by_core = dict(zip(cores, slots, strict=True))
-        return wait_for_speed(self._speed, by_core, self.tolerance, _PATIENCE_SECONDS)
+        return wait_for_speed(self._speed, by_core, _PATIENCE_SECONDS)
 
     def after(self, slots: Sequence[Slot], cores: Sequence[int]) -> Probes:
         return self._speed.probe(dict(zip(cores, slots, strict=True)))
@@ -128,18 +134,15 @@ class Watch:
         foreign = None
         if cpu_seconds is not None:
             foreign = float(np.maximum(ran_seconds - cpu_seconds, 0.0).sum() / ran_seconds.sum())
-        reason = contamination(
-            slowdown_ratio=slowdown,
-            foreign=self._of_waiting(foreign),
-            lateness_seconds=lateness_seconds,
-            warmup_seconds=float("inf"),
-            fewest_repetitions=float("inf"),
-            tolerance=self.tolerance,
-        )
+        reason = None
+        if foreign is not None and foreign > self.most_disturbed_ratio:
+            allowed = self.most_disturbed_ratio
+            reason = f"foreign load {foreign:.1%} of the cores, at most {allowed:.1%} allowed"
+        elif slowdown is not None and slowdown > MOST_SLOWDOWN_RATIO:
+            reason = (
+                f"a core was {slowdown:.2f} times slower than usual before or after, "
+                f"at most {MOST_SLOWDOWN_RATIO:g} allowed"
+            )
+        elif lateness_seconds > _LATE_SECONDS:
+            reason = f"a member started {lateness_seconds:.3f} s late"
         return Assessment(members, attempt, reason, slowdown, foreign)
-
-    def _of_waiting(self, foreign_ratio: float | None) -> str | None:
-        allowed = self.tolerance.foreign_load_ratio
-        if foreign_ratio is None or foreign_ratio <= allowed:
-            return None
-        return f"foreign load {foreign_ratio:.1%} of the cores, at most {allowed:.1%} allowed"

@@ -1,33 +1,37 @@
-"""What was observed in a window, and what it is worth: seconds per repetition, or why it cannot be
-believed.
-"""
+"""What was observed in a window, and what it is worth: seconds per repetition, and how disturbed it was."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
+from jostle._report import finite
 from jostle.measure.host._variants import variant_of
 from jostle.measure.slots._available import repeats_per_beat
 from jostle.measure.slots._harness import beat_cpu_ns, beat_times
-from jostle.measure.window._estimate import Tolerance, contamination, estimate
+from jostle.measure.window._estimate import estimate
 from jostle.measure.window._foreign import Elapsed, Foreign, Moment, foreign_to_kernels
-from jostle.measure.window._speed import Probes
+from jostle.measure.window._lost import Cleaned
 from jostle.measure.workloads._workloads import Workload
 
 
 @dataclass(frozen=True)
 class MemberResult:
-    """What one member did in a window; None is not known. Columns of a run, see docs/measure.md. extra: those
-    that only some kinds of workloads have."""
+    """What one member did in a window; None is not known. Columns of a run, see docs/measure.md.
+    runtime_seconds: estimate of what it takes undisturbed; raw_runtime_seconds: as the clock said;
+    disturbance_ratio: share of its time that it lost to others; runtime_error_ratio: standard error of the
+    estimate, as a share. extra: those that only some kinds of workloads have."""
 
     status: str
     reason: str | None = None
     runtime_seconds: float | None = None
+    raw_runtime_seconds: float | None = None
+    disturbance_ratio: float | None = None
+    runtime_error_ratio: float | None = None
     estimator: str | None = None
     repetitions: float | None = None
     beats: int | None = None
@@ -42,17 +46,13 @@ class MemberResult:
 class WindowResult:
     """members: in the window's order. foreign: who else was there, None where nobody looked.
 
-    slowdown_ratio: how much slower than usual the slowest core was before or after, and probes,
-    what says so. window_seconds: the interval that counts. longest_repetition_seconds: the slowest
-    member's, in the mean.
+    window_seconds: the interval that counts. longest_repetition_seconds: the slowest member's, in the mean.
     """
 
     members: tuple[MemberResult, ...]
     measured_at: datetime
     window_seconds: float
     foreign: Foreign | None = None
-    slowdown_ratio: float | None = None
-    probes: tuple[Probes, ...] = ()
     longest_repetition_seconds: float | None = None
 
     @property
@@ -92,7 +92,7 @@ class Window:
 
     placement: for each phase a core per member. cores: all that are watched for foreign load.
     window_seconds: the interval that counts. timeout_seconds: for set-up, and again for what the
-    window takes beyond its length.
+    window takes beyond its length. most_disturbed_ratio: share of its time that a member may lose.
     """
 
     members: tuple[Workload, ...]
@@ -101,7 +101,37 @@ class Window:
     cores: tuple[int, ...]
     window_seconds: float
     timeout_seconds: float
-    tolerance: Tolerance
+    most_disturbed_ratio: float = 1.0
+
+    def results(
+        self, members: Sequence[MemberResult], fewest_repetitions: float
+    ) -> tuple[MemberResult, ...]:
+        """As they count: all are contaminated where one of them is, and why."""
+        reason = None
+        worst = max((one.disturbance_ratio or 0.0 for one in members), default=0.0)
+        if worst > self.most_disturbed_ratio:
+            reason = (
+                f"a member lost {worst:.0%} of its time to others, at most "
+                f"{self.most_disturbed_ratio:.0%} allowed"
+            )
+        elif any(one.runtime_seconds is None for one in members):
+            reason = "a member did nothing in the window"
+        elif fewest_repetitions < MINIMUM_REPETITIONS:
+            reason = (
+                f"{fewest_repetitions:.2f} repetitions in the window, at least "
+                f"{MINIMUM_REPETITIONS:g} needed"
+            )
+        elif max(one.lateness_seconds or 0.0 for one in members) > 0.5 * self.window_seconds:
+            reason = "a member started when half of the window was over"
+        if reason is None:
+            return tuple(members)
+        return tuple(
+            replace(one, status="contaminated", reason=reason, runtime_seconds=None, extra={})
+            for one in members
+        )
+
+
+MINIMUM_REPETITIONS = 2.0
 
 
 @dataclass(frozen=True)
@@ -141,21 +171,31 @@ class Observed:
 
 @dataclass(frozen=True)
 class _Load:
-    """cpu_seconds: of each member. shares: whether members share cores."""
+    """cpu_seconds: of each member. shares: whether members share cores; lost_ratio: then, the share of what
+    they may hold together that others had."""
 
     cpu_seconds: np.ndarray
     foreign: Foreign
     shares: bool
+    lost_ratio: float
 
 
-def assessed(
-    window: Window,
-    observed: Observed,
-    measured_at: datetime,
-    probes: tuple[Probes, ...],
-    slowdown_ratio: float | None,
-) -> WindowResult:
-    """Estimate every member and decide whether the window can be believed."""
+def result_of(beat: Cleaned | None, each: float = 1.0, **columns: Any) -> MemberResult:
+    """Of a member that came through. each: beats of a repetition."""
+    if beat is None:
+        return MemberResult("ok", **columns)
+    return MemberResult(
+        "ok",
+        runtime_seconds=beat.seconds * each,
+        raw_runtime_seconds=beat.raw_seconds * each,
+        disturbance_ratio=finite(beat.disturbance_ratio),
+        runtime_error_ratio=finite(beat.error_ratio),
+        **columns,
+    )
+
+
+def assessed(window: Window, observed: Observed, measured_at: datetime) -> WindowResult:
+    """Estimate every member, and how much it was disturbed."""
     members, seconds, answers = window.members, observed.seconds, observed.answers
     load = _load(window, observed)
     all_beats = [beat_times(answer) for answer in answers]
@@ -170,43 +210,30 @@ def assessed(
         return WindowResult(results, measured_at, seconds, load.foreign)
     interval = (observed.begin_ns, observed.end_ns)
     estimates = [
-        estimate(beats, *interval, float(cpu), load.shares, window.tolerance)
+        estimate(beats, *interval, float(cpu), load.shares, load.lost_ratio)
         for beats, cpu in zip(all_beats, load.cpu_seconds, strict=True)
     ]
     beats_each = [one.repeats / repeats_per_beat(one, window.engine) for one in members]
-    late = [max(0.0, (int(beats[0]) - observed.start_ns) * 1e-9) for beats in all_beats]
     repetitions = [
         beat.beats / each if beat else 0.0 for beat, each in zip(estimates, beats_each, strict=True)
     ]
-    reason = contamination(
-        slowdown_ratio=slowdown_ratio,
-        foreign=load.foreign.reason(window.tolerance, len(window.cores) if load.shares else None),
-        lateness_seconds=max(late),
-        warmup_seconds=(observed.begin_ns - observed.start_ns) * 1e-9,
-        fewest_repetitions=min(repetitions),
-        tolerance=window.tolerance,
-    )
-    if reason is None and not all(estimates):
-        reason = "a member did nothing in the window"
-    results = tuple(
-        MemberResult(
-            status="ok" if reason is None else "contaminated",
-            reason=reason,
-            runtime_seconds=beat.beat_seconds * beats_each[i] if beat and not reason else None,
-            estimator=beat.method if beat else None,
+    results = [
+        result_of(
+            one.beat if one else None,
+            beats_each[i],
+            estimator=one.method if one else None,
             repetitions=repetitions[i],
             beats=len(all_beats[i]) - 1,
             cpu_seconds=float(load.cpu_seconds[i]),
             run_delay_seconds=answers[i]["run_delay_seconds"],
             involuntary_switches=answers[i]["involuntary_switches"],
-            lateness_seconds=late[i],
+            lateness_seconds=max(0.0, (int(all_beats[i][0]) - observed.start_ns) * 1e-9),
         )
-        for i, beat in enumerate(estimates)
-    )
+        for i, one in enumerate(estimates)
+    ]
     longest = max((seconds / done for done in repetitions if done), default=None)
-    return WindowResult(
-        results, measured_at, seconds, load.foreign, slowdown_ratio, probes, longest
-    )
+    rows = window.results(results, min(repetitions))
+    return WindowResult(rows, measured_at, seconds, load.foreign, longest)
 
 
 def _load(window: Window, observed: Observed) -> _Load:
@@ -233,4 +260,8 @@ def _load(window: Window, observed: Observed) -> _Load:
         ],
         entitled_cores=min(len(used), len(window.members) * (quota or 1.0)) if shares else None,
     )
-    return _Load(cpu_seconds, foreign, shares)
+    lost = 0.0
+    if shares:
+        entitled = min(len(used), len(window.members) * (quota or 1.0)) * seconds
+        lost = max(0.0, 1 - float(sum(cpu_seconds)) / entitled)
+    return _Load(cpu_seconds, foreign, shares, lost)

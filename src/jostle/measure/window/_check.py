@@ -18,23 +18,22 @@ import numpy as np
 from jostle.measure.host._facts import chosen_cores, machine_facts
 from jostle.measure.host._proc import idle_seconds, pressure, process_seconds, stolen_seconds
 from jostle.measure.slots._slots import Slot
-from jostle.measure.window._estimate import Tolerance
-from jostle.measure.window._speed import CoreSpeed
+from jostle.measure.window._speed import MOST_SLOWDOWN_RATIO, CoreSpeed
 
 _PAUSE_SECONDS = 0.05
 _NAP_SECONDS = 0.001
 _NAMED = 5
+_LATE_SECONDS, _STEAL_RATIO = 0.02, 0.05
 # Of the probed moments, this many may be slow before it is reported.
 _SLOW_MOMENTS_RATIO = 0.25
-# A moment of 50 ms counts as busy from this share of the cores on. Windows with others' load are repeated:
-# with this many it takes too long.
+# A moment of 50 ms counts as busy from this share of the cores on.
 _BUSY_RATIO = 0.15
 _BUSY_MOMENTS_RATIO = 0.25
 
 
 @dataclass(frozen=True)
 class MachineCheck:
-    """quiet: whether most windows would be believed. disturbances: sentences, the worst first.
+    """quiet: whether little would be taken off most runs. disturbances: sentences, the worst first.
 
     foreign_load_ratio: (median, p90) share of the cores that others held. slow_moments_ratio: the
     share of probes more than the tolerated times slower than usual; slowdown_p90_ratio: how much
@@ -92,14 +91,11 @@ class _Watched:
         return tuple(sorted(loads.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED])
 
 
-def check_machine(
-    seconds: float = 4.0, cores: Sequence[int] | None = None, tolerance: Tolerance | None = None
-) -> MachineCheck:
+def check_machine(seconds: float = 4.0, cores: Sequence[int] | None = None) -> MachineCheck:
     """Watch the machine for so long.
 
     Raises UsageError for cores that are not usable here, NotPermitted off Linux or where pinning is refused.
     """
-    tolerance = tolerance or Tolerance()
     watched = _watched(seconds, chosen_cores(cores))
     steal_ratio = watched.rate("steal")
     if steal_ratio is not None:
@@ -113,7 +109,7 @@ def check_machine(
             float(np.median(watched.loads)),
             float(np.quantile(watched.loads, 0.9)),
         ),
-        slow_moments_ratio=float(np.mean(np.array(watched.slowdowns) > tolerance.slowdown_ratio)),
+        slow_moments_ratio=float(np.mean(np.array(watched.slowdowns) > MOST_SLOWDOWN_RATIO)),
         slowdown_p90_ratio=float(np.quantile(watched.slowdowns, 0.9)),
         lateness_p99_seconds=float(np.quantile(watched.late, 0.99)),
         other_processes=watched.other_processes(),
@@ -122,7 +118,7 @@ def check_machine(
         pressure_cpu_ratio=watched.rate("pressure_cpu_seconds"),
     )
     busy_moments = float(np.mean(np.array(watched.loads) > _BUSY_RATIO))
-    disturbances = _disturbances(check, busy_moments, tolerance)
+    disturbances = _disturbances(check, busy_moments)
     advice = []
     if check.governor not in (None, "performance"):
         advice.append(
@@ -159,10 +155,8 @@ def _watched(seconds: float, cores: tuple[int, ...]) -> _Watched:
     return watched
 
 
-def _disturbances(
-    check: MachineCheck, busy_moments_ratio: float, tolerance: Tolerance
-) -> list[str]:
-    """What makes windows contaminated, the worst first."""
+def _disturbances(check: MachineCheck, busy_moments_ratio: float) -> list[str]:
+    """What disturbs windows, the worst first."""
     reasons: list[tuple[float, str]] = []
     if busy_moments_ratio > _BUSY_MOMENTS_RATIO:
         who = ", ".join(
@@ -175,15 +169,15 @@ def _disturbances(
         reasons.append((busy_moments_ratio, text))
     if check.slow_moments_ratio > _SLOW_MOMENTS_RATIO:
         text = (
-            f"the cores are more than {tolerance.slowdown_ratio:g} times slower than usual "
+            f"the cores are more than {MOST_SLOWDOWN_RATIO:g} times slower than usual "
             f"{check.slow_moments_ratio:.0%} of the time, which no load explains: a neighbour on the same "
             "hardware, or a clock that changes"
         )
         reasons.append((check.slow_moments_ratio, text))
-    if check.lateness_p99_seconds > tolerance.lateness_seconds:
+    if check.lateness_p99_seconds > _LATE_SECONDS:
         text = f"sleepers wake up to {check.lateness_p99_seconds:.3f} s late"
         reasons.append((check.lateness_p99_seconds, text))
-    if check.steal_ratio is not None and check.steal_ratio > tolerance.wall_load_ratio:
+    if check.steal_ratio is not None and check.steal_ratio > _STEAL_RATIO:
         text = f"the hypervisor takes {check.steal_ratio:.0%} of the CPU time away"
         reasons.append((check.steal_ratio, text))
     return [text for _, text in sorted(reasons, reverse=True)]

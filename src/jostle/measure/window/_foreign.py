@@ -19,8 +19,8 @@ from jostle.measure.host._proc import (
     core_times,
     kernel_thread_seconds,
     pressure,
+    throttled_seconds,
 )
-from jostle.measure.window._estimate import Tolerance
 
 # So much of every core goes to keeping house on any machine.
 _HOUSEKEEPING_RATIO = 0.01
@@ -36,6 +36,7 @@ class Moment:
     own_seconds: float
     kernel_seconds: float
     pressure: Mapping[str, float]
+    throttled_seconds: float = 0.0
 
     @classmethod
     def now(cls, *, kernel: bool = False) -> Moment:
@@ -45,6 +46,7 @@ class Moment:
             time.process_time(),
             kernel_thread_seconds() if kernel else 0.0,
             pressure(),
+            throttled_seconds(),
         )
 
 
@@ -53,8 +55,7 @@ class Foreign:
     """processes_cores: how many of the window's cores other processes held in the mean; outside_cores: the
     same of the machine's other cores. stolen_ratio: share of the window's cores that the hypervisor took.
     load_ratio: share of them that members did not have, whoever did. pressure_cpu_ratio, pressure_io_ratio:
-    of the time some task of the machine waited for a core, for input or output (PSI); None where not told.
-    tick_ratio: one tick of the kernel's clock as a share of the window; no time is told finer."""
+    of the time some task of the machine waited for a core, for input or output (PSI); None where not told."""
 
     processes_cores: float
     outside_cores: float
@@ -62,32 +63,6 @@ class Foreign:
     load_ratio: float
     pressure_cpu_ratio: float | None = None
     pressure_io_ratio: float | None = None
-    tick_ratio: float = 0.0
-
-    def reason(self, tolerance: Tolerance, shared_cores: int | None = None) -> str | None:
-        """Why the window cannot be believed. shared_cores: how many, where kernels take turns on them."""
-        allowed = tolerance.foreign_load_ratio
-        if shared_cores is not None and self.load_ratio > tolerance.wall_load_ratio:
-            return (
-                f"foreign load {self.load_ratio:.1%} of the {shared_cores} cores that members share, "
-                f"at most {tolerance.wall_load_ratio:.1%} allowed"
-            )
-        if shared_cores is None and self.processes_cores > allowed:
-            return (
-                f"other processes held {self.processes_cores:.0%} of a core, "
-                f"at most {allowed:.0%} allowed"
-            )
-        if self.outside_cores > tolerance.outside_load_ratio:
-            return (
-                f"other processes held {self.outside_cores:.0%} of a core among those that are not "
-                f"measured on, at most {tolerance.outside_load_ratio:.0%} allowed"
-            )
-        if self.stolen_ratio - self.tick_ratio > tolerance.stolen_ratio:
-            return (
-                f"the hypervisor took {self.stolen_ratio:.0%} of the cores' time, "
-                f"at most {tolerance.stolen_ratio:.0%} allowed"
-            )
-        return None
 
 
 def foreign_columns(foreign: Foreign | None) -> dict[str, float | None]:
@@ -115,6 +90,10 @@ class Elapsed:
     @property
     def seconds(self) -> float:
         return max((self.after.at_ns - self.before.at_ns) * 1e-9, 1e-9)
+
+    @property
+    def throttled_seconds(self) -> float:
+        return max(0.0, self.after.throttled_seconds - self.before.throttled_seconds)
 
     @property
     def own_seconds(self) -> float:
@@ -237,5 +216,4 @@ def _foreign(
         (inside + stolen if load is None else load) / (len(cores) * seconds),
         elapsed.pressure_ratio("cpu"),
         elapsed.pressure_ratio("io"),
-        TICK_SECONDS / seconds,
     )

@@ -15,7 +15,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,10 +25,10 @@ from jostle.measure.slots._available import part_of, repeats_per_beat
 from jostle.measure.slots._execute import remove_all
 from jostle.measure.slots._harness import beat_times, sleep_until
 from jostle.measure.slots._slots import Slot, gather
-from jostle.measure.window._assess import MemberResult, Window, WindowResult, failures
-from jostle.measure.window._estimate import estimate, too_slow
+from jostle.measure.window._assess import Window, WindowResult, failures, result_of
+from jostle.measure.window._estimate import estimate
 from jostle.measure.window._foreign import Elapsed, Moment, foreign_to_jobs
-from jostle.measure.window._speed import CoreSpeed, Probes, wait_for_speed
+from jostle.measure.window._lost import Cleaned, Others, cleaned_executions, cleaned_part
 from jostle.measure.window._window import Stopped
 from jostle.measure.workloads._workloads import Workload
 
@@ -73,7 +73,6 @@ class JobWindow:
 
     window: Window
     slots: Sequence[Slot]
-    speed: CoreSpeed | None
     stopped: Callable[[], bool]
     limit_seconds: float
 
@@ -92,25 +91,18 @@ class JobWindow:
 
     def _run(self, measured_at: datetime) -> WindowResult:
         """The window, once its members are told to prepare."""
-        window, slots, members = self.window, self.slots, self.window.members
-        ready = gather(slots, time.monotonic() + self.limit_seconds, self.stopped)
+        window, members = self.window, self.window.members
+        ready = gather(self.slots, time.monotonic() + self.limit_seconds, self.stopped)
         if ready is None:
             raise Stopped
         if not all(answer.get("ready") for answer in ready):
             results = failures(members, ready, "set-up", self.limit_seconds)
             return WindowResult(results, measured_at, window.window_seconds)
-        by_core = dict(zip(window.placement[0], slots, strict=True))
-        before = wait_for_speed(self.speed, by_core, window.tolerance)
         record = self._followed()
-        for slot, core in zip(slots, window.placement[0], strict=True):
-            if slot.is_running:
-                slot.pin([core])
-        probes = (before, self.speed.probe(by_core) if self.speed else {})
         if not all(_IN_ANSWERS & set(answer) for answer in record.answers):
             results = failures(members, record.answers, "an execution", self.limit_seconds)
             return WindowResult(results, measured_at, record.seconds)
-        slowdown = self.speed.slowdown(*probes) if self.speed else None
-        return _assessed(window, record, measured_at, probes, slowdown)
+        return _assessed(window, record, measured_at)
 
     def _followed(self) -> JobRecord:
         """From the common start until everyone has stopped."""
@@ -183,81 +175,91 @@ class JobWindow:
         return early, False
 
 
-def _assessed(
-    window: Window,
-    record: JobRecord,
-    measured_at: datetime,
-    probes: tuple[Probes, ...],
-    slowdown_ratio: float | None,
-) -> WindowResult:
+def _assessed(window: Window, record: JobRecord, measured_at: datetime) -> WindowResult:
     # Of what a service runs for a member, nobody here knows what it used.
     hidden = [answer.get("cpu_ns_used", 0) is None for answer in record.answers]
     cpu = [
         float(slot_ns + (answer.get("cpu_ns_used") or 0)) * 1e-9
         for slot_ns, answer in zip(record.slot_cpu_ns, record.answers, strict=True)
     ]
-    around = sum(answer.get("cpu_ns_around", 0) for answer in record.answers) * 1e-9
+    around = [answer.get("cpu_ns_around", 0) * 1e-9 for answer in record.answers]
     shares = len(window.members) > len(window.cores)
     used_cores = window.cores if shares else set().union(*window.placement)
     unseen = [
         core for core, is_hidden in zip(window.placement[0], hidden, strict=True) if is_hidden
     ]
     unseen = list(window.cores) if unseen and shares else unseen
-    foreign = foreign_to_jobs(record.elapsed, window.cores, used_cores, sum(cpu) + around, unseen)
-    reason = foreign.reason(window.tolerance)
-    limit = window.tolerance.slowdown_ratio
-    if reason is None and slowdown_ratio is not None and slowdown_ratio > limit:
-        reason = too_slow(slowdown_ratio, window.tolerance)
-    estimates: list[_JobEstimate | None] = []
-    for member, answer, used in zip(window.members, record.answers, cpu, strict=True):
-        if "starts" in answer:
-            estimates.append(_of_job(answer))
-        elif "latencies" in answer:
-            estimates.append(_of_service(answer))
-        else:
-            estimates.append(_of_kernel(window, member, record, answer, used, shares))
-    if reason is None and not all(estimates):
-        reason = "a member did nothing in the window"
-    rows = tuple(
-        MemberResult(
-            status="ok" if reason is None else "contaminated",
-            reason=reason,
-            runtime_seconds=one[0] if one and reason is None else None,
-            estimator=one[1] if one else None,
-            repetitions=one[2] if one else 0.0,
-            beats=int(one[2]) if one else 0,
-            cpu_seconds=None if is_hidden else used,
-            run_delay_seconds=answer["run_delay_seconds"],
-            involuntary_switches=answer["involuntary_switches"],
-            lateness_seconds=None,
-            extra=_further(answer) if reason is None else {},
-        )
-        for one, answer, used, is_hidden in zip(estimates, record.answers, cpu, hidden, strict=True)
+    foreign = foreign_to_jobs(
+        record.elapsed, window.cores, used_cores, sum(cpu) + sum(around), unseen
     )
-    return WindowResult(rows, measured_at, record.seconds, foreign, slowdown_ratio, probes, None)
+    rows = []
+    for place, (member, answer) in enumerate(zip(window.members, record.answers, strict=True)):
+        cores = tuple(window.cores) if shares else (window.placement[0][place],)
+        beside = sum(cpu) + sum(around) if shares else cpu[place] + around[place]
+        others = _others(record, cores, cpu[place] + around[place], beside, bool(unseen))
+        if "starts" in answer:
+            one = _of_job(answer, others, hidden[place])
+        elif "latencies" in answer:
+            one = _of_service(answer, others)
+        else:
+            one = _of_kernel(window, member, record, answer, cpu[place], shares)
+        rows.append(
+            result_of(
+                one[0] if one else None,
+                estimator=one[1] if one else None,
+                repetitions=one[2] if one else 0.0,
+                beats=int(one[2]) if one else 0,
+                cpu_seconds=None if hidden[place] else cpu[place],
+                run_delay_seconds=answer["run_delay_seconds"],
+                involuntary_switches=answer["involuntary_switches"],
+                extra=_further(answer),
+            )
+        )
+    results = window.results(rows, float("inf"))
+    return WindowResult(results, measured_at, record.seconds, foreign)
 
 
-_JobEstimate = tuple[float, str, float]
+def _others(
+    record: JobRecord, cores: Sequence[int], own: float, members: float, is_hidden: bool
+) -> Others:
+    """Who had the cores of a member. own: CPU seconds of the member, members: of all on these cores, both
+    with what runs them. is_hidden: nobody knows what they used: no time is said to be lost then."""
+    elapsed, seconds = record.elapsed, record.elapsed.seconds
+    busy = sum(map(elapsed.busy, cores))
+    taken = 0.0 if is_hidden else max(0.0, busy - members)
+    stolen = elapsed.stolen(cores)
+    return Others(seconds, taken, stolen, elapsed.throttled_seconds, max(0.0, members - own), own)
+
+
+_JobEstimate = tuple[Cleaned, str, float]
 
 
 def _numbers(answer: dict[str, Any], name: str, kind: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(answer[name]), kind)
 
 
-def _of_job(answer: dict[str, Any]) -> _JobEstimate | None:
-    """(median wall seconds of an execution, estimator, executions)."""
-    lasted = _numbers(answer, "ends", "<i8") - _numbers(answer, "starts", "<i8")
+def _of_job(answer: dict[str, Any], others: Others, is_hidden: bool) -> _JobEstimate | None:
+    """(median of its executions, estimator, executions)."""
+    lasted = (_numbers(answer, "ends", "<i8") - _numbers(answer, "starts", "<i8")) * 1e-9
     if not len(lasted):
         return None
-    return float(np.median(lasted)) * 1e-9, "executions", float(len(lasted))
+    if is_hidden:
+        middle = float(np.median(lasted))
+        return Cleaned(middle, middle, float("nan"), float("nan")), "executions", float(len(lasted))
+    waited, unseen = (_numbers(answer, name, "<i8") * 1e-9 for name in ("waited", "unseen"))
+    return cleaned_executions(lasted, waited, unseen, others), "executions", float(len(lasted))
 
 
-def _of_service(answer: dict[str, Any]) -> _JobEstimate | None:
-    """(the quantile of its latencies, which one, requests)."""
+def _of_service(answer: dict[str, Any], others: Others) -> _JobEstimate | None:
+    """(the quantile of its latencies, which one, requests). What the server and who asks it waited is
+    taken from all latencies alike."""
     seconds, quantile = _numbers(answer, "latencies", "<f8"), answer["quantile"]
     if not len(seconds):
         return None
-    return max(_met(seconds, quantile), 1e-9), f"p{100 * quantile:g}", float(len(seconds))
+    waited = min(answer["run_delay_seconds"] or 0.0, others.lost_at_most)
+    lost = waited * others.foreign_share / max(float(seconds.sum()), 1e-9)
+    beat = cleaned_part(max(_met(seconds, quantile), 1e-9), lost)
+    return beat, f"p{100 * quantile:g}", float(len(seconds))
 
 
 def _met(seconds: np.ndarray, quantile: float) -> float:
@@ -293,8 +295,9 @@ def _of_kernel(
     beats = np.concatenate([first, *(piece[1:] for piece in rest)])
     begin, end = int(beats[0]), int(beats[-1])
     used = cpu_seconds * (end - begin) * 1e-9 / record.seconds
-    beat = estimate(beats, begin, end, used, shares, window.tolerance)
-    if beat is None:
+    one = estimate(beats, begin, end, used, shares)
+    if one is None:
         return None
     each = member.repeats / repeats_per_beat(member, window.engine)
-    return beat.beat_seconds * each, beat.method, beat.beats / each
+    times = {name: getattr(one.beat, name) * each for name in ("seconds", "raw_seconds")}
+    return replace(one.beat, **times), one.method, one.beats / each

@@ -3,8 +3,7 @@
 A guest's core may share its hardware with another guest's. No load figure of the guest shows it,
 yet a core that issues four instructions a cycle runs at half its speed meanwhile. Some milliseconds
 of known work before and after a window show it. A window with no quiet moment at either end was
-hardly quiet inside, so that its quiet beat (see `_estimate`) would not be one. What is usual is
-known better the longer a campaign lasts: windows are assessed again before they go into the dataset.
+hardly quiet inside.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from jostle.measure.slots._slots import Slot
-from jostle.measure.window._estimate import Tolerance
 
 # Nanoseconds of the best probe of each core at one moment.
 Probes = Mapping[int, int]
 
+# How much slower than usual a core may be.
+MOST_SLOWDOWN_RATIO = 1.25
 _KEPT = 2048
 _FEWEST = 8
 # The usual speed of a core: what it reaches a tenth of the time. A minimum would drift to an
@@ -90,7 +90,6 @@ class CoreSpeed:
 def wait_for_speed(
     speed: CoreSpeed | None,
     by_core: Mapping[int, Slot],
-    tolerance: Tolerance,
     patience_seconds: float = _PATIENCE_SECONDS,
 ) -> Probes:
     """Probes of the cores, once they are tolerable or patience has ended; {} where none are made."""
@@ -100,7 +99,7 @@ def wait_for_speed(
     while True:
         probes = speed.probe(by_core)
         slowdown = speed.slowdown(probes)
-        if slowdown is None or slowdown <= tolerance.slowdown_ratio:
+        if slowdown is None or slowdown <= MOST_SLOWDOWN_RATIO:
             return probes
         if time.monotonic() > patience:
             return probes

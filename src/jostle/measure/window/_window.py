@@ -19,7 +19,6 @@ from jostle.measure.slots._harness import sleep_until
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.window._assess import Clocks, Observed, Window, WindowResult, assessed, failures
 from jostle.measure.window._foreign import Moment
-from jostle.measure.window._speed import CoreSpeed, wait_for_speed
 
 # From the last member being ready to the common start: enough for every slot to fall asleep.
 _START_AHEAD_SECONDS = 0.003
@@ -35,17 +34,13 @@ def run_window(
     window: Window,
     slots: Sequence[Slot],
     *,
-    speed: CoreSpeed | None,
     stopped: Callable[[], bool],
-    probers: Sequence[Slot] | None = None,
     look: Callable[[Observed], None] | None = None,
 ) -> WindowResult:
     """Run the members at the same time, one a slot.
 
-    speed: knows the cores' usual speed; None leaves it unwatched. probers: slots that probe it, one
-    a member, where the members' own cannot; they are pinned as their members are. look: is shown what
-    was seen, beats and all.
-    Raises Stopped, and NotPermitted where processes cannot be pinned.
+    look: is shown what was seen, beats and all. Raises Stopped, and NotPermitted where processes cannot be
+    pinned.
     """
     measured_at = datetime.now(UTC)
     members, placement = window.members, window.placement
@@ -59,25 +54,13 @@ def run_window(
         results = failures(members, ready, "set-up", window.timeout_seconds)
         return WindowResult(results, measured_at, window.window_seconds)
 
-    probing = slots if probers is None else probers[: len(members)]
-
-    def by_core(phase: Sequence[int]) -> dict[int, Slot]:
-        """One slot that probes each core in use, pinned to it."""
-        if speed is not None and probers is not None:
-            _pin(probing, phase)
-        return dict(zip(phase, probing, strict=True))
-
-    probes_before = wait_for_speed(speed, by_core(placement[0]), window.tolerance)
     observed = _observed(window, slots, stopped)
-    cores = by_core(placement[-1])
-    probes = (probes_before, speed.probe(cores) if speed else {})
     if not all("times" in answer for answer in observed.answers):
         results = failures(members, observed.answers, "a repetition", window.timeout_seconds)
         return WindowResult(results, measured_at, window.window_seconds)
     if look is not None:
         look(observed)
-    slowdown_ratio = speed.slowdown(*probes) if speed else None
-    return assessed(window, observed, measured_at, probes, slowdown_ratio)
+    return assessed(window, observed, measured_at)
 
 
 def _observed(window: Window, slots: Sequence[Slot], stopped: Callable[[], bool]) -> Observed:

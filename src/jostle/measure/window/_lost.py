@@ -1,0 +1,94 @@
+"""What a member lost to others, and how long it would have taken without them.
+
+A program that is ready to run and does not is waiting in the run queue, and the kernel says how long
+(`run_delay_seconds`); what it does not know of processes that came and went unseen is taken to have waited as
+others took the core. Nobody can lose more than others had: other processes on its cores, the hypervisor
+(steal) and limits of its control group (throttling). Members that share cores wait for each other too, which
+is interference and stays in: of their waiting, the others' part of what was not their own was lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.measure.host._proc import TICK_SECONDS
+
+# Of what was lost, this much may be wrong: a program that is preempted finds its caches cold, and its start
+# and its end fall between looks. Of what nobody looked at, this much. Both by benchmarks/never_quiet.py.
+_LOST_ERROR_RATIO = 0.02
+_UNSEEN_ERROR_RATIO = 0.05
+_MOST_LOST_RATIO = 0.99
+_NORMAL_DEVIATION = 1.4826  # of a median absolute deviation, for a normal law
+_MEDIAN_ERROR = 1.2533  # standard error of a median, against that of a mean
+
+
+@dataclass(frozen=True)
+class Others:
+    """Of the cores where a member ran, in seconds, over a window: taken: by processes that are no members;
+    stolen: by the hypervisor; throttled: by limits; members: what other members used of them; own: what the
+    member used. seconds: the window's length."""
+
+    seconds: float
+    taken: float
+    stolen: float
+    throttled: float
+    members: float
+    own: float
+
+    @property
+    def lost_at_most(self) -> float:
+        return self.taken + self.stolen + self.throttled
+
+    @property
+    def foreign_share(self) -> float:
+        """Of the time in which the member waited: while somebody held the core who is no member."""
+        held = self.lost_at_most + self.members
+        return self.lost_at_most / held if held > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """seconds: estimate of the undisturbed time; raw_seconds: as the clock said. disturbance_ratio: share of
+    the time that was lost. error_ratio: standard error of `seconds`, as a share of it."""
+
+    seconds: float
+    raw_seconds: float
+    disturbance_ratio: float
+    error_ratio: float
+
+
+def cleaned_executions(
+    wall: np.ndarray, waited: np.ndarray, unseen: np.ndarray, others: Others
+) -> Cleaned:
+    """Of whole executions, the medians. wall, waited, unseen: (n,) seconds that each took, waited in the run
+    queue, and of CPU time whose waiting is not known; n at least 1."""
+    own = max(others.own, 1e-9)
+    guessed = unseen * (others.lost_at_most / own)
+    while_running = others.stolen / others.seconds * own / (own + others.taken)
+    lost = waited * others.foreign_share + guessed + wall * while_running
+    limit = (others.lost_at_most + 2 * TICK_SECONDS) * wall.sum() / others.seconds
+    if lost.sum() > limit:
+        lost = lost * (limit / lost.sum())
+    lost = np.minimum(lost, _MOST_LOST_RATIO * wall)
+    clean = wall - lost
+    middle = float(np.median(clean))
+    spread = 0.0
+    if len(clean) > 2:
+        deviation = _NORMAL_DEVIATION * float(np.median(np.abs(clean - middle)))
+        spread = _MEDIAN_ERROR * deviation / (len(clean) ** 0.5 * middle)
+    doubt = _LOST_ERROR_RATIO * lost.sum() + _UNSEEN_ERROR_RATIO * min(guessed.sum(), lost.sum())
+    return Cleaned(
+        middle,
+        float(np.median(wall)),
+        float(lost.sum() / wall.sum()),
+        float(np.hypot(spread, doubt / clean.sum())),
+    )
+
+
+def cleaned_part(seconds: float, lost_ratio: float) -> Cleaned:
+    """A time of which so much was lost, in the mean: of requests, of repetitions."""
+    lost = min(max(lost_ratio, 0.0), _MOST_LOST_RATIO)
+    clean = seconds * (1 - lost)
+    return Cleaned(clean, seconds, lost, _LOST_ERROR_RATIO * lost / (1 - lost))
