@@ -21,7 +21,7 @@ def connected(scheduler: Any, patience_seconds: float | None = None) -> Iterator
     try:
         from distributed import Client
     except ImportError:
-        raise MissingExtra("distributed", "cluster") from None
+        raise MissingExtra("distributed", "measure") from None
     if not isinstance(scheduler, str):
         yield scheduler
         return

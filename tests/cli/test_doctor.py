@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from jostle.cli._app import run
+from jostle.cli.console import show
 from jostle.errors import MissingExtra, install_command
 from jostle.tour import _doctor
 
@@ -41,8 +42,42 @@ def test_the_doctor_names_what_is_missing_and_how_to_get_it(
     assert ("Measuring: engines", "speed") in found
     assert run(["doctor"]) == 0
     out = capsys.readouterr().out
-    assert "each with what helps" in out
+    assert "no trouble unless you want it" in out
     assert "missing: jax" in out
+    assert fit["fix"] in out
+    assert "not here" in out
+
+
+def test_words_to_be_typed_are_whole_where_a_terminal_is_narrow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = f"pip install -e '/{'folder/' * 30}jostle[fit]'"
+    told = "learning " * 20
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(
+        _doctor, "findings", lambda: [_doctor.Finding("Extras", "fit", False, told, long)]
+    )
+    show(_doctor.doctor_report(), as_json=False)
+    out = capsys.readouterr().out
+    assert long in out
+    assert "…" not in out
+    assert out.count("learning") == 20
+
+
+def test_the_exit_code_tells_trouble_from_what_nobody_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = metadata.version
+    versions = {"wasmtime": "3.0.0"}
+    monkeypatch.setattr(metadata, "version", lambda name: versions.get(name) or every(name))
+    monkeypatch.setattr(_doctor, "_engines", list)
+    report = _doctor.doctor_report()
+    assert report.exit_code == 1
+    found = next(one for one in report.document["findings"] if one["what"] == "measure")
+    assert found["trouble"]
+    assert "wasmtime 3.0.0, wanted >=50" in found["told"]
+    versions.clear()
+    assert _doctor.doctor_report().exit_code == 0
 
 
 def test_every_extra_is_explained() -> None:

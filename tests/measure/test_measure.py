@@ -180,9 +180,7 @@ def started(dataset: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_killed_in_the_middle_it_resumes_without_loss_or_double(
-    tmp_path: Path, quick, anything
-) -> None:
+def test_killed_in_the_middle_it_resumes_without_loss_or_double(tmp_path: Path, quick) -> None:
     process = started(tmp_path)
     process.kill()
     rest = process.communicate()[0].split()

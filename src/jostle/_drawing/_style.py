@@ -77,7 +77,7 @@ def _pyplot(files_only: bool = False) -> Any:
     try:
         import matplotlib
     except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "evaluate") from None
+        raise MissingExtra(str(error.name), "fit") from None
     if files_only:
         matplotlib.use("agg")
     import matplotlib.pyplot as plt

@@ -127,7 +127,7 @@ class _Learner:
             from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
             from sklearn.tree import DecisionTreeRegressor
         except ModuleNotFoundError:
-            raise MissingExtra("scikit-learn", "evaluate") from None
+            raise MissingExtra("scikit-learn", "fit") from None
         method, x, log_runtime = self.method, self.x[kept], self.log_runtime[kept]
         y = target_of(log_runtime, self.own[kept], method.target, self.time_scale)
         # What is reported is relative to the runtime, so errors of seconds weigh by its inverse square; the

@@ -95,7 +95,7 @@ class Client:
         try:
             import httpx
         except ModuleNotFoundError as error:
-            raise MissingExtra(str(error.name), "service") from None
+            raise MissingExtra(str(error.name), "serve") from None
         headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         try:
             self._http = httpx.Client(

@@ -26,7 +26,7 @@ def serve(settings: ServeSettings, announce: Callable[[str], None] = print) -> N
         from jostle.service.http._app import make_app
         from jostle.service.http._protocol import PatientProtocol
     except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "service") from None
+        raise MissingExtra(str(error.name), "serve") from None
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     app = make_app(settings)
     listening = _listening(settings)

@@ -4,48 +4,45 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
 from dataclasses import dataclass
 from importlib import metadata
+from operator import ge, gt, le, lt
 from pathlib import Path
 
 from jostle._report import Report, Table
-from jostle.errors import MissingExtra, extras, install_command
+from jostle.errors import extras, install_command
 
 FOR = {
-    "alignment": "learning from counter traces, jostle fit alignment",
-    "bridge": "exact transport in forecasts",
-    "cluster": "many machines, with Dask",
-    "evaluate": "the papers' protocols and figures, pictures",
-    "fit": "jostle fit with factorization and slowdown",
-    "measure": "jostle measure, trace, tour with WebAssembly programs",
-    "place": "jostle place assign, --among-chosen",
-    "postgresql": "a service whose replicas share a database",
-    "service": "jostle serve, jostle.Client",
-    "simulate": "a compiled simulator of accelerators",
+    "fit": "jostle fit, place assign, --among-chosen, pictures, the papers' protocols",
+    "measure": "jostle measure, trace and tour with WebAssembly programs, and on many machines",
+    "serve": "jostle serve, jostle.Client",
 }
 
 _ENGINES = {
-    "native": "Install gcc with the system's packages.",
+    "native": "Install gcc with the system's packages, for kernels; command lines need none.",
     "node": "Install Node.js.",
-    "wasm3": "Install with: pip install pywasm3",
+    "wasm3": "pip install pywasm3",
 }
 
 
 @dataclass(frozen=True)
 class Finding:
     """One thing that was looked at. works: None for a mere fact. told: the fact, in words. fix: what to do,
-    where it helps."""
+    where it helps. trouble: what is here does not do what it should, whether or not it is wanted."""
 
     part: str
     what: str
     works: bool | None
     told: str
     fix: str | None = None
+    trouble: bool = False
 
 
-Row = tuple[str, bool | None, str, str | None]  # (what, works, told, fix)
+# (what, works, told, fix), and whether it is trouble
+Row = tuple[str, bool | None, str, str | None] | tuple[str, bool | None, str, str | None, bool]
 
 
 def findings() -> list[Finding]:
@@ -61,21 +58,26 @@ def findings() -> list[Finding]:
 
 
 def doctor_report() -> Report:
-    """What this machine can do, what is missing, and how to get it."""
+    """What this machine can do, what is missing, and how to get it; ends with 1 where something is broken."""
     every = findings()
     document = {"schema": "doctor/v1", "findings": [vars(one) for one in every]}
     parts: list[Table | str] = []
+    mark = {True: "yes", False: "no", None: ""}
     for part in dict.fromkeys(one.part for one in every):
-        parts += [Table(["", "", ""], [_row(one) for one in every if one.part == part], title=part)]
-        parts += [""]
-    missing = sum(one.works is False for one in every)
-    parts.append(f"{missing} missing, each with what helps" if missing else "everything is here")
-    return Report(document, parts)
-
-
-def _row(one: Finding) -> list[str]:
-    mark = {True: "yes", False: "no", None: ""}[one.works]
-    return [one.what, mark, f"{one.told}. {one.fix}" if one.fix else one.told]
+        own = [one for one in every if one.part == part]
+        rows = [[one.what, "broken" if one.trouble else mark[one.works], one.told] for one in own]
+        parts.append(Table(["", "", ""], rows, title=part, wrapped=(2,)))
+        # Below the table: lines that no column cuts, since they are typed or copied.
+        parts += [f"  {one.what}: {one.fix}" for one in own if one.fix]
+        parts.append("")
+    missing = sum(one.works is False and not one.trouble for one in every)
+    broken = [one.what for one in every if one.trouble]
+    if broken:
+        parts.append(f"broken: {', '.join(broken)}")
+    parts.append(
+        f"{missing} not here, which is no trouble unless you want it" if missing else "all is here"
+    )
+    return Report(document, parts, exit_code=int(bool(broken)))
 
 
 def _installation() -> list[Row]:
@@ -96,34 +98,57 @@ def _installation() -> list[Row]:
 def _extras() -> list[Row]:
     rows: list[Row] = []
     for extra, names in sorted(extras().items()):
-        missing = [name for name in names if not _is_installed(name)]
-        text = FOR.get(extra, "") + (f"; missing: {', '.join(missing)}" if missing else "")
-        fix = f"Install with: {install_command(extra)}" if missing else None
-        rows.append((extra, not missing, text, fix))
+        missing = [name for name in names if _version(name) is None]
+        wrong = [text for name in names if (text := _unfit(name, extra))]
+        text = FOR.get(extra, "")
+        text += f"; missing: {', '.join(missing)}" if missing else ""
+        text += f"; not as needed: {', '.join(wrong)}" if wrong else ""
+        fix = install_command(extra) if missing or wrong else None
+        rows.append((extra, not (missing or wrong), text, fix, bool(wrong)))
     return rows
 
 
-def _is_installed(name: str) -> bool:
+def _version(name: str) -> str | None:
     try:
-        metadata.version(name)
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return False
-    return True
+        return None
+
+
+_COMPARED = {">=": ge, "<": lt, "<=": le, ">": gt}
+
+
+def _unfit(name: str, extra: str) -> str | None:
+    """A package that is here in a version that the extra does not allow."""
+    here = _version(name)
+    if here is None:
+        return None
+    for line in metadata.requires("jostle") or []:
+        wanted, _, marker = line.partition(";")
+        if not re.match(rf"\s*{re.escape(name)}\b", wanted) or f'"{extra}"' not in marker.replace(
+            "'", '"'
+        ):
+            continue
+        for sign, number in re.findall(r"(>=|<=|<|>)\s*([0-9.]+)", wanted):
+            if not _COMPARED[sign](_numbers(here), _numbers(number)):
+                return f"{name} {here}, wanted {sign}{number}"
+    return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]+", version)[:3])
 
 
 def _engines() -> list[Row]:
     from jostle.measure import engine_table
 
-    try:
-        engines = engine_table()
-    except MissingExtra as error:
-        return [("WebAssembly", False, error.what, error.fix)]
-    return [
-        (name, True, what, None)
-        if reason is None
-        else (name, False, f"{what}; {reason}", _ENGINES.get(name.partition("-")[0]))
-        for name, what, reason in engines
-    ]
+    rows: list[Row] = []
+    for name, what, reason in engine_table():
+        told = what if reason is None else f"{what}; {reason}"
+        fix = None if reason is None else _ENGINES.get(name.partition("-")[0])
+        is_broken = reason is not None and ("is wrong" in reason or "in time" in reason)
+        rows.append((name, reason is None, told, fix, is_broken))
+    return rows
 
 
 def _counters() -> list[Row]:

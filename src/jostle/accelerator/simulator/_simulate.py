@@ -50,7 +50,7 @@ def simulate(
 
             return simulate_compiled(tenants, device, sharing, resources, until_seconds)
         if options.engine == "compiled":
-            raise MissingExtra("numba", "simulate")
+            raise MissingExtra("numba", "fit")
     elif options.engine == "compiled":
         raise UsageError("only the built-in models are compiled", fix="Use the engine reference.")
     return Reference(tenants, device, sharing, transfers, resources).run(until_seconds)

@@ -62,7 +62,7 @@ class Schedule:
 @dataclass(frozen=True)
 class SimulationOptions:
     """How to simulate. sharing, transfers: how kernels share the device and transfers its bus: models, or
-    the names of registered ones. engine: `compiled` needs the extra `simulate` and built-in models,
+    the names of registered ones. engine: `compiled` needs the extra `fit` and built-in models,
     `reference` is plain Python and takes any; `auto` compiles where it can.
     """
 

@@ -152,7 +152,7 @@ def _estimator(learner: str, strength: float, n: int, seed: int) -> Any:
         from sklearn.linear_model import ElasticNet, Lasso, Ridge
         from sklearn.svm import LinearSVR
     except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "alignment") from None
+        raise MissingExtra(str(error.name), "fit") from None
     if learner == "ridge":
         return Ridge(strength * n)
     if learner == "lasso":

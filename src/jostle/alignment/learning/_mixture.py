@@ -67,7 +67,7 @@ def fit_mixture(rows: AlignedRows, limits: tuple[float, float]) -> ProbedMixture
     try:
         from scipy.optimize import nnls
     except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "alignment") from None
+        raise MissingExtra(str(error.name), "fit") from None
     lost, taken = (
         np.array([i for i, name in enumerate(rows.counters) if name.startswith(prefix)], np.int64)
         for prefix in (LOST, TAKEN)

@@ -128,7 +128,7 @@ def distances(values: np.ndarray) -> np.ndarray:
     try:
         from scipy.stats import rankdata
     except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "alignment") from None
+        raise MissingExtra(str(error.name), "fit") from None
 
     ranks = np.stack([rankdata(column) for column in values.T], axis=1)
     ranks -= ranks.mean(axis=0)

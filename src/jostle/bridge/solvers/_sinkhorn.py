@@ -49,7 +49,7 @@ def solve_edge(
     """The entropic coupling of two clouds; eps in squared units of the atoms.
 
     reference: exact log-sum-exp in every step and plain sweeps only. fallback: where eps is too small to
-    converge, exact transport, its limit (with the extra `bridge`); otherwise what was reached, rounded. A
+    converge, exact transport, its limit (with the extra `fit`); otherwise what was reached, rounded. A
     cloud of one atom needs no solver. Raises UsageError for an eps that is not above 0 and finite.
     """
     check_eps(eps)

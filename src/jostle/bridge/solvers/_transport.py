@@ -20,7 +20,7 @@ def pot() -> Any:
     try:
         import ot
     except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "bridge") from None
+        raise MissingExtra(str(error.name), "fit") from None
     return ot
 
 

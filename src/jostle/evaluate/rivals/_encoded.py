@@ -39,7 +39,7 @@ class EncodedBoosting(Rival):
         try:
             from sklearn.ensemble import GradientBoostingRegressor
         except ModuleNotFoundError as error:
-            raise MissingExtra(str(error.name), "evaluate") from None
+            raise MissingExtra(str(error.name), "fit") from None
         data = Beside.of(prepared)
         rows, y, solo = data.rows, data.rows.log_slowdown, data.log_solo
         if len(y) < FOLDS:

@@ -242,7 +242,8 @@ def _of_window(members: list[dict[str, Any]]) -> list[str]:
                 sentences.append(f"{row['workload']} started {late:.3f} s late and counts")
         if seconds is None or row.get("estimator") not in _ESTIMATORS:
             continue
-        if row["repetitions"] * row["raw_runtime_seconds"] > _FITS * seconds:
+        raw = row.get("raw_runtime_seconds") or row["runtime_seconds"]
+        if row["repetitions"] * raw > _FITS * seconds:
             text = f"{row['repetitions']:.1f} of {row['runtime_seconds']:.3g} s each"
             sentences.append(f"{row['workload']} did {text} in {seconds:.3g} s")
     return sentences

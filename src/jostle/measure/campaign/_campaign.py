@@ -122,9 +122,12 @@ class Campaign:
             members = find_workloads([*members, *probe_workloads(self.stressors)])
         elif self.stressors:
             raise UsageError("stressors, but nothing is measured beside them", fix="Set `probes`.")
+        programs = all(member.kind in ("command", "service") for member in members)
         engines = [
             engine
-            for engine in find_engines(self.engines)
+            for engine in find_engines(
+                ["native"] if programs and not self.engines else self.engines
+            )
             if self.engines is not None or any(can_run(engine, member) for member in members)
         ]
         for engine in engines:

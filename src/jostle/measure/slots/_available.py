@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from jostle.errors import UsageError
+from jostle.errors import MissingExtra, UsageError
 from jostle.measure.host._engines import (
     SETTINGS,
     EngineSetting,
@@ -32,17 +32,21 @@ _TIMEOUT_SECONDS = 60.0
 
 
 def available_engines() -> tuple[str, ...]:
-    """The engines that gave the right result here, wasmtime's usual settings first.
-
-    Raises MissingExtra where wasmtime is not installed.
-    """
+    """The engines that gave the right result here, wasmtime's usual settings first."""
     return tuple(name for name, _, reason in engine_table() if reason is None)
 
 
 def engine_table() -> list[tuple[str, str, str | None]]:
-    """(name, what it is, None or why it does not work here) of every engine."""
-    wasmtime_version()
-    reasons = why_not(tuple(SETTINGS.values()))
+    """(name, what it is, None or why it does not work here) of every engine; those of wasmtime do not
+    where it is not installed."""
+    try:
+        wasmtime_version()
+    except MissingExtra as error:
+        absent = {name: str(error) for name, one in SETTINGS.items() if one.is_wasmtime}
+    else:
+        absent = {}
+    settings = tuple(one for name, one in SETTINGS.items() if name not in absent)
+    reasons = why_not(settings) | absent
     return [(name, setting.what, reasons[name]) for name, setting in SETTINGS.items()]
 
 
@@ -51,6 +55,8 @@ def find_engines(wanted: Iterable[str] | None) -> tuple[str, ...]:
     if wanted is None:
         return available_engines()
     names = {with_variant(name) for name in wanted}
+    if names == {"native"}:  # which runs command lines wherever there is a shell, without gcc
+        return ("native",)
     if not names:
         raise UsageError("no engine to measure on", fix=f"Choose from {', '.join(SETTINGS)}.")
     reasons = {name: reason for name, _, reason in engine_table()}

@@ -194,5 +194,5 @@ def solver() -> Any:
     try:
         from scipy import optimize
     except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "place") from None
+        raise MissingExtra(str(error.name), "fit") from None
     return optimize

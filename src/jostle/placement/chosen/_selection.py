@@ -63,5 +63,5 @@ def upper_limit(late: int, placed: int, sure: float = SURE) -> float:
     try:
         from scipy.special import betaincinv
     except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "place") from None
+        raise MissingExtra(str(error.name), "fit") from None
     return float(betaincinv(late + 1, placed - late, sure))

@@ -98,7 +98,7 @@ def _postgresql(address: str) -> sa.Engine:
     try:
         import psycopg  # noqa: F401
     except ModuleNotFoundError:
-        raise MissingExtra("psycopg", "postgresql") from None
+        raise MissingExtra("psycopg", "serve") from None
     try:
         return sa.create_engine(
             f"postgresql+psycopg://{rest}",
