@@ -136,7 +136,7 @@ def main() -> None:
 def printed(rows: list[dict[str, Any]], loads: list[int], measured: dict[str, list[float]]) -> bool:
     """The table, and whether every corrected median is within a tenth of the quiet time."""
     print(
-        "| program | load | quiet | raw | corrected | raw / quiet | corrected / quiet | error said |"
+        "| program | load | quiet | raw | corrected | raw / quiet | corrected / quiet | its error |"
     )
     print("|---|---|---|---|---|---|---|---|")
     worst = 0.0
@@ -146,14 +146,14 @@ def printed(rows: list[dict[str, Any]], loads: list[int], measured: dict[str, li
         quiet = statistics.median(times) if times else min(least)
         for count in loads:
             here = [row for row in own if row["load"] == count]
-            raw, clean, said = (
+            raw, clean, error = (
                 statistics.median(row[column] for row in here)
                 for column in ("raw_runtime_seconds", "runtime_seconds", "runtime_error_ratio")
             )
             worst = max(worst, abs(clean / quiet - 1))
             print(
                 f"| {name} | {count} | {quiet:.4f} s | {raw:.4f} s | {clean:.4f} s "
-                f"| {raw / quiet:.2f} | {clean / quiet:.3f} | {said:.1%} |",
+                f"| {raw / quiet:.2f} | {clean / quiet:.3f} | {error:.1%} |",
                 flush=True,
             )
     print(f"\nworst corrected median {worst:.1%} from the quiet time, at most 10% wanted")

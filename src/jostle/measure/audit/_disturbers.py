@@ -42,7 +42,7 @@ _FLAGGED_CORES = 0.1
 @dataclass(frozen=True)
 class Detection:
     """member: what was measured. share: of a core, held by another process, 0 for none; core: where it was
-    kept, None where it was free. flagged: those of so many windows in which others are said to have held more
+    kept, None where it was free. flagged: those of so many windows in which others held more, as it says,
     than a tenth of a core. interval: of the rate, at 95 % (Wilson, 1927).
     held_cores: what the collector says others held, in the median."""
 

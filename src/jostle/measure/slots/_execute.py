@@ -26,7 +26,7 @@ from typing import Any
 
 from jostle.measure.serving._serve import ServicePart, serve
 from jostle.measure.slots._harness import Harness, Part, packed, sleep_until
-from jostle.measure.slots._queue import Queue, own_wait_ns
+from jostle.measure.slots._queue import RunQueue, own_wait_ns
 from jostle.measure.slots._slots import (
     adopt_orphans,
     end_children,
@@ -115,7 +115,7 @@ class Executions:
             os.lseek(self._stdin, 0, os.SEEK_SET)
         files = (self._stdin, output, self._errors)
         child = started(words, files, self._environment, self._become)
-        queue, stopped = Queue(child), True
+        queue, stopped = RunQueue(child), True
         try:
             stopped = told_to_stop_before_end(child, queue.look, queue.first_look_seconds)
         finally:
@@ -146,7 +146,7 @@ class Executions:
             with suppress(OSError):
                 os.close(file)
 
-    def _reaped(self, child: int, queue: Queue) -> tuple[int, int, int]:
+    def _reaped(self, child: int, queue: RunQueue) -> tuple[int, int, int]:
         """(the child's status, what it waited and where that is not known); what it used is added up."""
         queue.end()
         before_ns = self.cpu_ns

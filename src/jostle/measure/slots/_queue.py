@@ -37,7 +37,7 @@ def tree_wait_seconds(pid: int) -> float:
     return total * 1e-9
 
 
-class Queue:
+class RunQueue:
     """Of one child, from a time on at which it had waited for before_ns."""
 
     first_look_seconds = 0.01

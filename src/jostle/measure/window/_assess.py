@@ -22,7 +22,7 @@ from jostle.measure.workloads._workloads import Workload
 @dataclass(frozen=True)
 class MemberResult:
     """What one member did in a window; None is not known. Columns of a run, see docs/measure.md.
-    runtime_seconds: estimate of what it takes undisturbed; raw_runtime_seconds: as the clock said;
+    runtime_seconds: estimate of what it takes undisturbed; raw_runtime_seconds: as the clock has it;
     disturbance_ratio: share of its time that it lost to others; runtime_error_ratio: standard error of the
     estimate, as a share. extra: those that only some kinds of workloads have."""
 

@@ -223,7 +223,7 @@ def _others(
     record: JobRecord, cores: Sequence[int], own: float, members: float, is_hidden: bool
 ) -> Others:
     """Who had the cores of a member. own: CPU seconds of the member, members: of all on these cores, both
-    with what runs them. is_hidden: nobody knows what they used: no time is said to be lost then."""
+    with what runs them. is_hidden: nobody knows what they used: no time counts as lost then."""
     elapsed, seconds = record.elapsed, record.elapsed.seconds
     busy = sum(map(elapsed.busy, cores))
     taken = 0.0 if is_hidden else max(0.0, busy - members)

@@ -50,8 +50,8 @@ class Others:
 
 @dataclass(frozen=True)
 class Cleaned:
-    """seconds: estimate of the undisturbed time; raw_seconds: as the clock said. disturbance_ratio: share of
-    the time that was lost. error_ratio: standard error of `seconds`, as a share of it."""
+    """seconds: estimate of the undisturbed time; raw_seconds: as the clock has it. disturbance_ratio: share
+    of the time that was lost. error_ratio: standard error of `seconds`, as a share of it."""
 
     seconds: float
     raw_seconds: float
