@@ -73,6 +73,7 @@ NO_NAMES = {"jostle.env"} | {
         "trace_readers",
         "studies",
         "doors",
+        "experts",
         "kernel_models",
         "transfer_models",
     )
@@ -182,7 +183,7 @@ def test_every_page_runs_as_it_stands(
     assert not wrong, "\n".join(wrong)
     printed = capsys.readouterr().out
     assert "1600 runs" in printed
-    assert "guaranteed: " in printed
+    assert "cross_validated: " in printed
     answers = pyarrow.csv.read_csv("answers.csv")
     assert answers.column("status").to_pylist() == ["ok"] * 6
     assert answers.column("ticket").to_pylist() == ["A-1"] * 6

@@ -29,7 +29,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def model(dataset: Path) -> Path:
     path = dataset.parent / "model"
-    assert run(["fit", str(dataset), "-o", str(path), "--steps", "100"]) == 0
+    assert run(["fit", "factorization", str(dataset), "-o", str(path), "--steps", "100"]) == 0
     return path
 
 
@@ -90,7 +90,11 @@ def test_without_a_bound_the_confidence_that_has_one_is_named(
         (["predict", "{model}/none", "-w", "w01"], 4, "no model here"),
         (["fit", "{model}", "-o", "x"], 4, "holds no runs"),
         (["fit", "nowhere", "-o", "x"], 4, "no such dataset"),
-        (["fit", "{dataset}", "-o", "x", "--form", "odd"], 2, "'odd' is not one of"),
+        (
+            ["fit", "factorization", "{dataset}", "-o", "x", "--form", "odd"],
+            2,
+            "'odd' is not one of",
+        ),
         (["evaluate", "pairs", "{dataset}", "--observed", "2"], 2, "between 0 and 1"),
         (["evaluate", "method", "{dataset}", "--observed", "2"], 2, "between 0 and 1"),
         (["frobnicate"], 2, "No such command"),

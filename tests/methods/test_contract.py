@@ -13,6 +13,7 @@ from jostle.accelerator import Accelerator
 from jostle.alignment import Alignment
 from jostle.bag import Bag
 from jostle.bounds import Candidates
+from jostle.ensemble import Ensemble
 from jostle.factorization import Factorization, FittedFactorization
 from jostle.methods import (
     AnswersInJax,
@@ -37,6 +38,7 @@ from tests.probes.test_probes import law
 ON_RUNS: dict[str, Method[Any]] = {
     "bag": Bag(trees=5),
     "bag, one tree and a CPU side": Bag("tree", "slowdown", cpu_platform="p2"),
+    "ensemble": Ensemble(experts=("rules",)),
     "factorization": Factorization(rank=8, hidden=16, steps=20),
     "factorization, paper form": Factorization(form="paper", rank=8, hidden=16, steps=20),
     "slowdown": Slowdown(rank=2, members=1, steps=20, penalty=0.01, here=0.5),

@@ -15,7 +15,7 @@ import jostle
 from jostle._tensors import write_document
 from jostle._version import VERSION
 from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
-from jostle.methods import Data, Prepared, hold_out, learn, method_of
+from jostle.methods import DEFAULT_METHOD, Data, Prepared, hold_out, learn, method_of
 from jostle.models import _model, _new_names
 from jostle.models._groups import groups_of
 from jostle.models._model import SCHEMA
@@ -450,7 +450,7 @@ def test_what_is_no_model_says_so(tmp_path: Path) -> None:
 def test_a_method_is_a_value_a_class_a_name_or_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = {"levels": Levels, "factorization": Levels}
+    names = {"levels": Levels, DEFAULT_METHOD: Levels}
     monkeypatch.setattr("jostle.methods._registry.method_named", names.__getitem__)
     runs = campaign(5, 3)
     expected = jostle.fit(runs, Levels(), seed=2).predict(runs.colocations)

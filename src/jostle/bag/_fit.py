@@ -47,12 +47,12 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
     rows = described.rows(train.colocations, codes)
     columns = _kept(method, described.feature_groups(), rows)
     rows = rows[:, columns]
-    unknown = _unknown(rows)
+    unknown = unknown_of(rows)
     x = np.where(np.isnan(rows), unknown, rows).astype(np.float32)
     own = log_solo[platform[usable], workload[usable]]
     log_runtime = np.log(train.runtime_seconds)
     scale, every = float(described.time_scale), np.ones(len(x), bool)
-    learner = _Learner(method, x, log_runtime, own, scale, seed)
+    learner = TreeGrower(method, x, log_runtime, own, scale, seed)
     second, rules = None, None
     if not method.has_rules:
         trees = learner.learn(every)
@@ -98,7 +98,7 @@ def _kept(method: BagSettings, groups: tuple[str, ...], rows: np.ndarray) -> np.
     return places if len(places) else np.flatnonzero(chosen)[:1]
 
 
-def _unknown(rows: np.ndarray) -> np.ndarray:
+def unknown_of(rows: np.ndarray) -> np.ndarray:
     """(k,) a number under all known ones of each feature."""
     low = np.nanmin(np.where(np.isnan(rows), np.inf, rows), axis=0)
     low = np.where(np.isfinite(low), low, 0.0)
@@ -106,7 +106,7 @@ def _unknown(rows: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _Learner:
+class TreeGrower:
     """x: (n, k), log_runtime: (n,) what trees learn from; own: (n,) log seconds alone."""
 
     method: BagSettings
@@ -161,8 +161,8 @@ class _Learner:
 class _Both:
     """Trees of the target that is asked for, and second ones of another."""
 
-    first: _Learner
-    second: _Learner
+    first: TreeGrower
+    second: TreeGrower
 
     def learn(self, kept: np.ndarray, turns: np.ndarray) -> tuple[Trees, Trees]:
         return self.first.learn(kept), _over(self.second, turns).learn(kept)
@@ -187,7 +187,7 @@ class _Both:
         )
 
 
-def _over(learner: _Learner, more: np.ndarray) -> _Learner:
+def _over(learner: TreeGrower, more: np.ndarray) -> TreeGrower:
     """One to which runs take so much longer alone, (n,) log seconds."""
     return replace(learner, own=learner.own + more)
 

@@ -119,8 +119,7 @@ class BagRules:
 
     def by_turns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         """(n,) log slowdowns by turns on shared cores; 0 where it is not known who is on one for how long."""
-        wanted = _wanted_at_once(rows, self.core_share)
-        return wanted.as_log(self.turns.value(wanted, ground))
+        return turns_of(self.turns, rows, ground, self.core_share)
 
     def beyond(self, rows: SlowdownRows) -> np.ndarray:
         """(n,) how far the log seconds alone are from where what adds seconds is believed."""
@@ -250,7 +249,7 @@ def _learned(weighing: Weighing, kept: np.ndarray) -> BagRules:
         rest,
         fit_encoded(plain, plain.value, plain.sets(), ground, seed),
         Memory(np.zeros(0, np.uint64), np.zeros(0)),
-        _fit_turns(rows, ground, weighing.core_share),
+        fit_turns(rows, ground, weighing.core_share),
         weighing.core_share,
         limits,
     )
@@ -263,7 +262,15 @@ def _wanted_at_once(rows: SlowdownRows, core_share: np.ndarray) -> SlowdownRows:
     return replace(rows, timed=True, scale=core_share[rows.target] * beside)
 
 
-def _fit_turns(rows: SlowdownRows, ground: Ground, core_share: np.ndarray) -> Level:
+def turns_of(
+    turns: Level, rows: SlowdownRows, ground: Ground, core_share: np.ndarray
+) -> np.ndarray:
+    """(n,) log slowdowns by turns. core_share: (cells,) as in BagRules."""
+    wanted = _wanted_at_once(rows, core_share)
+    return wanted.as_log(turns.value(wanted, ground))
+
+
+def fit_turns(rows: SlowdownRows, ground: Ground, core_share: np.ndarray) -> Level:
     wanted = _wanted_at_once(rows, core_share)
     known = wanted.scale > LEAST_WANTED
     return fit_level(wanted.take(known), ground) if known.any() else no_level(ground)

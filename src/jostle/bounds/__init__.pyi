@@ -1,4 +1,5 @@
 from ._bounds import ADAPTING as ADAPTING
+from ._bounds import CROSS_VALIDATED as CROSS_VALIDATED
 from ._bounds import GUARANTEED as GUARANTEED
 from ._bounds import OUTCOMES as OUTCOMES
 from ._bounds import Bounds as Bounds

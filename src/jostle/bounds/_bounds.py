@@ -15,6 +15,8 @@ OUTCOMES = {
     "co-runners, as much measured of the names, and drawn from the same mix, or from the one asked for",
     "guaranteed_pooled": "holds on average over a wider pool, as too few runs like this were calibrated "
     "on: runs with less measured of their names, or with other numbers of co-runners",
+    "cross_validated": "calibrated on what was answered of runs by fits that had left out their whole set of "
+    "workloads, as all runs are needed to learn from: no exact theorem",
     "held_out_names": "calibrated on names that were left out of further fits: valid over new names as far "
     "as those resemble them and the fits this one; no exact theorem",
     "model_based": "beyond what its calibration runs can promise: from a generalised Pareto tail of their "
@@ -37,6 +39,7 @@ OUTCOMES = {
 }
 ADAPTING = "adapting"
 OUTSIDE_MIX = "outside_mix"
+CROSS_VALIDATED = "cross_validated"
 GUARANTEED = ("guaranteed", "guaranteed_pooled")  # outcomes that a theorem stands behind
 
 
@@ -95,6 +98,12 @@ class Bounds(Glance):
     def is_guaranteed(self) -> np.ndarray:
         """(n,) bool: whether the bound is finite and a theorem stands behind it."""
         return self.is_valid & np.isin(self.outcome, GUARANTEED)
+
+    @property
+    def is_calibrated(self) -> np.ndarray:
+        """(n,) bool: whether the bound is finite and rests on runs like the one asked about that were not
+        learned from: it is guaranteed, or cross-validated."""
+        return self.is_guaranteed | (self.is_valid & (self.outcome == CROSS_VALIDATED))
 
 
 def margin(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:

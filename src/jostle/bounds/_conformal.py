@@ -25,7 +25,7 @@ import numpy as np
 
 from jostle._confidence import exact_confidence
 from jostle._tensors import UNSAVED, Serializable
-from jostle.bounds._bounds import GUARANTEED, OUTSIDE_MIX, Bounds
+from jostle.bounds._bounds import CROSS_VALIDATED, GUARANTEED, OUTSIDE_MIX, Bounds
 from jostle.bounds._evidence import (
     HIGHEST,
     PLATFORM,
@@ -140,6 +140,8 @@ class Calibration(Serializable):
     were drawn, and of which none was drawn since. They are bounded by runs of names left out alone. mix: over
     which bounds hold, where it is another than was drawn; it is not saved. is_close: whether bounds are to
     keep hardly more than is asked for: then in a pool of fewer than FEW_UNITS one run stands for each unit.
+    is_crossed: whether the calibration runs were answered by fits that had left them out, not by the
+    predictor.
     """
 
     names: tuple[str, ...]
@@ -149,6 +151,7 @@ class Calibration(Serializable):
     late_names: Mapping[str, frozenset[str]] = field(default_factory=lambda: NO_LATE_NAMES)
     mix: NameMix | None = field(default=None, metadata=UNSAVED)
     is_close: bool = False
+    is_crossed: bool = False
     _chains: dict[tuple[int, ...], list[Pool]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -175,6 +178,15 @@ class Calibration(Serializable):
         part = Selection.of(predictor, selection)
         chosen = {name: part.way(np.isin(part.degree, d)) for name, d in _pools(runs.degree)}
         return cls(part.candidates.names, runs, chosen, groups, is_close=is_close)
+
+    @classmethod
+    def crossed(
+        cls, runs: CalibrationRuns, part: Selection, groups: Groups | None = None
+    ) -> Calibration:
+        """runs: as fits that had left them out have scored them; part: the same, to choose the way to
+        bound."""
+        chosen = {name: part.way(np.isin(part.degree, d)) for name, d in _pools(runs.degree)}
+        return cls(part.candidates.names, runs, chosen, groups, is_crossed=True)
 
     def with_held_out(self, runs: CalibrationRuns, part: Selection) -> Calibration:
         """With n runs that further fits have scored, which had left out their names; part: the same runs,
@@ -284,7 +296,9 @@ class Calibration(Serializable):
             pool_name[at], count[at], rank_used[at] = source.name, source.n, source.rank(level)
         # Raising a bound to the prediction takes nothing of what it promises.
         log_bound = np.maximum(log_bound, candidates.centre[0] + ROUNDING)
-        finite = (*GUARANTEED, "held_out_names", "model_based")
+        if self.is_crossed:
+            outcome[np.isin(outcome, GUARANTEED)] = CROSS_VALIDATED
+        finite = (*GUARANTEED, CROSS_VALIDATED, "held_out_names", "model_based")
         outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
         outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
         unanswered = np.isnan(candidates.centre[0])

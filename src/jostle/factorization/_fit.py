@@ -139,6 +139,44 @@ def fit(
     return with_spread_of(beside, held_out, seen_training, categories)
 
 
+def network_of(
+    method: FactorizationSettings,
+    runs: Runs,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    sizes: tuple[int, int],
+    seed: int,
+) -> FittedFactorization:
+    """One network of these runs, and nothing beside it. names: all that it is to know. sizes: how many runs
+    alone and beside others it trains on, by copies where there are fewer, so that folds of one campaign share
+    a compiled program."""
+    workload, platform, corunner = runs.colocations.recode(*names)
+    padded = pad(corunner, runs.colocations.corunner_offsets)
+    log_runtime = np.log(runs.runtime_seconds)
+    features = features_of_names(method, runs, *names)
+    baseline, notes = baseline_of(workload, platform, _alone(padded), log_runtime, *features)
+    target = log_runtime - baseline.workload[workload] - baseline.platform[platform]
+    rows = Rows(workload, platform, padded, target)
+    parts = []
+    for mine, size in zip((_alone(padded), ~_alone(padded)), sizes, strict=True):
+        index = np.flatnonzero(mine)
+        if len(index):
+            more = np.random.default_rng([seed, size]).choice(index, max(size - len(index), 0))
+            index = np.append(index, more)
+        parts.append(index)
+    learned = rows.take(np.concatenate(parts))
+    shape = shape_of(method, sum(sizes), len(names[0]) * len(names[1]))
+    member = train_member(
+        TrainingData(*_parts(learned, _alone(learned.corunner)), *features),
+        shape,
+        schedule_of(method, sum(sizes), shape),
+        (),
+        seed,
+        None,
+    )
+    counts = RunCounts.of(runs)
+    return fitted_of(method, names, combine([member], baseline, shape), counts, (), notes)
+
+
 def _inside(n: int, index: np.ndarray) -> np.ndarray:
     """(n,) bool."""
     out = np.zeros(n, bool)

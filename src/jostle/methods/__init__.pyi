@@ -8,10 +8,12 @@ from ._contract import AnswersInJax as AnswersInJax
 from ._contract import Explains as Explains
 from ._contract import FitsAgain as FitsAgain
 from ._contract import Fitted as Fitted
+from ._contract import FitWithout as FitWithout
 from ._contract import HasInputPlatforms as HasInputPlatforms
 from ._contract import Learner as Learner
 from ._contract import LearnsFromDisk as LearnsFromDisk
 from ._contract import LearnsOnline as LearnsOnline
+from ._contract import LeavesOut as LeavesOut
 from ._contract import Method as Method
 from ._contract import OffersChoice as OffersChoice
 from ._contract import SuggestsRuns as SuggestsRuns
@@ -23,10 +25,12 @@ from ._counts import RunCounts as RunCounts
 from ._counts import mixed_bits as mixed_bits
 from ._data import Data as Data
 from ._data import read as read
+from ._default import default_method as default_method
 from ._kept import KeptRuns as KeptRuns
 from ._kept import features_joined as features_joined
 from ._kept import turns_of as turns_of
 from ._learn import learn as learn
+from ._prepared import CLOSE_CALIBRATION as CLOSE_CALIBRATION
 from ._prepared import HeldOut as HeldOut
 from ._prepared import Prepared as Prepared
 from ._prepared import first_runs_of_names as first_runs_of_names

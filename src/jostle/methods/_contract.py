@@ -17,6 +17,7 @@ package. What only some methods can do is a protocol of its own, asked for with 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
@@ -141,6 +142,29 @@ class FitsAgain(Protocol):
     it as long as a fit. It needs runs alone, and its models keep them."""
 
     fits_again: ClassVar[bool]
+
+
+@runtime_checkable
+class LeavesOut(Protocol):
+    """A method that is fitted without some runs in turn anyway, so that bounds can rest on all of them."""
+
+    def fit_left_out(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> tuple[Fitted, Sequence[FitWithout]]:
+        """(as `fit`, what was learned without some of the runs and of those for choices, in that order)."""
+        ...
+
+
+@dataclass(frozen=True)
+class FitWithout:
+    """What was learned without some runs: it answers about them as it would about new ones. runs: (t,)
+    numbers of those runs. unit: (t,) what was left out as one. is_of_names: whether names were left out, not
+    sets."""
+
+    fitted: Any
+    runs: np.ndarray
+    unit: np.ndarray
+    is_of_names: bool
 
 
 @runtime_checkable

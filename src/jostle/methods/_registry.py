@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 GROUP = "jostle.methods"
 PARTS = ("name", "needs", "prepare", "fit", "restore")
-DEFAULT_METHOD = "factorization"  # what is fitted where no method is named, in every door
+DEFAULT_METHOD = "ensemble"  # what is fitted where no method is named, in every door
 
 
 def method_names() -> tuple[str, ...]:

@@ -14,7 +14,9 @@ from jostle.methods import (
     Learner,
     LearnsFromDisk,
     LearnsOnline,
+    LeavesOut,
     Prepared,
+    default_method,
     held_out_again,
     method_of,
     without_inputs,
@@ -26,6 +28,7 @@ from jostle.models._new_names import runs_of_names_left_out
 from jostle.models._over_time import OverTime
 from jostle.models._usual import Usual
 from jostle.models.online._again import MOST_AGAIN
+from jostle.models.online._crossed import fit_crossed
 from jostle.models.online._kept import Kept
 from jostle.progress import share_of
 from jostle.runs import Runs, StoredRuns
@@ -56,17 +59,19 @@ def fit(
     """Fit a method and calibrate it on runs that it holds out itself.
 
     data: what jostle.read gives, the path of a folder, a Dataset, runs, traces, or a table that
-    runs.from_table takes. method: a value object such as Factorization(rank=64), its class or its name; by
-    default that of `jostle fit DATA`. validation, calibration: runs held out already, of which inputs of the
-    method are not used; by default both are drawn from the runs, with the seed. calibrate_by: `window`,
-    `row` where the calibration runs were drawn row by row, or `together` for a guarantee over sets of
-    workloads that were never measured together (both sides of a pair and its repeats are then drawn as
-    one); by default what the method says. prior: runs measured elsewhere, which are learned from but never
-    calibrated on, so that bounds speak about the data's own runs alone. new_names: fit some ten to twenty
-    times more, each time without some of the names, so that names that were never or hardly measured have
-    finite bounds (outcome `held_out_names`). by: `platform`, `workload` or a feature of either, for a
-    guarantee within each of its groups, which takes runs enough in each. fitted_at: the time, kept with the
-    model as it is given. progress: called with (done, total, loss).
+    runs.from_table takes. method: a value object such as Factorization(rank=64), its class or its name;
+    by default all experts that the data allow (`ensemble`; of very many runs `factorization`).
+    validation, calibration: runs held out already, of which inputs of the method are not used; by default
+    both are drawn from the runs, with the seed. calibrate_by: `window`, `row` where the calibration runs
+    were drawn row by row, or `together` for a guarantee over sets of workloads that were never measured
+    together (both sides of a pair and its repeats are then drawn as one); by default what the method
+    says, and of a method that leaves runs out by itself none is held out (outcome `cross_validated`).
+    prior: runs measured elsewhere, which are learned from but never calibrated on, so that bounds speak
+    about the data's own runs alone. new_names: fit some ten to twenty times more, each time without some
+    of the names, so that names that were never or hardly measured have finite bounds (outcome
+    `held_out_names`). by: `platform`, `workload` or a feature of either, for a guarantee within each of
+    its groups, which takes runs enough in each. fitted_at: the time, kept with the model as it is given.
+    progress: called with (done, total, loss).
     Runs on disk (StoredRuns) bring what they hold out, by window, and are learned from where they lie; not
     every method can.
     Of a small campaign much is calibrated on; then the method learns once more from all runs, to say how
@@ -74,7 +79,8 @@ def fit(
     of its longest stretch, in the time that the law of rates gives it there (see _over_time).
     The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
     """
-    method, source = method_of(method), Data.of(data)
+    source = Data.of(data)
+    method = method_of(default_method(source) if method is None else method)
     over_time = OverTime.of(source, method.needs, seed)
     if over_time is not None:
         validation, calibration, prior = (
@@ -91,6 +97,18 @@ def fit(
     groups = None if by is None else groups_of(prepared.in_memory, by)
     in_memory = not isinstance(held.learn.runs, StoredRuns)
     is_held_out = validation is not None and calibration is not None
+    may_cross = in_memory and not (is_held_out or calibrate_by or new_names)
+    if may_cross and prior is None and over_time is None and isinstance(method, LeavesOut):
+        crossed = fit_crossed(
+            method, prepared, by=drawn, seed=seed, groups=groups, progress=progress
+        )
+        if crossed is not None:
+            counts = len(prepared.in_memory), 0, len(crossed.calibration_runs)
+            metadata = _metadata(method, source, seed, fitted_at, drawn, by, new_names)
+            metadata["runs"] = _counts(*counts, prior, int(prepared.in_memory.is_chosen.sum()))
+            model = Model(crossed.fitted, crossed.calibration, metadata, kept=crossed.kept)
+            model.usual = Usual.of(model, crossed.calibration_runs)
+            return model
     again = in_memory and not is_held_out and _spent(prepared, held.calibration) > MUCH_HELD_OUT
     number = 1 + again + new_names
     parts = iter([share_of(progress, k, number) for k in range(number)])
@@ -109,7 +127,31 @@ def fit(
         )
         calibrated = calibrated.with_held_out(*left_out)
     chosen = int(held.learn.in_memory.is_chosen.sum()) if in_memory else 0
-    metadata = {
+    metadata = _metadata(method, source, seed, fitted_at, drawn, by, new_names)
+    counts = len(held.learn.runs), len(held.validation), len(held.calibration)
+    metadata["runs"] = _counts(*counts, prior, chosen)
+    if over_time is not None:
+        metadata["runs"]["changing"] = over_time.changing
+    kept_runs = _kept(method, held, drawn, seed)
+    whole = None
+    if again:
+        whole = learned_from_all(method, held, seed=seed, prior=prior, progress=next(parts))
+    model = Model(fitted, calibrated, metadata, kept=kept_runs, whole=whole)
+    if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
+        model.usual = Usual.of(model, held.calibration)
+    return model
+
+
+def _metadata(
+    method: Learner[Any],
+    source: Data,
+    seed: int,
+    fitted_at: str | None,
+    drawn: str,
+    by: str | None,
+    new_names: bool,
+) -> dict[str, Any]:
+    return {
         "method": method.name,
         "settings": dict(vars(method)),
         "seed": seed,
@@ -119,23 +161,20 @@ def fit(
         "calibrated_by": drawn,
         "by": by,
         "new_names": new_names,
-        "runs": {
-            "fitted": len(held.learn.runs) + (0 if prior is None else len(prior.ok())),
-            "validation": len(held.validation),
-            "calibration": len(held.calibration),
-            "prior": 0 if prior is None else len(prior.ok()),
-            **({"chosen": chosen} if chosen else {}),
-            **({} if over_time is None else {"changing": over_time.changing}),
-        },
     }
-    kept_runs = _kept(method, held, drawn, seed)
-    whole = None
-    if again:
-        whole = learned_from_all(method, held, seed=seed, prior=prior, progress=next(parts))
-    model = Model(fitted, calibrated, metadata, kept=kept_runs, whole=whole)
-    if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
-        model.usual = Usual.of(model, held.calibration)
-    return model
+
+
+def _counts(
+    fitted: int, validation: int, calibration: int, prior: Runs | None, chosen: int
+) -> dict[str, int]:
+    more = 0 if prior is None else len(prior.ok())
+    return {
+        "fitted": fitted + more,
+        "validation": validation,
+        "calibration": calibration,
+        "prior": more,
+        **({"chosen": chosen} if chosen else {}),
+    }
 
 
 def _spent(prepared: Prepared, calibration: Runs) -> float:

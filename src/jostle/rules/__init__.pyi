@@ -1,6 +1,10 @@
+from ._alone import solo_runtimes as solo_runtimes
 from ._bilinear import Bilinear as Bilinear
 from ._bilinear import Strength as Strength
 from ._bilinear import fit_bilinear as fit_bilinear
+from ._design import MANY_CELLS as MANY_CELLS
+from ._design import design_of as design_of
+from ._design import ground_of as ground_of
 from ._effects import RandomEffects as RandomEffects
 from ._effects import fit_effects as fit_effects
 from ._effects import no_effects as no_effects
@@ -18,6 +22,7 @@ from ._members import value_of as value_of
 from ._memory import Memory as Memory
 from ._memory import fit_memory as fit_memory
 from ._memory import variance_of_repeats as variance_of_repeats
+from ._more import ANY_OF_PAIRS as ANY_OF_PAIRS
 from ._more import Answer as Answer
 from ._more import LargerSets as LargerSets
 from ._more import fit_extrapolation as fit_extrapolation

@@ -15,7 +15,7 @@ the highest, learned from the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,6 +47,8 @@ class Rule(NamedTuple):
 
 
 USUAL = Rule(POOL, 1.0, 1)  # on pairs alone, which cannot tell q
+# The sum of what pairs cost, the worst of them and their mean: pairs alone cannot tell which it is.
+ANY_OF_PAIRS = (USUAL, Rule(POOL, 8.0, 1), Rule(GROW, 0.0, 1))
 
 
 @dataclass(frozen=True)
@@ -99,14 +101,16 @@ def fit_extrapolation(
     within: np.ndarray,
     fewer: Callable[[np.ndarray], tuple[Answer, Answer | None]],
     noise: float = np.nan,
+    usual: Sequence[Rule] = (USUAL,),
 ) -> LargerSets:
     """answer: of the stack. within: (n,) what the stack answers about rows it has not seen, NaN where
     unknown. fewer: fits the members on some of the rows, (n,) bool, and gives the answers of the stack and of
-    its form, if it has one. noise: variance of the log runtime of repeated runs alone, NaN where unknown."""
+    its form, if it has one. noise: variance of the log runtime of repeated runs alone, NaN where unknown.
+    usual: rules that weigh alike where no larger sets are known to tell."""
     most = int(rows.degree.max())
     rho, low = explained(rows, ground, within, noise), _low(rows, ground, answer)
     highest = rows.degree == most
-    rules, weight = [USUAL], np.ones(1)
+    rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
         known, held = rows.take(~highest), rows.take(highest)
         smaller, form = fewer(~highest)

@@ -69,12 +69,16 @@ def greedy_weights(
 
 
 def steadied_weights(
-    weight: np.ndarray, answers: np.ndarray, log_slowdown: np.ndarray, parts: int
+    weight: np.ndarray,
+    answers: np.ndarray,
+    log_slowdown: np.ndarray,
+    parts: int,
+    sharpness: float = SHARPNESS,
 ) -> np.ndarray:
     """(k,) the weights that greedy_weights found for these answers (k, n), drawn towards those that members'
     own mean relative errors give, the more the fewer parts were left out."""
     error = np.maximum(relative_error(answers - log_slowdown).mean(1), 1e-9)
-    by_error = (error / error.min()) ** -SHARPNESS
+    by_error = (error / error.min()) ** -sharpness
     trust = parts / (parts + HALF_TRUSTED)
     return trust * weight + (1 - trust) * by_error / by_error.sum()
 

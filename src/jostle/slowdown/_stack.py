@@ -116,7 +116,7 @@ def shared_processes(rows: SlowdownRows, recipe: Recipe) -> dict[str, Shared]:
     effects, robust = fit_effects(rows, recipe.ground)
     cells = Cells.of(rows)
     for name in sorted(wanted):
-        place = _place(name, effects)
+        place = place_of(name, effects)
         settings = tuned(rows, recipe.ground, place, robust * rows.weight, recipe.seed)
         kernels = Kernels(cells, cells, recipe.ground, place)
         kernel = kernels.of_names(settings) if len(place) else kernels.weighed(settings)
@@ -124,7 +124,7 @@ def shared_processes(rows: SlowdownRows, recipe: Recipe) -> dict[str, Shared]:
     return shared
 
 
-def _place(name: str, effects: RandomEffects) -> np.ndarray:
+def place_of(name: str, effects: RandomEffects) -> np.ndarray:
     """(cells, 2) over their spread, or (0, 2) for the process that looks at the design."""
     both = np.stack([effects.target, effects.corunner], 1)
     return both / np.maximum(both.std(0), 1e-9) if name == BY_EFFECTS else both[:0]
@@ -143,7 +143,7 @@ def fit_members(
     for name in names:
         if name in PROCESSES:
             mine, noise = shared[name], robust * rows.weight
-            place = _place(name, effects)
+            place = place_of(name, effects)
             out[name] = (fit_process(rows, place, noise, mine.settings, mine.kernel),)
         elif name.startswith("form"):
             penalty, here = (float(part) for part in name.split()[1:])

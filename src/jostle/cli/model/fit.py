@@ -146,8 +146,16 @@ class _Methods(registered_commands(method_names, method_named, _fit, FitCommand)
             two = len(args) > 1 and not any(name.startswith("-") for name in args[:2])
             if two and not Path(args[0]).exists():
                 raise UsageError(f"unknown method {args[0]!r}", fix=f"Known: {', '.join(known)}.")
-            args = [DEFAULT_METHOD, *args]
+            args = [_default(args), *args]
         return super().parse_args(ctx, args)
+
+
+def _default(args: Sequence[str]) -> str:
+    """The method for the dataset among the arguments."""
+    from jostle.methods import Data, default_method
+
+    folders = [Path(arg) for arg in args if Path(arg).is_dir()]
+    return default_method(Data(path=folders[0])) if folders else DEFAULT_METHOD
 
 
 fit = group_of(

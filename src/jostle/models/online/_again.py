@@ -33,7 +33,7 @@ class Again:
         """The same as a fit to both, kept ones first. Raises what a fit raises."""
         if not len(runs):
             return fitted
-        return self.method.fit(self._prepared(runs, kept), seed=seed)
+        return self.method.fit(self.prepared(kept.joined(runs)), seed=seed)
 
     def folded_again(
         self, fitted: Any, kept: KeptRuns, *, seed: int = 0
@@ -43,11 +43,12 @@ class Again:
 
     def never_held(self, runs: KeptRuns, kept: KeptRuns) -> np.ndarray:
         """(n,) bool: new runs that are inputs of the method, or that answers need."""
-        prepared = self._prepared(runs, kept)
+        prepared = self.prepared(kept.joined(runs))
         return (prepared.inputs | prepared.required)[len(kept) :]
 
-    def _prepared(self, runs: KeptRuns, kept: KeptRuns) -> Prepared:
-        return self.method.prepare(Data(kept.joined(runs).as_runs()))
+    def prepared(self, runs: KeptRuns) -> Prepared:
+        """All of them, as the method takes them."""
+        return self.method.prepare(Data(runs.as_runs()))
 
 
 def learner_of(metadata: Mapping[str, Any]) -> LearnsOnline | None:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from jostle.errors import UsageError
-from jostle.methods import SuggestsRuns, method_named
+from jostle.methods import Data, SuggestsRuns, method_named
 from jostle.models.online._update import AGAIN, KNOWN_WELL, counts_of
 from jostle.runs import Colocations
 
 MOST_BESIDE = 50  # co-runners that candidates are drawn from
 MOST_CANDIDATES = 200_000
+DOUBTS = "factorization"  # the method that says what is in doubt where the model's own does not
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,6 @@ def suggest(
 ) -> Suggestions:
     """See Model.suggest."""
     method = method_named(str(model.metadata["method"]))
-    if not isinstance(method, SuggestsRuns):
-        name = model.metadata.get("method")
-        raise UsageError(f"the method {name} suggests no runs", fix="factorization does.")
     if model.kept is None:
         raise UsageError("the model keeps none of its runs, so it suggests none", fix=AGAIN)
     if most < 1:
@@ -59,9 +57,14 @@ def suggest(
         )
     if not len(asked):
         return Suggestions(1.0, ())
-    before, chosen = method.suggested(
-        model.predictor, model.kept.learned, candidates, asked, most=most, seed=seed
-    )
+    predictor, known = model.predictor, model.kept.learned
+    if not isinstance(method, SuggestsRuns):
+        # What a method does not know of its doubts, one that does says of the same runs.
+        method, known = method_named(DOUBTS), known.joined(model.kept.calibration)
+        other = method()
+        predictor = other.fit(other.prepare(Data(known.as_runs())), seed=seed)
+        assert isinstance(method, SuggestsRuns)
+    before, chosen = method.suggested(predictor, known, candidates, asked, most=most, seed=seed)
     rows = candidates.take(np.array([row for row, _ in chosen], np.int64))
     columns, seconds = rows.to_columns(), model.predict(rows) if len(rows) else np.zeros(0)
     runs = [

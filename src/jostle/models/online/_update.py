@@ -10,9 +10,10 @@ import numpy as np
 from jostle._version import VERSION
 from jostle.bounds import Calibration, CalibrationRuns, Selection
 from jostle.errors import UsageError
-from jostle.methods import KeptRuns
+from jostle.methods import KeptRuns, LeavesOut
 from jostle.models._usual import Usual
 from jostle.models.online._again import MOST_AGAIN, Again, learner_of
+from jostle.models.online._crossed import updated_crossed
 from jostle.models.online._kept import Kept
 from jostle.runs import Colocations
 
@@ -44,6 +45,8 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
         )
     by = str(model.metadata.get("calibrated_by") or "window")
     new = KeptRuns.of(runs, by)
+    if model.calibration.is_crossed:
+        return _updated_crossed(model, runs, new, chosen, stamp)
     held = np.zeros(len(new), bool) if chosen else _held_out(model, new, seed)
     held &= ~np.isin(new.unit, new.unit[runs.ok().is_chosen])
     if isinstance(method, Again) and held.any():
@@ -89,6 +92,46 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
         )
     updated_model = type(model)(learned, bounds, metadata, kept=now, whole=whole)
     updated_model.usual = Usual.of(updated_model, now.calibration)
+    return updated_model
+
+
+def _updated_crossed(
+    model: Any, runs: Runs, new: KeptRuns, chosen: bool, stamp: dict[str, str | None]
+) -> Any:
+    """The same of a model whose bounds rest on fits that leave runs out: all of them are made again."""
+    again = learner_of(model.metadata)
+    assert isinstance(again, Again)
+    assert isinstance(again.method, LeavesOut)
+    before = model.metadata
+    crossed = updated_crossed(
+        *(again.method, again.prepared, model.kept, new),
+        chosen=np.ones(len(new), bool) if chosen else runs.ok().is_chosen,
+        by=str(before.get("calibrated_by") or "window"),
+        seed=int(before["seed"]),
+        groups=model.calibration.groups,
+    )
+    if crossed is None:
+        raise UsageError("no run of the model and of the new ones can be left out", fix=AGAIN)
+    joined = _joined_names(model.predictor, crossed.fitted)
+    more = len(crossed.calibration_runs) - int(before["runs"].get("calibration", 0))
+    record = {
+        "runs": len(new),
+        "learned": len(new),
+        "calibration": max(more, 0),
+        "new_workloads": len(joined["workloads"]),
+        "new_platforms": len(joined["platforms"]),
+        **stamp,
+    }
+    metadata = dict(before)
+    metadata["jostle_version"] = VERSION
+    metadata["data_version"] = stamp["data_version"] or metadata.get("data_version")
+    metadata["updates"] = [*metadata.get("updates", []), record][-MOST_UPDATES:]
+    metadata["runs"] = dict(before["runs"]) | {
+        "fitted": int(before["runs"].get("fitted", 0)) + len(new),
+        "calibration": len(crossed.calibration_runs),
+    }
+    updated_model = type(model)(crossed.fitted, crossed.calibration, metadata, kept=crossed.kept)
+    updated_model.usual = Usual.of(updated_model, crossed.calibration_runs)
     return updated_model
 
 

@@ -186,7 +186,7 @@ class SimulatedSets(SetBounds):
             corunners=[[*names[:n], *names[n + 1 :]] for n in range(len(names))],
         )
         bounds = model.bound(rows, level)
-        good = bounds.is_guaranteed & np.array([one.statistic in (None, "mean") for one in configs])
+        good = bounds.is_calibrated & np.array([one.statistic in (None, "mean") for one in configs])
         outcomes = [str(o) if g else SIMULATED for o, g in zip(bounds.outcome, good, strict=True)]
         return np.where(good, bounds.seconds, np.inf), outcomes
 

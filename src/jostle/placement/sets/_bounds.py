@@ -290,7 +290,7 @@ class SetBounds:
         bound), both (n, k)."""
         rows = self._colocations(platform, members)
         bounds = self.model.bound(rows, confidence)
-        good = bounds.is_guaranteed
+        good = bounds.is_calibrated
         own = np.where(good, bounds.seconds, np.nan)
         if self.standard.takes_predictions and not good.all():
             # A bound that follows a drift promises nothing of a single run, but says more.

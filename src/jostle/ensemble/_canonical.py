@@ -1,0 +1,248 @@
+"""Runs as experts learn from them, in an order, in a unit and under names that do not depend on how they
+came.
+
+Fits draw random numbers by the place of a row and the code of a name. So that the order of the rows, the unit
+of time and the spelling of names change nothing, all of these are settled by what was measured first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jostle.methods import mixed_bits
+from jostle.rules import Ground, SlowdownRows, design_of, ground_of, solo_runtimes
+from jostle.runs import Runs, all_names
+
+HERE = 0.6  # weight in the design of what a workload has on one platform only
+DIGITS = 9  # to which means are told apart, so that the order of a sum does not matter
+
+
+@dataclass(frozen=True, eq=False)
+class CanonicalRuns:
+    """runs: n with status ok, under canonical names and over the usual time. names: (workloads, platforms),
+    those of features alone included. origin: (n,) which of the runs as they came these
+    are. place: (n,) ascending, which of the whole campaign. shared: what experts keep between its folds."""
+
+    runs: Runs
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    origin: np.ndarray
+    place: np.ndarray
+    shared: dict[Any, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def take(self, keep: np.ndarray) -> CanonicalRuns:
+        """The runs where the mask (n,) is true; names stay."""
+        return CanonicalRuns(
+            self.runs.take(keep), self.names, self.origin[keep], self.place[keep], self.shared
+        )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(platforms, workloads)."""
+        return len(self.names[1]), len(self.names[0])
+
+    @cached_property
+    def codes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(workload (n,), platform (n,), co-runners (m,))."""
+        workload, platform, corunner = self.runs.colocations.recode(*self.names)
+        return workload.astype(np.int64), platform.astype(np.int64), corunner.astype(np.int64)
+
+    @cached_property
+    def degree(self) -> np.ndarray:
+        """(n,) numbers of co-runners."""
+        return np.asarray(self.runs.colocations.number_of_corunners)
+
+    @cached_property
+    def cell(self) -> np.ndarray:
+        """(n,) platform * workloads + workload."""
+        return self.codes[1] * self.size[1] + self.codes[0]
+
+    @cached_property
+    def log_runtime(self) -> np.ndarray:
+        return np.log(self.runs.runtime_seconds)
+
+    @cached_property
+    def log_alone(self) -> np.ndarray:
+        """(platforms, workloads) log seconds alone: measured, or as workload and platform suggest; NaN where
+        nothing does."""
+        return solo_runtimes(self.runs, self.names)[0]
+
+    @cached_property
+    def is_learned(self) -> np.ndarray:
+        """(n,) bool: beside others, of what is known alone."""
+        return (self.degree > 0) & np.isfinite(self.log_alone.ravel()[self.cell])
+
+    @cached_property
+    def sets_of_names(self) -> np.ndarray:
+        """(workloads,) in how many sets each ran beside others, wherever."""
+        workload, _, corunner = self.codes
+        beside = self.degree > 0
+        row = np.repeat(np.arange(len(self)), self.degree)
+        code = np.unique(self.sets(everywhere=True), return_inverse=True)[1].reshape(-1)
+        name = np.concatenate([workload[beside], corunner])
+        pairs = np.unique(np.stack([name, np.concatenate([code[beside], code[row]])]), axis=1)
+        return np.bincount(pairs[0], minlength=self.size[1])
+
+    @cached_property
+    def unit_seconds(self) -> float:
+        """Extra seconds that 1 stands for: what is usual."""
+        alone = self.log_alone.ravel()[self.cell[self.is_learned]]
+        extra = np.abs(np.exp(self.log_runtime[self.is_learned]) - np.exp(alone))
+        return max(float(np.median(extra)), 1e-12) if len(extra) else 1.0
+
+    @cached_property
+    def rows(self) -> SlowdownRows:
+        """Those that are learned from, their scale what one unit of time is of the time alone."""
+        return self.every_row.take(self.is_learned)
+
+    @cached_property
+    def every_row(self) -> SlowdownRows:
+        """All runs, those alone too; NaN where the time alone is unknown."""
+        alone = self.log_alone.ravel()[self.cell]
+        scale = self.unit_seconds / np.exp(alone)
+        return SlowdownRows.coded(
+            self.codes, self.degree, self.size[1], self.log_runtime - alone, scale
+        )
+
+    @cached_property
+    def design(self) -> Any:
+        """(cells, d) what tells cells apart, in its own units."""
+        return design_of(self.names, self.log_alone, self.runs.workload_features, HERE)
+
+    @cached_property
+    def ground(self) -> Ground:
+        return ground_of(self.design, self.log_alone)
+
+    def sets(self, everywhere: bool) -> np.ndarray:
+        """(n,) uint64, equal for the same workloads together, whichever was measured: on the same platform,
+        or everywhere."""
+        workload, platform, corunner = self.codes
+        key = mixed_bits(workload.astype(np.uint64))
+        row = np.repeat(np.arange(len(self)), self.degree)
+        np.add.at(key, row, mixed_bits(corunner.astype(np.uint64)))
+        return mixed_bits(key if everywhere else key + mixed_bits(~platform.astype(np.uint64)))
+
+
+def campaign_of(runs: Runs) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
+    """(the campaign of the runs with status ok, the names that its names stand for, the seconds that are its
+    usual time). A row that repeats another to the last digit is taken once."""
+    names, runs = all_names(runs), runs.ok()
+    kept = _distinct(runs)
+    part = runs.take(kept)
+    usual = float(np.median(part.runtime_seconds)) if len(part) else 1.0
+    order = _order_of_names(part, names, usual)
+    real = tuple(
+        tuple(all_of[at] for at in place) for all_of, place in zip(names, order, strict=True)
+    )
+    renamed = _renamed(part, names, order, usual)
+    at = _order_of_rows(renamed)
+    canonical = tuple(
+        tuple(sorted(_label(n, len(each)) for n in range(len(each)))) for each in real
+    )
+    campaign = CanonicalRuns(
+        renamed.take(at), (canonical[0], canonical[1]), kept[at], np.arange(len(at))
+    )
+    campaign.shared["whole"] = campaign
+    return campaign, (real[0], real[1]), usual
+
+
+def _distinct(runs: Runs) -> np.ndarray:
+    """Rows without those that repeat another to the last digit."""
+    if not len(runs):
+        return np.zeros(0, np.int64)
+    key = np.stack([runs.colocations.group, np.asarray(runs.runtime_seconds).view(np.int64)])
+    return np.sort(np.unique(key, axis=1, return_index=True)[1])
+
+
+def _order_of_names(
+    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], usual: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """For workloads and platforms the numbers of their names in the order of what was measured of them."""
+    c = runs.colocations
+    workload, platform, corunner = c.recode(*names)
+    y = np.log(runs.runtime_seconds / usual)
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+
+    def ordered(size: int, *parts: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        columns = []
+        for code, value in parts:
+            count = np.bincount(code, minlength=size)
+            total = np.bincount(code, value, size)
+            square = np.bincount(code, value**2, size)
+            columns += [count, np.round(total, DIGITS), np.round(square, DIGITS)]
+        return np.lexsort(columns[::-1])
+
+    return (
+        ordered(len(names[0]), (workload, y), (corunner, y[row])),
+        ordered(len(names[1]), (platform, y)),
+    )
+
+
+def _label(number: int, count: int) -> str:
+    return f"{number:0{len(str(count))}d}"
+
+
+def _renamed(
+    runs: Runs,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    order: tuple[np.ndarray, np.ndarray],
+    usual: float,
+) -> Runs:
+    """Under numbers for names, in units of the usual time."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    pc: Any = pyarrow.compute  # whose functions are made at run time
+
+    workload, platform, corunner = runs.colocations.recode(*names)
+    label = []
+    for place in order:
+        mine = np.empty(len(place), object)
+        mine[place] = [_label(number, len(place)) for number in range(len(place))]
+        label.append(mine)
+    offsets = pa.array(runs.colocations.corunner_offsets.astype(np.int32))
+    place = np.empty(len(order[0]), np.int64)
+    place[order[0]] = np.arange(len(order[0]))
+    row = np.repeat(np.arange(len(runs)), runs.colocations.number_of_corunners)
+    corunner = corunner[np.lexsort((place[corunner], row))]
+    values = pa.array(label[0][corunner].tolist(), pa.string())
+    columns = {
+        "workload": pa.array(label[0][workload].tolist(), pa.string()),
+        "platform": pa.array(label[1][platform].tolist(), pa.string()),
+        "corunners": pa.ListArray.from_arrays(offsets, values),
+        # Rounded: a division by another unit differs in the last bits, which a fit may make much of.
+        "runtime_seconds": pa.array(np.exp(np.round(np.log(runs.runtime_seconds / usual), DIGITS))),
+    }
+    table = runs.table
+    for name, column in columns.items():
+        table = table.set_column(table.column_names.index(name), name, column)
+    for name in ("cpu_seconds", "window_seconds"):
+        if name in table.column_names and pa.types.is_floating(table.column(name).type):
+            scaled = pc.divide(table.column(name), usual)
+            table = table.set_column(table.column_names.index(name), name, scaled)
+    features = []
+    for key, mine, known in zip(("workload", "platform"), label, names, strict=True):
+        own = getattr(runs, f"{key}_features")
+        if own is not None:
+            of = dict(zip(known, mine.tolist(), strict=True))
+            column = pa.array([of[name] for name in own.column(key).to_pylist()], pa.string())
+            own = own.set_column(own.column_names.index(key), key, column)
+            own = own.sort_by(key)
+        features.append(own)
+    return Runs(table, *features, checked=True)
+
+
+def _order_of_rows(runs: Runs) -> np.ndarray:
+    """By who ran where beside whom, and then by how long."""
+    c = runs.colocations
+    beside = np.zeros(len(runs), np.uint64)
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    np.add.at(beside, row, mixed_bits(c.corunner.astype(np.uint64)))
+    keys = (runs.runtime_seconds, beside, c.number_of_corunners, c.workload, c.platform)
+    return np.lexsort(keys)

@@ -1,0 +1,358 @@
+"""Experts tried on what is left out, weighed, and learned from all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jostle.ensemble._canonical import CanonicalRuns, campaign_of
+from jostle.ensemble._expert import Expert, FittedExpert
+from jostle.ensemble._fitted import EnsembleParts, FittedEnsemble, answers_of
+from jostle.ensemble._folds import (
+    ALONE,
+    ELSEWHERE,
+    HARDLY_ALONE,
+    KINDS,
+    NEW_CELL,
+    NEW_NAME,
+    NEW_SET,
+    TrialFold,
+    folds_of,
+    kinds_of,
+)
+from jostle.ensemble._weights import KNOWN_NAMES, Trial, promising, usual_weights, weights_of
+from jostle.errors import NotEnoughRuns
+from jostle.methods import CLOSE_CALIBRATION, Data, FitWithout, RunCounts
+from jostle.progress import Progress
+from jostle.rules import (
+    ANY_OF_PAIRS,
+    NO_SLOWDOWN,
+    chance_of_shift,
+    fit_extrapolation,
+    fit_memory,
+    relative_error,
+    variance_of_repeats,
+)
+from jostle.runs import Runs
+
+PLAIN = frozenset({NO_SLOWDOWN, "level", "effects"})
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of what the network says of a time alone never measured
+USUAL_SHARE = 0.5  # where that could not be tried
+FEWEST_CELLS = 6
+
+Experts = dict[str, Expert]
+
+
+def fit(
+    experts: Sequence[Expert], data: Data, runs: Runs, seed: int, progress: Progress | None
+) -> tuple[FittedEnsemble, list[FitWithout]]:
+    """(what is learned from all runs, what was learned without some). Raises NotEnoughRuns."""
+    campaign, names, usual = campaign_of(runs)
+    if not len(campaign):
+        raise NotEnoughRuns(
+            "there is no run with status ok to learn from", fix="Measure or import runs first."
+        )
+    campaign.shared.update(
+        {
+            "data": data.with_runs(runs),
+            "source": runs,
+            "names": names,
+            "usual": usual,
+        }
+    )
+    every = {expert.name: expert for expert in experts}
+    has_rows = bool(campaign.is_learned.any())
+    folds = folds_of(campaign, seed)
+    total, done = len(folds) + 2, 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(done, total, float("nan"))
+
+    wanted = {
+        name: expert.labels(campaign)
+        for name, expert in every.items()
+        if has_rows or name == "network"
+    }
+    tried = _Tried(campaign, every, wanted, seed)
+    for fold in folds:
+        tried.fit(fold)
+        tick()
+    labels, trial, share = tried.labels, tried.trial(), tried.share()
+    most = int(campaign.degree.max(initial=0))
+    chance = chance_of_shift(campaign.cell, campaign.log_runtime, campaign.degree > 0, seed)
+    weight = np.tile(usual_weights(labels), (len(KINDS), most + 1, 1))
+    if has_rows and len(trial):
+        weight = weights_of(labels, trial, most, chance, seed)
+    used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
+    weight = weight[..., [labels.index(label) for label in used]]
+    whole = Learned(campaign, every, used, weight, share, names, usual)
+    fitted = whole.ensemble(whole.experts(campaign, seed, best=True), campaign)
+    tick()
+    if has_rows:
+        fitted = whole.finished(fitted, trial, labels, seed)
+    tick()
+    notes = _notes(fitted, campaign, trial, labels)
+    fitted = fitted.with_weighed(notes=notes)
+    return fitted, _left_out(tried, whole, fitted)
+
+
+def _left_out(tried: _Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitWithout]:
+    """Of sets left out everywhere, and of repeated runs alone; of cells never measured alone where those are
+    few; and of names."""
+    campaign, out = tried.campaign, []
+    repeats = [campaign.cell[fold.kind == ALONE] for fold, _, _ in tried.fits]
+    few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) < CLOSE_CALIBRATION
+    for fold, mine, part in tried.fits:
+        own = whole.ensemble(mine, part).with_weighed(more=fitted.weighed.more)
+        kinds = (
+            [((NEW_NAME, HARDLY_ALONE), True), ((NEW_CELL,), False)]
+            if fold.is_of_names
+            else [((NEW_SET, ALONE), False)]
+        )
+        for kind, is_of_names in kinds:
+            asked = np.flatnonzero(np.isin(fold.kind, kind))
+            if len(asked) and (few or kind != (NEW_CELL,)):
+                unit = fold.unit[asked] + (2**40 if kind == (NEW_CELL,) else 0)
+                out.append(FitWithout(own, campaign.origin[asked], unit, is_of_names))
+    return out
+
+
+class _Tried:
+    """Experts on folds, fewer after the first of them. labels: of those that went through all."""
+
+    def __init__(
+        self,
+        campaign: CanonicalRuns,
+        experts: Experts,
+        wanted: dict[str, tuple[str, ...]],
+        seed: int,
+    ) -> None:
+        self.campaign, self.experts, self.wanted, self.seed = campaign, experts, wanted, seed
+        self.fits: list[tuple[TrialFold, dict[str, FittedExpert], CanonicalRuns]] = []
+        self.trials: list[tuple[tuple[str, ...], Trial]] = []
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(label for labels in self.wanted.values() for label in labels)
+
+    def fit(self, fold: TrialFold) -> None:
+        part = self.campaign.take(~fold.left_out)
+        mine = {
+            name: self.experts[name].fit(part, labels, seed=self.seed)
+            for name, labels in self.wanted.items()
+            if labels
+        }
+        labels, campaign = self.labels, self.campaign
+        self.fits.append((fold, mine, part))
+        asked = np.isin(fold.kind, KINDS)
+        alone = part.log_alone.ravel()[campaign.cell]
+        asked &= np.isfinite(alone) & (campaign.degree > 0)
+        every = replace(
+            campaign.every_row,
+            log_slowdown=campaign.log_runtime - alone,
+            scale=part.unit_seconds / np.exp(alone),
+        )
+        rows = every.take(asked)
+        # A set that was a name's only one leaves it as new.
+        kind = kinds_of(rows, part.sets_of_names, fold.kind[asked] == ELSEWHERE)
+        trial = Trial(
+            answers_of(mine, labels, rows, part.ground),
+            rows.log_slowdown,
+            fold.unit[asked],
+            kind,
+            rows.degree,
+            np.flatnonzero(asked),
+            rows.target,
+        )
+        self.trials.append((labels, trial))
+        if len(self.trials) == 1 and len(trial):
+            kept = promising(labels, trial, self.seed, PLAIN)
+            if campaign.size[0] > 1 and "network" in self.wanted:
+                kept.add("network")  # it says how long what never ran there takes alone
+            self.wanted = {
+                name: tuple(label for label in own if label in kept)
+                for name, own in self.wanted.items()
+            }
+
+    def trial(self) -> Trial:
+        """All of them, of the labels that are left."""
+        parts = [
+            replace(trial, answer=trial.answer[[labels.index(label) for label in self.labels]])
+            for labels, trial in self.trials
+        ]
+        if not parts:
+            none, codes = np.zeros(0), np.zeros(0, np.int64)
+            return Trial(np.zeros((len(self.labels), 0)), none, codes, codes, codes, codes, codes)
+        return Trial.concatenate(parts)
+
+    def share(self) -> float:
+        """Of what the network says of times alone never measured, beside what names suggest."""
+        cost, count = np.zeros(len(SHARES)), 0
+        campaign = self.campaign
+        for fold, mine, part in self.fits:
+            asked = np.flatnonzero(fold.kind == NEW_CELL)
+            if "network" not in mine or not len(asked):
+                continue
+            cell = campaign.cell[asked]
+            by_names = part.log_alone.ravel()[cell]
+            network = _alone_by_network(mine).ravel()[cell]
+            good = np.isfinite(by_names) & np.isfinite(network)
+            y = campaign.log_runtime[asked][good]
+            count += int(good.sum())
+            for at, share in enumerate(SHARES):
+                blend = share * network[good] + (1 - share) * by_names[good]
+                cost[at] += relative_error(blend - y).sum()
+        return SHARES[int(np.argmin(cost))] if count >= FEWEST_CELLS else USUAL_SHARE
+
+
+def _alone_by_network(experts: dict[str, FittedExpert]) -> np.ndarray:
+    """(platforms, workloads)."""
+    network = experts["network"]
+    return network.log_alone()  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
+    network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there."""
+
+    campaign: CanonicalRuns
+    known: Experts
+    labels: tuple[str, ...]
+    weight: np.ndarray
+    share: float
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    usual: float
+
+    def experts(self, part: CanonicalRuns, seed: int, best: bool) -> dict[str, FittedExpert]:
+        """Those that have a weight, and the network where a time alone is to be guessed."""
+        out = {}
+        for name, expert in self.known.items():
+            own = expert.labels(part)
+            wanted = tuple(label for label in own if label in self.labels)
+            if wanted or (name == "network" and self.needs_network):
+                out[name] = expert.fit(part, wanted or own, seed=seed, best=best)
+        return out
+
+    @property
+    def needs_network(self) -> bool:
+        """Whether some workload never ran alone on some platform."""
+        c = self.campaign
+        measured = np.unique(c.cell[c.degree == 0])
+        return len(measured) < c.size[0] * c.size[1] and self.share > 0
+
+    def ensemble(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> FittedEnsemble:
+        """Without memory and larger sets."""
+        order = [np.argsort(np.array(each, object), kind="stable") for each in self.names]
+        workload, platform = (
+            [each[at] for at in one] for each, one in zip(self.names, order, strict=True)
+        )
+        beside = part.degree > 0
+        weighed = EnsembleParts(
+            *(tuple(workload), tuple(platform), order[0], order[1]),
+            np.array(self.usual),
+            np.array(part.unit_seconds),
+            self.log_alone(experts, part),
+            part.ground,
+            np.unique(part.sets(everywhere=True)[beside]),
+            part.sets_of_names,
+            self.labels,
+            self.weight,
+            self.counts(part),
+        )
+        return FittedEnsemble(weighed, experts)
+
+    def log_alone(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> np.ndarray:
+        """(platforms, workloads): measured, or what names and the network suggest."""
+        by_names = part.log_alone
+        if "network" not in experts or not self.needs_network:
+            return by_names
+        measured = np.zeros(by_names.size, bool)
+        measured[part.cell[part.degree == 0]] = True
+        network = _alone_by_network(experts)
+        blend = self.share * network + (1 - self.share) * by_names
+        blend = np.where(
+            np.isfinite(blend), blend, np.where(np.isfinite(network), network, by_names)
+        )
+        return np.where(measured.reshape(by_names.shape), by_names, blend)
+
+    def counts(self, part: CanonicalRuns) -> RunCounts:
+        """Of the runs under the names that they came with."""
+        c = part.runs.colocations
+        own = [
+            [each[int(name)] for name in names]
+            for each, names in zip(self.names, (c.workload_names, c.platform_names), strict=True)
+        ]
+        from jostle.runs import Colocations
+
+        row = np.split(c.corunner, c.corunner_offsets[1:-1])
+        return RunCounts.of_coded(
+            Colocations.from_columns(
+                workload=[own[0][code] for code in c.workload.tolist()],
+                platform=[own[1][code] for code in c.platform.tolist()],
+                corunners=[[own[0][code] for code in one.tolist()] for one in row]
+                if len(c)
+                else [],
+            )
+        )
+
+    def finished(
+        self, fitted: FittedEnsemble, trial: Trial, labels: tuple[str, ...], seed: int
+    ) -> FittedEnsemble:
+        """With what was measured of sets themselves, and what answers about larger ones."""
+        campaign, ground = self.campaign, fitted.weighed.ground
+        rows = campaign.rows
+        of_run = np.full(len(campaign), np.nan)
+        new = trial.of(*KNOWN_NAMES)
+        at = [labels.index(label) for label in self.labels]
+        degree = np.minimum(new.degree, self.weight.shape[1] - 1)
+        answered = np.einsum("nk,kn->n", self.weight[new.kind, degree], new.answer[at])
+        of_run[new.place] = answered
+        within = of_run[campaign.is_learned]
+        y = rows.log_slowdown
+        plain = fitted.known(rows)[0]
+        fitted = fitted.with_weighed(memory=fit_memory(rows, y - plain, y - within))
+        alone = campaign.degree == 0
+        noise = variance_of_repeats(campaign.cell[alone], campaign.log_runtime[alone])
+
+        def fewer(keep: np.ndarray):  # type: ignore[no-untyped-def]
+            is_kept = np.ones(len(campaign), bool)
+            is_kept[np.flatnonzero(campaign.is_learned)[~keep]] = False
+            part = campaign.take(is_kept)
+            some = self.ensemble(self.experts(part, seed, best=False), part)
+            return (lambda query: some.known(query)[0]), some.form
+
+        more = fit_extrapolation(
+            rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise, ANY_OF_PAIRS
+        )
+        return fitted.with_weighed(more=more)
+
+
+def _notes(
+    fitted: FittedEnsemble, campaign: CanonicalRuns, trial: Trial, labels: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Three lines at most: what speaks, how close it came, and what is guessed."""
+    notes = []
+    weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
+    order = np.argsort(-weight, kind="stable")[:4]
+    if not campaign.is_learned.any():
+        notes.append("no run with co-runners: every slowdown is 1")
+    elif fitted.weighed.labels == (NO_SLOWDOWN,):
+        notes.append("no evidence of interference: every slowdown is 1")
+    else:
+        text = ", ".join(
+            f"{fitted.weighed.labels[at]} {weight[at]:.0%}" for at in order if weight[at]
+        )
+        notes.append(f"a new set of workloads is answered by {text}")
+    cells = len(np.unique(campaign.cell[campaign.degree == 0]))
+    guessed = int(np.isfinite(fitted.weighed.log_alone).sum()) - cells
+    if guessed > 0:
+        notes.append(
+            f"{guessed} pairs of workload and platform never ran alone: their time alone is estimated"
+        )
+    return tuple(notes)

@@ -1,0 +1,267 @@
+"""What the experts of a campaign say together, answered by NumPy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle._tensors import Serializable
+from jostle.bounds import Candidates
+from jostle.ensemble._expert import FittedExpert, expert_named
+from jostle.ensemble._folds import kinds_of
+from jostle.methods import Evidence, RunCounts, mixed_bits
+from jostle.rules import Ground, LargerSets, Memory, SlowdownRows
+
+if TYPE_CHECKING:
+    from jostle._report import Report
+    from jostle.runs import Colocations, Runs
+
+FLOOR = 0.02  # of the width of a bound, in log seconds
+PREFIX = "expert"
+ROWS_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True)
+class EnsembleParts(Serializable):
+    """All that an ensemble is but its experts.
+
+    workload_names, platform_names: sorted. workload_code, platform_code: (names,) their codes in the
+    campaign. usual_seconds: () that 1 stands for in the experts' times; unit: () the extra time that counts
+    as 1. log_alone: (platforms, workloads) in the campaign's codes, NaN where nothing tells. sets: (s,)
+    ascending keys of the sets of workloads that ran. sets_of_names: (workloads,) in how many of them. labels:
+    of the answers; weight: (kinds, most + 1, k). memory: of co-locations that were
+    measured. more: what answers about more co-runners than any run had; None where every slowdown is 1.
+    """
+
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    workload_code: np.ndarray
+    platform_code: np.ndarray
+    usual_seconds: np.ndarray
+    unit: np.ndarray
+    log_alone: np.ndarray
+    ground: Ground
+    sets: np.ndarray
+    sets_of_names: np.ndarray
+    labels: tuple[str, ...]
+    weight: np.ndarray
+    counts: RunCounts
+    memory: Memory | None = None
+    more: LargerSets | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEnsemble:
+    """Predicts by all that its experts say. Immutable. experts: by their names."""
+
+    weighed: EnsembleParts
+    experts: Mapping[str, FittedExpert]
+
+    @property
+    def workload_names(self) -> tuple[str, ...]:
+        return self.weighed.workload_names
+
+    @property
+    def platform_names(self) -> tuple[str, ...]:
+        return self.weighed.platform_names
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.weighed.notes
+
+    def evidence(self, asked: Colocations) -> Evidence:
+        """How many runs were learned from that tell of each co-location."""
+        return self.weighed.counts.evidence(asked)
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        """(n,) seconds; NaN where nothing tells how long the workload takes alone. Raises UnknownName."""
+        alone, slowdown, _ = self._logs(asked)
+        return np.exp(alone + slowdown)
+
+    def candidates(self, asked: Colocations) -> Candidates:
+        """Ways to bound: the same offset everywhere, one that grows with the slowdown, or with how far the
+        experts are apart."""
+        alone, slowdown, apart = self._logs(asked)
+        centre = alone + slowdown
+        scale = np.stack(
+            [
+                np.ones(len(centre)),
+                FLOOR + np.nan_to_num(np.abs(slowdown)),
+                FLOOR + np.nan_to_num(apart),
+            ]
+        )
+        names = ("same everywhere", "with the slowdown", "with the experts' distance")
+        return Candidates(names, np.stack([centre] * 3), scale, seconds=np.exp(centre))
+
+    def shares(self, asked: Colocations) -> list[dict[str, float]]:
+        """For each co-location the weights of the answers, the greatest first."""
+        rows, beside = self._rows(asked)
+        weight = np.zeros((len(asked), len(self.weighed.labels)))
+        weight[beside] = self._weight_of(rows.take(beside)).T
+        out = []
+        for one in weight:
+            order = np.argsort(-one, kind="stable")
+            out.append({self.weighed.labels[at]: float(one[at]) for at in order if one[at] > 0})
+        return out
+
+    def seconds_of_each(self, asked: Colocations) -> dict[str, float]:
+        """Seconds by each of the answers, of the first co-location; without what was measured of it."""
+        rows, beside = self._rows(asked.take(np.zeros(1, np.int64)))
+        alone = self.weighed.log_alone.ravel()[rows.target] + np.log(self.weighed.usual_seconds)
+        if not beside.any():
+            return {}
+        answer = np.exp(alone + self.answers(rows))[:, 0]
+        return dict(zip(self.weighed.labels, answer.tolist(), strict=True))
+
+    def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
+        """What each co-runner adds, which experts spoke and what each of them says.
+
+        Raises UsageError for more or fewer co-locations than one, UnknownName.
+        """
+        from jostle.ensemble._explain import explained
+
+        return explained(self, asked, runs)
+
+    def _codes(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        w = self.weighed
+        workload, platform, corunner = asked.codes_in(w.workload_names, w.platform_names)
+        return w.workload_code[workload], w.platform_code[platform], w.workload_code[corunner]
+
+    def _rows(self, asked: Colocations) -> tuple[SlowdownRows, np.ndarray]:
+        """(all as rows, (n,) bool those beside others)."""
+        codes, count = self._codes(asked), np.asarray(asked.number_of_corunners)
+        alone = self.weighed.log_alone[codes[1], codes[0]]
+        with np.errstate(invalid="ignore"):
+            scale = float(self.weighed.unit) / np.exp(alone)
+        workloads = self.weighed.log_alone.shape[1]
+        rows = SlowdownRows.coded(codes, count, workloads, np.zeros(len(alone)), scale)
+        return rows, count > 0
+
+    def _logs(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(log seconds alone, log slowdown, standard deviation of what the experts say), each (n,)."""
+        rows, beside = self._rows(asked)
+        alone = self.weighed.log_alone.ravel()[rows.target] + np.log(
+            float(self.weighed.usual_seconds)
+        )
+        slowdown, apart = np.zeros(len(rows)), np.zeros(len(rows))
+        at = np.flatnonzero(beside & np.isfinite(alone))
+        for start in range(0, len(at), ROWS_AT_ONCE):
+            part = at[start : start + ROWS_AT_ONCE]
+            keep = np.zeros(len(rows), bool)
+            keep[part] = True
+            slowdown[part], apart[part] = self.log_slowdown(rows.take(keep))
+        return alone, slowdown, apart
+
+    def log_slowdown(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
+        """((n,) of rows beside others, (n,) how far the experts are apart)."""
+        more = self.weighed.more
+        if more is None:
+            return np.zeros(len(rows)), np.zeros(len(rows))
+        past = rows.degree > int(more.most)
+        out, apart = np.empty(len(rows)), np.zeros(len(rows))
+        if not past.all():
+            out[~past], apart[~past] = self.known(rows.take(~past))
+        if past.any():
+            query = rows.take(past)
+            out[past] = more.log_slowdown(
+                query, self.weighed.ground, lambda part: self.known(part)[0], self.form
+            )
+            apart[past] = np.abs(out[past]) / 2
+        return out, apart
+
+    def known(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
+        """The same of rows with no more co-runners than some run had."""
+        weight, answer = self._weight_of(rows), self.answers(rows)
+        log = np.einsum("kn,kn->n", weight, answer)
+        apart = np.sqrt(np.einsum("kn,kn->n", weight, (answer - log) ** 2))
+        return (log if self.weighed.memory is None else log + self.weighed.memory.of(rows)), apart
+
+    def answers(self, rows: SlowdownRows) -> np.ndarray:
+        """(k, n) log slowdowns, in the order of `labels`."""
+        return answers_of(self.experts, self.weighed.labels, rows, self.weighed.ground)
+
+    @cached_property
+    def _form_label(self) -> str | None:
+        """The product of most weight."""
+        whole = self.weighed.weight.sum((0, 1))
+        forms = [
+            (whole[at], label)
+            for at, label in enumerate(self.weighed.labels)
+            if label.startswith("product") and whole[at] > 0
+        ]
+        return max(forms)[1] if forms else None
+
+    @property
+    def form(self) -> Any:
+        """What adds up pressures of any number; None where no product has a weight."""
+        label = self._form_label
+        if label is None:
+            return None
+        at = self.weighed.labels.index(label)
+        return lambda rows: self.answers(rows)[at]
+
+    def _weight_of(self, rows: SlowdownRows) -> np.ndarray:
+        """(k, n)."""
+        w = self.weighed
+        workloads = w.log_alone.shape[1]
+        key = mixed_bits((rows.target % workloads).astype(np.uint64))
+        np.add.at(key, rows.row, mixed_bits((rows.corunner % workloads).astype(np.uint64)))
+        key = mixed_bits(key)
+        at = np.minimum(np.searchsorted(w.sets, key), max(len(w.sets) - 1, 0))
+        is_known = w.sets[at] == key if len(w.sets) else np.zeros(len(rows), bool)
+        kind = kinds_of(rows, w.sets_of_names, is_known)
+        degree = np.minimum(rows.degree, w.weight.shape[1] - 1)
+        return w.weight[kind, degree].T
+
+    def with_weighed(self, **changes: Any) -> FittedEnsemble:
+        return replace(self, weighed=replace(self.weighed, **changes))
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        arrays, document = self.weighed.to_arrays()
+        document["experts"] = {}
+        for name, expert in self.experts.items():
+            own, document["experts"][name] = expert.to_arrays()
+            arrays |= {f"{PREFIX}.{name}.{key}": value for key, value in own.items()}
+        return arrays, document
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
+    ) -> FittedEnsemble:
+        """Raises ValueError, KeyError, TypeError for what to_arrays did not give, UnknownName for an expert
+        of a package that is not installed."""
+        experts = {}
+        for name, own in dict(document["experts"]).items():
+            start = f"{PREFIX}.{name}."
+            mine = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
+            experts[name] = expert_named(name).restore(mine, own)
+        return cls(EnsembleParts.from_arrays(arrays, document), experts)
+
+
+def answers_of(
+    experts: Mapping[str, FittedExpert],
+    labels: tuple[str, ...],
+    rows: SlowdownRows,
+    ground: Ground,
+) -> np.ndarray:
+    """(k, n) what experts say, in the order of the labels."""
+    out = np.empty((len(labels), len(rows)))
+    place = {label: at for at, label in enumerate(labels)}
+    for expert in experts.values():
+        mine = [at for at, label in enumerate(expert.labels) if label in place]
+        if mine:
+            answer = expert.log_slowdowns(rows, ground)
+            out[[place[expert.labels[at]] for at in mine]] = answer[mine]
+    missing = ~np.isfinite(out)
+    if missing.any():  # who has no answer agrees with the others
+        usual = np.zeros(len(rows))
+        some = ~missing.all(0)
+        usual[some] = np.nanmedian(np.where(missing, np.nan, out)[:, some], axis=0)
+        out = np.where(missing, usual, out)
+    return out

@@ -1,0 +1,168 @@
+"""What is left out together: sets of workloads everywhere, sets on one platform alone, and names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.ensemble._canonical import CanonicalRuns
+from jostle.rules import SlowdownRows
+
+# What a question may be: of a set that ran on another platform, of one that never ran, with a name that ran
+# beside others in few sets, or in none; and of runs alone, where the
+# time alone is known, or is not, or where the name ran alone only once.
+ELSEWHERE, NEW_SET, FEW_SETS, NEW_NAME, ALONE, NEW_CELL, HARDLY_ALONE = range(7)
+KINDS = (ELSEWHERE, NEW_SET, FEW_SETS, NEW_NAME)
+MOST_OF_FEW = 2  # sets
+NOT_ASKED = -1
+SET_FOLDS, NAME_FOLDS = 4, 4
+ELSEWHERE_SHARE = 0.125  # of the sets that a fold keeps, of which one platform is left out
+CELL_SHARE = 0.1  # of the cells that a fold of names leaves out
+FEWEST_NAMES = 6
+FEWEST_LEFT = 8  # rows that a fold leaves to learn from
+MANY_ROWS = 8_000  # past which fewer folds are enough
+
+
+@dataclass(frozen=True)
+class TrialFold:
+    """kind: (n,) of the runs of the campaign, what each is asked as; NOT_ASKED for those that are not.
+    left_out: (n,) bool, those that are not learned from. unit: (n,) what was left out as one, a set or a
+    name."""
+
+    kind: np.ndarray
+    left_out: np.ndarray
+    unit: np.ndarray
+    is_of_names: bool = False
+
+
+def folds_of(campaign: CanonicalRuns, seed: int) -> list[TrialFold]:
+    """Folds of sets, then folds of names, none that would leave too little to learn from."""
+    random = np.random.default_rng([seed, 41])
+    folds = [*_of_sets(campaign, random), *_of_names(campaign, random)]
+    beside = campaign.degree > 0
+    return [
+        fold
+        for fold in folds
+        if (beside & ~fold.left_out).sum() >= FEWEST_LEFT and (fold.kind != NOT_ASKED).any()
+    ]
+
+
+def _of_sets(campaign: CanonicalRuns, random: np.random.Generator) -> list[TrialFold]:
+    everywhere = np.unique(campaign.sets(everywhere=True), return_inverse=True)[1].reshape(-1)
+    here = np.unique(campaign.sets(everywhere=False), return_inverse=True)[1].reshape(-1)
+    beside = campaign.degree > 0
+    part = random.permutation(int(everywhere.max(initial=-1)) + 1)[everywhere] % SET_FOLDS
+    again = _turn_of_repeats(campaign, random)
+    on_several = _is_on_several(everywhere, campaign.codes[1])
+    drawn = random.random(int(here.max(initial=-1)) + 1)[here] < ELSEWHERE_SHARE
+    which = random.integers(0, SET_FOLDS, int(here.max(initial=-1)) + 1)[here]
+    folds = []
+    for number in range(SET_FOLDS if beside.sum() <= MANY_ROWS else 2):
+        kind = np.full(len(campaign), NOT_ASKED)
+        kind[beside & on_several & drawn & (which == number) & (part != number)] = ELSEWHERE
+        # What would have no other platform left stays.
+        left = beside & (part != number) & (kind != ELSEWHERE)
+        kind[(kind == ELSEWHERE) & ~np.isin(everywhere, everywhere[left])] = NOT_ASKED
+        kind[beside & (part == number)] = NEW_SET
+        kind[again == number] = ALONE
+        unit = np.where(kind == NEW_SET, everywhere, here + int(everywhere.max(initial=0)) + 1)
+        folds.append(TrialFold(kind, kind != NOT_ASKED, unit))
+    return folds
+
+
+def _turn_of_repeats(campaign: CanonicalRuns, random: np.random.Generator) -> np.ndarray:
+    """(n,) the fold that leaves out a run alone, -1 for the first of each cell, which stays."""
+    turn = np.full(len(campaign), -1)
+    alone = np.flatnonzero(campaign.degree == 0)
+    alone = alone[random.permutation(len(alone))]
+    _, first, inverse = np.unique(campaign.cell[alone], return_index=True, return_inverse=True)
+    turn[alone] = (inverse.reshape(-1) + np.arange(len(alone))) % SET_FOLDS
+    turn[alone[first]] = -1
+    return turn
+
+
+def _is_on_several(sets: np.ndarray, platform: np.ndarray) -> np.ndarray:
+    """(n,) bool, whether the row's set ran on several platforms."""
+    pairs = np.unique(np.stack([sets, platform]), axis=1)[0]
+    return np.bincount(pairs, minlength=int(sets.max(initial=-1)) + 1)[sets] > 1
+
+
+def _of_names(campaign: CanonicalRuns, random: np.random.Generator) -> list[TrialFold]:
+    workload, _, corunner = campaign.codes
+    beside = campaign.degree > 0
+    row = np.repeat(np.arange(len(campaign)), campaign.degree)
+    met = np.unique(np.concatenate([workload[beside], corunner]))
+    if len(met) < FEWEST_NAMES:
+        return []
+    part, is_whole = np.full(campaign.size[1], -1), np.zeros(campaign.size[1], bool)
+    place = random.permutation(len(met))
+    part[met], is_whole[met] = place % NAME_FOLDS, place // NAME_FOLDS % 2 == 0
+    sets = campaign.sets(everywhere=True)
+    cell_fold = _fold_of_cells(campaign, random)
+    folds = []
+    for number in range(NAME_FOLDS if beside.sum() <= MANY_ROWS else 2):
+        of_target, of_corunner = part[workload] == number, part[corunner] == number
+        has_new = of_target & beside
+        has_new[row[of_corunner]] = True
+        # Of every other name one set stays.
+        gone_names = is_whole & (campaign.size[0] > 1)
+        gone = (is_whole[workload] & of_target) & beside
+        gone[row[is_whole[corunner] & of_corunner]] = True
+        stays = np.zeros(len(campaign), bool)
+        for name in np.flatnonzero((part == number) & ~is_whole):
+            mine = (workload == name) & beside
+            mine[row[corunner == name]] = True
+            own = np.unique(sets[mine & ~gone])
+            if len(own):
+                stays |= sets == own[random.integers(len(own))]
+        has_new &= ~stays
+        kind = np.full(len(campaign), NOT_ASKED)
+        cell_is_out = cell_fold[campaign.cell] == number
+        kind[has_new & ~cell_is_out] = NEW_NAME
+        kind[cell_is_out & ~beside] = NEW_CELL
+        # Of every name that is gone one run alone stays, by which there is an answer at all.
+        alone = np.flatnonzero(
+            gone_names[workload] & (part[workload] == number) & ~beside & ~cell_is_out
+        )
+        first = alone[np.unique(workload[alone], return_index=True)[1]]
+        kind[np.setdiff1d(alone, first)] = HARDLY_ALONE
+        # A row stands for the new name that it is of: the target's, or else a co-runner's.
+        unit = workload.copy()
+        unit[row[of_corunner]] = corunner[of_corunner]
+        unit = np.where(of_target, workload, unit)
+        unit = np.where(kind == NEW_CELL, campaign.cell + campaign.size[1], unit)
+        folds.append(TrialFold(kind, (kind != NOT_ASKED) | cell_is_out | has_new, unit, True))
+    return folds
+
+
+def _fold_of_cells(campaign: CanonicalRuns, random: np.random.Generator) -> np.ndarray:
+    """(cells,) by which fold the runs alone of a workload on a platform are left out, -1 for none; never the
+    last of a workload or of a platform."""
+    platforms, workloads = campaign.size
+    fold = np.full(platforms * workloads, -1)
+    cells = np.unique(campaign.cell[campaign.degree == 0])
+    if platforms < 2:
+        return fold
+    left_w = np.bincount(cells % workloads, minlength=workloads)
+    left_p = np.bincount(cells // workloads, minlength=platforms)
+    wanted = int(np.ceil(CELL_SHARE * len(cells))) * NAME_FOLDS
+    for cell in cells[random.permutation(len(cells))][:wanted].tolist():
+        w, p = cell % workloads, cell // workloads
+        if left_w[w] > 1 and left_p[p] > 1:
+            left_w[w] -= 1
+            left_p[p] -= 1
+            fold[cell] = random.integers(NAME_FOLDS)
+    return fold
+
+
+def kinds_of(rows: SlowdownRows, sets_of_names: np.ndarray, is_elsewhere: np.ndarray) -> np.ndarray:
+    """(n,) what kind of question each row is. sets_of_names: (workloads,) in how many sets each ran.
+    is_elsewhere: (n,) whether the row's own set ran."""
+    workloads = len(sets_of_names)
+    fewest = sets_of_names[rows.target % workloads].copy()
+    np.minimum.at(fewest, rows.row, sets_of_names[rows.corunner % workloads])
+    kind = np.where(fewest <= MOST_OF_FEW, FEW_SETS, NEW_SET)
+    kind[is_elsewhere] = ELSEWHERE
+    kind[fewest == 0] = NEW_NAME
+    return kind

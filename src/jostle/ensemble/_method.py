@@ -1,0 +1,76 @@
+"""The method: all experts that the data allow, weighed on what they have not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from jostle._options import check_settings
+from jostle.ensemble._expert import Expert, expert_named, expert_names
+from jostle.errors import MissingExtra, UnknownName
+from jostle.methods import Data, FitWithout, Prepared, Restores, first_solo_runs
+
+if TYPE_CHECKING:
+    from jostle.ensemble._fitted import FittedEnsemble
+    from jostle.progress import Progress
+
+
+@dataclass(frozen=True)
+class Ensemble(Restores):
+    """All experts that the data allow, each weighed by what it says of runs that it has not seen.
+
+    Weights are those of greedy selection with replacement (Caruana et al., ICML 2004) over what was left out
+    as a user would leave it out: sets of workloads everywhere or on one platform, and names (stacking:
+    Wolpert 1992).
+    """
+
+    experts: Annotated[
+        tuple[str, ...], "The experts that are asked; by default all that are installed."
+    ] = ()
+    name: ClassVar[str] = "ensemble"
+    fitted: ClassVar[str] = "jostle.ensemble._fitted:FittedEnsemble"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    fits_again: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        known = expert_names()
+        for name in self.experts:
+            if name not in known:
+                raise UnknownName("expert", name, known)
+
+    def prepare(self, data: Data) -> Prepared:
+        """The runs of the data; answers are relative to the time alone, so one such run of each is
+        required."""
+        runs = data.runs_in_memory
+        return Prepared.of(data, runs, required=first_solo_runs(runs), calibrate_by="together")
+
+    def fit(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> FittedEnsemble:
+        """Learn from the runs and those for its own choices together.
+
+        Raises NotEnoughRuns, and MissingExtra where what experts need is not installed.
+        """
+        return self.fit_left_out(prepared, seed=seed, progress=progress)[0]
+
+    def fit_left_out(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> tuple[FittedEnsemble, list[FitWithout]]:
+        """As `fit`, and what was learned without some of the runs, by which answers can be calibrated."""
+        try:
+            from threadpoolctl import threadpool_limits
+
+            from jostle.ensemble._fit import fit
+
+            # Many small products: threads would wait for each other longer than they work.
+            with threadpool_limits(1):
+                runs = prepared.together()
+                return fit(self._chosen(), prepared.data, runs, seed, progress)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.startswith("jostle"):
+                raise
+            raise MissingExtra(error.name, "fit") from None
+
+    def _chosen(self) -> list[Expert]:
+        return [expert_named(name)() for name in self.experts or expert_names()]

@@ -1,0 +1,120 @@
+"""Simple rules as an expert: what is usual, additive effects, low rank and boosting, on factors, seconds and
+shares of the time alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from jostle._tensors import Serializable
+from jostle.ensemble._canonical import CanonicalRuns
+from jostle.methods import Restores
+from jostle.rules import (
+    NO_SLOWDOWN,
+    Ground,
+    SimpleRule,
+    SlowdownRows,
+    Strength,
+    fit_simple_rules,
+    value_of,
+)
+
+RESTS = {
+    f"effects and rest {number}": strength
+    for number, strength in enumerate((Strength(2, 0.03), Strength(2, 0.15), Strength(3, 0.5)))
+}
+OF_FACTORS = ("level", "effects", *RESTS, "boosting", "effects and boosting")
+OF_SECONDS = ("level", "effects")
+FACTORS, SECONDS, SHARES = "factors", "seconds", "shares"
+WAYS = {FACTORS: OF_FACTORS, SECONDS: OF_SECONDS, SHARES: ("effects",)}
+MOST_CELLS_OF_REST = 10_000  # each has a row of factors
+MOST_ROWS = 4_000  # that rules are learned from
+BEYOND = 4.0  # times what was seen, to which seconds are believed of shorter and longer workloads
+
+
+@dataclass(frozen=True)
+class RuleMember:
+    """way: what the rules say: log factors, seconds or shares of the time alone, which are added up."""
+
+    label: str
+    way: str
+    rules: tuple[SimpleRule, ...]
+
+
+@dataclass(frozen=True)
+class FittedRules(Serializable):
+    """limits: (2,) least and greatest scale of rows at which seconds are believed."""
+
+    members: tuple[RuleMember, ...]
+    limits: np.ndarray
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(member.label for member in self.members)
+
+    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        """(k, n)."""
+        ways = {way: _rows_of(rows, way, self.limits) for way in WAYS}
+        out = np.empty((len(self.members), len(rows)))
+        for at, member in enumerate(self.members):
+            mine = ways[member.way]
+            out[at] = mine.as_log(value_of(member.rules, mine, ground))
+        return out
+
+
+@dataclass(frozen=True)
+class SimpleRules(Restores):
+    """What anybody would try first."""
+
+    name: ClassVar[str] = "rules"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    fitted: ClassVar[str] = "jostle.ensemble._rules:FittedRules"
+
+    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+        many = campaign.ground.cells > MOST_CELLS_OF_REST
+        own = [
+            _label(way, name)
+            for way, names in WAYS.items()
+            for name in names
+            if not (many and name in RESTS)
+        ]
+        return (NO_SLOWDOWN, *own)
+
+    def fit(
+        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+    ) -> FittedRules:
+        rows = _some(campaign.rows, seed)
+        limits = np.array(
+            [rows.scale.min(initial=1.0) / BEYOND, rows.scale.max(initial=1.0) * BEYOND]
+        )
+        members = [RuleMember(NO_SLOWDOWN, FACTORS, ())] if NO_SLOWDOWN in wanted else []
+        for way, names in WAYS.items():
+            mine = [name for name in names if _label(way, name) in wanted]
+            if mine:
+                learned, _, _ = fit_simple_rules(
+                    mine, _rows_of(rows, way, limits), campaign.ground, seed, RESTS
+                )
+                members += [RuleMember(_label(way, name), way, learned[name]) for name in mine]
+        return FittedRules(tuple(members), limits)
+
+
+def _label(way: str, name: str) -> str:
+    return name if way == FACTORS else f"{name} of {way}"
+
+
+def _rows_of(rows: SlowdownRows, way: str, limits: np.ndarray) -> SlowdownRows:
+    if way == SECONDS:
+        return replace(rows, timed=True, scale=np.clip(rows.scale, *limits))
+    return replace(rows, timed=way == SHARES, scale=np.ones(len(rows)))
+
+
+def _some(rows: SlowdownRows, seed: int) -> SlowdownRows:
+    """At most MOST_ROWS of them."""
+    if len(rows) <= MOST_ROWS:
+        return rows
+    keep = np.zeros(len(rows), bool)
+    keep[np.random.default_rng([seed, 11]).permutation(len(rows))[:MOST_ROWS]] = True
+    return rows.take(keep)

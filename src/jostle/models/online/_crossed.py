@@ -1,0 +1,100 @@
+"""Models that learn from all runs of a small campaign: bounds rest on fits that had left each run's set out.
+
+Where a share held out would leave too little to learn from or to calibrate on, a method that leaves runs out
+anyway, to weigh what it knows, tells how far off its answers are of what it has not seen: cross-conformal
+bounds (Vovk 2015, Cross-conformal predictive distributions; Barber et al. 2021). There is no exact theorem
+for the model of all runs, so they have an outcome of their own, `cross_validated`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.bounds import Calibration, CalibrationRuns, Groups, Selection
+from jostle.methods import KeptRuns, LeavesOut, Prepared
+from jostle.models.online._kept import Kept
+from jostle.progress import Progress
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """calibration_runs: in the order of the scores."""
+
+    fitted: Any
+    calibration: Calibration
+    calibration_runs: Runs
+    kept: Kept
+
+
+def fit_crossed(
+    method: LeavesOut,
+    prepared: Prepared,
+    *,
+    by: str,
+    seed: int,
+    groups: Groups | None = None,
+    may_calibrate: np.ndarray | None = None,
+    progress: Progress | None = None,
+) -> Crossed | None:
+    """may_calibrate: (n,) of the runs, by default all but those that were chosen. None where no run could be
+    left out."""
+    runs = prepared.in_memory
+    free = ~(runs.is_chosen | prepared.inputs)
+    free = free if may_calibrate is None else free & may_calibrate
+    fitted, left_out = method.fit_left_out(prepared, seed=seed, progress=progress)
+    own, names, asked = [], [], []
+    for one in left_out:
+        mine = np.flatnonzero(free[one.runs])
+        index, unit = one.runs[mine], one.unit[mine]
+        if not len(index):
+            continue
+        part = Selection.of(one.fitted, runs.take(index))
+        scores = CalibrationRuns.of(
+            *(one.fitted, runs.take(index), unit),
+            groups=groups,
+            held_out=one.is_of_names,
+            part=part,
+        )
+        # What has no answer is another kind of question, not a late run.
+        known = np.flatnonzero(np.isfinite(scores.scores[0]))
+        (names if one.is_of_names else own).append((scores.take(known), part.take(known)))
+        if not one.is_of_names:
+            asked.append(index[known])
+    if not own or not any(len(scores) for scores, _ in own):
+        return None
+    calibration = Calibration.crossed(*_joined(own), groups)
+    if any(len(scores) for scores, _ in names) and groups is None:
+        calibration = calibration.with_held_out(*_joined(names))
+    index = np.concatenate(asked)
+    rest = np.setdiff1d(np.arange(len(runs)), index)
+    kept = Kept.all_of(runs.take(rest), runs.take(index), by)
+    return Crossed(fitted, calibration, runs.take(index), kept)
+
+
+def _joined(
+    parts: list[tuple[CalibrationRuns, Selection]],
+) -> tuple[CalibrationRuns, Selection]:
+    scores, selections = zip(*parts, strict=True)
+    return CalibrationRuns.concatenate(scores), Selection.concatenate(selections)
+
+
+def updated_crossed(
+    method: LeavesOut,
+    prepare: Callable[[KeptRuns], Prepared],
+    kept: Kept,
+    new: KeptRuns,
+    **how: Any,
+) -> Crossed | None:
+    """Fitted again to all that was kept and to new runs. how: `chosen`, (n,) bool, of which of the new runs
+    none calibrates, and the rest as fit_crossed takes it."""
+    chosen = how.pop("chosen")
+    every = kept.learned.joined(kept.calibration).joined(new)
+    free = np.concatenate([np.zeros(len(kept.learned), bool), np.ones(len(kept.calibration), bool)])
+    return fit_crossed(method, prepare(every), may_calibrate=np.append(free, ~chosen), **how)

@@ -1,0 +1,70 @@
+"""Log seconds alone of every workload on every platform: measured, or what both suggest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jostle.methods import fit_baseline
+from jostle.runs import Runs, solo_medians
+
+SHRINKAGE, SWEEPS = 1.0, 20  # of the co-runners' effects where no time alone is known
+
+
+def solo_runtimes(
+    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """((platforms, workloads) log seconds alone, notes): the median of what was measured; elsewhere what
+    workload and platform suggest where runs connect the two, and NaN where not."""
+    c = runs.colocations
+    workload, platform, _ = c.recode(*names)
+    alone = c.number_of_corunners == 0
+    log_runtime = np.log(runs.runtime_seconds)
+    w, p = len(names[0]), len(names[1])
+    base = fit_baseline(workload[alone], platform[alone], log_runtime[alone], w, p)
+    solo = base.platform[:, None] + base.workload[None]
+    joined = (base.platform_component[:, None] == base.workload_component[None]) & (
+        base.platform_component[:, None] >= 0
+    )
+    solo[~joined] = np.nan
+    measured = solo_medians(runs, *names)
+    solo = np.where(np.isnan(measured), solo, measured)
+    guessed = int(joined.sum() - np.isfinite(measured).sum())
+    note = f"{guessed} pairs of workload and platform never ran alone: their solo time is estimated"
+    notes = (note,) if guessed else ()
+    unknown = ~alone & np.isnan(solo[platform, workload])
+    if unknown.any():
+        levels = _levels(runs, names, solo)
+        lost = int((np.isnan(solo) & np.isfinite(levels)).sum())
+        notes = (
+            *notes,
+            f"{lost} pairs of workload and platform ran beside others only: their time alone is that "
+            f"beside others over what is typical, and slowdowns there are relative to that",
+        )
+        solo = np.where(np.isnan(solo), levels, solo)
+    return solo, notes
+
+
+def _levels(
+    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], solo: np.ndarray
+) -> np.ndarray:
+    """(platforms, workloads) log seconds alone as runs beside others suggest them: less additive effects of
+    co-runners and what is typical where times alone are known; where none is, as if no slowdown were."""
+    c = runs.colocations
+    w, p = len(names[0]), len(names[1])
+    workload, platform, corunner = (codes.astype(np.int64) for codes in c.recode(*names))
+    beside = c.number_of_corunners > 0
+    log_runtime, cell = np.log(runs.runtime_seconds), platform * w + workload
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    at, share = platform[row] * w + corunner, 1 / c.number_of_corunners[row]
+    slow = (log_runtime - solo[platform, workload])[beside]
+    typical = float(np.median(slow[np.isfinite(slow)])) if np.isfinite(slow).any() else 0.0
+    count = np.bincount(cell[beside], minlength=p * w)
+    weight = np.bincount(at, share, p * w) + SHRINKAGE
+    effect, level = np.zeros(p * w), np.zeros(p * w)
+    for _ in range(SWEEPS):
+        pressed = np.bincount(row, share * effect[at], len(runs))
+        total = np.bincount(cell[beside], (log_runtime - pressed)[beside], p * w)
+        level = total / np.maximum(count, 1)
+        left = log_runtime - level[cell]
+        effect = np.bincount(at, share * left[row], p * w) / weight
+    return np.where(count > 0, level - typical, np.nan).reshape(p, w)

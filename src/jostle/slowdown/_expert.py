@@ -1,0 +1,140 @@
+"""Susceptibility times pressure, and Gaussian processes, as an expert."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from jostle._tensors import Serializable
+from jostle.ensemble import CanonicalRuns
+from jostle.methods import Restores
+from jostle.rules import Ground, SlowdownRows, fit_effects
+from jostle.slowdown._equation import Sizes
+from jostle.slowdown._fit import ALIKE
+from jostle.slowdown._stack import PENALTIES, PROCESSES, place_of
+from jostle.slowdown.members._form import SlowdownForm, fit_form
+from jostle.slowdown.members._process import MOST_ROWS, Cells, Kernels, Process, fit_process, tuned
+
+RANK, STEPS, STARTS = 6, 300, 3
+IN_SECONDS = PENALTIES[1::2]
+MOST_FORM_ROWS = 6_000  # that forms are learned from
+
+
+@dataclass(frozen=True)
+class ProductMember:
+    """way: whether it adds up seconds, in units of the campaign."""
+
+    label: str
+    is_timed: bool
+    part: SlowdownForm | Process
+
+
+@dataclass(frozen=True)
+class FittedProduct(Serializable):
+    """Its members, each with an answer of its own."""
+
+    members: tuple[ProductMember, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(member.label for member in self.members)
+
+    @property
+    def needs_design(self) -> bool:
+        """Whether a member looks at the ground's design to answer."""
+        parts = [member.part for member in self.members]
+        return any(isinstance(part, Process) and not part.settings.by_effects for part in parts)
+
+    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        """(k, n)."""
+        plain, timed = _rows_of(rows, False), _rows_of(rows, True)
+        out = np.empty((len(self.members), len(rows)))
+        for at, member in enumerate(self.members):
+            mine = timed if member.is_timed else plain
+            out[at] = mine.as_log(member.part.value(mine, ground))
+        return out
+
+
+@dataclass(frozen=True)
+class ProductExpert(Restores):
+    """How much each workload suffers, times how much its co-runners press, in few types; and a process whose
+    kernels ask how alike two co-locations are."""
+
+    name: ClassVar[str] = "product"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    fitted: ClassVar[str] = "jostle.slowdown._expert:FittedProduct"
+
+    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+        from scipy.sparse import issparse
+
+        rows = len(campaign.rows)
+        forms = [f"product {penalty:g}" for penalty in PENALTIES]
+        forms += [f"product of seconds {penalty:g}" for penalty in IN_SECONDS]
+        if rows > MOST_ROWS:
+            return tuple(forms)
+        return (*forms, *(PROCESSES[1:] if issparse(campaign.design) else PROCESSES))
+
+    def fit(
+        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+    ) -> FittedProduct:
+        rows, members = campaign.rows, []
+        exponents = len(np.unique(rows.degree)) > 1
+        platforms, workloads = campaign.size
+        some = _some(rows, seed)
+        for is_timed, text in ((False, "product"), (True, "product of seconds")):
+            alike = ALIKE["extra" if is_timed else "slowdown"]
+            sizes = Sizes(
+                *(platforms, workloads, RANK, campaign.design),
+                *(exponents, False, is_timed, alike),
+            )
+            mine = _rows_of(some, is_timed)
+            for penalty in PENALTIES:
+                label = f"{text} {penalty:g}"
+                if label in wanted:
+                    starts = STARTS if best else 1
+                    form = fit_form(mine, sizes, penalty, seed, starts, STEPS)
+                    members.append(ProductMember(label, is_timed, form))
+        processes = [name for name in PROCESSES if name in wanted]
+        if processes:
+            members += _processes(campaign, processes, seed)
+        return FittedProduct(tuple(members))
+
+
+def _processes(campaign: CanonicalRuns, names: list[str], seed: int) -> list[ProductMember]:
+    """With the settings that the first fit has found, and kernels between all rows of the campaign, which its
+    folds share."""
+    rows, ground = _rows_of(campaign.rows, False), campaign.ground
+    effects, robust = fit_effects(rows, ground)
+    whole: CanonicalRuns = campaign.shared["whole"]
+    mine, known = campaign.place[campaign.is_learned], whole.place[whole.is_learned]
+    members = []
+    for name in names:
+        place = place_of(name, effects)
+        if ("process", name) not in campaign.shared:
+            settings = tuned(rows, ground, place, robust, seed)
+            cells = Cells.of(whole.rows)
+            kernels = Kernels(cells, cells, whole.ground, place)
+            kernel = kernels.of_names(settings) if len(place) else kernels.weighed(settings)
+            campaign.shared["process", name] = (settings, kernel)
+        settings, kernel = campaign.shared["process", name]
+        at = np.searchsorted(known, mine)
+        part = fit_process(rows, place, robust, settings, kernel[np.ix_(at, at)])
+        members.append(ProductMember(name, False, part))
+    return members
+
+
+def _rows_of(rows: SlowdownRows, is_timed: bool) -> SlowdownRows:
+    """Over factors, or over seconds in units of the campaign."""
+    return replace(rows, timed=is_timed, scale=rows.scale if is_timed else np.ones(len(rows)))
+
+
+def _some(rows: SlowdownRows, seed: int) -> SlowdownRows:
+    """At most MOST_FORM_ROWS of them."""
+    if len(rows) <= MOST_FORM_ROWS:
+        return rows
+    keep = np.zeros(len(rows), bool)
+    keep[np.random.default_rng([seed, 13]).permutation(len(rows))[:MOST_FORM_ROWS]] = True
+    return rows.take(keep)

@@ -1,0 +1,45 @@
+"""Made campaigns: programs that press on each other, alone, in pairs and in threes, on some platforms."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from jostle.runs import Runs
+
+
+def made_runs(
+    programs: int = 8, platforms: int = 2, seed: int = 0, noise: float = 0.02, threes: int = 12
+) -> Runs:
+    """Slowdowns are 1 + susceptibility times the sum of pressures."""
+    random = np.random.default_rng(seed)
+    solo = np.exp(random.normal(size=programs) + 0.2 * random.normal(size=(platforms, programs)))
+    hit, press = random.uniform(0.1, 1, programs), random.uniform(0, 0.8, programs)
+    sets = [(a,) for a in range(programs)] * 2
+    sets += list(itertools.combinations(range(programs), 2))
+    every = list(itertools.combinations(range(programs), 3))
+    sets += [every[at] for at in random.permutation(len(every))[:threes]]
+    rows: dict[str, list] = {"workload": [], "platform": [], "corunners": [], "runtime_seconds": []}
+    window = []
+    for number, (members, place) in enumerate(itertools.product(sets, range(platforms))):
+        for own in members:
+            others = [one for one in members if one != own]
+            slow = 1 + hit[own] * sum(press[one] for one in others)
+            seconds = solo[place, own] * slow * np.exp(noise * random.normal())
+            rows["workload"].append(f"program {own}")
+            rows["platform"].append(f"machine {place}")
+            rows["corunners"].append([f"program {one}" for one in others])
+            rows["runtime_seconds"].append(seconds)
+            window.append(f"{number}")
+    features = {
+        "workload": [f"program {own}" for own in range(programs)],
+        "size": random.normal(size=programs) + hit,
+    }
+    return Runs.from_columns(**rows, window_id=window, workload_features=features)
+
+
+@pytest.fixture(scope="session")
+def runs() -> Runs:
+    return made_runs()

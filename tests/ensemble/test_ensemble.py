@@ -1,0 +1,229 @@
+"""What must hold of an ensemble, whatever its experts say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.bounds import CROSS_VALIDATED
+from jostle.ensemble import Ensemble, FittedEnsemble, expert_names
+from jostle.errors import NotEnoughRuns, UnknownName
+from jostle.methods import Data, FitWithout, default_method
+from jostle.runs import Colocations, Runs
+from tests.ensemble.conftest import made_runs
+
+QUICK = Ensemble(experts=("rules",))
+ROUNDING = 1e-9
+
+
+def fitted_to(runs: Runs, method: Ensemble = QUICK, seed: int = 0) -> FittedEnsemble:
+    return method.fit(method.prepare(Data.of(runs)), seed=seed)
+
+
+def rewritten(runs: Runs, order: np.ndarray, spell: dict[str, str], unit: float = 1.0) -> Runs:
+    """The same measurements, rows in another order, under other names, in another unit."""
+    columns = runs.colocations.take(order).to_columns()
+    table = runs.workload_features
+    features = None
+    if table is not None:
+        names = [spell.get(name, name) for name in table.column("workload").to_pylist()]
+        features = {"workload": names, "size": table.column("size").to_pylist()}
+    return Runs.from_columns(
+        workload=[spell.get(str(name), str(name)) for name in columns["workload"]],
+        platform=columns["platform"],
+        corunners=[[spell.get(str(n), str(n)) for n in names] for names in columns["corunners"]],
+        runtime_seconds=runs.runtime_seconds[order] * unit,
+        window_id=[f"{code}" for code in runs.window[order].tolist()],
+        workload_features=features,
+    )
+
+
+def query_of(runs: Runs, spell: dict[str, str]) -> Colocations:
+    columns = runs.colocations.to_columns()
+    return Colocations.from_columns(
+        workload=[spell.get(str(name), str(name)) for name in columns["workload"]],
+        platform=columns["platform"],
+        corunners=[[spell.get(str(n), str(n)) for n in names] for names in columns["corunners"]],
+    )
+
+
+def test_order_unit_and_spelling_change_nothing(runs: Runs) -> None:
+    names = runs.colocations.workload_names
+    random = np.random.default_rng(3)
+    spell = dict(
+        zip(names, random.permutation([f"job {n}" for n in range(len(names))]), strict=True)
+    )
+    before = fitted_to(runs).predict(runs.colocations)
+    other = rewritten(runs, random.permutation(len(runs)), spell, 60.0)
+    after = fitted_to(other).predict(query_of(runs, spell)) / 60.0
+    assert np.abs(after / before - 1).max() < 1e-6
+
+
+def test_copies_of_every_row_change_nothing(runs: Runs) -> None:
+    before = fitted_to(runs).predict(runs.colocations)
+    many = rewritten(runs, np.repeat(np.arange(len(runs)), 10), {})
+    assert np.abs(fitted_to(many).predict(runs.colocations) / before - 1).max() < ROUNDING
+
+
+def test_a_fold_never_learns_what_it_is_asked(runs: Runs) -> None:
+    prepared = QUICK.prepare(Data.of(runs))
+    whole, left_out = QUICK.fit_left_out(prepared, seed=1)
+    c = runs.colocations
+    sets = [frozenset([w, *k]) for w, k in zip(*names_of(c), strict=True)]
+    by_sets = [one for one in left_out if not one.is_of_names]
+    seen: list[int] = []
+    for one in by_sets:
+        counts = one.fitted.evidence(c.take(one.runs)).same_set
+        beside = c.number_of_corunners[one.runs] > 0
+        assert (counts[beside] == 0).all()
+        seen += one.runs[beside].tolist()
+    assert sorted(seen) == np.flatnonzero(c.number_of_corunners > 0).tolist()
+    fold = {row: number for number, one in enumerate(by_sets) for row in one.runs.tolist()}
+    apart: dict[frozenset[str], set[int]] = {}
+    for row in seen:
+        apart.setdefault(sets[row], set()).add(fold[row])
+    assert all(len(folds) == 1 for folds in apart.values())
+    assert (whole.evidence(c).same_set > 0).all()
+
+
+def names_of(c: Colocations) -> tuple[list[str], list[list[str]]]:
+    columns = c.to_columns()
+    return list(columns["workload"]), [list(names) for names in columns["corunners"]]
+
+
+def test_names_left_out_are_new_to_the_fit(runs: Runs) -> None:
+    left_out = QUICK.fit_left_out(QUICK.prepare(Data.of(runs)), seed=1)[1]
+    of_names = [one for one in left_out if one.is_of_names]
+    assert of_names
+    few = [least_sets(one, runs).max() for one in of_names]
+    assert max(few) <= most_runs_of_one_set(runs)
+
+
+def least_sets(one: FitWithout, runs: Runs) -> np.ndarray:
+    """(t,) runs beside others of the row's name that has the fewest."""
+    asked = runs.colocations.take(one.runs)
+    evidence = one.fitted.evidence(asked)
+    return np.minimum(evidence.beside, evidence.corunner)
+
+
+def most_runs_of_one_set(runs: Runs) -> int:
+    return 2 * 3  # platforms, members: one set stays of every other name
+
+
+def test_the_explanation_adds_up(runs: Runs) -> None:
+    fitted = fitted_to(runs)
+    row = np.flatnonzero(runs.colocations.number_of_corunners == 2)[:1]
+    asked = runs.colocations.take(row)
+    document = fitted.explain(asked).document
+    total = sum(one["log_ratio"] for one in document["added"])
+    alone, seconds = document["solo_seconds"], document["runtime_seconds"]
+    assert np.isclose(np.log(seconds / alone), total, atol=1e-12)
+    assert np.isclose(sum(one["weight"] for one in document["experts"]), 1.0)
+    assert seconds == fitted.predict(asked)[0]
+
+
+def test_a_saved_one_answers_alike(runs: Runs, tmp_path: Path) -> None:
+    model = jostle.fit(runs, Ensemble(), seed=0)
+    assert set(model.predictor.experts) <= set(expert_names())
+    model.save(tmp_path / "model")
+    again = jostle.load(tmp_path / "model")
+    asked = runs.colocations
+    assert np.array_equal(model.predict(asked), again.predict(asked))
+    bounds = [one.bound(asked, 0.8) for one in (model, again)]
+    assert np.array_equal(bounds[0].seconds, bounds[1].seconds)
+    assert model.notes == again.notes
+    assert len(model.notes) <= 3
+
+
+def test_bounds_are_cross_validated(runs: Runs) -> None:
+    model = jostle.fit(runs, QUICK, seed=0)
+    bounds = model.bound(runs.colocations, 0.8)
+    assert set(bounds.outcome.tolist()) == {CROSS_VALIDATED}
+    assert bounds.is_calibrated.all()
+    assert not bounds.is_guaranteed.any()
+    own = model.calibration.runs
+    assert len(own.take(np.flatnonzero(~own.held_out))) == len(model.kept.calibration)  # type: ignore[union-attr]
+
+
+def test_bounds_of_sets_held_out_are_guaranteed() -> None:
+    many = made_runs(programs=16, platforms=1, threes=0)
+    model = jostle.fit(many, QUICK, seed=0, calibrate_by="together")
+    outcomes = model.bound(many.colocations, 0.8).outcome
+    assert {"guaranteed"} <= set(outcomes.tolist())
+    assert CROSS_VALIDATED not in outcomes
+
+
+def test_an_update_is_a_fit_to_all(runs: Runs) -> None:
+    random = np.random.default_rng(5)
+    units = random.permutation(np.unique(runs.units("together")))
+    is_new = np.isin(runs.units("together"), units[:20])
+    is_new &= runs.colocations.number_of_corunners > 0
+    model = jostle.fit(runs.take(~is_new), QUICK, seed=0)
+    updated = model.update(runs.take(is_new))
+    whole = jostle.fit(runs, QUICK, seed=0)
+    assert np.allclose(
+        updated.predict(runs.colocations), whole.predict(runs.colocations), rtol=1e-9
+    )
+    assert updated.metadata["runs"]["fitted"] == len(runs)
+    assert updated.metadata["updates"][-1]["runs"] == int(is_new.sum())
+
+
+def test_chosen_runs_never_calibrate(runs: Runs) -> None:
+    beside = np.flatnonzero(runs.colocations.number_of_corunners > 0)
+    model = jostle.fit(runs.take(np.setdiff1d(np.arange(len(runs)), beside[:30])), QUICK)
+    updated = model.update(runs.take(beside[:30]), chosen=True)
+    learned, calibrated = (
+        set(part.runtime_seconds.tolist())
+        for part in (updated.kept.learned, updated.kept.calibration)  # type: ignore[union-attr]
+    )
+    chosen = set(runs.runtime_seconds[beside[:30]].tolist())
+    assert chosen <= learned
+    assert not chosen & calibrated
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_few_runs_are_learned_from(size: int, runs: Runs) -> None:
+    some = runs.take(np.arange(size))
+    answer = fitted_to(some).predict(some.colocations)
+    assert np.isfinite(answer).all()
+    assert (answer > 0).all()
+
+
+def test_pairs_without_any_run_alone_have_no_answer_or_one_in_seconds(runs: Runs) -> None:
+    beside = runs.take(runs.colocations.number_of_corunners > 0)
+    answer = fitted_to(beside).predict(beside.colocations)
+    assert (answer[np.isfinite(answer)] > 0).all()
+
+
+def test_refusals(runs: Runs) -> None:
+    with pytest.raises(UnknownName, match="magic"):
+        Ensemble(experts=("magic",))
+    with pytest.raises(NotEnoughRuns):
+        fitted_to(runs.take([]))
+    with pytest.raises(UnknownName):
+        fitted_to(runs).predict(Colocations.from_columns(workload=["new"], platform=["machine 0"]))
+
+
+def test_the_default_is_the_ensemble_but_for_very_many_runs(runs: Runs, monkeypatch: Any) -> None:
+    assert default_method(Data.of(runs)) == "ensemble"
+    monkeypatch.setattr("jostle.methods._default.MANY_RUNS", 10)
+    assert default_method(Data.of(runs)) == "factorization"
+
+
+def test_larger_sets_than_known_are_answered(runs: Runs) -> None:
+    pairs = runs.take(runs.colocations.number_of_corunners < 2)
+    three = runs.take(runs.colocations.number_of_corunners == 2)
+    fitted = fitted_to(pairs)
+    two = fitted.predict(pairs.colocations)
+    assert np.isfinite(two).all()
+    error = np.abs(fitted.predict(three.colocations) / three.runtime_seconds - 1)
+    solo = Colocations.from_columns(
+        workload=names_of(three.colocations)[0],
+        platform=list(three.colocations.to_columns()["platform"]),
+    )
+    without = np.abs(fitted.predict(solo) / three.runtime_seconds - 1)
+    assert error.mean() < without.mean()
