@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from jostle._untrusted import printable
 from jostle.errors import BadData, BadRows
@@ -188,9 +187,9 @@ class TaskBuilder:
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise BadData(f"a value does not fit its column: {error}", where=self.where) from None
         for name in _COUNTS:
-            least = pc.min(part.column(name)).as_py()
-            if least is not None and least < 0:
-                raise BadData(f"{name} is {least}: no count is below 0", where=self.where)
+            counts = part.column(name).drop_null().to_numpy()
+            if (counts < 0).any():
+                raise BadData(f"{name} is {counts.min()}: no count is below 0", where=self.where)
         self._parts.append(part)
         self._columns = self._empty()
 
