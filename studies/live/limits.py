@@ -1,6 +1,6 @@
 """Limits on the peaks of runs, beside what people do, on eight made processes.
 
-    python -m studies.live.limits [--processes bursts,leaks] [--runs 5,20,100] [--draws 400] [-c 0.95]
+    python -m studies.live.limits [--processes bursts,leaks] [--runs 5,20] [--draws 400] [-c 0.95] [--node]
 
 Of each process some runs are recorded, a limit is asked for, and 200 new runs say how often it is exceeded.
 Printed are the shares of runs that stay at or below each limit, over all draws, and in brackets its median
@@ -9,7 +9,9 @@ at sample 20 of theirs (over the true quantile of what is left of all, whatever 
 confidence has no limit from so few runs, the share of draws that have one stands behind. max: the largest
 peak seen, and 1.2 times it. vpa: the target of Kubernetes' vertical pod autoscaler (a decaying histogram of
 peaks, its 90th percentile and 15%; weights halve every 24 runs). New runs of `cut` have no limit; recorded
-ones that their limit ended are open for `limit`, and what they seem for the others.
+ones that their limit ended are open for `limit`, and what they seem for the others. --node: of three such
+residents, each of a workload of its own runs, the sum at any time: `node` is `jostle.bridge.Node`, `drawn`
+the quantile of sums of recorded runs, and the others are sums of what they say of each.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from jostle._confidence import exact_confidence
-from jostle.bridge import Peaks
+from jostle.bridge import Node, Peaks
 from studies.data import one_core
 from studies.live.processes import LAWS, a_run, whole_runs
 
 NEW, TRUTH, MOMENT = 200, 20_000, 20
-RULES = ("limit", "rest", "max", "max*1.2", "vpa")
+RULES: tuple[str, ...] = ("limit", "rest", "max", "max*1.2", "vpa")
+NODE_RULES: tuple[str, ...] = ("node", "drawn", "max", "vpa")
+NODE_TRUTH = 5000
 FIRST_BUCKET, GROWTH, SAFETY, HALF_LIFE, PERCENTILE = 1e7, 1.05, 1.15, 24.0, 0.9
 
 
@@ -37,17 +41,19 @@ def main() -> None:
     parser.add_argument("--runs", default="5,20,100")
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--node", action="store_true", help="the sum of three residents")
     parser.add_argument("-c", "--confidence", type=float, default=0.95)
     options = parser.parse_args()
     one_core()
     exact_confidence(options.confidence)
-    print("process", "runs", *RULES, sep=" | ", flush=True)
+    rules, act = (NODE_RULES, node_scores) if options.node else (RULES, scores)
+    print("process", "runs", *rules, sep=" | ", flush=True)
     for name in options.processes.split(","):
         if name not in LAWS:
             parser.error(f"{name} is none of {', '.join(LAWS)}")
         for count in map(int, options.runs.split(",")):
             began = time.process_time()
-            cells = scores(name, count, options.draws, options.confidence, options.seed)
+            cells = act(name, count, options.draws, options.confidence, options.seed)
             print(name, count, *cells, sep=" | ", flush=True)
             spent = time.process_time() - began
             print(f"{name} {count}: {spent:.0f} CPU s", file=sys.stderr, flush=True)
@@ -81,7 +87,10 @@ def scores(name: str, count: int, draws: int, confidence: float, seed: int) -> l
         fresh = [pool[i] for i in random.integers(TRUTH, size=NEW)]
         top = np.array([run.max() for run in fresh])
         seen = np.array([run.max() for run, _ in runs])
-        limits = {"limit": peaks.ranked(confidence).value, "vpa": vpa_target(seen)}
+        limits: dict[str, float] = {
+            "limit": peaks.ranked(confidence).value,
+            "vpa": vpa_target(seen),
+        }
         limits |= {"max": seen.max(), "max*1.2": 1.2 * seen.max()}
         for rule, value in limits.items():
             asked[rule] += 1
@@ -97,6 +106,52 @@ def scores(name: str, count: int, draws: int, confidence: float, seed: int) -> l
                 inside["rest"].append(float(run[MOMENT:].max() <= value))
                 ratios["rest"].append(value / left_truth)
     return [_cell(inside[rule], ratios[rule], asked[rule]) for rule in RULES]
+
+
+def node_scores(name: str, count: int, draws: int, confidence: float, seed: int) -> list[str]:
+    """A cell for each rule, of three residents."""
+    random = np.random.default_rng([seed, list(LAWS).index(name), count, 1])
+    pool = whole_runs(name, NODE_TRUTH, random)
+    sums = _sums(pool, random, NODE_TRUTH)
+    truth = float(np.quantile(sums, confidence))
+    inside: dict[str, list[float]] = {rule: [] for rule in NODE_RULES}
+    ratios: dict[str, list[float]] = {rule: [] for rule in NODE_RULES}
+    for draw in range(draws):
+        every = [[a_run(name, random) for _ in range(count)] for _ in range(3)]
+        residents = [
+            Peaks.from_items(
+                {"values": run.tolist(), "end": ("done", "limit")[cut]} for run, cut in runs
+            )
+            for runs in every
+        ]
+        tops = [np.array([run.max() for run, _ in runs]) for runs in every]
+        drawn = _sums([run for runs in every for run, _ in runs], random, 300, count)
+        limits = {
+            "node": Node(residents, seed=draw).ranked(confidence).value,
+            "drawn": float(np.quantile(drawn, confidence)),
+            "max": float(sum(top.max() for top in tops)),
+            "vpa": float(sum(vpa_target(top) for top in tops)),
+        }
+        for rule, value in limits.items():
+            inside[rule].append(float((sums <= value).mean()))
+            ratios[rule].append(value / truth)
+    return [_cell(inside[rule], ratios[rule], draws) for rule in NODE_RULES]
+
+
+def _sums(
+    runs: Sequence[np.ndarray], random: np.random.Generator, size: int, each: int | None = None
+) -> np.ndarray:
+    """(size,) highest sums of three runs, of any, or one of each so many."""
+    highest = np.empty(size)
+    for number in range(size):
+        rows = random.integers(each or len(runs), size=3) + (
+            0 if each is None else each
+        ) * np.arange(3)
+        total = np.zeros(max(len(runs[row]) for row in rows))
+        for row in rows:
+            total[: len(runs[row])] += runs[row]
+        highest[number] = total.max()
+    return highest
 
 
 def _cell(inside: Sequence[float], ratios: Sequence[float], asked: int) -> str:

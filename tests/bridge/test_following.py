@@ -52,6 +52,37 @@ def test_a_command_is_followed(recorded: Path, capsys: pytest.CaptureFixture[str
     assert "P(over limit)" in printed[0]
 
 
+def test_another_program_is_said_to_be_unlike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Recorded runs that use the processor all the time, and one that sleeps; few counters are shown."""
+    random, made = np.random.default_rng(0), []
+    for number in range(19):
+        counters = {"cpu_seconds": (0.02 * random.uniform(0.9, 1.1, 40)).tolist()}
+        counters |= {f"other_{n}": [1.0] * 40 for n in range(12)}
+        made.append(a_trace(number, counters, seconds=0.02))
+    write_traces(tmp_path / "past", Traces.from_traces(made))
+    sleep = shlex.join([sys.executable, "-S", "-c", "import time; time.sleep(9)"])
+    words = ["forecast", str(tmp_path / "past"), "--component", "cpu_seconds", "--ran", "0.4"]
+    words += ["--ahead", "0.04", "--follow", sleep, "--limit", "cpu_seconds=0.5", "--steps", "6"]
+    assert exit_code([*words, "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert "unlike the 19 recorded runs" in lines[-1]["unlike"]
+    assert exit_code(words) == 0
+    assert "warning: the run so far is unlike" in capsys.readouterr().err
+    assert exit_code(["forecast", str(tmp_path / "past"), "--at", "0.5"]) == 0
+    printed = capsys.readouterr().out
+    assert "cpu_seconds" in printed
+    assert "other_3" not in printed
+    assert "and 12 further counters" in printed
+    assert (
+        exit_code(["forecast", str(tmp_path / "past"), "--at", "0.5", "--limit", "other_3=2"]) == 0
+    )
+    printed = capsys.readouterr().out
+    assert "other_3" in printed
+    assert "cpu_seconds" not in printed
+
+
 def test_it_stops_where_the_recorded_runs_end(
     recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

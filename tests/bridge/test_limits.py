@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jostle._verbs import load_verb
-from jostle.bridge import Peaks
+from jostle.bridge import Node, Peaks
 from jostle.bridge.limits._likeness import unlikeness
 from jostle.bridge.limits._ranks import (
     limit_of,
@@ -21,7 +21,6 @@ from jostle.bridge.limits._ranks import (
     over_of_rest,
     runs_needed,
 )
-from jostle.cli._app import run
 from jostle.errors import JostleError, NotEnoughRuns, UnknownName, UsageError
 from jostle.traces import Traces, write_traces
 from studies.live.limits import vpa_target
@@ -229,19 +228,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     made = [a_trace(n, {MEMORY: [1e9, 2e9 + n, 1e9]}) for n in range(5)]
     write_traces(tmp_path / "past", Traces.from_traces(made))
     words = ["limit", str(tmp_path / "past")]
-    assert run([*words, "-c", "0.95"]) == 3
+    assert exit_code([*words, "-c", "0.95"]) == 3
     printed = capsys.readouterr().out
     assert "it takes 19" in printed
     assert "-c 0.8333 has one now" in printed
-    assert run([*words, "-c", "0.8", "-l", "3e9", "--json"]) == 0
+    assert exit_code([*words, "-c", "0.8", "-l", "3e9", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["limit"], told["outcome"]) == (2e9 + 4, "guaranteed")
     assert told["over_high_ratio"] == pytest.approx(1 / 6)
-    assert run([*words, "-c", "1.5"]) == 2
-    assert run([*words, "--given", str(tmp_path / "no")]) == 4
-    assert run([*words, "-w", "w", "-w", "w"]) == 2
+    assert exit_code([*words, "-c", "1.5"]) == 2
+    assert exit_code([*words, "--given", str(tmp_path / "no")]) == 4
     write_traces(tmp_path / "two", Traces.from_traces([made[0], a_trace(9, {MEMORY: [1.0]})]))
-    assert run([*words, "--given", str(tmp_path / "two")]) == 2
+    assert exit_code([*words, "--given", str(tmp_path / "two")]) == 2
     assert "not one" in capsys.readouterr().err
 
 
@@ -255,13 +253,13 @@ def test_a_program_that_runs_is_followed(
     write_traces(tmp_path / "past", Traces.from_traces(made))
     burn = shlex.join([sys.executable, "-S", "-c", "while True: pass"])
     words = ["limit", str(tmp_path / "past"), "--follow", burn, "--steps", "2", "--json"]
-    assert run(words) == 0
+    assert exit_code(words) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["schema"] for line in lines] == ["limit/v1"] * 2
     assert lines[0]["now_seconds"] < lines[1]["now_seconds"]
     # The interpreter takes megabytes where the recorded runs took two thousand bytes.
     assert all(line["unlike"] and line["highest_so_far"] > 1e5 for line in lines)
-    assert run([*words[:2], "--follow", burn, "--given", "x"]) == 2
+    assert exit_code([*words[:2], "--follow", burn, "--given", "x"]) == 2
 
 
 def test_the_autoscaler_is_its_histogram() -> None:
@@ -278,3 +276,123 @@ def test_errors_are_sentences() -> None:
     assert (told.outcome, told.needed, told.confidence_now) == ("too_few_runs", 9, 0)
     with pytest.raises(JostleError, match="no resident_bytes yet"):
         Peaks.from_items(empty, MEMORY).seen(np.array([1.0]), np.array([np.nan]))
+
+
+def three(name: str, runs: int, random: np.random.Generator) -> list[Peaks]:
+    made = [[a_run(name, random)[0] for _ in range(runs)] for _ in range(3)]
+    return [Peaks.from_items([{"values": one.tolist()} for one in each]) for each in made]
+
+
+def together(lives: list[np.ndarray]) -> float:
+    total = np.zeros(max(map(len, lives)))
+    for life in lives:
+        total[: len(life)] += life
+    return float(total.max())
+
+
+@pytest.mark.parametrize("name", ["bursts", "leaks"])
+@pytest.mark.parametrize("runs", [5])
+def test_what_residents_need_together(name: str, runs: int) -> None:
+    """As many draws as there are: each has new recorded runs and new residents, so they are independent."""
+    random, draws = np.random.default_rng(6), 30
+    inside = [
+        together([a_run(name, random)[0] for _ in range(3)])
+        <= Node(three(name, runs, random)).ranked(0.9).value
+        for _ in range(draws)
+    ]
+    assert np.mean(inside) >= share_limits(draws, 0.9)[0]
+
+
+def test_many_runs_leave_nothing_open() -> None:
+    """Of many runs the sum's law is that of adding any of them, and one resident has its own."""
+    random = np.random.default_rng(7)
+    runs = [random.gamma(3, 1, 6) for _ in range(800)]
+    one = Peaks.from_items([{"values": run.tolist()} for run in runs])
+    low, high = share_limits(len(runs), 0.9)
+    peaks = np.array([run.max() for run in runs])
+    assert low <= (peaks <= Node([one]).ranked(0.9).value).mean() <= high
+    drawn = [together([runs[i], runs[j]]) for i, j in random.integers(800, size=(10_000, 2))]
+    two = Node([one, one])
+    assert low <= np.mean(np.array(drawn) <= two.ranked(0.9).value) <= high
+    assert low <= 1 - two.over(float(np.quantile(drawn, 0.9)), 0.9)[0] <= high
+
+
+def windows(strength: float, runs: int = 60) -> list[Peaks]:
+    """Two workloads recorded side by side, whose levels go together so much."""
+    random = np.random.default_rng(8)
+    made: list[list[Any]] = [[], []]
+    for number in range(runs):
+        first, other = random.standard_normal(2)
+        for k, score in enumerate((first, strength * first + np.sqrt(1 - strength**2) * other)):
+            values = [float(100 * np.exp(0.5 * score))] * 4
+            made[k].append(
+                a_trace(number, {MEMORY: values}, run_id=f"{k}-{number}", window_id=f"w{number}")
+            )
+    return [Peaks.of(Traces.from_traces(each)) for each in made]
+
+
+def test_dependence_is_measured_where_windows_are_shared() -> None:
+    random = np.random.default_rng(9)
+    for strength in (-0.9, 0.0, 0.9):
+        scores = random.multivariate_normal([0, 0], [[1, strength], [strength, 1]], 100_000)
+        sums = 100 * np.exp(0.5 * scores).sum(axis=1)
+        node = Node(windows(strength))
+        assert "side by side" in node.residents_text
+        low, high = share_limits(60, 0.9)
+        assert low <= (sums <= node.ranked(0.9).value).mean() <= high
+    apart, alike = (Node(windows(one)).ranked(0.95).value for one in (-0.9, 0.9))
+    assert apart < alike
+    assert "independent" in Node([windows(0.9)[0]] * 2).residents_text
+
+
+def test_residents_at_their_places_on_the_clock() -> None:
+    """All runs alike: the sum is known to the sample."""
+    ramp = Peaks.from_items([{"values": [1.0, 2.0, 3.0, 4.0]}] * 8)
+    flat = Peaks.from_items([{"values": [10.0, 10.0]}] * 8)
+    assert Node([ramp, flat]).ranked(0.5).value == pytest.approx(12)
+    # A ramp that has come to its second half: 3 + 10, then 4 + 10.
+    later = ramp.seen(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    assert Node([later, flat]).ranked(0.5).value == pytest.approx(14)
+    # Twice as slow, the flat one is still there when the ramp is at its end.
+    assert Node([ramp, flat], slowdowns=[1.0, 2.0]).ranked(0.5).value == pytest.approx(14)
+    wide = Node([ramp, flat], slowdowns=[1.0, 1.0], error=0.5).ranked(0.9).value
+    assert 12 < wide <= 14 + 1e-9
+    assert Node([ramp, flat], more=flat).fits(45.0, 0.9) == 3
+    assert Node([ramp, flat], more=flat).fits(5.0, 0.9) == 0
+    with pytest.raises(NotEnoughRuns, match="1 run"):
+        Node([ramp, Peaks.from_items([{"values": [1.0]}])])
+    for wrong in ({"slowdowns": [1.0]}, {"slowdowns": [0.0, 1.0]}, {"error": -1.0}):
+        with pytest.raises(UsageError):
+            Node([ramp, flat], **wrong)
+    with pytest.raises(UsageError, match="no residents"):
+        Node([])
+    with pytest.raises(JostleError, match="cannot be added"):
+        Node([ramp, Peaks.from_items([{"values": [1.0]}] * 3, "other")])
+
+
+def test_several_workloads_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random = np.random.default_rng(10)
+    made = [
+        a_trace(n, {MEMORY: random.gamma(50, 1e8 / 50, 5).tolist()}, run_id=f"{k}{n}", workload=k)
+        for n in range(20)
+        for k in "ab"
+    ]
+    write_traces(tmp_path / "past", Traces.from_traces(made))
+    words = ["limit", str(tmp_path / "past"), "-w", "a", "-w", "b", "-w", "b"]
+    assert exit_code([*words, "-l", "1e9", "--fits", "a", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["outcome"] == "estimated"
+    assert told["residents"] == "3 residents as independent ones"
+    assert 3e8 < told["limit"] < 6e8
+    assert 2 <= told["fits"] <= 6
+    assert told["over_ratio"] == 0
+    assert exit_code([*words, "-l", "1e9", "--fits", "a"]) == 0
+    assert "more fit below" in capsys.readouterr().out
+    assert exit_code([*words, "--fits", "a"]) == 2
+    assert exit_code([*words[:2], "--fits", "a"]) == 2
+    assert exit_code([*words, "--given", str(tmp_path)]) == 2
+    assert exit_code([*words, "-w", "nobody"]) == 4
+    assert exit_code([*words[:4], "--model", str(tmp_path)]) == 2
+    assert exit_code([*words, "--at-limit", "zz"]) == 4

@@ -212,7 +212,10 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert found["independent"] < found["measured"]
     assert found["measured"] == pytest.approx(found["0.9"], abs=0.05)
     more = ["--start", "0", "--start", "0.2", "--slowdown", "1", "--slowdown", "2"]
-    assert exit_code([*words, "--at", "0.3", *more]) == 0
+    assert exit_code([*words, "--at", "0.25", "--json"]) == 0  # they share windows
+    document = json.loads(capsys.readouterr().out)
+    assert document["total"][0]["exceedance_ratio"]["x"] == found["measured"]
+    assert exit_code([*words, "--at", "0.3", *more, "--dependence", "independent"]) == 0
     assert "all 2 together, as independent ones" in capsys.readouterr().out
     assert exit_code([*words, "--at", "0.3", *more[:2], "--json"]) == 2
     assert exit_code([*words, "--at", "0.3", "--dependence", "none", "--json"]) == 2

@@ -26,6 +26,7 @@ from .devices._beside import LoadQuestion as LoadQuestion
 from .forecasts._report import ForecastAnswer as ForecastAnswer
 from .forecasts._report import TotalUse as TotalUse
 from .forecasts._report import step_report as step_report
+from .forecasts._together import ModelledSlowdowns as ModelledSlowdowns
 from .forecasts._together import SharedMachine as SharedMachine
 from .forecasts._together import number_or_text as number_or_text
 from .forecasts._together import sums_of as sums_of

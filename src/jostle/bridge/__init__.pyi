@@ -12,10 +12,12 @@ from .forecasting._plots import ForecastPlots as ForecastPlots
 from .forecasting._plots import draw_forecast as draw_forecast
 from .forecasting._select import MethodChoice as MethodChoice
 from .forecasting._settings import Bridge as Bridge
+from .limits._node import Node as Node
 from .limits._peaks import Peaks as Peaks
 from .live._given import LiveForecast as LiveForecast
 from .live._together import Joining as Joining
 from .live._together import Together as Together
+from .live._together import share_windows as share_windows
 from .problem._clock import Clock as Clock
 from .problem._clock import ClockSettings as ClockSettings
 from .problem._clouds import Cloud as Cloud

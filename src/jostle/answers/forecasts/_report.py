@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from jostle.bridge import Distribution, Exceedance, Forecast, LiveForecast
 
 QUANTILES = (0.05, 0.5, 0.95, 0.99)
+MOST_SHOWN = 8  # counters of a table; of more those that people mostly ask for
+USUAL = ("resident_bytes", "cpu_seconds", "instructions", "read_bytes", "written_bytes")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class ForecastAnswer:
                 "within_seconds": self.within_seconds,
                 "exceedance_within_ratio": None,
             }
+            document["given"] |= _likeness(live, list(self.limits))
             parts.append(f"given {run_id} until {live.now_seconds:g} s")
             if self.within_seconds is not None:
                 soon = live.exceedance_ratio(self.limits, self.within_seconds)
@@ -78,7 +81,20 @@ class ForecastAnswer:
             parts.append(_table([line for one in self.totals for line in self._total_lines(one)]))
         every = [law for row in self.answers for law in row] + [one.law for one in self.totals]
         warnings = dict.fromkeys(text for law in every for text in law.warnings)
+        warnings |= dict.fromkeys(filter(None, [document.get("given", {}).get("unlike")]))
+        if hidden := len(self.fitted[0][1].components) - len(self._shown):
+            parts.append(f"and {hidden} further counters: --json has them, --component chooses")
         return Report(document, parts, figures, [f"warning: {text}" for text in warnings])
+
+    @property
+    def _shown(self) -> list[str]:
+        """Of all components those that people see: those of limits and capacities, else the usual ones of
+        many."""
+        every = self.fitted[0][1].components
+        usual = every if len(every) <= MOST_SHOWN else [name for name in USUAL if name in every]
+        return [n for n in every if n in self.limits or n in self.capacities] or list(
+            usual or every[:MOST_SHOWN]
+        )
 
     def _workload(
         self, name: str, one: Forecast, laws: Sequence[Distribution], atoms: int | None
@@ -117,7 +133,7 @@ class ForecastAnswer:
         return document
 
     def _lines(self, law: Distribution) -> list[list[str]]:
-        lines = _use_lines(law, law.time_seconds)
+        lines = _use_lines(law, law.time_seconds, self._shown)
         if law.idle_ratio:
             lines.append(["", "ended by then", f"{law.idle_ratio:.1%}", *[""] * 5])
         if self.limits:
@@ -137,7 +153,7 @@ class ForecastAnswer:
         }
 
     def _total_lines(self, one: TotalUse) -> list[list[str]]:
-        lines = _use_lines(one.law, one.time_seconds)
+        lines = _use_lines(one.law, one.time_seconds, self._shown)
         for name, p in one.over.items():
             text = f"{p.ratio:.4f}"
             if p.high_ratio - p.low_ratio > 1e-4:
@@ -173,16 +189,18 @@ def step_report(
         "idle_ratio": law.idle_ratio,
         "exceedance_ratio": over,
         "exceedance_within_ratio": soon,
+        **_likeness(live, list(limits)),
     }
+    shown = [c for c, name in enumerate(law.components) if name in limits or not limits]
     text = ", ".join(
-        f"{name} {middle[c]:.4g} ({low[c]:.4g} to {high[c]:.4g})"
-        for c, name in enumerate(law.components)
+        f"{law.components[c]} {middle[c]:.4g} ({low[c]:.4g} to {high[c]:.4g})"
+        for c in shown[:MOST_SHOWN]
     )
     text += "" if over is None else f"; P(over limit) {over:.4f}"
     text += "" if soon is None else f", within {within_seconds:g} s {soon:.4f}"
-    return Report(
-        document, [f"{now_seconds:.3f} s, at {now_seconds + ahead_seconds:.3f} s: {text}"]
-    )
+    notes = [f"warning: {document['unlike']}"] if document["unlike"] else []
+    line = f"{now_seconds:.3f} s, at {now_seconds + ahead_seconds:.3f} s: {text}"
+    return Report(document, [line], notes=notes)
 
 
 def _components(law: Distribution) -> dict[str, Any]:
@@ -199,20 +217,27 @@ def _components(law: Distribution) -> dict[str, Any]:
     }
 
 
-def _use_lines(law: Distribution, time_seconds: float) -> list[list[str]]:
-    """Of each component mean, deviation and quantiles."""
+def _likeness(live: LiveForecast, components: Sequence[str]) -> dict[str, Any]:
+    """How strange the run is so far, and the sentence of that where it is unlike the recorded ones."""
+    told = live.unlikeness(components)
+    return {"unlike_ratio": told.p_ratio, "unlike": told.text if told.is_unlike else None}
+
+
+def _use_lines(law: Distribution, time_seconds: float, shown: Sequence[str]) -> list[list[str]]:
+    """Of each of these components mean, deviation and quantiles."""
     from jostle.traces import is_level
 
     table = law.quantile(QUANTILES)
     return [
         [
-            f"{time_seconds:g} s" if column == 0 else "",
+            f"{time_seconds:g} s" if place == 0 else "",
             f"{name} (level)" if is_level(name) else name,
             f"{law.mean[column]:.4g}",
             f"{max(law.covariance[column, column], 0.0) ** 0.5:.3g}",
             *(f"{value:.4g}" for value in table[:, column]),
         ]
-        for column, name in enumerate(law.components)
+        for place, name in enumerate(shown)
+        for column in [law.components.index(name)]
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,10 +20,10 @@ class SharedMachine:
     """What several workloads on one machine do to one another."""
 
     dependence: Annotated[
-        str,
+        str | None,
         "How busy times of workloads go together: independent, measured (runs that share a window), or a "
-        "correlation from -1 to 1.",
-    ] = "independent"
+        "correlation from -1 to 1.  [default: measured where they share enough windows]",
+    ] = None
     start: Annotated[
         tuple[float, ...], "Of each workload in order: when it starts, on the clock of --at."
     ] = ()
@@ -39,18 +39,28 @@ class SharedMachine:
         str | None, "The platform that the model is asked about.  [default: its only one]"
     ] = None
 
+    def known(self, fitted: Sequence[tuple[str, Forecast]]) -> SharedMachine:
+        """The same with the dependence that these workloads have by default, if none is stated."""
+        if self.dependence is not None:
+            return self
+        from jostle.bridge import Joining, share_windows
+
+        members = [Joining(one) for _, one in fitted]
+        is_measured = len(members) > 1 and share_windows(members)
+        return replace(self, dependence="measured" if is_measured else "independent")
+
     @property
     def is_sum(self) -> bool:
         """Whether it is no more than a sum of independent forecasts at one time."""
         more = self.start or self.slowdown or self.model is not None
-        return not more and self.dependence == "independent"
+        return not more and self.dependence in (None, "independent")
 
     @property
     def text(self) -> str:
         """How they go together, in words."""
         if self.dependence == "measured":
             return "as they were measured side by side"
-        if self.dependence == "independent":
+        if self.dependence in (None, "independent"):
             return "as independent ones"
         return f"correlated by {self.dependence}"
 
@@ -79,7 +89,7 @@ class SharedMachine:
         starts = self.start or (0.0,) * len(fitted)
         together = Together(
             [Joining(one, at, core) for (_, one), at in zip(fitted, starts, strict=True)],
-            dependence=number_or_text(self.dependence),
+            dependence=number_or_text(self.dependence or "independent"),
             slowdowns=self.slowdown or self._by_model([name for name, _ in fitted]),
             seed=seed,
         )
@@ -94,32 +104,51 @@ class SharedMachine:
 
     def _by_model(self, names: Sequence[str]) -> Callable[[Sequence[int]], Sequence[float]] | None:
         """What the model says of those that run: time beside the others over time alone."""
-        import jostle
-
         if self.model is None:
             return None
-        model = jostle.load(self.model)
-        platform = self.model_platform
+        known = ModelledSlowdowns(self.model, self.model_platform)
+        return lambda going: known.of([names[i] for i in going])[0]
+
+
+class ModelledSlowdowns:
+    """How many times slower workloads are beside one another, by a model. Raises UsageError for a platform
+    that is not named where the model knows several."""
+
+    def __init__(self, folder: Path, platform: str | None) -> None:
+        import jostle
+
+        self._model = jostle.load(folder)
         if platform is None:
-            known = tuple(model.predictor.platform_names)
+            known = tuple(self._model.predictor.platform_names)
             if len(known) != 1:
                 raise UsageError(
                     f"the model knows {len(known)} platforms", fix="Name one by `model_platform`."
                 )
             platform = known[0]
+        self._platform = platform
 
-        def slowdowns(going: Sequence[int]) -> Sequence[float]:
-            here = [names[i] for i in going]
-            beside = [here[:i] + here[i + 1 :] for i in range(len(here))]
-            both = jostle.Colocations.from_columns(
-                workload=here * 2,
-                platform=[platform] * (2 * len(here)),
-                corunners=[*beside, *([] for _ in here)],
-            )
-            seconds = model.predict(both)
-            return (seconds[: len(here)] / seconds[len(here) :]).tolist()
+    def of(self, names: Sequence[str]) -> tuple[list[float], float]:
+        """(slowdown of each, the standard deviation of their logs as the model's bounds have it, 0 where none
+        is valid)."""
+        import numpy as np
 
-        return slowdowns
+        import jostle
+
+        count = len(names)
+        beside = [[*names[:i], *names[i + 1 :]] for i in range(count)]
+        both = jostle.Colocations.from_columns(
+            workload=[*names, *names],
+            platform=[self._platform] * (2 * count),
+            corunners=[*beside, *([] for _ in names)],
+        )
+        seconds = self._model.predict(both)
+        ratios = (seconds[:count] / seconds[count:]).tolist()
+        if getattr(self._model, "calibration", None) is None:
+            return ratios, 0.0
+        bounds = self._model.bound(both.take(np.arange(count)), 0.9).seconds
+        spread = np.log(bounds / seconds[:count]) / 1.2816  # the normal law's 90% quantile
+        spread = spread[np.isfinite(spread)]
+        return ratios, float(max(spread.max(), 0.0)) if len(spread) else 0.0
 
 
 def sums_of(

@@ -13,7 +13,7 @@ from jostle.answers._verb import verb
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge import Peaks
+    from jostle.bridge import Node, Peaks
     from jostle.progress import Progress
 
 
@@ -22,7 +22,7 @@ class LimitQuestion:
     """What a run never exceeds over its whole life, or in what is left of one that goes on.
 
     Its peak, of memory or of any counter, stays at or below the limit with the confidence, where it is a run
-    like the recorded ones. Ends with 3 where there are too few of them.
+    like the recorded ones; of several workloads: their sum at any time. Ends with 3 where runs are too few.
     """
 
     confidence: Annotated[float, "How sure the limit is, under 1.", Short("-c")] = (
@@ -45,12 +45,14 @@ class LimitQuestion:
 @dataclass(frozen=True)
 class LimitAnswer(VerbAnswer):
     """limit: what it does not exceed, infinite where there is none. outcome: `guaranteed`; `censored`, which
-    holds where what ended runs early did not depend on what they would have used; or `too_few_runs`. runs:
-    behind it, and open_runs of them that may have used more than was seen. runs_needed: of which so many may
-    be open. confidence_now: the highest with a guaranteed limit from these runs. now_seconds, highest_so_far:
-    of a run that goes on, of which the rest is for what is left. over_ratio: P(more than `over`), between
-    over_low_ratio and over_high_ratio. unlike_ratio: the share of runs at least as strange as this one so
-    far; unlike: a warning of that, None where it is like the others."""
+    holds where what ended runs early did not depend on what they would have used; `estimated`, of several
+    residents, which are in words in `residents`; or `too_few_runs`. runs: behind it, of several workloads the
+    fewest, and open_runs of them that may have used more than was seen. runs_needed: of which so many may be
+    open. confidence_now: the highest with a guaranteed limit from these runs. now_seconds, highest_so_far: of
+    a run that goes on, of which the rest is for what is left. over_ratio: P(more than `over`), between
+    over_low_ratio and over_high_ratio. fits: how many more there is room for below `over`. unlike_ratio: the
+    share of runs at least as strange as this one so far; unlike: a warning of that, None where it is like the
+    others."""
 
     component: str
     confidence: float
@@ -65,6 +67,8 @@ class LimitAnswer(VerbAnswer):
     over: float | None = None
     over_low_ratio: float | None = None
     over_high_ratio: float | None = None
+    residents: str | None = None
+    fits: int | None = None
     unlike_ratio: float | None = None
     unlike: str | None = None
     model: dict[str, Any] | None = None
@@ -93,6 +97,11 @@ class LimitAnswer(VerbAnswer):
         )
         if self.outcome == "guaranteed":
             return f"{what} stays at or below it {self.confidence:.4g} of the time, by ranks of {behind}"
+        if self.outcome == "estimated":
+            return (
+                f"the sum of {self.residents} stays at or below it about {self.confidence:.4g} of the time, "
+                f"estimated from {behind} of each, or more"
+            )
         if self.outcome == "censored":
             return (
                 f"{what} stays at or below it about {self.confidence:.4g} of the time, from {behind}, if "
@@ -110,18 +119,26 @@ class LimitAnswer(VerbAnswer):
         if self.now_seconds is not None:
             lines[0] = f"at {self.now_seconds:.6g} s, {self.highest_so_far:.6g} so far: {lines[0]}"
         if self.over_ratio is not None:
-            lines.append(
-                f"P(over {self.over:.6g}): {self.over_ratio:.4f} "
-                f"({self.over_low_ratio:.4f} to {self.over_high_ratio:.4f})"
-            )
+            between = f" ({self.over_low_ratio:.4f} to {self.over_high_ratio:.4f})"
+            between = between if self.residents is None else ""
+            lines.append(f"P(over {self.over:.6g}): {self.over_ratio:.4f}{between}")
+        if self.fits is not None:
+            lines.append(f"{self.fits} more fit below {self.over:.6g} with {self.confidence:.4g}")
         notes = [f"warning: {self.unlike}"] if self.unlike else []
         return Report(self.to_document(), lines, notes=notes, exit_code=self.exit_code)
 
 
 @verb(LimitQuestion)
-def limit(peaks: Peaks, question: LimitQuestion, progress: Progress) -> LimitAnswer:
-    """Of recorded runs, and of the one that goes on where there is one."""
-    ranked, live = peaks.ranked(question.confidence), peaks.live
+def limit(peaks: Peaks | Node, question: LimitQuestion, progress: Progress) -> LimitAnswer:
+    """Of recorded runs, and of the one that goes on where there is one; or of residents of a node.
+
+    Raises UsageError for how many more fit below nothing.
+    """
+    ranked, live, fits = peaks.ranked(question.confidence), peaks.live, None
+    if peaks.more is not None:
+        if question.over is None:
+            raise UsageError("how many fit depends on what there is", fix="Say `over`.")
+        fits = peaks.fits(question.over, question.confidence)
     low, high = (
         (None, None) if question.over is None else peaks.over(question.over, question.confidence)
     )
@@ -140,6 +157,8 @@ def limit(peaks: Peaks, question: LimitQuestion, progress: Progress) -> LimitAns
         over=question.over,
         over_low_ratio=low,
         over_high_ratio=high,
+        residents=peaks.residents_text,
+        fits=fits,
         unlike_ratio=None if unlike is None else unlike.p_ratio,
         unlike=unlike.text if unlike is not None and unlike.is_unlike else None,
     )

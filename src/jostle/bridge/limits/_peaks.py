@@ -35,12 +35,13 @@ KEYS = ("values", "times_seconds", "length_seconds", "end")
 class Use:
     """One run. times_seconds: (T,) rising, the ends of its samples; values: (T,) what it used, finite.
     is_open: whether it may have used more than that: it ended at its limit, or was not watched to its end.
-    length_seconds: when it ended or was last seen."""
+    length_seconds: when it ended or was last seen. window: what it shares with those recorded beside it."""
 
     times_seconds: np.ndarray
     values: np.ndarray
     is_open: bool
     length_seconds: float
+    window: str | None = None
 
     @classmethod
     def of(cls, trace: Trace, component: str, at_limit: bool = False) -> Use | None:
@@ -53,7 +54,8 @@ class Use:
         length = float(np.fmax(trace.runtime_seconds, trace.time_seconds[-1]))
         watched = float(trace.interval_seconds[known].sum())
         is_cut = not np.isfinite(trace.runtime_seconds) or watched < (1 - MISSED) * length
-        return cls(trace.time_seconds[known], rates[known], at_limit or is_cut, length)
+        times, is_open = trace.time_seconds[known], at_limit or is_cut
+        return cls(times, rates[known], is_open, length, trace.window_id)
 
     @classmethod
     def from_item(cls, item: Any) -> tuple[Use, str]:
@@ -219,6 +221,24 @@ class Peaks:
         every = [*others, self.live]
         states = np.stack([_held(one, grid) for one in every])
         return unlikeness(states[:-1, :, None], states[-1, :, None])
+
+    # Of residents of a node alone: see Node.
+    more = None
+    residents_text = None
+
+    def fits(self, limit: float, confidence: float) -> int | None:
+        """Of residents of a node alone."""
+        return None
+
+    @property
+    def now_seconds(self) -> float:
+        """How far the run that goes on has come; 0 of a run to come."""
+        return 0.0 if self.live is None else self.live.length_seconds
+
+    @property
+    def going(self) -> tuple[Use, ...]:
+        """The recorded runs that came as far as the one that goes on; of a run to come all."""
+        return self.runs if self.live is None else tuple(self._as_far(self.now_seconds))
 
     @property
     def interval_seconds(self) -> float:

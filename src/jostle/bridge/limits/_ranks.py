@@ -23,7 +23,7 @@ import numpy as np
 from jostle._confidence import exact_confidence
 from jostle.bounds import conformal_rank
 
-Outcome = Literal["guaranteed", "censored", "too_few_runs"]
+Outcome = Literal["guaranteed", "censored", "estimated", "too_few_runs"]
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,32 @@ def runs_needed(confidence: float, open_runs: int = 0) -> int:
     return -(-(share + open_runs) // (1 - share))
 
 
+def most_confidence(n: int, open_runs: int) -> float:
+    """The highest confidence of four digits with a guaranteed limit from n runs, so many of them open."""
+    return (n - open_runs) * 10_000 // (n + 1) / 10_000
+
+
+def share_of_each(peaks: np.ndarray, is_open: np.ndarray) -> np.ndarray:
+    """(n,) weights, sum 1, of runs as a law of whole ones: open runs hand theirs to all that are higher; the
+    highest keeps what nobody is left to take."""
+    order = np.lexsort((is_open, peaks))
+    mass, weights = 1 / len(peaks), np.zeros(len(peaks))
+    for place, row in enumerate(order.tolist()):
+        left = len(peaks) - place - 1
+        if is_open[row] and left:
+            mass += mass / left
+        else:
+            weights[row] = mass
+    return weights
+
+
 def limit_of(peaks: np.ndarray, is_open: np.ndarray, confidence: float) -> RankedLimit:
     """The limit that a new run's peak does not exceed with this confidence.
 
     peaks: (n,). is_open: (n,) which of them are only known to be at least so high.
     """
     n, count = len(peaks), int(is_open.sum())
-    facts = (n, count, runs_needed(confidence, count), (n - count) * 10_000 // (n + 1) / 10_000)
+    facts = (n, count, runs_needed(confidence, count), most_confidence(n, count))
     rank = conformal_rank(n, confidence)
     if rank <= n - count:
         return RankedLimit(float(np.sort(peaks[~is_open])[rank - 1]), "guaranteed", *facts)

@@ -20,6 +20,7 @@ from itertools import product
 import numpy as np
 
 from jostle.bridge.answers._distribution import Distribution, Limits, corrected
+from jostle.bridge.limits._likeness import Unlikeness, unlikeness
 from jostle.bridge.live._prognosis import Past, Prognosis
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshots, rates_at
@@ -159,6 +160,14 @@ class LiveForecast:
         over = (states[:, :, columns] > np.array(list(limits.values()))).any(axis=(1, 2))
         share = float(np.clip(weights @ over, 0.0, 1.0))
         return float(corrected(share, len(self._states), names.prior))
+
+    def unlikeness(self, components: Sequence[str] = ()) -> Unlikeness:
+        """How unlike the recorded runs that came as far it has been so far; components: by which alone."""
+        here, _ = self._steps(self.now_seconds + 2 * self._slack)
+        columns = [self.components.index(name) for name in components or self.components]
+        as_far = ~self._ended[:, here]
+        states = self._states[as_far][:, : here + 1, columns]
+        return unlikeness(states, self._seen[: here + 1, columns])
 
     def _steps(self, time_seconds: float, *, whole: bool = False) -> tuple[int, int]:
         """The snapshot seen last, and how many further that nearest to a time is, 1 at least. whole: not the

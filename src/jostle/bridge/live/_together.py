@@ -272,6 +272,14 @@ def _windows(members: Sequence[Joining]) -> list[np.ndarray]:
     return list(rows)
 
 
+def share_windows(members: Sequence[Joining]) -> bool:
+    """Whether enough of their runs were recorded side by side to measure how they go together."""
+    try:
+        return bool(_windows(members))
+    except (UsageError, NotEnoughRuns):
+        return False
+
+
 def _states_at(member: Joining, own: float, rows: np.ndarray) -> np.ndarray:
     """(windows, d) states of a member's runs at its own time; 0 where a run had ended or not begun."""
     states, ended = histories(member.forecast.snapshots, member.core)

@@ -133,10 +133,10 @@ def forecast(
 ) -> Report | Generator[Report]:
     """The distribution of resource use at any time between the first and the last snapshot.
 
-    Rates are per second. Several workloads, by -w or by folders, are added as independent ones unless
-    --dependence, --start, --slowdown or --model say more; with --at-context they are one workload in several
-    contexts, such as its number of co-runners. Ends with 2 for a time outside the traces: it does not
-    extrapolate.
+    Rates are per second. Several workloads, by -w or by folders, are added as they were measured side by
+    side, else as independent ones, unless --dependence, --start, --slowdown or --model say more; with
+    --at-context they are one workload in several contexts, such as its number of co-runners. Ends with 2 for
+    a time outside the traces: it does not extrapolate.
     """
     if command.snapshot_at and command.snapshots is not None:
         raise UsageError("--snapshots and --snapshot-at both say when", fix="Give one of them.")
@@ -146,6 +146,8 @@ def forecast(
     fitted = runs.forecasts(command.dataset, bridge)
     if program.is_asked:
         return command.following(fitted, program)
+    if command.given is None and command.at_context is None:
+        shared = shared.known(fitted)
     command.check(len(fitted), is_sum=shared.is_sum)
     live, answers, totals = None, [], []
     core, seed = command.core, bridge.seed

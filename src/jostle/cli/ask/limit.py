@@ -1,8 +1,9 @@
-"""`jostle limit`: what a run never exceeds, from traces of others; of one that goes on, told anew."""
+"""`jostle limit`: what a run never exceeds, from traces of others; of one that goes on, told anew; and what
+several together never exceed."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,13 +13,20 @@ import numpy as np
 from jostle._options import Positional
 from jostle._report import Report
 from jostle._verbs import load_verb
-from jostle.answers import LimitAnswer, LimitQuestion, TracedRuns, only_trace
+from jostle.answers import (
+    LimitAnswer,
+    LimitQuestion,
+    ModelledSlowdowns,
+    TracedRuns,
+    only_trace,
+)
 from jostle.cli.ask._following import FollowedProgram
 from jostle.cli.console import note
-from jostle.errors import UsageError
+from jostle.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge import Peaks
+    from jostle.bridge import Node, Peaks
+    from jostle.traces import Traces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,30 +48,72 @@ class LimitCommand:
         Path | None, "A folder with the trace so far of a run that goes on: for what is left of it."
     ] = None
 
+    model: Annotated[
+        Path | None, "Of several workloads: a model that says how much they slow each other down."
+    ] = None
+    model_platform: Annotated[
+        str | None, "The platform that the model is asked about.  [default: its only one]"
+    ] = None
+    fits: Annotated[
+        str | None, "Also how many more of this workload fit beside the others, below --over."
+    ] = None
+
+    def peaks(self, runs: TracedRuns, traces: Traces, workload: str | None) -> Peaks:
+        """Of the chosen runs of a workload. Raises what `Peaks.of` raises, UnknownName."""
+        from jostle.bridge import Peaks
+        from jostle.traces import Traces
+
+        every = traces.traced.column("workload").to_pylist()
+        if workload is not None and workload not in every:
+            raise UnknownName("workload", workload, sorted(set(every)))
+        chosen = runs.select(traces, workload)
+        assert isinstance(chosen, Traces)
+        mine = [one for one in self.at_limit if workload is None or one in chosen.run_ids]
+        if odd := sorted(set(self.at_limit) - set(traces.run_ids)):
+            raise UnknownName("run", odd[0], traces.run_ids)
+        return Peaks.of(chosen, self.component, self.core, at_limit=mine, had=self.had)
+
+    def node(
+        self, residents: Sequence[Peaks], known: Mapping[Any, Peaks], runs: TracedRuns
+    ) -> Node:
+        """Of these residents, as the model slows them."""
+        from jostle.bridge import Node
+
+        if not residents:
+            raise UsageError("--fits is beside others", fix="Say who is there already by -w.")
+        ratios, error = (), 0.0
+        if self.model is not None:
+            ratios, error = ModelledSlowdowns(self.model, self.model_platform).of(runs.workload)
+        more = None if self.fits is None else known[self.fits]
+        return Node(residents, slowdowns=ratios, error=error, more=more)
+
 
 def limit(
     command: LimitCommand, runs: TracedRuns, program: FollowedProgram, question: LimitQuestion
 ) -> LimitAnswer | Generator[Report]:
-    from jostle.bridge import Peaks
-    from jostle.traces import Windows, read_traces
+    from jostle.traces import read_traces
 
-    (workload,) = runs.workload if len(runs.workload) == 1 else (None,)
-    if len(runs.workload) > 1 or runs.windows:
-        raise UsageError("a limit is of one workload at a time", fix="Say -w NAME, once.")
-    chosen = runs.select(read_traces(command.dataset), workload)
-    assert not isinstance(chosen, Windows)
-    peaks = Peaks.of(
-        chosen, command.component, command.core, at_limit=command.at_limit, had=command.had
-    )
-    for text in peaks.notes:
+    if runs.windows:
+        raise UsageError("--windows is of forecasts", fix="Name each workload by -w.")
+    traces = read_traces(command.dataset)
+    names = list(dict.fromkeys([*runs.workload, *([command.fits] if command.fits else [])]))
+    known = {name: command.peaks(runs, traces, name) for name in names or [None]}
+    for text in dict.fromkeys(text for peaks in known.values() for text in peaks.notes):
         note(text)
+    verb, (peaks, *_) = load_verb("forecasts", "limit"), known.values()
+    if len(runs.workload) > 1 or command.fits is not None:
+        if program.is_asked or command.given is not None:
+            raise UsageError("a run that goes on is of one workload", fix="Say -w NAME, once.")
+        return verb.of(command.node([known[name] for name in runs.workload], known, runs), question)
+    if command.model is not None:
+        raise UsageError("--model is of several workloads together")
     if program.is_asked:
         if command.given is not None:
             raise UsageError("--given and what is followed are both runs that go on")
         return _followed(peaks, program, question)
     if command.given is not None:
         peaks = peaks.given(only_trace(command.given, command.core))
-    return load_verb("forecasts", "limit").of(peaks, question)
+    return verb.of(peaks, question)
 
 
 limit.__doc__ = LimitQuestion.__doc__
