@@ -21,6 +21,7 @@ from jostle.bridge.limits._ranks import (
     over_of_rest,
     runs_needed,
 )
+from jostle.cli import exit_code
 from jostle.errors import JostleError, NotEnoughRuns, UnknownName, UsageError
 from jostle.traces import Traces, write_traces
 from studies.live.limits import vpa_target
