@@ -10,7 +10,7 @@ confidence has no limit from so few runs, the share of draws that have one stand
 peak seen, and 1.2 times it. vpa: the target of Kubernetes' vertical pod autoscaler (a decaying histogram of
 peaks, its 90th percentile and 15%; weights halve every 24 runs). New runs of `cut` have no limit; recorded
 ones that their limit ended are open for `limit`, and what they seem for the others. --node: of three such
-residents, each of a workload of its own runs, the sum at any time: `node` is `jostle.bridge.Node`, `drawn`
+residents, each of a workload of its own runs, the sum at any time: `node` is `jostle.bridge.Residents`, `drawn`
 the quantile of sums of recorded runs, and the others are sums of what they say of each.
 """
 
@@ -24,7 +24,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jostle._confidence import exact_confidence
-from jostle.bridge import Node, Peaks
+from jostle.bridge import Peaks, Residents
 from studies.data import one_core
 from studies.live.processes import LAWS, a_run, whole_runs
 
@@ -127,7 +127,7 @@ def node_scores(name: str, count: int, draws: int, confidence: float, seed: int)
         tops = [np.array([run.max() for run, _ in runs]) for runs in every]
         drawn = _sums([run for runs in every for run, _ in runs], random, 300, count)
         limits = {
-            "node": Node(residents, seed=draw).ranked(confidence).value,
+            "node": Residents(residents, seed=draw).ranked(confidence).value,
             "drawn": float(np.quantile(drawn, confidence)),
             "max": float(sum(top.max() for top in tops)),
             "vpa": float(sum(vpa_target(top) for top in tops)),

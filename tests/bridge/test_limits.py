@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jostle._verbs import load_verb
-from jostle.bridge import Node, Peaks
+from jostle.bridge import Peaks, Residents
 from jostle.bridge.limits._likeness import unlikeness
 from jostle.bridge.limits._ranks import (
     limit_of,
@@ -298,7 +298,7 @@ def test_what_residents_need_together(name: str, runs: int) -> None:
     random, draws = np.random.default_rng(6), 30
     inside = [
         together([a_run(name, random)[0] for _ in range(3)])
-        <= Node(three(name, runs, random)).ranked(0.9).value
+        <= Residents(three(name, runs, random)).ranked(0.9).value
         for _ in range(draws)
     ]
     assert np.mean(inside) >= share_limits(draws, 0.9)[0]
@@ -311,9 +311,9 @@ def test_many_runs_leave_nothing_open() -> None:
     one = Peaks.from_items([{"values": run.tolist()} for run in runs])
     low, high = share_limits(len(runs), 0.9)
     peaks = np.array([run.max() for run in runs])
-    assert low <= (peaks <= Node([one]).ranked(0.9).value).mean() <= high
+    assert low <= (peaks <= Residents([one]).ranked(0.9).value).mean() <= high
     drawn = [together([runs[i], runs[j]]) for i, j in random.integers(800, size=(10_000, 2))]
-    two = Node([one, one])
+    two = Residents([one, one])
     assert low <= np.mean(np.array(drawn) <= two.ranked(0.9).value) <= high
     assert low <= 1 - two.over(float(np.quantile(drawn, 0.9)), 0.9)[0] <= high
 
@@ -337,38 +337,38 @@ def test_dependence_is_measured_where_windows_are_shared() -> None:
     for strength in (-0.9, 0.0, 0.9):
         scores = random.multivariate_normal([0, 0], [[1, strength], [strength, 1]], 100_000)
         sums = 100 * np.exp(0.5 * scores).sum(axis=1)
-        node = Node(windows(strength))
+        node = Residents(windows(strength))
         assert "side by side" in node.residents_text
         low, high = share_limits(60, 0.9)
         assert low <= (sums <= node.ranked(0.9).value).mean() <= high
-    apart, alike = (Node(windows(one)).ranked(0.95).value for one in (-0.9, 0.9))
+    apart, alike = (Residents(windows(one)).ranked(0.95).value for one in (-0.9, 0.9))
     assert apart < alike
-    assert "independent" in Node([windows(0.9)[0]] * 2).residents_text
+    assert "independent" in Residents([windows(0.9)[0]] * 2).residents_text
 
 
 def test_residents_at_their_places_on_the_clock() -> None:
     """All runs alike: the sum is known to the sample."""
     ramp = Peaks.from_items([{"values": [1.0, 2.0, 3.0, 4.0]}] * 8)
     flat = Peaks.from_items([{"values": [10.0, 10.0]}] * 8)
-    assert Node([ramp, flat]).ranked(0.5).value == pytest.approx(12)
+    assert Residents([ramp, flat]).ranked(0.5).value == pytest.approx(12)
     # A ramp that has come to its second half: 3 + 10, then 4 + 10.
     later = ramp.seen(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
-    assert Node([later, flat]).ranked(0.5).value == pytest.approx(14)
+    assert Residents([later, flat]).ranked(0.5).value == pytest.approx(14)
     # Twice as slow, the flat one is still there when the ramp is at its end.
-    assert Node([ramp, flat], slowdowns=[1.0, 2.0]).ranked(0.5).value == pytest.approx(14)
-    wide = Node([ramp, flat], slowdowns=[1.0, 1.0], error=0.5).ranked(0.9).value
+    assert Residents([ramp, flat], slowdowns=[1.0, 2.0]).ranked(0.5).value == pytest.approx(14)
+    wide = Residents([ramp, flat], slowdowns=[1.0, 1.0], error=0.5).ranked(0.9).value
     assert 12 < wide <= 14 + 1e-9
-    assert Node([ramp, flat], more=flat).fits(45.0, 0.9) == 3
-    assert Node([ramp, flat], more=flat).fits(5.0, 0.9) == 0
+    assert Residents([ramp, flat], more=flat).fits(45.0, 0.9) == 3
+    assert Residents([ramp, flat], more=flat).fits(5.0, 0.9) == 0
     with pytest.raises(NotEnoughRuns, match="1 run"):
-        Node([ramp, Peaks.from_items([{"values": [1.0]}])])
+        Residents([ramp, Peaks.from_items([{"values": [1.0]}])])
     for wrong in ({"slowdowns": [1.0]}, {"slowdowns": [0.0, 1.0]}, {"error": -1.0}):
         with pytest.raises(UsageError):
-            Node([ramp, flat], **wrong)
+            Residents([ramp, flat], **wrong)
     with pytest.raises(UsageError, match="no residents"):
-        Node([])
+        Residents([])
     with pytest.raises(JostleError, match="cannot be added"):
-        Node([ramp, Peaks.from_items([{"values": [1.0]}] * 3, "other")])
+        Residents([ramp, Peaks.from_items([{"values": [1.0]}] * 3, "other")])
 
 
 def test_several_workloads_from_the_command_line(

@@ -12,8 +12,8 @@ from .forecasting._plots import ForecastPlots as ForecastPlots
 from .forecasting._plots import draw_forecast as draw_forecast
 from .forecasting._select import MethodChoice as MethodChoice
 from .forecasting._settings import Bridge as Bridge
-from .limits._node import Node as Node
 from .limits._peaks import Peaks as Peaks
+from .limits._residents import Residents as Residents
 from .live._given import LiveForecast as LiveForecast
 from .live._together import Joining as Joining
 from .live._together import Together as Together

@@ -13,7 +13,7 @@ from jostle.answers._verb import verb
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge import Node, Peaks
+    from jostle.bridge import Peaks, Residents
     from jostle.progress import Progress
 
 
@@ -129,7 +129,7 @@ class LimitAnswer(VerbAnswer):
 
 
 @verb(LimitQuestion)
-def limit(peaks: Peaks | Node, question: LimitQuestion, progress: Progress) -> LimitAnswer:
+def limit(peaks: Peaks | Residents, question: LimitQuestion, progress: Progress) -> LimitAnswer:
     """Of recorded runs, and of the one that goes on where there is one; or of residents of a node.
 
     Raises UsageError for how many more fit below nothing.

@@ -222,7 +222,7 @@ class Peaks:
         states = np.stack([_held(one, grid) for one in every])
         return unlikeness(states[:-1, :, None], states[-1, :, None])
 
-    # Of residents of a node alone: see Node.
+    # Of residents of a node alone: see Residents.
     more = None
     residents_text = None
 

@@ -25,7 +25,7 @@ from jostle.cli.console import note
 from jostle.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge import Node, Peaks
+    from jostle.bridge import Peaks, Residents
     from jostle.traces import Traces
 
 
@@ -75,9 +75,9 @@ class LimitCommand:
 
     def node(
         self, residents: Sequence[Peaks], known: Mapping[Any, Peaks], runs: TracedRuns
-    ) -> Node:
+    ) -> Residents:
         """Of these residents, as the model slows them."""
-        from jostle.bridge import Node
+        from jostle.bridge import Residents
 
         if not residents:
             raise UsageError("--fits is beside others", fix="Say who is there already by -w.")
@@ -85,7 +85,7 @@ class LimitCommand:
         if self.model is not None:
             ratios, error = ModelledSlowdowns(self.model, self.model_platform).of(runs.workload)
         more = None if self.fits is None else known[self.fits]
-        return Node(residents, slowdowns=ratios, error=error, more=more)
+        return Residents(residents, slowdowns=ratios, error=error, more=more)
 
 
 def limit(

@@ -56,8 +56,8 @@ class _Law:
 
 @answers_verbs("forecasts")
 @dataclass(frozen=True, eq=False)
-class Node:
-    """Residents of a node, whose sum `limit` is asked about: `Node([a, b, b]).limit(confidence=0.95,
+class Residents:
+    """Residents of a node, whose sum `limit` is asked about: `Residents([a, b, b]).limit(confidence=0.95,
     over=64e9)`. residents: Peaks of the same component, the same one for several of a workload. slowdowns: of
     each, how many times slower it is beside the others; error: of their logs, a standard deviation. more:
     of which workload the number that still fits is asked for. Raises UsageError, BadData, NotEnoughRuns for a
