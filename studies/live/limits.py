@@ -10,8 +10,8 @@ confidence has no limit from so few runs, the share of draws that have one stand
 peak seen, and 1.2 times it. vpa: the target of Kubernetes' vertical pod autoscaler (a decaying histogram of
 peaks, its 90th percentile and 15%; weights halve every 24 runs). New runs of `cut` have no limit; recorded
 ones that their limit ended are open for `limit`, and what they seem for the others. --node: of three such
-residents, each of a workload of its own runs, the sum at any time: `node` is `jostle.bridge.Residents`, `drawn`
-the quantile of sums of recorded runs, and the others are sums of what they say of each.
+residents, each of a workload of its own runs, the sum at any time: `node` is `jostle.bridge.Residents`,
+`drawn` the quantile of sums of recorded runs, and the others are sums of what they say of each.
 """
 
 from __future__ import annotations
