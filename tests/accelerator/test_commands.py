@@ -27,6 +27,7 @@ KINDS = {
     "kms": (["kernel", "dtoh"], 0.006),
 }
 NAMES = tuple(KINDS)
+RAW = ("--model", "none")
 
 
 def profile_of(name: str, gpu: str = "V100") -> Profile:
@@ -82,7 +83,7 @@ def test_fit_learns_the_offset_and_bounds_hold(fleet: Path, tmp_path: Path) -> N
 
 
 def test_safe(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ask = ["safe", str(fleet), "--service", "asr", "--batch"]
+    ask = ["safe", str(fleet), *RAW, "--service", "asr", "--batch"]
     assert exit_code([*ask, "pf", "--objective", "1.0x", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "safe/v1"
@@ -130,26 +131,27 @@ def test_safe_in_a_folder_with_profiles_of_two_devices(
 
 
 def test_safe_for_all_in_the_folder(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["safe", str(fleet), "--service", "asr", "--json"]) == 0
+    assert exit_code(["safe", str(fleet), *RAW, "--service", "asr", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "safe_fleet/v1"
     table = {row["batch"]: row for row in document["rows"]}
     assert sorted(table) == sorted(set(NAMES) - {"asr"})
     for batch, row in table.items():  # the same answer as one by one
-        code = exit_code(["safe", str(fleet), "--service", "asr", "--batch", batch, "--json"])
+        code = exit_code(["safe", str(fleet), *RAW, "--service", "asr", "--batch", batch, "--json"])
         one = json.loads(capsys.readouterr().out)
         assert (row["instances"], row["safe"]) == (one["instances"], code == 0)
         assert row["reason"] == one["reason"]
     assert table["pf"]["instances"] == 15  # copies do not touch a service of kernels
-    assert exit_code(["safe", str(fleet), "--most", "2"]) == 0
+    assert exit_code(["safe", str(fleet), *RAW, "--most", "2"]) == 0
     shown = capsys.readouterr().out
     assert "why no more" in shown
     assert shown.count("\n") == 1 + 7 * 6
-    assert exit_code(["safe", str(fleet), "--batch", "md", "--latency", "1ms"]) == 1
+    assert exit_code(["safe", str(fleet), *RAW, "--batch", "md", "--latency", "1ms"]) == 1
 
 
 def test_safe_in_slices_and_shares(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ask = ["safe", str(fleet), "--service", "asr", "--batch", "md", "--json", "--objective", "2.2x"]
+    ask = ["safe", str(fleet), *RAW, "--service", "asr", "--batch", "md", "--json"]
+    ask += ["--objective", "2.2x"]
 
     def mixes(*more: str) -> list[dict]:
         exit_code([*ask, *more])
@@ -172,7 +174,7 @@ def test_safe_in_slices_and_shares(fleet: Path, capsys: pytest.CaptureFixture[st
 def test_safe_with_queries_from_a_file(fleet: Path, tmp_path: Path, capsys) -> None:
     times = tmp_path / "times.txt"
     times.write_text("# seconds\n0.0\n0.1\n\n0.1\n")
-    ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--json", "--most", "0"]
+    ask = ["safe", str(fleet), *RAW, "--service", "asr", "--batch", "pf", "--json", "--most", "0"]
     exit_code([*ask, "--arrivals", str(times), "--statistic", "max"])
     document = json.loads(capsys.readouterr().out)
     # Two queries at once: one of them waits for the other.
@@ -187,7 +189,7 @@ def test_safe_with_queries_from_a_file(fleet: Path, tmp_path: Path, capsys) -> N
 
 
 def test_safe_at_a_rate(fleet: Path, capsys) -> None:
-    ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--most", "1", "--json"]
+    ask = ["safe", str(fleet), *RAW, "--service", "asr", "--batch", "pf", "--most", "1", "--json"]
     exit_code([*ask, "--rate", "2", "--statistic", "p99", "--objective", "9x"])
     document = json.loads(capsys.readouterr().out)
     # More than alone, where queries wait for each other at times.
@@ -216,14 +218,128 @@ def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     assert table["pf"]["guaranteed_instances"] == document["guaranteed_instances"]
     assert exit_code([*ask, "--confidence", "0.999"]) == 3  # far too few sets for that
     assert "guaranteed" in capsys.readouterr().out
-    # What the measured runs say nothing of is refused, not answered as if they did.
-    for odd in (["--rate", "2"], ["--sm-share", "0.5"], ["--partition", "0.5,0.5"]):
-        assert exit_code([*ask, *odd]) == 2
-        assert f"{odd[0]} cannot go with --model" in capsys.readouterr().err
-    for odd in (["--statistic", "p99"], ["--statistic", "max", "--confidence", "0.99"]):
-        assert exit_code([*ask, *odd]) == 2
-        assert "confidence" in capsys.readouterr().err
+    # What the measured runs say nothing of is simulated, in their seconds, and has no bound.
+    ask += ["--batch", "pf", "--objective", "9x", "--most", "2", "--json"]
+    mean = document["mixes"][1]["latency_seconds"]
+    for odd in (
+        ["--rate", "0.1"],
+        ["--sm-share", "0.5"],
+        ["--partition", "40,40"],
+        ["--statistic", "p99"],
+        ["--statistic", "max", "--confidence", "0.99"],
+        ["--sharing", "sequential" if model_way(model) != "sequential" else "time-sliced"],
+    ):
+        assert exit_code([*ask, *odd]) == 3, odd
+        other = json.loads(capsys.readouterr().out)
+        assert {row["outcome"] for row in other["bounds"]} == {"simulated"}
+        assert {row["bound_seconds"] for row in other["bounds"]} == {None}
+        assert other["guaranteed_instances"] == 0
+        assert other["mixes"][1]["latency_seconds"] > 0.9 * mean
     assert exit_code([*ask, "--statistic", "p95", "--confidence", "0.95"]) in (0, 1, 3)
+    tail = json.loads(capsys.readouterr().out)["bounds"]
+    assert {row["outcome"] for row in tail} >= {"unseen_group"}
+    assert "simulated" not in {row["outcome"] for row in tail}
+
+
+def model_way(model: Path) -> str:
+    return jostle.load(model).predictor.way_to_share("v100")[0]
+
+
+def test_safe_answers_in_measured_seconds_as_the_model_predicts(
+    fleet: Path, tmp_path: Path, capsys
+) -> None:
+    """Measured runs take 1.1 times the trace: prediction, bound and limit are all of them."""
+    assert exit_code(["fit", "accelerator", str(fleet), "-o", str(tmp_path / "model")]) == 0
+    capsys.readouterr()
+    ask = ["safe", str(fleet), "--service", "bp", "--batch", "md", "--json", "--most", "2"]
+    ask += ["--model", str(tmp_path / "model"), "--objective", "9x"]
+    assert exit_code(ask) == 0
+    document = json.loads(capsys.readouterr().out)
+    model = jostle.load(tmp_path / "model")
+    asked = jostle.Colocations.from_columns(
+        workload=["bp"] * 3, platform=["v100"] * 3, corunners=[["md"] * n for n in range(3)]
+    )
+    expected = model.predict(asked)
+    assert document["solo_seconds"] == pytest.approx(expected[0])
+    assert document["limit_seconds"] == pytest.approx(9 * expected[0])
+    means = [mix["mean_seconds"] for mix in document["mixes"]]
+    np.testing.assert_allclose(means, expected)
+    bounds = [row["bound_seconds"] or np.inf for row in document["bounds"]]
+    np.testing.assert_allclose(bounds, model.bound(asked, 0.9).seconds)
+    # At a low rate queries hardly meet: the latency is that of a run that begins at once.
+    exit_code([*ask, "--rate", "0.5"])
+    rated = json.loads(capsys.readouterr().out)["mixes"]
+    assert rated[0]["mean_seconds"] == pytest.approx(expected[0], rel=0.05)
+    # At half load theory knows the queue (M/D/1): half as much again.
+    exit_code([*ask, "--rate", str(0.5 / expected[0]), "--most", "0"])
+    queued = json.loads(capsys.readouterr().out)["mixes"][0]["mean_seconds"]
+    assert queued == pytest.approx(1.5 * expected[0], rel=0.1)
+
+
+def test_safe_learns_from_the_runs_of_its_folder(fleet: Path, tmp_path: Path, capsys) -> None:
+    assert exit_code(["fit", "accelerator", str(fleet), "-o", str(tmp_path / "model")]) == 0
+    capsys.readouterr()
+    ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--most", "2", "--json"]
+    documents = []
+    for more in ([], ["--model", str(tmp_path / "model")], RAW):
+        exit_code([*ask, *more])
+        documents.append(json.loads(capsys.readouterr().out))
+    learned, saved, raw = documents
+    assert "learned from 560 runs of the folder" in learned["notes"][0]
+    assert learned["mixes"] == saved["mixes"]
+    assert learned["bounds"] == saved["bounds"]
+    assert raw["guaranteed_instances"] is None
+    assert raw["notes"][0].startswith("the raw simulation, nothing learned")
+    assert exit_code([*ask, "--platform", "moon"]) == 4
+    assert "moon" in capsys.readouterr().out
+    # Without runs side by side nothing is learned, and the answer says so.
+    alone = tmp_path / "alone"
+    write_profiles(alone, [profile_of(name) for name in NAMES])
+    runs = jostle.read_runs(fleet)
+    jostle.Dataset(alone).write(
+        runs.take(np.flatnonzero(runs.colocations.number_of_corunners == 0))
+    )
+    ask[1] = str(alone)
+    exit_code(ask)
+    again = json.loads(capsys.readouterr().out)
+    assert "no runs of these workloads side by side" in again["notes"][0]
+    assert again["mixes"] == raw["mixes"]
+
+
+def test_sets_are_bounded_where_runs_were_measured(fleet: Path, tmp_path: Path, capsys) -> None:
+    assert exit_code(["fit", "accelerator", str(fleet), "-o", str(tmp_path / "model")]) == 0
+    capsys.readouterr()
+    table = tmp_path / "tenants.csv"
+    table.write_text("name,workload,slowdown\na,asr,3\nb,pf,3\nc,md,9\nd,hw,9\n")
+    ask = ["safe", str(fleet), "--tenants", str(table), "--model", str(tmp_path / "model")]
+    assert (
+        exit_code([*ask, "--json"]) == 1
+    )  # all four keep their limits, two were measured together
+    document = json.loads(capsys.readouterr().out)
+    model = jostle.load(tmp_path / "model")
+    sets = {tuple(one["members"]): one for one in [*document["fitting"], *document["others"]]}
+    assert sets["a", "b", "c", "d"]["guaranteed"] is False
+    assert {t["outcome"] for t in sets["a", "b", "c", "d"]["times"]} == {"unseen_group"}
+    three = next(one for one in sets.values() if one["guaranteed"])
+    names = dict(zip("abcd", ("asr", "pf", "md", "hw"), strict=True))
+    every = [names[member] for member in three["members"]]
+    asked = jostle.Colocations.from_columns(
+        workload=every,
+        platform=["v100"] * 3,
+        corunners=[[*every[:n], *every[n + 1 :]] for n in range(3)],
+    )
+    bounds = [one["bound_seconds"] for one in three["times"]]
+    np.testing.assert_allclose(bounds, model.bound(asked, 0.9).seconds)
+    times = [one["seconds"] for one in three["times"]]
+    np.testing.assert_allclose(times, model.predict(asked))
+    assert all(b <= one["limit_seconds"] for b, one in zip(bounds, three["times"], strict=True))
+    table.write_text("name,workload,slowdown,rate_per_second\na,asr,5,2\nb,pf,5,\n")
+    assert exit_code([*ask, "--json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert document["fitting"][0]["times"][0]["outcome"] == "simulated"
+    assert document["fitting"][0]["guaranteed"] is False
+    shown = exit_code([*ask]), capsys.readouterr().out
+    assert "no bound holds it" in shown[1]
 
 
 def test_import_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

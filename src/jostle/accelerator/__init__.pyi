@@ -8,6 +8,8 @@ from ._device import Partition as Partition
 from ._device import split_device as split_device
 from ._fitted import FittedAccelerator as FittedAccelerator
 from ._method import Accelerator as Accelerator
+from ._rest import SIMULATED as SIMULATED
+from ._rest import LearnedRest as LearnedRest
 from ._safe import Cause as Cause
 from ._safe import Fit as Fit
 from ._safe import Mix as Mix

@@ -58,6 +58,11 @@ class FittedAccelerator(FromCounts):
         """Simulations of its applications, each made once."""
         return Delays(tuple(self.applications.values()), self.device)
 
+    def way_to_share(self, platform: str) -> tuple[str, str]:
+        """How kernels and transfers share there, as learned."""
+        way = self.stacks.get(platform, self.stacks[EVERYWHERE]).main_way
+        return (self.sharing, self.device.bus) if way is None else (way.sharing, way.bus)
+
     def simulated(self, asked: Colocations) -> np.ndarray:
         """(n,) seconds by the simulator alone, nothing learned: one run of the workload, as long as its
         trace, its co-runners repeating.

@@ -7,7 +7,7 @@ multiple of the solo latency and under a limit in seconds; up to 15 instances (M
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,17 +20,22 @@ from jostle.accelerator._arrivals import (
     queries_for,
 )
 from jostle.accelerator._device import Device
-from jostle.accelerator._together import latencies_together, spread_out
+from jostle.accelerator._rest import LearnedRest
 from jostle.accelerator.applications._application import Application
 from jostle.accelerator.applications._tasks import KERNEL, TO_DEVICE, TO_HOST
+from jostle.accelerator.simulator._latencies import (
+    FEWEST_QUERIES,
+    MOST_TASKS,
+    latencies_together,
+    queries_beside,
+    spread_out,
+)
 from jostle.accelerator.simulator._simulate import can_compile
 from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
 from jostle.errors import UsageError
 from jostle.progress import Progress, no_progress
 
 MOST_INSTANCES = 15
-# A query of seconds beside batch work of microseconds is as long as many.
-MOST_QUERIES, FEWEST_QUERIES, MOST_TASKS = 50, 3, 1_000_000
 MOST_AT_RATE = 20_000  # queries at a rate, whose tail few of them do not show
 
 
@@ -135,28 +140,29 @@ class Service:
                     fix=f"Simulate at least {least} queries.",
                 )
             return queries
-        solo = self.application.solo_seconds
-        of_batches = sum(len(batch) * solo / batch.solo_seconds for batch in batches)
-        affordable = int(MOST_TASKS / (len(self.application) + of_batches))
-        return max(least, min(MOST_QUERIES, affordable))
+        return max(least, queries_beside(self.application, batches))
 
 
 @dataclass(frozen=True)
 class Mix:
     """One co-location. latency: of the service. slowdown_ratio: of the objective's statistic. high_seconds:
-    what that may come to, see Service.longest."""
+    what that may come to, see Service.longest. bound_seconds: from measured co-runs, infinite where they say
+    nothing of it, for the reason `outcome`; empty where nothing was measured."""
 
     instances: int
     latency: Latency
     slowdown_ratio: float
     safe: bool
     high_seconds: float = float("nan")
+    bound_seconds: float = float("inf")
+    outcome: str = ""
 
 
 @dataclass(frozen=True)
 class Fit:
     """How many instances fit. mixes: 0, 1, … as far as simulated. limit: which part of the objective
-    decides, limit_seconds: its value. reason: a sentence."""
+    decides, limit_seconds: its value. reason: a sentence. Seconds are those of measured runs where a
+    LearnedRest was given, else those of the simulation."""
 
     service: str
     batch: str
@@ -167,6 +173,15 @@ class Fit:
     reason: str
     mixes: tuple[Mix, ...]
 
+    @property
+    def guaranteed(self) -> int | None:
+        """The most instances such that their bound and that of every smaller number keep the limit; None
+        where nothing was measured."""
+        if not self.mixes[0].outcome:
+            return None
+        late = (m.instances for m in self.mixes[1:] if not m.bound_seconds <= self.limit_seconds)
+        return next(late, len(self.mixes)) - 1
+
 
 def service_latency(
     service: Service,
@@ -175,14 +190,16 @@ def service_latency(
     options: SimulationOptions | None = None,
     *,
     batch_pes: int | None = None,
+    rest: LearnedRest | None = None,
 ) -> Latency:
     """Latency of the service's queries while every batch application repeats beside it.
 
     Batch instances start spread over one of their runs, so that equal ones do not move in lockstep. On a
     device in partitions the service has the first and batch instances go to the others in turn.
-    batch_pes: PEs that each batch instance may use at most (MPS active threads).
+    batch_pes: PEs that each batch instance may use at most (MPS active threads). rest: what measured co-runs
+    say beyond the simulation.
     """
-    return Latency.of(_seconds(service, batches, device, options, batch_pes))
+    return Latency.of(_seconds(service, batches, device, options, batch_pes, rest))
 
 
 def _seconds(
@@ -191,15 +208,21 @@ def _seconds(
     device: Device,
     options: SimulationOptions | None,
     batch_pes: int | None,
+    rest: LearnedRest | None,
 ) -> np.ndarray:
     runs, arrivals = service.runs_beside(batches), service.arrivals
+    stretch = 1.0
+    if rest is not None:
+        there = [] if len(device.partitions) > 1 else batches
+        stretch = rest.stretch(service.application, there)
+        arrivals = None if arrivals is None else arrivals / stretch
     tenants = [Tenant(service.application, runs, arrivals=arrivals)]
     others = max(1, len(device.partitions) - 1)
     for number, batch in enumerate(batches):
         start = batch.solo_seconds * spread_out(number)
         part = 1 + number % others if len(device.partitions) > 1 else 0
         tenants.append(Tenant(batch, None, start_seconds=start, partition=part, most_pes=batch_pes))
-    return latencies_together(tenants, device, options)[0]
+    return stretch * latencies_together(tenants, device, options)[0]
 
 
 def how_many_fit(
@@ -211,25 +234,35 @@ def how_many_fit(
     batch_pes: int | None = None,
     most: int = MOST_INSTANCES,
     every: bool = False,
+    rest: LearnedRest | None = None,
 ) -> Fit:
     """The most instances of `batch` such that they and every smaller number are safe.
 
-    every: simulate all numbers up to `most` even past the first unsafe one. batch_pes: as service_latency.
+    every: simulate all numbers up to `most` even past the first unsafe one. batch_pes, rest: as
+    service_latency.
     """
     if not 0 <= most <= 1000:
         raise UsageError(f"{most} instances is not a number from 0 to 1000")
     # Alone means without a queue: a closed loop, whatever the arrivals.
-    solo = service.application.solo_seconds
+    solo = service.application.solo_seconds if rest is None else rest.seconds(service.name)
     limit, which = service.objective.limit(solo)
+    bounds = [(float("inf"), "")] * (most + 1)
+    if rest is not None:
+        plain = service.arrivals is None and batch_pes is None
+        members = [
+            (service.name, [batch.name] * n, service.objective.statistic) for n in range(most + 1)
+        ]
+        alike = plain and rest.is_like_runs(device, options or SimulationOptions())
+        bounds = rest.bounds(members, is_like_runs=alike)
     mixes: list[Mix] = []
     fits, broken = -1, False
     for instances in range(most + 1):
         beside = [batch] * instances
-        seconds = _seconds(service, beside, device, options, batch_pes)
+        seconds = _seconds(service, beside, device, options, batch_pes, rest)
         latency, high = Latency.of(seconds), service.longest(seconds)
         safe = high <= limit * (1 + 1e-9)
         ratio = service.objective.of(latency) / solo
-        mixes.append(Mix(instances, latency, ratio, safe, high))
+        mixes.append(Mix(instances, latency, ratio, safe, high, *bounds[instances]))
         broken = broken or not safe
         if not broken:
             fits = instances
@@ -263,6 +296,7 @@ def what_fits(
     *,
     batch_pes: int | None = None,
     most: int = MOST_INSTANCES,
+    rest: LearnedRest | None = None,
     progress: Progress = no_progress,
 ) -> list[Fit]:
     """how_many_fit for every batch application beside every service, none beside itself.
@@ -272,7 +306,9 @@ def what_fits(
     pairs = [(s, b) for s in services for b in batches if s.name != b.name]
     fits = []
     for service, batch in pairs:
-        fit = how_many_fit(service, batch, device, options, batch_pes=batch_pes, most=most)
+        fit = how_many_fit(
+            service, batch, device, options, batch_pes=batch_pes, most=most, rest=rest
+        )
         fits.append(fit)
         progress(len(fits), len(pairs), float("nan"))
     return fits
@@ -293,11 +329,16 @@ def causes(
     options: SimulationOptions | None = None,
     *,
     batch_pes: int | None = None,
+    rest: LearnedRest | None = None,
 ) -> Cause:
     """How much the service loses by its co-runners' kernels alone and by their transfers alone.
 
     Each is simulated with the other kind of the co-runners' tasks turned into idle time.
     """
+    # What is learned of all co-runners says nothing of their parts: only the unit of time is of the runs.
+    unit = 1.0 if rest is None else rest.stretch(service.application)
+    if service.arrivals is not None:
+        service = replace(service, arrivals=service.arrivals / unit)
 
     def latency(beside: Sequence[Application]) -> float:
         return service_latency(service, beside, device, options, batch_pes=batch_pes).mean_seconds
@@ -306,6 +347,7 @@ def causes(
 
     def lost(*kinds: int) -> float:
         reduced = [(batch.name, batch.columns.only(kinds)) for batch in batches]
-        return latency([Application(name, tasks) for name, tasks in reduced if len(tasks)]) - alone
+        apart = [Application(name, tasks) for name, tasks in reduced if len(tasks)]
+        return unit * (latency(apart) - alone)
 
     return Cause(lost(KERNEL), lost(TO_DEVICE, TO_HOST))

@@ -18,6 +18,7 @@ import numpy as np
 
 from jostle.accelerator._arrivals import FEWEST_FOR, Latency, interval_of, queries_for
 from jostle.accelerator._device import Device
+from jostle.accelerator._rest import LearnedRest
 from jostle.accelerator._safe import Objective
 from jostle.accelerator._together import (
     Arrangement,
@@ -48,9 +49,11 @@ class Wish:
 
     @property
     def limit_seconds(self) -> float:
-        if self.objective is None:
-            return _NO_LIMIT
-        return self.objective.limit(self.tenant.application.solo_seconds)[0]
+        """In seconds of the simulation."""
+        return self.limit_of(self.tenant.application.solo_seconds)
+
+    def limit_of(self, solo_seconds: float) -> float:
+        return _NO_LIMIT if self.objective is None else self.objective.limit(solo_seconds)[0]
 
     @property
     def statistic(self) -> str:
@@ -67,7 +70,7 @@ class Wish:
 @dataclass(frozen=True)
 class MemberTime:
     """What one member gets. seconds: its statistic, between low and high with 95%, NaN where that is not
-    known. verdict: keeps, unclear or late."""
+    known. verdict: keeps, unclear or late. bound_seconds, outcome: as of a Mix."""
 
     name: str
     statistic: str
@@ -77,6 +80,8 @@ class MemberTime:
     high_seconds: float
     limit_seconds: float
     verdict: str
+    bound_seconds: float = float("inf")
+    outcome: str = ""
 
     @property
     def over_ratio(self) -> float:
@@ -100,10 +105,17 @@ class TenantSet:
         return next(verdict for verdict in (LATE, UNCLEAR, KEEPS) if verdict in verdicts)
 
     @property
+    def is_guaranteed(self) -> bool | None:
+        """Whether every member's bound keeps its limit; None where nothing was measured."""
+        if not any(one.outcome for one in self.times):
+            return None
+        return all(one.bound_seconds <= one.limit_seconds for one in self.times)
+
+    @property
     def order(self) -> tuple:
         """Better ways first."""
         over = max((one.over_ratio for one in self.times), default=np.inf)
-        return (KEEPS, UNCLEAR, LATE).index(self.verdict), over
+        return (KEEPS, UNCLEAR, LATE).index(self.verdict), self.is_guaranteed is False, over
 
     @property
     def shared(self) -> str:
@@ -136,11 +148,13 @@ def sets_that_fit(
     memory_bytes: float | None = None,
     queries: int | None = None,
     seed: int = 0,
+    rest: LearnedRest | None = None,
     progress: Progress = no_progress,
 ) -> SharingSets:
     """Every set of the wishes, from all of them down, in every mode and way to share (see `arrangements`).
 
-    memory_bytes: of the device. queries: of the service with the fewest, to begin with; as many as the
+    memory_bytes: of the device, by default its own. rest: what measured co-runs say, in whose seconds the
+    answers then are. queries: of the service with the fewest, to begin with; as many as the
     percentiles' intervals take by default. seed: of the arrivals. progress: called with (sets done, sets,
     NaN). Raises UsageError.
     """
@@ -154,7 +168,7 @@ def sets_that_fit(
         raise UsageError("two tenants have the same name")
     for mode in modes:
         check_mode(device, mode)
-    search = _Search(wishes, device, tuple(modes), memory_bytes, queries, seed)
+    search = _Search(wishes, device, tuple(modes), memory_bytes, queries, seed, rest)
     sets = [part for k in range(len(wishes), 1, -1) for part in combinations(range(len(wishes)), k)]
     alone = []
     for number in range(len(wishes)):
@@ -164,7 +178,8 @@ def sets_that_fit(
     fitting: list[tuple[tuple[int, ...], TenantSet]] = []
     others = []
     for done, part in enumerate(sets, start=1):
-        if not hopeless.intersection(part) and not any(set(part) <= set(f) for f, _ in fitting):
+        inside = any(set(part) <= set(f) for f, held in fitting if held.is_guaranteed is not False)
+        if not hopeless.intersection(part) and not inside:
             tenant = search.best(part)
             if tenant.verdict == KEEPS:
                 fitting.append((part, tenant))
@@ -186,7 +201,9 @@ class _Search:
         memory_bytes: float | None,
         queries: int | None,
         seed: int,
+        rest: LearnedRest | None,
     ) -> None:
+        self.rest = rest
         self.wishes, self.device, self.modes = wishes, device, modes
         self.memory_bytes, self.queries, self.seed = memory_bytes, queries, seed
         self.simulated = 0
@@ -253,21 +270,38 @@ class _Search:
             queries=queries,
             seed=self.seed + OTHER_SEED * other,
             most_tasks=MOST_TASKS,
+            rest=self.rest,
         )
-        times = [
-            _member_time(member, seconds)
-            for member, seconds in zip(members, tenant_set.seconds, strict=True)
-        ]
+        every = zip(members, tenant_set.seconds, strict=True)
+        if self.rest is None:
+            times = [_member_time(one, seconds, one.limit_seconds) for one, seconds in every]
+        else:
+            alone = [self.rest.seconds(one.tenant.application.name) for one in members]
+            limits = map(Wish.limit_of, members, alone)
+            times = [_member_time(*one, at) for one, at in zip(every, limits, strict=True)]
+            bounds = self._bounds(self.rest, members, tenant_set)
+            both = zip(times, bounds, strict=True)
+            times = [replace(t, bound_seconds=b[0], outcome=b[1]) for t, b in both]
         bare = replace(tenant_set, seconds=())
         return TenantSet(tuple(member.name for member in members), bare, tuple(times))
+
+    def _bounds(
+        self, rest: LearnedRest, members: Sequence[Wish], tenant_set: Arrangement
+    ) -> list[tuple[float, str]]:
+        names = [member.tenant.application.name for member in members]
+        what = [member.statistic for member in members]
+        return rest.bounds(
+            list(zip(names, tenant_set.beside, what, strict=True)),
+            is_like_runs=tenant_set.is_like_runs,
+        )
 
 
 def _order(found: tuple[TenantSet, object]) -> tuple:
     return found[0].order
 
 
-def _member_time(member: Wish, seconds: np.ndarray) -> MemberTime:
-    statistic, limit = member.statistic, member.limit_seconds
+def _member_time(member: Wish, seconds: np.ndarray, limit: float) -> MemberTime:
+    statistic = member.statistic
     value = Latency.of(seconds).of_statistic(statistic)
     low, high = interval_of(seconds, statistic)
     bound = limit * (1 + _TOLERANCE)

@@ -16,14 +16,13 @@ import numpy as np
 
 from jostle.accelerator._arrivals import Latency, poisson_arrivals
 from jostle.accelerator._device import Device, split_device
+from jostle.accelerator._rest import LearnedRest
 from jostle.accelerator.applications._application import Application
+from jostle.accelerator.simulator._latencies import latencies_together, spread_out
 from jostle.accelerator.simulator._sharing import KERNEL_MODELS, sharing_model_names
-from jostle.accelerator.simulator._simulate import simulate
 from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
 from jostle.errors import UsageError
 
-# A tenant whose runs take so many times their solo time is starved: its latency is infinite.
-HOPELESS = 50
 FEWEST_RUNS = 3
 MOST_TASKS = 1_000_000  # of one simulation, as far as can be told beforehand
 SHARES = "shares"  # the mode in which each tenant has a share of the PEs (MPS)
@@ -53,12 +52,15 @@ class DeviceTenant:
 class Arrangement:
     """How tenants share a device. mode: as it was asked for. slices: of each tenant its slice, empty where
     the device is whole. latencies: of each tenant's queries or runs. seconds: of each tenant (runs,), in
-    the order in which they came."""
+    the order in which they came. beside: of each tenant the others that share its slice. is_like_runs:
+    whether measured runs were under such a load, on such a device, shared so."""
 
     mode: str
     slices: tuple[str, ...]
     latencies: tuple[Latency, ...]
     seconds: tuple[np.ndarray, ...] = field(default=(), compare=False, repr=False)
+    beside: tuple[tuple[str, ...], ...] = field(default=(), compare=False, repr=False)
+    is_like_runs: bool = False
 
     def text(self, names: Sequence[str]) -> str:
         """For people, given what the tenants are called."""
@@ -68,50 +70,6 @@ class Arrangement:
         for name, part in zip(names, self.slices, strict=True):
             by_way.setdefault(part, []).append(name)
         return "; ".join(f"{part}: {', '.join(there)}" for part, there in sorted(by_way.items()))
-
-
-def latencies_together(
-    tenants: Sequence[Tenant], device: Device, options: SimulationOptions | None = None
-) -> list[np.ndarray]:
-    """Seconds of every run of every tenant, until those with a number of runs have done it; infinite for runs
-    that a starved tenant did not get to. Of a tenant that repeats and ended no run, what its first would take
-    at the speed so far."""
-    until = 0.0
-    for tenant in tenants:
-        if tenant.runs is not None:
-            last = 0.0 if tenant.arrivals is None else float(tenant.arrivals[-1])
-            until = max(until, last + HOPELESS * tenant.runs * tenant.application.solo_seconds)
-    until += sum(tenant.start_seconds for tenant in tenants)
-    schedule = simulate(tenants, device, options, until_seconds=until)
-    every = []
-    for number, tenant in enumerate(tenants):
-        seconds = schedule.latencies[number]
-        if tenant.runs is not None:
-            starved = np.full(tenant.runs - len(seconds), np.inf)
-            every.append(np.concatenate([seconds, starved]))
-        elif len(seconds):
-            every.append(seconds)
-        else:
-            every.append(np.array([_extrapolated(tenant, schedule.task_ends[number])]))
-    return every
-
-
-def _extrapolated(tenant: Tenant, ends: np.ndarray) -> float:
-    if not np.isfinite(ends).any():
-        return float("inf")
-    last = int(np.nanargmax(ends))
-    alone = float(tenant.application.columns.ends_alone()[last])
-    return tenant.application.solo_seconds * (float(ends[last]) - tenant.start_seconds) / alone
-
-
-def spread_out(number: int) -> float:
-    """0, 1/2, 1/4, 3/4, 1/8, … (van der Corput): spread out for every number of instances."""
-    value, unit = 0.0, 0.5
-    while number:
-        value += unit * (number & 1)
-        number >>= 1
-        unit /= 2
-    return value
 
 
 def check_mode(device: Device, mode: str) -> None:
@@ -128,16 +86,18 @@ def arrangements(
     memory_bytes: float | None = None,
     queries: int = 50,
     seed: int = 0,
+    rest: LearnedRest | None = None,
 ) -> Iterator[Arrangement]:
     """The ways for tenants to share a device in one mode: one, or each way to put them into its slices.
 
     mode: a sharing model, such as concurrent, sequential and time-sliced; `shares`, of the PEs, even unless
     the tenants have their own; or slices, such as `3g,4g` (see split_device). memory_bytes: of the device,
-    None without a limit; what does not fit is left out. queries: of the service with the fewest; the others
-    go on as long. seed: of the arrivals. Raises UsageError.
+    by default its own; what does not fit is left out. queries: of the service with the fewest; the others
+    go on as long. seed: of the arrivals. rest: what measured co-runs say; without it seconds are the
+    simulation's. Raises UsageError.
     """
     for way in ways_to_arrange(tenants, device, mode, memory_bytes):
-        yield arranged(tenants, device, mode, way, queries=queries, seed=seed)
+        yield arranged(tenants, device, mode, way, queries=queries, seed=seed, rest=rest)
 
 
 def ways_to_arrange(
@@ -167,11 +127,32 @@ def arranged(
     queries: int = 50,
     seed: int = 0,
     most_tasks: int = MOST_TASKS,
+    rest: LearnedRest | None = None,
 ) -> Arrangement:
     """What the tenants get in one mode and one of its ways_to_arrange. most_tasks: about so many are
-    simulated at most, with fewer queries where that would be more."""
+    simulated at most, with fewer queries where that would be more. rest: as for `arrangements`."""
     drawn = _Drawn(queries, seed, most_tasks)
     names: Sequence[str] = ()
+    places = way or [0] * len(tenants)
+    beside = [
+        [o.application for k, o in enumerate(tenants) if k != n and places[k] == places[n]]
+        for n in range(len(tenants))
+    ]
+    stretch = np.ones(len(tenants))
+    is_like_runs = (
+        rest is not None
+        and all(one.rate_per_second is None is one.pes_ratio for one in tenants)
+        and rest.is_like_runs(device, SimulationOptions(mode))
+    )
+    if rest is not None and not is_like_runs:
+        every = zip(tenants, beside, strict=True)
+        stretch = np.array([rest.stretch(one.application, others) for one, others in every])
+        tenants = [
+            one
+            if one.rate_per_second is None
+            else replace(one, rate_per_second=one.rate_per_second * each)
+            for one, each in zip(tenants, stretch.tolist(), strict=True)
+        ]
     if mode in sharing_model_names(KERNEL_MODELS):
         seconds = _seconds(tenants, device, SimulationOptions(sharing=mode), drawn)
     elif mode == SHARES:
@@ -179,11 +160,20 @@ def arranged(
         tenants = [replace(t, pes_ratio=t.pes_ratio or even) for t in tenants]
         seconds = _seconds(tenants, device, None, drawn)
     else:
-        every = _slice_names(device, mode)
-        names = [every[part] for part in way]
+        parts = _slice_names(device, mode)
+        names = [parts[part] for part in way]
         seconds = _seconds(tenants, split_device(device, mode), None, drawn, way)
-    latencies = tuple(Latency.of(of_one) for of_one in seconds)
-    return Arrangement(mode, tuple(names), latencies, tuple(seconds))
+    companies = tuple(tuple(one.name for one in others) for others in beside)
+    if is_like_runs and rest is not None:
+        # Then what was learned is the mean, however the tenants happen to fall in step here.
+        every = zip(tenants, companies, seconds, strict=True)
+        stretch = np.array(
+            [rest.seconds(one.application.name, c) / float(s.mean()) for one, c, s in every]
+        )
+        stretch = np.where(stretch > 0, stretch, 1.0)  # a starved one stays starved
+    measured = tuple(each * of_one for each, of_one in zip(stretch, seconds, strict=True))
+    latencies = tuple(Latency.of(of_one) for of_one in measured)
+    return Arrangement(mode, tuple(names), latencies, measured, companies, is_like_runs)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
+from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._options import Limits, Positional, Short
 from jostle._report import Report
 from jostle.answers.devices._fits import one_answer, table_answer
 from jostle.answers.devices._sets import MODES, read_wishes, sets_report
-from jostle.answers.devices._simulation import MeasuredBounds, Simulation
+from jostle.answers.devices._simulation import MeasuredRest, Simulation, measured_of
 from jostle.errors import BadData, UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 class FitQuestion:
     """How many instances of a batch workload may share the device; without --batch, of each in the folder;
     with --tenants, which sets of several services and batch jobs may, and in which way.
-    Exit code 0: safe, 1: not even one (or not as many as asked; not all tenants together), 3: a model was
-    given and no bound is valid."""
+    Where runs of these workloads side by side were measured, answers are learned from them, too, and safe is
+    what their bounds keep. Exit code 0: safe, 1: not even one (or not as many as asked; not all tenants
+    together), 3: runs were measured and no bound is valid."""
 
     dataset: Annotated[
         Path, "A folder with solo profiles (see jostle import profile).", Positional()
@@ -53,8 +54,12 @@ class FitQuestion:
         int | None, "Ask whether so many are safe, instead of how many.", Limits(0)
     ] = None
     most: Annotated[int, "Look no further than this.", Limits(0, 1000)] = 15
-    model: Annotated[Path | None, "A fitted model, for bounds from measured co-runs."] = None
-    platform: Annotated[str | None, "With --model: the platform's name."] = None
+    model: Annotated[
+        str | None,
+        "A fitted model of measured co-runs; none: simulate alone.  [default: learned from the folder's own "
+        "runs, where it has some]",
+    ] = None
+    platform: Annotated[str | None, "Of the measured runs.  [default: their only one]"] = None
     confidence: Annotated[float, "How sure the bound is, under 1.", Short("-c")] = (
         DEFAULT_CONFIDENCE
     )
@@ -73,16 +78,17 @@ class FitQuestion:
         if self.tenants is not None:
             return self._sets(self.tenants, hardware, load, progress, note)
         objective = Objective(_slowdown(self.objective), _seconds(self.latency), self.statistic)
-        if self.model is not None:
-            self._check_bound(hardware, load)
-        applications, device = hardware.read(self.dataset, self.service, self.batch, note)
+        applications, device, profiles = hardware.read(self.dataset, self.service, self.batch, note)
         for name in (self.service, self.batch):
             if name is not None and name not in applications:
                 raise UnknownName("workload", name, sorted(applications), where=str(self.dataset))
+        measured, remarks = self._measured(hardware, device, profiles)
+        if measured is not None and hardware.bus is None:
+            device = replace(device, bus=measured.rest.device.bus)
         simulation = Simulation(
             applications,
             device,
-            SimulationOptions(hardware.one_sharing, hardware.transfers),
+            SimulationOptions(hardware.one_sharing or _sharing(measured), hardware.transfers),
             objective,
             queries=load.queries,
             arrivals=load.times(),
@@ -91,12 +97,11 @@ class FitQuestion:
             most=self.most,
             rate=load.rate,
             seed=load.seed,
+            measured=measured,
+            remarks=tuple(remarks),
         )
-        bounds = None
-        if self.model is not None:
-            bounds = MeasuredBounds(self.model, self.platform, self.confidence)
         if self.service is not None and self.batch is not None:
-            return one_answer(simulation, self.service, self.batch, bounds)
+            return one_answer(simulation, self.service, self.batch)
         names = sorted(applications)
         fits = what_fits(
             [simulation.service(name) for name in names if self.service in (None, name)],
@@ -105,31 +110,18 @@ class FitQuestion:
             simulation.options,
             batch_pes=simulation.batch_pes,
             most=simulation.look_to,
+            rest=simulation.rest,
             progress=progress,
         )
-        return table_answer(simulation, fits, bounds)
+        return table_answer(simulation, fits)
 
-    def _check_bound(self, hardware: DeviceQuestion, load: LoadQuestion) -> None:
-        """Raises UsageError for what a bound from measured runs says nothing of: it is for one run that
-        begins at once, on the device as it was, and is exceeded more often than 1% of queries at less than
-        0.99."""
-        if odd := [*_set(hardware, "partition", "sm_share"), *_set(load, "rate", "arrivals")]:
-            raise UsageError(
-                f"{', '.join(odd)} cannot go with `model`: its bounds are for a run that begins at once, on "
-                "the device as runs were measured",
-                fix="Without `model` the answer is simulated alone.",
-            )
-        if self.statistic == "max":
-            raise UsageError(
-                "no confidence holds the longest of all queries to a limit",
-                fix="With `model` the `statistic` is mean, p95 or p99.",
-            )
-        least = {"p95": "0.95", "p99": "0.99"}.get(self.statistic)
-        if least and exact_confidence(self.confidence) < exact_confidence(float(least)):
-            raise UsageError(
-                f"a bound at confidence {self.confidence:g} says nothing of the {self.statistic}",
-                fix=f"Say `confidence` {least} or more.",
-            )
+    def _measured(
+        self, hardware: DeviceQuestion, device: Device, profiles: Mapping[str, Profile]
+    ) -> tuple[MeasuredRest | None, list[str]]:
+        from jostle.methods import read
+
+        asked = self.platform, self.confidence, hardware.gpu
+        return measured_of(self.model, read(self.dataset), profiles, device, *asked)
 
     def _sets(
         self,
@@ -144,16 +136,20 @@ class FitQuestion:
 
         # What is about one service and one batch workload; an option that had no effect would be an answer
         # to another question.
-        own = [field.name for field in fields(self) if field.name not in ("dataset", "tenants")]
+        both = ("dataset", "tenants", "model", "platform", "confidence")
+        own = [field.name for field in fields(self) if field.name not in both]
         odd = [*_set(self, *own), *_set(hardware, "partition", "sm_share", "transfers")]
         if odd := [*odd, *_set(load, "rate", "arrivals")]:
             raise UsageError(
                 f"{', '.join(odd)} cannot go with `tenants`",
                 fix="Each tenant's limit, statistic and rate stand in the table; slices go with `sharing`.",
             )
-        applications, device = hardware.read(self.dataset, None, None, note)
+        applications, device, profiles = hardware.read(self.dataset, None, None, note)
         wishes, unused = read_wishes(tenants, applications)
-        modes = hardware.sharing or MODES
+        measured, remarks = self._measured(hardware, device, profiles)
+        if measured is not None and hardware.bus is None:
+            device = replace(device, bus=measured.rest.device.bus)
+        modes = hardware.sharing or ((_sharing(measured),) if measured else MODES)
         sets = sets_that_fit(
             wishes,
             device,
@@ -161,11 +157,13 @@ class FitQuestion:
             memory_bytes=hardware.memory_bytes or device.memory_bytes,
             queries=load.queries,
             seed=load.seed,
+            rest=measured.rest if measured else None,
             progress=progress,
         )
         names = {wish.tenant.application.name for wish in wishes}
         notes = sorted({f"{name}: {text}" for name in names for text in applications[name].notes})
-        return sets_report(sets, modes, notes + ([unused] if unused else []))
+        remarks += [*(measured.notes if measured else ()), *notes, *([unused] if unused else [])]
+        return sets_report(sets, modes, remarks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,11 +178,13 @@ class DeviceQuestion:
     sharing: Annotated[
         tuple[str, ...],
         "How kernels share: concurrent, sequential, time-sliced or a plug-in; with --tenants also shares "
-        "(MPS) or slices such as 3g,4g (MIG), and repeated for each way to try.  [default: concurrent; with "
-        "--tenants concurrent, time-sliced and shares]",
+        "(MPS) or slices such as 3g,4g (MIG), and repeated for each way to try.  [default: as learned; else "
+        "concurrent, with --tenants time-sliced and shares, too]",
     ] = ()
     transfers: Annotated[str, "How transfers share the bus: pcie or a plug-in."] = "pcie"
-    bus: Annotated[str, "per_direction or shared."] = "per_direction"
+    bus: Annotated[
+        str | None, "per_direction or shared.  [default: as learned; else per_direction]"
+    ] = None
     placement: Annotated[str, "Blocks on PEs: pack or spread."] = "pack"
     partition: Annotated[
         str | None,
@@ -207,9 +207,9 @@ class DeviceQuestion:
         service: str | None,
         batch: str | None,
         note: Callable[[str], None],
-    ) -> tuple[dict[str, Application], Device]:
-        """The applications of the profiles, and the device or its slice. Of profiles of several devices
-        those on the service's count."""
+    ) -> tuple[dict[str, Application], Device, Mapping[str, Profile]]:
+        """The applications of the profiles, the device or its slice, and the profiles. Of profiles of several
+        devices those on the service's count."""
         import jostle
         from jostle.accelerator import applications_of, split_device
 
@@ -223,19 +223,19 @@ class DeviceQuestion:
             memory_need=self.memory_need,
             device=self.device,
         )
-        device = replace(device, bus=self.bus, placement=self.placement)
+        device = replace(device, bus=self.bus or device.bus, placement=self.placement)
         if self.partition is not None:
             device = split_device(device, self.partition)
-        return applications, device
+        return applications, device, profiles
 
     @property
-    def one_sharing(self) -> str:
-        """How kernels share, of questions about one way. Raises UsageError for several."""
+    def one_sharing(self) -> str | None:
+        """How kernels share, of questions about one way; None: not given. Raises UsageError for several."""
         if len(self.sharing) > 1:
             raise UsageError("several `sharing` go with `tenants`")
         if self.memory is not None:
             raise UsageError("`memory` goes with `tenants`")
-        return self.sharing[0] if self.sharing else "concurrent"
+        return self.sharing[0] if self.sharing else None
 
     @property
     def memory_bytes(self) -> float | None:
@@ -317,6 +317,10 @@ def _on_one_device(
     n = len(set(device.values()))
     note(f"note: the folder has profiles of {n} devices: on {chosen}{also}")
     return rest
+
+
+def _sharing(measured: MeasuredRest | None) -> str:
+    return "concurrent" if measured is None else measured.rest.sharing
 
 
 def _slowdown(text: str) -> float | None:

@@ -5,30 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jostle._report import Report, Table, duration
-from jostle.answers.devices._simulation import MeasuredBounds, Simulation
+from jostle._report import Report, Table, duration, finite
+from jostle.answers.devices._simulation import Simulation
 
 if TYPE_CHECKING:
-    from jostle.accelerator import Fit
+    from jostle.accelerator import Fit, Mix
 
 
-def one_answer(
-    simulation: Simulation, service: str, batch: str, bounds: MeasuredBounds | None
-) -> Report:
+def one_answer(simulation: Simulation, service: str, batch: str) -> Report:
     """How many instances fit and why."""
     from jostle.accelerator import causes, how_many_fit
 
     one, other = simulation.service(service), simulation.applications[batch]
-    setting, pes = (simulation.device, simulation.options), simulation.batch_pes
-    fit = how_many_fit(one, other, *setting, most=simulation.look_to, batch_pes=pes)
+    setting, bounds = (simulation.device, simulation.options), simulation.measured
+    options = {"batch_pes": simulation.batch_pes, "rest": simulation.rest}
+    fit = how_many_fit(one, other, *setting, most=simulation.look_to, **options)
     beside = min(fit.instances + 1, simulation.most) or 1
-    cause = causes(one, [other] * beside, *setting, batch_pes=pes)
-    rows, guaranteed = bounds.of(fit, simulation.objective) if bounds else ([], None)
-    is_safe = _kept(fit, guaranteed) >= simulation.wanted
+    cause = causes(one, [other] * beside, *setting, **options)
+    rows, is_safe = _bounds(fit), _kept(fit) >= simulation.wanted
     notes = simulation.notes((service, batch))
     document = {
         "schema": "safe/v1",
-        **_facts(fit, guaranteed, is_safe),
+        **_facts(fit, is_safe),
         "statistic": simulation.objective.statistic,
         "lost_to_kernels_seconds": cause.kernels_seconds,
         "lost_to_transfers_seconds": cause.transfers_seconds,
@@ -55,45 +53,55 @@ def one_answer(
         else f"No {batch} fits beside {service}: {fit.reason}.",
         f"Of that, {beside} of its co-runners' kernels alone cost {duration(cause.kernels_seconds)}, "
         f"their transfers alone {duration(cause.transfers_seconds)}.",
-        _mixes(fit, rows, bounds),
+        _mixes(fit, f"bound {bounds.confidence:g}" if bounds else ""),
     ]
     if bounds:
-        level = f"{bounds.confidence:g}"
-        limit = duration(rows[0]["limit_seconds"])
         parts.append(
-            f"{guaranteed} keep {limit} at confidence {level}, over {bounds.over}: as "
-            "runs were measured, not as long as the trace."
+            f"{fit.guaranteed} keep {duration(fit.limit_seconds)} at confidence {bounds.confidence:g}, over "
+            f"{bounds.over}. Times are those of measured runs."
         )
     remarks = [f"Note: {note}." for note in notes]
-    return Report(document, parts, notes=remarks, exit_code=_code(is_safe, bounds, rows))
+    return Report(document, parts, notes=remarks, exit_code=_code(is_safe, rows))
 
 
-def _mixes(fit: Fit, rows: Sequence[dict[str, Any]], bounds: MeasuredBounds | None) -> Table:
-    by_count = {row["instances"]: row for row in rows}
+def _bounds(fit: Fit) -> list[dict[str, Any]]:
+    """Of each number of instances, where runs were measured."""
+    return [
+        {
+            "instances": mix.instances,
+            "bound_seconds": finite(mix.bound_seconds),
+            "outcome": mix.outcome,
+            "limit_seconds": fit.limit_seconds,
+        }
+        for mix in fit.mixes
+        if mix.outcome
+    ]
+
+
+def _mixes(fit: Fit, bound: str) -> Table:
+    """bound: what its column is called, empty for none."""
     lines = []
     for mix in fit.mixes:
         line = [str(mix.instances), _time(mix.latency.mean_seconds)]
         line += [_time(mix.latency.p95_seconds), f"{mix.slowdown_ratio:.2f}x"]
-        line += [_bound(by_count.get(mix.instances))] if bounds else []
+        line += [_bound(mix)] if bound else []
         lines.append([*line, "yes" if mix.safe else "no"])
     heads = ["instances", "mean", "p95", "slowdown"]
-    heads += [f"bound {bounds.confidence:g}"] if bounds else []
+    heads += [bound] if bound else []
     return Table([*heads, "safe"], lines, right=range(len(heads)))
 
 
-def table_answer(
-    simulation: Simulation, fits: Sequence[Fit], bounds: MeasuredBounds | None
-) -> Report:
+def table_answer(simulation: Simulation, fits: Sequence[Fit]) -> Report:
     """A row for every service and batch workload; ends with 0 where anything fits."""
     rows, every, is_safe = [], [], False
+    bounds = simulation.measured
     for fit in fits:
-        bound, guaranteed = bounds.of(fit, simulation.objective) if bounds else ([], None)
-        safe = _kept(fit, guaranteed) >= simulation.wanted
+        bound, safe = _bounds(fit), _kept(fit) >= simulation.wanted
         is_safe, every = is_safe or safe, [*every, *bound]
         chosen = fit.mixes[max(fit.instances, 0)]
         rows.append(
             {
-                **_facts(fit, guaranteed, safe),
+                **_facts(fit, safe),
                 "latency_seconds": simulation.objective.of(chosen.latency),
                 "slowdown_ratio": chosen.slowdown_ratio,
                 "bounds": bound,
@@ -121,27 +129,28 @@ def table_answer(
     if bounds:
         parts.append(f"guaranteed: at confidence {bounds.confidence:g}, over {bounds.over}.")
     remarks = [f"Note: {note}." for note in notes]
-    return Report(document, parts, notes=remarks, exit_code=_code(is_safe, bounds, every))
+    return Report(document, parts, notes=remarks, exit_code=_code(is_safe, every))
 
 
-def _kept(fit: Fit, guaranteed: int | None) -> int:
-    return fit.instances if guaranteed is None else min(fit.instances, guaranteed)
+def _kept(fit: Fit) -> int:
+    return fit.instances if fit.guaranteed is None else min(fit.instances, fit.guaranteed)
 
 
-def _code(is_safe: bool, bounds: MeasuredBounds | None, rows: list[dict[str, Any]]) -> int:
+def _code(is_safe: bool, rows: list[dict[str, Any]]) -> int:
+    """rows: bounds, none where nothing was measured."""
     if is_safe:
         return 0
     beside = [row["bound_seconds"] for row in rows if row["instances"] > 0]
-    return 3 if bounds is not None and not any(beside) else 1
+    return 3 if rows and not any(beside) else 1
 
 
-def _facts(fit: Fit, guaranteed: int | None, is_safe: bool) -> dict[str, Any]:
+def _facts(fit: Fit, is_safe: bool) -> dict[str, Any]:
     return {
         "target": fit.service,
         "batch": fit.batch,
         "safe": is_safe,
         "instances": max(fit.instances, 0),
-        "guaranteed_instances": guaranteed,
+        "guaranteed_instances": fit.guaranteed,
         "solo_seconds": fit.solo_seconds,
         "limit_seconds": fit.limit_seconds,
         "limit": fit.limit,
@@ -153,8 +162,6 @@ def _time(seconds: float) -> str:
     return "starved" if seconds == float("inf") else duration(seconds)
 
 
-def _bound(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return ""
-    seconds = row["bound_seconds"]
-    return f"none ({row['outcome']})" if seconds is None else duration(seconds)
+def _bound(mix: Mix) -> str:
+    none = mix.bound_seconds == float("inf")
+    return f"none ({mix.outcome})" if none else duration(mix.bound_seconds)

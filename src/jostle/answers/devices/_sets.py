@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,18 +63,24 @@ def _wish(row: Request, application: Application) -> Wish:
 def sets_report(sets: SharingSets, modes: Sequence[str], notes: list[str]) -> Report:
     """Who fits beside whom and how; ends with 0 where all fit together."""
     alone = len(sets.alone) == 1 and sets.alone[0].verdict == "keeps"
+    best = sets.fitting[0] if sets.fitting else sets.alone[0]
+    bounds = [one.bound_seconds for held in (*sets.fitting, *sets.others) for one in held.times]
+    measured = best.is_guaranteed is not None
+    safe = (sets.all_fit or alone) and best.is_guaranteed is not False
     text = f"{', '.join(modes)}; {sets.simulated} simulations"
     if sets.all_fit or alone:
-        best = sets.fitting[0] if sets.fitting else sets.alone[0]
         parts: list[Table | str] = [f"All fit: {best.shared} ({text})."]
     elif sets.fitting:
         names = ", ".join(sets.fitting[0].members)
         parts = [f"Not all fit; the most that do: {names}, {sets.fitting[0].shared} ({text})."]
     else:
         parts = [f"No two of them fit together ({text})."]
+    if best.is_guaranteed is False:
+        parts.append("That is what is predicted: no bound holds it, see the column bound.")
     parts.append(_table(sets.alone, "alone"))
     if sets.fitting:
-        parts.append(_table(sets.fitting, "fit together, and in no larger set"))
+        bounded = "" if best.is_guaranteed is None else " that bounds hold"
+        parts.append(_table(sets.fitting, f"fit together, and in no larger set{bounded}"))
     if sets.others:
         title = "do not fit together, the closest way"
         if len(sets.others) > MOST_SHOWN:
@@ -81,7 +88,7 @@ def sets_report(sets: SharingSets, modes: Sequence[str], notes: list[str]) -> Re
         parts.append(_table(sets.others[:MOST_SHOWN], title))
     document = {
         "schema": "safe_sets/v1",
-        "safe": sets.all_fit or alone,
+        "safe": safe,
         "modes": list(modes),
         "simulated": sets.simulated,
         "alone": [_set(one) for one in sets.alone],
@@ -90,7 +97,8 @@ def sets_report(sets: SharingSets, modes: Sequence[str], notes: list[str]) -> Re
         "notes": notes,
     }
     remarks = [f"Note: {note}." for note in notes]
-    return Report(document, parts, notes=remarks, exit_code=0 if document["safe"] else 1)
+    code = 3 if measured and not any(map(isfinite, bounds)) else 1
+    return Report(document, parts, notes=remarks, exit_code=0 if safe else code)
 
 
 def _table(sets: Sequence[TenantSet], title: str) -> Table:
@@ -100,9 +108,11 @@ def _table(sets: Sequence[TenantSet], title: str) -> Table:
         for place, one_time in enumerate(one.times):
             rows.append([*(first if not place else ["", "", ""]), *_line(one_time)])
         if not one.times:
-            rows.append([*first, "", "", "", ""])
-    heads = ["set", "shared", "fits", "member", "time", "between", "limit"]
-    return Table(heads, rows, right=(4, 5, 6), title=title)
+            rows.append([*first, "", "", "", "", ""])
+    heads = ["set", "shared", "fits", "member", "time", "between", "limit", "bound"]
+    if not any(time.outcome for one in sets for time in one.times):
+        heads, rows = heads[:-1], [row[: len(heads) - 1] for row in rows]
+    return Table(heads, rows, right=range(4, len(heads)), title=title)
 
 
 def _line(one: MemberTime) -> list[str]:
@@ -112,7 +122,10 @@ def _line(one: MemberTime) -> list[str]:
     limit = "–" if one.limit_seconds == float("inf") else duration(one.limit_seconds)
     mark = "" if one.verdict == "keeps" else f" ({_WORDS[one.verdict]})"
     value = f"{one.statistic} {_time(one.seconds)}"
-    return [one.name + mark, value, between, limit]
+    bound = (
+        duration(one.bound_seconds) if one.bound_seconds < float("inf") else f"none ({one.outcome})"
+    )
+    return [one.name + mark, value, between, limit, bound]
 
 
 def _time(seconds: float) -> str:
@@ -124,6 +137,7 @@ def _set(one: TenantSet) -> dict[str, Any]:
     return {
         "members": list(one.members),
         "verdict": one.verdict,
+        "guaranteed": one.is_guaranteed,
         "mode": None if way is None else way.mode,
         "slices": None if way is None else list(way.slices),
         "times": [finite(vars(one_time)) for one_time in one.times],

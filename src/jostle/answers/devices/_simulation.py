@@ -1,11 +1,10 @@
-"""What is simulated of a service beside batch jobs, and bounds from measured co-runs beside it."""
+"""What is simulated of a service beside batch jobs, and what measured co-runs say beyond that."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,11 +12,15 @@ if TYPE_CHECKING:
     from jostle.accelerator import (
         Application,
         Device,
-        Fit,
+        LearnedRest,
         Objective,
         Service,
         SimulationOptions,
     )
+    from jostle.methods import Data
+    from jostle.models import Model
+    from jostle.runs import Runs
+    from jostle.traces import Profile
 
 # What a bound speaks about, by what was drawn to calibrate on.
 _OVER = {
@@ -25,6 +28,8 @@ _OVER = {
     "window": "runs of windows not learned from",
     "row": "runs not learned from",
 }
+NO_MODEL = "none"
+NOTHING_MEASURED = "the raw simulation, nothing learned"
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,12 @@ class Simulation:
     most: int
     rate: float | None = None
     seed: int = 0
+    measured: MeasuredRest | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def rest(self) -> LearnedRest | None:
+        return None if self.measured is None else self.measured.rest
 
     @property
     def look_to(self) -> int:
@@ -67,58 +78,94 @@ class Simulation:
     def notes(self, names: Sequence[str]) -> list[str]:
         """What is to be known of the profiles of these workloads."""
         notes = {f"{name}: {note}" for name in names for note in self.applications[name].notes}
-        return sorted(notes)
+        learned = () if self.measured is None else self.measured.notes
+        return [*self.remarks, *learned, *sorted(notes)]
 
 
-class MeasuredBounds:
-    """Bounds from measured co-runs, at one confidence. Raises UsageError without a platform."""
+@dataclass(frozen=True)
+class MeasuredRest:
+    """What was learned from measured co-runs, and what its bounds are over. notes: how it came about, empty
+    where a model was given."""
 
-    def __init__(self, model: Path, platform: str | None, confidence: float) -> None:
-        import jostle
-        from jostle.errors import UsageError
+    rest: LearnedRest
+    over: str
+    notes: tuple[str, ...] = ()
 
-        self.model, self.confidence = jostle.load(model), confidence
-        places = getattr(self.model.predictor, "platform_names", None)
-        if platform is None and places is not None and len(places) == 1:
-            platform = places[0]
-        if platform is None:
-            raise UsageError("say `platform`: that of the measured co-runs")
-        self.platform = platform
-        self.over = _OVER.get(
-            str(self.model.metadata.get("calibrated_by")), "runs not learned from"
-        )
+    @property
+    def confidence(self) -> float:
+        return self.rest.confidence
 
-    def limit_seconds(self, service: str, objective: Objective) -> float:
-        """What a bound must keep: a slowdown is counted from the time alone as it was measured, not from the
-        length of the trace, because the runs that bounds come from were measured so."""
-        import jostle
 
-        alone = jostle.Colocations.from_columns(
-            workload=[service], platform=[self.platform], corunners=[[]]
-        )
-        return objective.limit(float(self.model.predict(alone)[0]))[0]
+def measured_of(
+    model: str | None,
+    data: Data,
+    profiles: Mapping[str, Profile],
+    device: Device,
+    platform: str | None,
+    confidence: float,
+    gpu: str | None,
+) -> tuple[MeasuredRest | None, list[str]]:
+    """(what a saved model says, or one learned from the folder's own runs of what was profiled; None with the
+    reasons, where there are no such runs or `model` is none). Raises UsageError for an unknown platform, and
+    what loading raises."""
+    from jostle.accelerator import LearnedRest
+    from jostle.errors import JostleError, NotEnoughRuns
+    from jostle.models import load
 
-    def of(self, fit: Fit, objective: Objective) -> tuple[list[dict[str, Any]], int]:
-        """([{instances, bound_seconds, outcome, limit_seconds}], the most instances whose bound keeps the
-        limit)."""
-        import jostle
+    if model == NO_MODEL:
+        return None, [f"{NOTHING_MEASURED}, as was asked"]
+    if model is not None:
+        fitted = load(model)
+        rest = LearnedRest.of(fitted, device, confidence, platform)
+        return MeasuredRest(rest, _over(fitted)), []
+    try:
+        runs = _runs_of(data, {one.workload for one in profiles.values()}, platform)
+        if runs is None:
+            raise NotEnoughRuns("no runs of these workloads side by side in the folder")
+        fitted = _learned(runs, dict(profiles), gpu)
+        rest = LearnedRest.of(fitted, device, confidence, platform)
+    except JostleError as error:
+        if platform is not None:
+            raise
+        return None, [f"{NOTHING_MEASURED}: {error.what}"]
+    note = (
+        f"learned from {len(runs)} runs of the folder; `jostle fit accelerator` saves such a model, and "
+        f"{NO_MODEL} as `model` simulates alone"
+    )
+    return MeasuredRest(rest, _over(fitted), (note,)), []
 
-        limit = self.limit_seconds(fit.service, objective)
 
-        counts = [mix.instances for mix in fit.mixes]
-        colocations = jostle.Colocations.from_columns(
-            workload=[fit.service] * len(counts),
-            platform=[self.platform] * len(counts),
-            corunners=[[fit.batch] * n for n in counts],
-        )
-        bounds = self.model.bound(colocations, self.confidence)
-        rows, guaranteed, going = [], 0, True
-        for n, seconds, outcome in zip(counts, bounds.seconds, bounds.outcome, strict=True):
-            valid = bool(seconds < float("inf"))
-            known = float(seconds) if valid else None
-            row = {"instances": n, "bound_seconds": known, "outcome": str(outcome)}
-            rows.append({**row, "limit_seconds": limit})
-            if n > 0:
-                going = going and valid and float(seconds) <= limit
-                guaranteed = n if going else guaranteed
-        return rows, guaranteed
+def _over(fitted: Model) -> str:
+    return _OVER.get(str(fitted.metadata.get("calibrated_by")), _OVER["row"])
+
+
+def _learned(runs: Runs, profiles: dict[str, Profile], gpu: str | None) -> Model:
+    from jostle.accelerator import Accelerator
+    from jostle.methods import Data
+    from jostle.models import fit
+
+    return fit(Data(runs, profiles=profiles), Accelerator(gpu=gpu))
+
+
+def _runs_of(data: Data, names: set[str], platform: str | None) -> Runs | None:
+    """The folder's runs of profiled workloads, on the platform where one is named; None where none is beside
+    others."""
+    import numpy as np
+
+    from jostle.errors import UnknownName
+
+    if not data.has_runs:
+        return None
+    runs = data.runs_in_memory
+    places = runs.colocations.platform_names
+    if platform is not None and platform not in places:
+        raise UnknownName("platform", platform, places)
+    columns = runs.colocations.to_columns()
+    every = zip(columns["workload"], columns["platform"], columns["corunners"], strict=True)
+    rows = [
+        n
+        for n, (one, place, others) in enumerate(every)
+        if names.issuperset((one, *others)) and platform in (None, place)
+    ]
+    mine = runs.take(np.array(rows, np.int64))
+    return mine if (mine.colocations.number_of_corunners > 0).any() else None

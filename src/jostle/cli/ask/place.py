@@ -120,7 +120,7 @@ class AboutFleet(AboutModel):
             self.model,
             self._fleet(),
             gpu=self.gpu,
-            sharing=self.sharing or ("concurrent",),
+            sharing=self.sharing,
             confidence=self.confidence,
             joint=self.joint,
             accept=self.accept,

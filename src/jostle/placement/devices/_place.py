@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._verbs import answers_verbs
-from jostle.errors import UsageError
 from jostle.placement._place import Placement
 from jostle.placement._promise import NO_BOUND, Accept, Standard
 from jostle.placement.asked._fleet import Fleet, Node
@@ -22,7 +21,7 @@ def place_devices(
     fleet: Any,
     *,
     gpu: str | None = None,
-    sharing: Sequence[str] = DEFAULT_MODES,
+    sharing: Sequence[str] = (),
     confidence: float = DEFAULT_CONFIDENCE,
     joint: bool = False,
     accept: Accept = NO_BOUND,
@@ -34,27 +33,24 @@ def place_devices(
     data: solo profiles, or a folder of them (what jostle.read gives). fleet: as for `place`; the platform of
     a node is a device by name (A100, V100, ...), or that of the profiles where only its name is given;
     `memory` is the device's; `sharing` its own ways to be shared.
-    sharing: how devices that do not say may be shared, of which the best is chosen: concurrent, sequential,
+    sharing: how devices that do not say may be shared, of which the best is chosen, by default as runs of the
+    model were, else concurrent: concurrent, sequential,
     time-sliced, a plug-in, `shares` of the PEs (MPS), or slices such as `3g,4g` (MIG). gpu: the device of
     the profiles. A request with a rate is a service whose queries come at random times, any other runs
-    again and again; its statistic is mean, p95, p99 or max. model: a model of measured co-runs (one
-    platform), whose bounds count where they are valid; everything else is simulated, and is a yes only with
-    accept `predicted`. queries: to simulate, of the service with the lowest rate. Raises UsageError,
-    BadData, UnknownName.
+    again and again; its statistic is mean, p95, p99 or max. model: of measured co-runs (one platform): what
+    is simulated is then in measured seconds, with what was learned beyond the simulation, and its bounds
+    count where they are valid; everything else is a yes only with accept `predicted`. queries: to simulate,
+    of the service with the lowest rate. Raises UsageError, BadData, UnknownName.
     """
-    from jostle.accelerator import applications_of
+    from jostle.accelerator import LearnedRest, applications_of
     from jostle.methods import Data
 
     applications, device = applications_of(Data.of(data).profiles, gpu)
-    hardware = Hardware(
-        applications,
-        device,
-        tuple(sharing) or DEFAULT_MODES,
-        queries,
-        0,
-        model,
-        _measured_on(model),
-    )
+    rest = None if model is None else LearnedRest.of(model, device, confidence)
+    if rest is not None:
+        device = replace(device, bus=rest.device.bus)
+    modes = tuple(sharing) or (DEFAULT_MODES if rest is None else (rest.sharing,))
+    hardware = Hardware(applications, device, modes, queries, 0, model, rest)
     return DevicePlacement(Fleet.of(fleet), hardware, Standard(confidence, joint, accept))
 
 
@@ -121,16 +117,3 @@ def _platform(node: Node) -> str:
     kind = "device" if node.platform == node.name else node.platform
     text = f"{kind} of {node.memory_bytes:g} bytes" if node.memory_bytes is not None else kind
     return f"{text} ({'; '.join(node.sharing)})" if node.sharing else text
-
-
-def _measured_on(model: Any) -> str | None:
-    """The one platform of a model. Raises UsageError where it has several."""
-    if model is None:
-        return None
-    names = tuple(model.predictor.platform_names)
-    if len(names) != 1:
-        raise UsageError(
-            f"the model of measured co-runs has {len(names)} platforms",
-            fix="Fit one to the runs of one device.",
-        )
-    return names[0]

@@ -7,7 +7,8 @@ on it only where the caller accepts predictions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -15,35 +16,35 @@ import numpy as np
 
 from jostle.accelerator import (
     FEWEST_FOR,
+    SIMULATED,
     Arrangement,
     Device,
     DeviceTenant,
     arrangements,
     check_mode,
 )
+from jostle.bounds import CROSS_VALIDATED, GUARANTEED
 from jostle.errors import UnknownName, UsageError
 from jostle.placement._promise import Standard
 from jostle.placement.asked._fleet import Node
 from jostle.placement.asked._requests import Request
 from jostle.placement.sets._bounds import SetBounds
-from jostle.runs import Colocations
 from jostle.traces import gpu_named
 
 if TYPE_CHECKING:
-    from jostle.accelerator import Application
+    from jostle.accelerator import Application, LearnedRest
     from jostle.models import Model
+    from jostle.runs import Colocations
 
 DEFAULT_MODES = ("concurrent",)
 MOST_WORKLOADS = 512  # different ones in one question, so that sets of six have keys
-SIMULATED = "simulated"
 
 
 @dataclass(frozen=True)
 class Hardware:
     """What questions about accelerators rest on. applications: of solo profiles. device: theirs. modes: how
-    nodes that do not say may be shared. queries, seed: see `arrangements`. model: of measured
-    co-runs on the platform `measured_on`, for bounds of workloads that run one after the other beside each
-    other (mode concurrent)."""
+    nodes that do not say may be shared. queries, seed: see `arrangements`. model: of measured co-runs on
+    `device`; rest: what they say beyond a simulation."""
 
     applications: Mapping[str, Application]
     device: Device
@@ -51,7 +52,7 @@ class Hardware:
     queries: int = 50
     seed: int = 0
     model: Model | None = None
-    measured_on: str | None = None
+    rest: LearnedRest | None = None
     known: dict[Any, Arrangement | None] = field(default_factory=dict, compare=False)
 
     def device_of(self, node: Node) -> Device | None:
@@ -144,8 +145,14 @@ class SimulatedSets(SetBounds):
 
     def solo(self, platforms: np.ndarray) -> np.ndarray:
         known, names = self.hardware.applications, [one.workload for one in self.configs]
-        alone = [known[name].solo_seconds if name in known else np.nan for name in names]
+        alone = [self._alone(name) if name in known else np.nan for name in names]
         return np.tile(alone, (len(platforms), 1))
+
+    def _alone(self, name: str) -> float:
+        rest = self.hardware.rest
+        if rest is None:
+            return self.hardware.applications[name].solo_seconds
+        return rest.seconds(name)
 
     def arrangement(self, platform: int, members: Sequence[int], names: Sequence[str]) -> str:
         """members: codes; names: what they are called."""
@@ -158,8 +165,8 @@ class SimulatedSets(SetBounds):
     ) -> tuple[np.ndarray, np.ndarray]:
         seconds, valid = np.full(members.shape, np.nan), np.zeros(members.shape, bool)
         for row, p, codes in _each(platform, members):
-            here, bounds = members[row] >= 0, self._bounds(codes, confidence)[0]
-            valid[row, here] = np.isfinite(bounds) & (self._best(p, codes) is not None)
+            here, bounds = members[row] >= 0, self._bounds(p, codes, confidence)[0]
+            valid[row, here] = np.isfinite(bounds)
             rest = self._simulated(p, codes) if self.standard.takes_predictions else np.nan
             seconds[row, here] = np.where(valid[row, here], bounds, rest)
         return seconds, valid
@@ -168,27 +175,32 @@ class SimulatedSets(SetBounds):
         self, platform: np.ndarray, members: np.ndarray, confidence: float
     ) -> tuple[np.ndarray, np.ndarray]:
         outcome = np.full(members.shape, "", object)
-        for row, _, codes in _each(platform, members):
-            outcome[row, members[row] >= 0] = self._bounds(codes, confidence)[1]
+        for row, p, codes in _each(platform, members):
+            outcome[row, members[row] >= 0] = self._bounds(p, codes, confidence)[1]
         return self.predicted(platform, members), outcome
 
-    def _bounds(self, codes: tuple[int, ...], level: float) -> tuple[np.ndarray, list[str]]:
-        """(k,) bounds from measured co-runs, infinite without one, and their outcomes."""
-        model, configs = self.model, [self.configs[code] for code in codes]
-        if model is None or any(
-            one.rate_per_second is not None or one.pes_ratio for one in configs
-        ):
+    def _bounds(
+        self, platform: int, codes: tuple[int, ...], level: float
+    ) -> tuple[np.ndarray, list[str]]:
+        """(k,) bounds from measured co-runs, infinite where none was like this, and their outcomes."""
+        rest, way = self.hardware.rest, self._best(platform, codes)
+        configs = [self.configs[code] for code in codes]
+        if rest is None or way is None:
             return np.full(len(codes), np.inf), [SIMULATED] * len(codes)
-        names = [one.workload for one in configs]
-        rows = Colocations.from_columns(
-            workload=names,
-            platform=[self.hardware.measured_on or ""] * len(names),
-            corunners=[[*names[:n], *names[n + 1 :]] for n in range(len(names))],
+        members = [
+            (one.workload, beside, one.statistic or "mean")
+            for one, beside in zip(configs, way.beside, strict=True)
+        ]
+        bounds = replace(rest, bound=partial(self._model_bound, level), confidence=level).bounds(
+            members, is_like_runs=way.is_like_runs
         )
-        bounds = model.bound(rows, level)
-        good = bounds.is_calibrated & np.array([one.statistic in (None, "mean") for one in configs])
-        outcomes = [str(o) if g else SIMULATED for o, g in zip(bounds.outcome, good, strict=True)]
-        return np.where(good, bounds.seconds, np.inf), outcomes
+        calibrated = (*GUARANTEED, CROSS_VALIDATED)
+        good = [(s, o) if o in calibrated else (np.inf, SIMULATED) for s, o in bounds]
+        return np.array([s for s, _ in good]), [o for _, o in good]
+
+    def _model_bound(self, level: float, asked: Colocations) -> Any:
+        assert self.model is not None
+        return self.model.bound(asked, level)
 
     def _simulated(self, platform: int, codes: tuple[int, ...]) -> np.ndarray:
         """(k,) seconds of each one's statistic, infinite where there is no room for all."""
@@ -223,7 +235,12 @@ class SimulatedSets(SetBounds):
                 way
                 for mode in self._modes(platform)
                 for way in arrangements(
-                    tenants, device, mode, memory_bytes=node.memory_bytes, **options
+                    tenants,
+                    device,
+                    mode,
+                    memory_bytes=node.memory_bytes,
+                    rest=self.hardware.rest,
+                    **options,
                 )
             ]
             known[key] = min(ways, key=lambda way: self._badness(way, configs), default=None)
@@ -232,7 +249,7 @@ class SimulatedSets(SetBounds):
     def _badness(self, way: Arrangement, configs: Sequence[Request]) -> tuple[float, float]:
         over, slow = 1.0, 0.0
         for latency, one in zip(way.latencies, configs, strict=True):
-            alone = self.hardware.applications[one.workload].solo_seconds
+            alone = self._alone(one.workload)
             value, solo = _statistic_of(latency, one), one.solo_seconds or alone
             limit = min(one.deadline_seconds or np.inf, (one.slowdown or np.inf) * solo)
             over, slow = max(over, value / limit), slow + value / alone
