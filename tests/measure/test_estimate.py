@@ -132,8 +132,8 @@ def others(**changed: float) -> Others:
 def cleaned(
     wall: list[float], waited: list[float], unseen: list[float] | None = None, **changed: float
 ) -> Cleaned:
-    given = (np.array(one) for one in (wall, waited, unseen or [0.0] * len(wall)))
-    return cleaned_executions(*given, others(**changed))
+    never = np.array(unseen or [0.0] * len(wall))
+    return cleaned_executions(np.array(wall), np.array(waited), never, others(**changed))
 
 
 def test_what_was_waited_for_others_is_taken_off() -> None:

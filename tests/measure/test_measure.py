@@ -126,10 +126,9 @@ def test_a_workload_that_hangs_times_out(tmp_path: Path, quick, make_workload) -
 
 
 def test_disturbed_windows_are_kept_repeated_and_given_up(tmp_path: Path, quick) -> None:
-    # Everyone loses something: a thousandth of a thousandth is never kept.
-    nothing = {"most_disturbed_ratio": 1e-9}
+    nothing = -1.0  # more is lost than that by whoever loses nothing
     campaign = quick(workloads=["sort-s"], engines=["speed"], sets=1)
-    summary = measure(campaign, tmp_path, MeasureOptions(**nothing, attempts=2))
+    summary = measure(campaign, tmp_path, MeasureOptions(most_disturbed_ratio=nothing, attempts=2))
     assert (summary.contaminated, summary.given_up, summary.finished) == (4, 2, True)
     found = rows(tmp_path)
     assert {row["status"] for row in found} == {"contaminated"}
@@ -139,7 +138,7 @@ def test_disturbed_windows_are_kept_repeated_and_given_up(tmp_path: Path, quick)
     # More attempts go on where the last ones ended.
     summary = measure(campaign, tmp_path, MeasureOptions(attempts=3))
     assert (summary.already, summary.ok) == (0, 2)
-    summary = measure(campaign, tmp_path, MeasureOptions(**nothing, attempts=9))
+    summary = measure(campaign, tmp_path, MeasureOptions(most_disturbed_ratio=nothing, attempts=9))
     assert (summary.already, summary.ok) == (2, 0)
 
 

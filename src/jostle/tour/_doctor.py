@@ -7,10 +7,12 @@ import platform
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from operator import ge, gt, le, lt
 from pathlib import Path
+from typing import Any
 
 from jostle._report import Report, Table
 from jostle.errors import extras, install_command
@@ -41,13 +43,13 @@ class Finding:
     trouble: bool = False
 
 
-# (what, works, told, fix), and whether it is trouble
-Row = tuple[str, bool | None, str, str | None] | tuple[str, bool | None, str, str | None, bool]
+Row = tuple[str, bool | None, str, str | None]  # (what, works, told, fix)
+TroubleRow = tuple[str, bool | None, str, str | None, bool]  # and whether it is trouble
 
 
 def findings() -> list[Finding]:
     """Everything, in the order in which it is shown."""
-    parts = {
+    parts: dict[str, Sequence[tuple[Any, ...]]] = {
         "Installation": _installation(),
         "Extras": _extras(),
         "Measuring: engines": _engines(),
@@ -95,8 +97,8 @@ def _installation() -> list[Row]:
     ]
 
 
-def _extras() -> list[Row]:
-    rows: list[Row] = []
+def _extras() -> list[TroubleRow]:
+    rows: list[TroubleRow] = []
     for extra, names in sorted(extras().items()):
         missing = [name for name in names if _version(name) is None]
         wrong = [text for name in names if (text := _unfit(name, extra))]
@@ -139,10 +141,10 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"[0-9]+", version)[:3])
 
 
-def _engines() -> list[Row]:
+def _engines() -> list[TroubleRow]:
     from jostle.measure import engine_table
 
-    rows: list[Row] = []
+    rows: list[TroubleRow] = []
     for name, what, reason in engine_table():
         told = what if reason is None else f"{what}; {reason}"
         fix = None if reason is None else _ENGINES.get(name.partition("-")[0])
