@@ -136,7 +136,7 @@ def test_disturbed_windows_are_kept_repeated_and_given_up(tmp_path: Path, quick)
     assert all(re.match("a member lost [0-9]+% of its time", row["reason"]) for row in found)
     assert {row["attempt"] for row in found} == {0, 1}
     # More attempts go on where the last ones ended.
-    summary = measure(campaign, tmp_path, MeasureOptions(attempts=3))
+    summary = measure(campaign, tmp_path, MeasureOptions(attempts=9))
     assert (summary.already, summary.ok) == (0, 2)
     summary = measure(campaign, tmp_path, MeasureOptions(most_disturbed_ratio=nothing, attempts=9))
     assert (summary.already, summary.ok) == (2, 0)
@@ -157,7 +157,7 @@ campaign = Campaign(workloads=["sort-s", "edit-s"], engines=["speed", "none"], s
 def say(progress):
     print(progress.done, flush=True)
 try:
-    measure(campaign, sys.argv[1], MeasureOptions(), progress=say)
+    measure(campaign, sys.argv[1], MeasureOptions(attempts=9), progress=say)
 except Interrupted as interrupted:
     print("interrupted", interrupted.summary.ok, flush=True)
     sys.exit(130)
@@ -185,7 +185,7 @@ def test_killed_in_the_middle_it_resumes_without_loss_or_double(tmp_path: Path, 
     rest = process.communicate()[0].split()
     reported = int(rest[-1]) if rest else 6
     campaign = quick(sets=30)
-    summary = measure(campaign, tmp_path, MeasureOptions())
+    summary = measure(campaign, tmp_path, MeasureOptions(attempts=9))
     # The window in flight is lost and nothing else.
     assert summary.already in (reported, reported + 1)
     assert summary.finished

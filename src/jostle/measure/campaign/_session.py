@@ -120,9 +120,9 @@ class Session:
                 planned, attempt = self.waiting[0]
                 before = self.clock()
                 try:
-                    result = self.skipped(planned) or pool.measure(
-                        planned, self.window_seconds(planned)
-                    )
+                    # Twice as long each time: what was too short, or begun too late, has room then.
+                    seconds = self.window_seconds(planned) * 2 ** min(attempt, 6)
+                    result = self.skipped(planned) or pool.measure(planned, seconds)
                 except Stopped:
                     break
                 self.waiting.popleft()

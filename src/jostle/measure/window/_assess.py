@@ -104,9 +104,14 @@ class Window:
     most_disturbed_ratio: float = 1.0
 
     def results(
-        self, members: Sequence[MemberResult], fewest_repetitions: float
+        self,
+        members: Sequence[MemberResult],
+        fewest_repetitions: float,
+        warmup_seconds: float = 0.0,
     ) -> tuple[MemberResult, ...]:
-        """As they count: all are contaminated where one of them is, and why."""
+        """As they count: all are contaminated where one of them is, and why. warmup_seconds: from the common
+        start to the interval that counts."""
+        latest = warmup_seconds + 0.5 * self.window_seconds
         reason = None
         worst = max((one.disturbance_ratio or 0.0 for one in members), default=0.0)
         if worst > self.most_disturbed_ratio:
@@ -121,7 +126,7 @@ class Window:
                 f"{fewest_repetitions:.2f} repetitions in the window, at least "
                 f"{MINIMUM_REPETITIONS:g} needed"
             )
-        elif max(one.lateness_seconds or 0.0 for one in members) > 0.5 * self.window_seconds:
+        elif max(one.lateness_seconds or 0.0 for one in members) > latest:
             reason = "a member started when half of the window was over"
         if reason is None:
             return tuple(members)
@@ -232,7 +237,8 @@ def assessed(window: Window, observed: Observed, measured_at: datetime) -> Windo
         for i, one in enumerate(estimates)
     ]
     longest = max((seconds / done for done in repetitions if done), default=None)
-    rows = window.results(results, min(repetitions))
+    warmup_seconds = (observed.begin_ns - observed.start_ns) * 1e-9
+    rows = window.results(results, min(repetitions), warmup_seconds)
     return WindowResult(rows, measured_at, seconds, load.foreign, longest)
 
 
