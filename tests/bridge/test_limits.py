@@ -362,7 +362,10 @@ def test_residents_at_their_places_on_the_clock() -> None:
     assert Residents([ramp, flat], more=flat).fits(5.0, 0.9) == 0
     with pytest.raises(NotEnoughRuns, match="1 run"):
         Residents([ramp, Peaks.from_items([{"values": [1.0]}])])
-    for wrong in ({"slowdowns": [1.0]}, {"slowdowns": [0.0, 1.0]}, {"error": -1.0}):
+    every: tuple[dict[str, Any], ...] = (
+        *({"slowdowns": [1.0]}, {"slowdowns": [0.0, 1.0]}, {"error": -1.0}),
+    )
+    for wrong in every:
         with pytest.raises(UsageError):
             Residents([ramp, flat], **wrong)
     with pytest.raises(UsageError, match="no residents"):

@@ -121,7 +121,7 @@ def test_commands_that_need_more_say_what(model: Path, tmp_path: Path) -> None:
     lines = {
         "fit": ["fit", str(tmp_path / "fleet"), "-o", str(tmp_path / "model")],
         "measure": ["tour", "-o", str(tmp_path / "tour")],
-        "service": ["serve", str(model)],
+        "serve": ["serve", str(model)],
     }
     for extra, (code, complaint) in zip(lines, in_core(list(lines.values())), strict=True):
         assert code == 2, f"{extra}: {code} {complaint}"

@@ -191,6 +191,7 @@ class WithHeads:
     """Linear scaling that also offers quantile heads, each a step above the last."""
 
     name = "with_heads"
+    needs = frozenset({"runs"})
 
     def prepare(self, data: Data) -> Prepared:
         return Prepared.of(data)

@@ -191,19 +191,6 @@ def test_one_process_at_a_time_measures_a_campaign(tmp_path: Path) -> None:
         dataset.journal(tmp_path)
 
 
-def test_rows_are_assessed_once_more_before_they_become_a_file(tmp_path: Path) -> None:
-    written: list[dict] = []
-
-    def assess(rows: list[dict]) -> list[dict]:
-        return [{**row, "x": -1} for row in rows]
-
-    journal = Journal(tmp_path, "c", write=written.extend, assess=assess, known=set)
-    journal.append([row("a")])
-    assert b"1.5" in (tmp_path / "journal" / "c.jsonl").read_bytes()
-    journal.close()
-    assert [row["x"] for row in written] == [-1]
-
-
 def test_a_dataset_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UnreadableFile, match="could not write"):

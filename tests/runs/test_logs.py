@@ -6,6 +6,7 @@ import json
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def test_company_is_who_was_there_at_every_moment(
 ) -> None:
     monkeypatch.setattr(_sweep, "SLICE", 1 + seed % 5)
     rows = made_log(seed)
-    edges = {"since": "2025-12-31T00:00:00", "until": "2026-02-01T00:00:00"}
+    edges: dict[str, Any] = {"since": "2025-12-31T00:00:00", "until": "2026-02-01T00:00:00"}
     log = JobsImport(written(tmp_path / "log.csv", rows), **edges).read()
     if all("," in nodes for _, nodes, *_ in rows):
         with pytest.raises(BadData, match="several nodes"):
@@ -207,7 +208,7 @@ def test_an_hour_that_the_clock_has_twice(tmp_path: Path) -> None:
         + "3|ann|a|n3|2026-10-25T02:30:00|2026-10-25T02:40:00|COMPLETED|4200\n",
         "utf-8",
     )
-    edges = {"since": "2026-10-24T00:00:00", "until": "2026-10-26T00:00:00"}
+    edges: dict[str, Any] = {"since": "2026-10-24T00:00:00", "until": "2026-10-26T00:00:00"}
     log = SacctImport(path, timezone="Europe/Berlin", **edges).read()
     assert sorted(log.runs().runtime_seconds) == [600.0, 4200.0, 7200.0]
     # Without the zone two of them did not take what the clock shows.

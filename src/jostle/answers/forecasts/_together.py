@@ -138,7 +138,7 @@ class ModelledSlowdowns:
         beside = [[*names[:i], *names[i + 1 :]] for i in range(count)]
         both = jostle.Colocations.from_columns(
             workload=[*names, *names],
-            platform=[self._platform] * (2 * count),
+            platform=[str(self._platform)] * (2 * count),
             corunners=[*beside, *([] for _ in names)],
         )
         seconds = self._model.predict(both)

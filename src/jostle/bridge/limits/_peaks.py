@@ -60,8 +60,9 @@ class Use:
     @classmethod
     def from_item(cls, item: Any) -> tuple[Use, str]:
         """(run, its end) of an object of JSON: see `Peaks.from_items`. Raises UsageError."""
-        if not isinstance(item, Mapping) or (odd := sorted(map(str, set(item) - set(KEYS)))):
-            what = f"unknown key {odd[0][:100]!r}" if isinstance(item, Mapping) else "no object"
+        odd = sorted(map(str, set(item) - set(KEYS))) if isinstance(item, Mapping) else []
+        if odd or not isinstance(item, Mapping):
+            what = f"unknown key {odd[0][:100]!r}" if odd else "no object"
             raise UsageError(what, fix=f"A run has {', '.join(KEYS)}.")
         end, values = item.get("end", "done"), _numbers(item, "values")
         if end not in ENDS:

@@ -96,8 +96,13 @@ def limit(
     if runs.windows:
         raise UsageError("--windows is of forecasts", fix="Name each workload by -w.")
     traces = read_traces(command.dataset)
-    names = list(dict.fromkeys([*runs.workload, *([command.fits] if command.fits else [])]))
-    known = {name: command.peaks(runs, traces, name) for name in names or [None]}
+    names: list[str] = list(
+        dict.fromkeys([*runs.workload, *([command.fits] if command.fits else [])])
+    )
+    every: list[str | None] = [None]
+    if names:
+        every = [*names]
+    known = {name: command.peaks(runs, traces, name) for name in every}
     for text in dict.fromkeys(text for peaks in known.values() for text in peaks.notes):
         note(text)
     verb, (peaks, *_) = load_verb("forecasts", "limit"), known.values()
