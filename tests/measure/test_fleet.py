@@ -143,6 +143,8 @@ class Watched:
 def assert_each_window_is_there_once(dataset: Path, planned: int) -> None:
     rows = Dataset(dataset).read().table.to_pylist()
     assert len({row["run_id"] for row in rows}) == len(rows)
+    # One that was too short on a busy machine is there as such, too.
+    rows = [row for row in rows if row["status"] == "ok"]
     windows = {row["window_id"] for row in rows}
     assert len(windows) == planned
     for window in windows:
