@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.bounds import Candidates
+from jostle.bounds import CHANGED_COMPANY, Calibration, Candidates
 from jostle.methods import Data, FromCounts, Prepared, Restores, RunCounts
 from jostle.models._over_time import OverTime, PlainLaw, stands_for_longest, taken_by
 from jostle.runs import Colocations, Runs
@@ -134,6 +134,16 @@ def test_calibration_runs_have_the_errors_of_their_timelines() -> None:
     assert np.log(calibration.runtime_seconds / times(calibration.colocations)) == pytest.approx(
         (np.log(runs.runtime_seconds) - timeline)[at]
     )
+
+
+def test_bounds_of_changed_company_are_never_guaranteed() -> None:
+    model = jostle.fit(made(240, 3, noise=0.05), Lookup(), seed=0)
+    bounds = model.bound(constant(60, 4), 0.8)
+    assert bounds.is_valid.any()
+    assert not bounds.is_guaranteed.any()
+    assert set(bounds.outcome[bounds.is_valid].tolist()) == {CHANGED_COMPANY}
+    assert bounds.is_calibrated[bounds.is_valid].all()
+    assert Calibration.from_arrays(*model.calibration.to_arrays()).is_reckoned
 
 
 def test_runs_of_one_company_are_learned_from_as_ever() -> None:

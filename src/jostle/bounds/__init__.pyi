@@ -1,4 +1,5 @@
 from ._bounds import ADAPTING as ADAPTING
+from ._bounds import CHANGED_COMPANY as CHANGED_COMPANY
 from ._bounds import CROSS_VALIDATED as CROSS_VALIDATED
 from ._bounds import GUARANTEED as GUARANTEED
 from ._bounds import OUTCOMES as OUTCOMES

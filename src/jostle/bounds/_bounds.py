@@ -17,6 +17,8 @@ OUTCOMES = {
     "on: runs with less measured of their names, or with other numbers of co-runners",
     "cross_validated": "calibrated on what was answered of runs by fits that had left out their whole set of "
     "workloads, as all runs are needed to learn from: no exact theorem",
+    "changed_company": "calibrated on runs of which some changed company, each reckoned for its longest "
+    "stretch by the law of rates: no exact theorem",
     "held_out_names": "calibrated on names that were left out of further fits: valid over new names as far "
     "as those resemble them and the fits this one; no exact theorem",
     "model_based": "beyond what its calibration runs can promise: from a generalised Pareto tail of their "
@@ -40,6 +42,7 @@ OUTCOMES = {
 ADAPTING = "adapting"
 OUTSIDE_MIX = "outside_mix"
 CROSS_VALIDATED = "cross_validated"
+CHANGED_COMPANY = "changed_company"
 GUARANTEED = ("guaranteed", "guaranteed_pooled")  # outcomes that a theorem stands behind
 
 
@@ -102,8 +105,9 @@ class Bounds(Glance):
     @property
     def is_calibrated(self) -> np.ndarray:
         """(n,) bool: whether the bound is finite and rests on runs like the one asked about that were not
-        learned from: it is guaranteed, or cross-validated."""
-        return self.is_guaranteed | (self.is_valid & (self.outcome == CROSS_VALIDATED))
+        learned from: it is guaranteed, cross-validated, or reckoned for one company."""
+        known = (*GUARANTEED, CROSS_VALIDATED, CHANGED_COMPANY)
+        return self.is_valid & np.isin(self.outcome, known)
 
 
 def margin(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:

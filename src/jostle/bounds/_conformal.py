@@ -25,7 +25,13 @@ import numpy as np
 
 from jostle._confidence import exact_confidence
 from jostle._tensors import UNSAVED, Serializable
-from jostle.bounds._bounds import CROSS_VALIDATED, GUARANTEED, OUTSIDE_MIX, Bounds
+from jostle.bounds._bounds import (
+    CHANGED_COMPANY,
+    CROSS_VALIDATED,
+    GUARANTEED,
+    OUTSIDE_MIX,
+    Bounds,
+)
 from jostle.bounds._evidence import (
     HIGHEST,
     PLATFORM,
@@ -141,7 +147,8 @@ class Calibration(Serializable):
     which bounds hold, where it is another than was drawn; it is not saved. is_close: whether bounds are to
     keep hardly more than is asked for: then in a pool of fewer than FEW_UNITS one run stands for each unit.
     is_crossed: whether the calibration runs were answered by fits that had left them out, not by the
-    predictor.
+    predictor. is_reckoned:
+    whether some of them changed company, and were reckoned for one.
     """
 
     names: tuple[str, ...]
@@ -152,6 +159,7 @@ class Calibration(Serializable):
     mix: NameMix | None = field(default=None, metadata=UNSAVED)
     is_close: bool = False
     is_crossed: bool = False
+    is_reckoned: bool = False
     _chains: dict[tuple[int, ...], list[Pool]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -298,7 +306,9 @@ class Calibration(Serializable):
         log_bound = np.maximum(log_bound, candidates.centre[0] + ROUNDING)
         if self.is_crossed:
             outcome[np.isin(outcome, GUARANTEED)] = CROSS_VALIDATED
-        finite = (*GUARANTEED, CROSS_VALIDATED, "held_out_names", "model_based")
+        if self.is_reckoned:
+            outcome[np.isin(outcome, (*GUARANTEED, CROSS_VALIDATED))] = CHANGED_COMPANY
+        finite = (*GUARANTEED, CROSS_VALIDATED, CHANGED_COMPANY, "held_out_names", "model_based")
         outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
         outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
         unanswered = np.isnan(candidates.centre[0])

@@ -29,6 +29,7 @@ from jostle.progress import Progress
 from jostle.rules import (
     ANY_OF_PAIRS,
     NO_SLOWDOWN,
+    Answer,
     chance_of_shift,
     fit_extrapolation,
     fit_memory,
@@ -96,8 +97,7 @@ def fit(
     if has_rows:
         fitted = whole.finished(fitted, trial, labels, seed)
     tick()
-    notes = _notes(fitted, campaign, trial, labels)
-    fitted = fitted.with_weighed(notes=notes)
+    fitted = fitted.with_weighed(notes=_notes(fitted, campaign))
     return fitted, _left_out(tried, whole, fitted)
 
 
@@ -320,7 +320,7 @@ class Learned:
         alone = campaign.degree == 0
         noise = variance_of_repeats(campaign.cell[alone], campaign.log_runtime[alone])
 
-        def fewer(keep: np.ndarray):  # type: ignore[no-untyped-def]
+        def fewer(keep: np.ndarray) -> tuple[Answer, Answer | None]:
             is_kept = np.ones(len(campaign), bool)
             is_kept[np.flatnonzero(campaign.is_learned)[~keep]] = False
             part = campaign.take(is_kept)
@@ -333,10 +333,8 @@ class Learned:
         return fitted.with_weighed(more=more)
 
 
-def _notes(
-    fitted: FittedEnsemble, campaign: CanonicalRuns, trial: Trial, labels: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Three lines at most: what speaks, how close it came, and what is guessed."""
+def _notes(fitted: FittedEnsemble, campaign: CanonicalRuns) -> tuple[str, ...]:
+    """At most two: what speaks, and what is guessed."""
     notes = []
     weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
     order = np.argsort(-weight, kind="stable")[:4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle._version import VERSION
@@ -121,6 +122,8 @@ def fit(
     calibrated = Calibration.fit(
         fitted, selection, held.calibration, by=drawn, groups=groups, is_close=is_close
     )
+    if over_time is not None:
+        calibrated = replace(calibrated, is_reckoned=True)
     if new_names:
         left_out = runs_of_names_left_out(
             method, prepared, by=drawn, seed=seed, prior=prior, groups=groups, progress=next(parts)

@@ -275,9 +275,13 @@ class Model(Glance):
         from jostle.models._over_time import taken_by
         from jostle.models.online._update import updated
 
+        changed = not bool(runs.ok().is_steady.all())
         runs = taken_by(self, runs)
         stamp = {"updated_at": updated_at, "data_version": data_version}
-        return updated(self, runs, seed, chosen, stamp)
+        model = updated(self, runs, seed, chosen, stamp)
+        if changed or self.calibration.is_reckoned:
+            model.calibration = replace(model.calibration, is_reckoned=True)
+        return model
 
     def suggest(
         self,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle.bounds import CROSS_VALIDATED, GUARANTEED
+from jostle.bounds import CHANGED_COMPANY, CROSS_VALIDATED, GUARANTEED
 from jostle.errors import JostleError
 from jostle.methods import HasInputPlatforms
 from jostle.placement import calibration_runs
@@ -192,7 +192,7 @@ def _worst(test: HeldOutRuns, model: Model, runs: Runs) -> tuple[WorstError, ...
         spread = _spread(runs, query.take([row]))
         if spread is not None and spread > 0.5 * size[place]:
             reason = f"it varies by itself: repeats differ by {100 * np.expm1(spread):.0f}%"
-        elif str(bounds.outcome[row]) not in (*GUARANTEED, CROSS_VALIDATED):
+        elif str(bounds.outcome[row]) not in (*GUARANTEED, CHANGED_COMPANY, CROSS_VALIDATED):
             reason = f"little was measured: {bounds.evidence[row]}"
         elif spread is None:
             reason = f"measured once, so it may be the run; {bounds.evidence[row]}"

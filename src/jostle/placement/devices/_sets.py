@@ -23,7 +23,7 @@ from jostle.accelerator import (
     arrangements,
     check_mode,
 )
-from jostle.bounds import CROSS_VALIDATED, GUARANTEED
+from jostle.bounds import CHANGED_COMPANY, CROSS_VALIDATED, GUARANTEED
 from jostle.errors import UnknownName, UsageError
 from jostle.placement._promise import Standard
 from jostle.placement.asked._fleet import Node
@@ -194,7 +194,7 @@ class SimulatedSets(SetBounds):
         bounds = replace(rest, bound=partial(self._model_bound, level), confidence=level).bounds(
             members, is_like_runs=way.is_like_runs
         )
-        calibrated = (*GUARANTEED, CROSS_VALIDATED)
+        calibrated = (*GUARANTEED, CHANGED_COMPANY, CROSS_VALIDATED)
         good = [(s, o) if o in calibrated else (np.inf, SIMULATED) for s, o in bounds]
         return np.array([s for s, _ in good]), [o for _, o in good]
 
