@@ -206,7 +206,8 @@ def test_other_engines_are_measured(tmp_path: Path, quick, engine: str) -> None:
     assert len(usable) >= 4
     for row in usable:
         assert 0 < row["runtime_seconds"] < 1
-        assert 0 <= row["cpu_seconds"] < 0.2
+        # No more than all cores give in its window, which is longer where a first was too short.
+        assert 0 <= row["cpu_seconds"] <= (os.cpu_count() or 1) * row["window_seconds"] + 0.02
 
 
 @pytest.mark.parametrize(
@@ -331,7 +332,7 @@ def test_a_full_disk_leaves_a_readable_dataset(tmp_path: Path, quick) -> None:
         summary = measure(quick(sets=80), disk / "data", MeasureOptions())
         # What the journal held when the disk was full is not measured again.
         assert summary.finished
-        assert summary.already > 6
+        assert summary.already >= len({r["window_id"] for r in before if r["status"] == "ok"}) > 0
         found = rows(disk / "data")
         assert len({row["run_id"] for row in found}) == len(found)
         measured = {row["window_id"] for row in found if row["status"] == "ok"}

@@ -39,7 +39,8 @@ def test_a_campaign_fills_a_dataset_once(tmp_path: Path, quick) -> None:
     assert len(found) == sum(len(planned.members) for planned in campaign.plan())
     assert len({row["run_id"] for row in found}) == len(found)
     assert all(0 < row["runtime_seconds"] < 1 for row in found)
-    assert all(0 <= row["cpu_seconds"] < 0.2 for row in found)
+    cores = os.cpu_count() or 1
+    assert all(0 <= row["cpu_seconds"] <= cores * row["window_seconds"] + 0.02 for row in found)
     assert any(row["cpu_seconds"] > 0 for row in found)
     assert {row["platform"] for row in found} == {"wasmtime-speed:here", "wasmtime-none:here"}
     windows = Counter(row["window_id"] for row in found)
@@ -285,12 +286,12 @@ def test_the_command_measures_what_was_suggested_here_and_nothing_else(
     done = command(*options, "--window", 0.03, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["ok"] == 3
-    assert len(read_runs(tmp_path / "d")) == 4
+    assert len(read_runs(tmp_path / "d").ok()) == 4
     assert read_runs(tmp_path / "d").is_chosen.all()
     # The same table again has nothing left to measure.
     again = json.loads(command(*options, "--window", 0.03, "--json").stdout)
     assert (again["ok"], again["finished"]) == (0, True)
-    assert len(read_runs(tmp_path / "d")) == 4
+    assert len(read_runs(tmp_path / "d").ok()) == 4
     for text, error in (
         (rows + "sort-s,far:away,\n", UsageError),
         (rows, UsageError),
