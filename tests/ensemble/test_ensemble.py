@@ -227,3 +227,20 @@ def test_larger_sets_than_known_are_answered(runs: Runs) -> None:
     )
     without = np.abs(fitted.predict(solo) / three.runtime_seconds - 1)
     assert error.mean() < without.mean()
+
+
+def test_many_names_on_several_platforms_are_saved(tmp_path: Path) -> None:
+    """Past so many cells what tells them apart is sparse, and is not kept."""
+    random = np.random.default_rng(0)
+    rows = [(w, p, None) for w in range(260) for p in range(6) if random.random() < 0.5]
+    rows += [tuple(random.integers((260, 6, 260)).tolist()) for _ in range(400)]
+    runs = Runs.from_columns(
+        workload=[f"w{w}" for w, _, _ in rows],
+        platform=[f"p{p}" for _, p, _ in rows],
+        corunners=[[] if k is None else [f"w{k}"] for *_, k in rows],
+        runtime_seconds=np.exp(random.normal(size=len(rows))),
+    )
+    model = jostle.fit(runs, QUICK, seed=0)
+    model.save(tmp_path / "model")
+    again = jostle.load(tmp_path / "model").predict(runs.colocations)
+    assert np.array_equal(again, model.predict(runs.colocations), equal_nan=True)

@@ -101,7 +101,7 @@ class TreesExpert(Restores):
         self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedTrees:
         described = describe(campaign.runs, campaign.names, campaign.log_alone, None, GROUPS)
-        rows = _some(campaign.rows, seed)
+        rows = campaign.rows.drawn(MOST_ROWS, [seed, 19])
         colocations, codes = _asked(rows, *campaign.size)
         every = described.rows(colocations, codes)
         differs = np.array([len(np.unique(c[~np.isnan(c)])) > 1 for c in every.T], bool)
@@ -116,7 +116,7 @@ class TreesExpert(Restores):
             turns = fit_turns(rows, ground, share)
             by_turns = turns_of(turns, rows, ground, share)
         members = []
-        targets = {**{name: (target, False) for name, target in TREES.items()}}
+        targets = {name: (target, False) for name, target in TREES.items()}
         for label, (target, is_over) in (targets | {OVER_TURNS: ("slowdown", True)}).items():
             if label in wanted:
                 learner = TreeGrower(
@@ -140,11 +140,3 @@ def _asked(
     offsets = np.concatenate([[0], np.cumsum(rows.degree)])
     names = tuple(f"{n:09d}" for n in range(workloads)), tuple(f"{n:09d}" for n in range(platforms))
     return Colocations(*names, codes[0], codes[1], offsets, codes[2]), codes
-
-
-def _some(rows: SlowdownRows, seed: int) -> SlowdownRows:
-    if len(rows) <= MOST_ROWS:
-        return rows
-    keep = np.zeros(len(rows), bool)
-    keep[np.random.default_rng([seed, 19]).permutation(len(rows))[:MOST_ROWS]] = True
-    return rows.take(keep)

@@ -123,10 +123,15 @@ class CanonicalRuns:
         """(n,) uint64, equal for the same workloads together, whichever was measured: on the same platform,
         or everywhere."""
         workload, platform, corunner = self.codes
-        key = mixed_bits(workload.astype(np.uint64))
-        row = np.repeat(np.arange(len(self)), self.degree)
-        np.add.at(key, row, mixed_bits(corunner.astype(np.uint64)))
+        key = members_key(workload, corunner, np.repeat(np.arange(len(self)), self.degree))
         return mixed_bits(key if everywhere else key + mixed_bits(~platform.astype(np.uint64)))
+
+
+def members_key(workload: np.ndarray, corunner: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """(n,) uint64, equal for the same workloads together. row: (m,) whose the co-runners are."""
+    key = mixed_bits(workload.astype(np.uint64))
+    np.add.at(key, row, mixed_bits(corunner.astype(np.uint64)))
+    return key
 
 
 def campaign_of(runs: Runs) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:

@@ -252,18 +252,21 @@ class Learned:
         workload, platform = (
             [each[at] for at in one] for each, one in zip(self.names, order, strict=True)
         )
-        beside = part.degree > 0
+        beside, campaign, ground = part.degree > 0, self.campaign, part.ground
+        if not any(getattr(expert, "needs_design", False) for expert in experts.values()):
+            ground = replace(ground, design=np.zeros((ground.cells, 0)))
         weighed = EnsembleParts(
             *(tuple(workload), tuple(platform), order[0], order[1]),
             np.array(self.usual),
             np.array(part.unit_seconds),
             self.log_alone(experts, part),
-            part.ground,
+            ground,
             np.unique(part.sets(everywhere=True)[beside]),
             part.sets_of_names,
             self.labels,
             self.weight,
-            self.counts(part),
+            # Under the names that the runs came with.
+            RunCounts.of_coded(campaign.shared["source"].take(part.origin).colocations),
         )
         return FittedEnsemble(weighed, experts)
 
@@ -280,26 +283,6 @@ class Learned:
             np.isfinite(blend), blend, np.where(np.isfinite(network), network, by_names)
         )
         return np.where(measured.reshape(by_names.shape), by_names, blend)
-
-    def counts(self, part: CanonicalRuns) -> RunCounts:
-        """Of the runs under the names that they came with."""
-        c = part.runs.colocations
-        own = [
-            [each[int(name)] for name in names]
-            for each, names in zip(self.names, (c.workload_names, c.platform_names), strict=True)
-        ]
-        from jostle.runs import Colocations
-
-        row = np.split(c.corunner, c.corunner_offsets[1:-1])
-        return RunCounts.of_coded(
-            Colocations.from_columns(
-                workload=[own[0][code] for code in c.workload.tolist()],
-                platform=[own[1][code] for code in c.platform.tolist()],
-                corunners=[[own[0][code] for code in one.tolist()] for one in row]
-                if len(c)
-                else [],
-            )
-        )
 
     def finished(
         self, fitted: FittedEnsemble, trial: Trial, labels: tuple[str, ...], seed: int

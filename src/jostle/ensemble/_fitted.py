@@ -11,6 +11,7 @@ import numpy as np
 
 from jostle._tensors import Serializable
 from jostle.bounds import Candidates
+from jostle.ensemble._canonical import members_key
 from jostle.ensemble._expert import FittedExpert, expert_named
 from jostle.ensemble._folds import kinds_of
 from jostle.methods import Evidence, RunCounts, mixed_bits
@@ -112,7 +113,7 @@ class FittedEnsemble:
     def seconds_of_each(self, asked: Colocations) -> dict[str, float]:
         """Seconds by each of the answers, of the first co-location; without what was measured of it."""
         rows, beside = self._rows(asked.take(np.zeros(1, np.int64)))
-        alone = self.weighed.log_alone.ravel()[rows.target] + np.log(self.weighed.usual_seconds)
+        alone = self._log_alone(rows)
         if not beside.any():
             return {}
         answer = np.exp(alone + self.answers(rows))[:, 0]
@@ -142,12 +143,15 @@ class FittedEnsemble:
         rows = SlowdownRows.coded(codes, count, workloads, np.zeros(len(alone)), scale)
         return rows, count > 0
 
+    def _log_alone(self, rows: SlowdownRows) -> np.ndarray:
+        """(n,) log seconds."""
+        usual = float(self.weighed.usual_seconds)
+        return self.weighed.log_alone.ravel()[rows.target] + np.log(usual)
+
     def _logs(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(log seconds alone, log slowdown, standard deviation of what the experts say), each (n,)."""
         rows, beside = self._rows(asked)
-        alone = self.weighed.log_alone.ravel()[rows.target] + np.log(
-            float(self.weighed.usual_seconds)
-        )
+        alone = self._log_alone(rows)
         slowdown, apart = np.zeros(len(rows)), np.zeros(len(rows))
         at = np.flatnonzero(beside & np.isfinite(alone))
         for start in range(0, len(at), ROWS_AT_ONCE):
@@ -209,9 +213,7 @@ class FittedEnsemble:
         """(k, n)."""
         w = self.weighed
         workloads = w.log_alone.shape[1]
-        key = mixed_bits((rows.target % workloads).astype(np.uint64))
-        np.add.at(key, rows.row, mixed_bits((rows.corunner % workloads).astype(np.uint64)))
-        key = mixed_bits(key)
+        key = mixed_bits(members_key(rows.target % workloads, rows.corunner % workloads, rows.row))
         at = np.minimum(np.searchsorted(w.sets, key), max(len(w.sets) - 1, 0))
         is_known = w.sets[at] == key if len(w.sets) else np.zeros(len(rows), bool)
         kind = kinds_of(rows, w.sets_of_names, is_known)

@@ -86,7 +86,7 @@ class SimpleRules(Restores):
     def fit(
         self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedRules:
-        rows = _some(campaign.rows, seed)
+        rows = campaign.rows.drawn(MOST_ROWS, [seed, 11])
         limits = np.array(
             [rows.scale.min(initial=1.0) / BEYOND, rows.scale.max(initial=1.0) * BEYOND]
         )
@@ -109,12 +109,3 @@ def _rows_of(rows: SlowdownRows, way: str, limits: np.ndarray) -> SlowdownRows:
     if way == SECONDS:
         return replace(rows, timed=True, scale=np.clip(rows.scale, *limits))
     return replace(rows, timed=way == SHARES, scale=np.ones(len(rows)))
-
-
-def _some(rows: SlowdownRows, seed: int) -> SlowdownRows:
-    """At most MOST_ROWS of them."""
-    if len(rows) <= MOST_ROWS:
-        return rows
-    keep = np.zeros(len(rows), bool)
-    keep[np.random.default_rng([seed, 11]).permutation(len(rows))[:MOST_ROWS]] = True
-    return rows.take(keep)

@@ -23,6 +23,7 @@ SHARPNESS = 8.0  # of weights by the answers' own errors, of very many units
 HALF_TRUSTED = 24  # sets with so many co-runners, at which their own weights decide half
 FEW = 12  # sets, under which a test of noise tells too little
 LEAST_WEIGHT = 0.02
+CLOSE = 1.08  # times the least error, up to which an answer goes on
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,3 @@ def promising(labels: tuple[str, ...], trial: Trial, seed: int, plain: frozenset
     if not kept.any():
         return set(labels)
     return {label for label, one in zip(labels, kept, strict=True) if one or label in plain}
-
-
-CLOSE = 1.08  # times the least error, up to which an answer goes on

@@ -38,6 +38,14 @@ class RaggedRows:
         arrays["row"] = (np.cumsum(keep) - 1)[arrays["row"]]
         return type(self)(**parts | arrays)
 
+    def drawn(self, most: int, seed: Sequence[int]) -> Self:
+        """At most so many rows, in their order."""
+        if len(self) <= most:
+            return self
+        keep = np.zeros(len(self), bool)
+        keep[np.random.default_rng(seed).permutation(len(self))[:most]] = True
+        return self.take(keep)
+
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
         """All rows, in order. At least one part."""

@@ -25,7 +25,7 @@ MOST_FORM_ROWS = 6_000  # that forms are learned from
 
 @dataclass(frozen=True)
 class ProductMember:
-    """way: whether it adds up seconds, in units of the campaign."""
+    """is_timed: whether it adds up seconds, in units of the campaign."""
 
     label: str
     is_timed: bool
@@ -83,7 +83,7 @@ class ProductExpert(Restores):
         rows, members = campaign.rows, []
         exponents = len(np.unique(rows.degree)) > 1
         platforms, workloads = campaign.size
-        some = _some(rows, seed)
+        some = rows.drawn(MOST_FORM_ROWS, [seed, 13])
         for is_timed, text in ((False, "product"), (True, "product of seconds")):
             alike = ALIKE["extra" if is_timed else "slowdown"]
             sizes = Sizes(
@@ -129,12 +129,3 @@ def _processes(campaign: CanonicalRuns, names: list[str], seed: int) -> list[Pro
 def _rows_of(rows: SlowdownRows, is_timed: bool) -> SlowdownRows:
     """Over factors, or over seconds in units of the campaign."""
     return replace(rows, timed=is_timed, scale=rows.scale if is_timed else np.ones(len(rows)))
-
-
-def _some(rows: SlowdownRows, seed: int) -> SlowdownRows:
-    """At most MOST_FORM_ROWS of them."""
-    if len(rows) <= MOST_FORM_ROWS:
-        return rows
-    keep = np.zeros(len(rows), bool)
-    keep[np.random.default_rng([seed, 13]).permutation(len(rows))[:MOST_FORM_ROWS]] = True
-    return rows.take(keep)
