@@ -1,66 +1,65 @@
-"""How often run times of new sets of workloads stay under their bounds, on the simulator.
-
-    python -m studies.bounds.alignment_coverage [--seeds 40] [--programs 12] [--sets 150] [--share 0.3]
-
-For every seed programs are drawn anew, sets of two of them (and a program beside itself) run both ways, a
-share of the sets is kept for the test, and the rest is learned from and calibrated on, set by set. A set
-counts once, with the share of its run times that stay under their bounds. The standard error is over seeds,
-whose programs have nothing in common. `row by row` is what calibrating on single runs would give: too little,
-because the runs of a set are alike.
-"""
+"""How often run times of new sets of workloads stay under their bounds, on the simulator."""
 
 from __future__ import annotations
 
-import argparse
-import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from studies.data import one_core
+import jostle
+from jostle.alignment import solo_run_ids, traced_runs
+from jostle.runs import split_rows
+from studies._runner import Measures, TableStudy, error_of_mean
+from studies.alignment.simulated import draw_programs, simulate_campaign
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95)
 COUNTERS = ("instructions", "stall_cycles", "cache_accesses", "dram_read_bytes")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--programs", type=int, default=12)
-    parser.add_argument("--sets", type=int, default=150, help="at most")
-    parser.add_argument("--share", type=float, default=0.3, help="of the sets that are tested")
-    parser.add_argument("--seconds", type=float, default=0.04, help="length of a program")
-    options = parser.parse_args()
-    one_core()
-    found: dict[str, list[list[float]]] = {"together": [], "row": []}
-    margins: list[list[float]] = []
-    for seed in range(options.seeds):
-        covered, margin = one_seed(seed, options)
-        for by, values in covered.items():
-            found[by].append(values)
-        margins.append(margin)
-        print(f"seed {seed}: {covered['together']}", file=sys.stderr)
-    print(
-        "confidence | covered, set by set | standard error | row by row | standard error | margin"
+@dataclass(frozen=True)
+class AlignmentCoverage(TableStudy):
+    """How often run times of new sets of workloads stay under their bounds, on the simulator.
+
+    For every seed programs are drawn anew, sets of two of them (and a program beside itself) run both ways,
+    a share of the sets is kept for the test, and the rest is learned from and calibrated on, set by set. A
+    set counts once, with the share of its run times that stay under their bounds. The standard error is over
+    seeds, whose programs have nothing in common. `row by row` is what calibrating on single runs would give:
+    too little, because the runs of a set are alike. Without a number there is no bound.
+    """
+
+    programs: Annotated[int, "Drawn for each seed."] = 12
+    sets: Annotated[int, "At most."] = 150
+    share: Annotated[float, "Of the sets that are tested."] = 0.3
+    seconds: Annotated[float, "Length of a program."] = 0.04
+    seeds: Annotated[int, "Draws of programs."] = 40
+
+    name: ClassVar[str] = "alignment_coverage"
+    places: ClassVar[Sequence[str]] = ("confidence",)
+    columns: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("set by set", "standard error", "row by row", "its standard error", "margin"), ".1%"
     )
-    for k, confidence in enumerate(CONFIDENCES):
-        cells = [f"{confidence:.0%}"]
-        for by in ("together", "row"):
-            values = np.array(found[by])[:, k]
-            values = values[~np.isnan(values)]
-            error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-            cells += [f"{values.mean():.1%}" if len(values) else "no bound", f"{error:.1%}"]
-        column = np.array(margins)[:, k]
-        cells.append(f"{np.nanmean(column):.1%}" if np.isfinite(column).any() else "-")
-        print(" | ".join(cells))
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return [(f"{confidence:.0%}",) for confidence in CONFIDENCES]
+
+    def draw(self, row: tuple[Any, ...], seed: int) -> Measures:
+        covered, margin = one_seed(seed, self)
+        place = self.rows().index(row)
+        results = {"set by set": covered["together"][place], "row by row": covered["row"][place]}
+        return results | {"margin": margin[place]}
+
+    def of_draws(self, draws: Sequence[Measures]) -> Measures:
+        both = [error_of_mean([one[by] for one in draws]) for by in ("set by set", "row by row")]
+        errors = dict(zip(("standard error", "its standard error"), both, strict=True))
+        return {**super().of_draws(draws), **errors}
 
 
-def one_seed(seed: int, options: argparse.Namespace) -> tuple[dict[str, list[float]], list[float]]:
+@cache
+def one_seed(seed: int, options: AlignmentCoverage) -> tuple[dict[str, list[float]], list[float]]:
     """({calibrated by: share covered by confidence}, margins of the bounds set by set)."""
-    import jostle
-    from jostle.alignment import solo_run_ids, traced_runs
-    from jostle.runs import split_rows
-    from studies.alignment.simulated import draw_programs, simulate_campaign
-
     programs = draw_programs(
         options.programs, seed, seconds=options.seconds, shortest_seconds=2e-3, longest_seconds=1e-2
     )
@@ -89,7 +88,3 @@ def one_seed(seed: int, options: argparse.Namespace) -> tuple[dict[str, list[flo
             if by == "together":
                 margin.append(float(np.mean(bound / predicted - 1)))
     return covered, margin
-
-
-if __name__ == "__main__":
-    main()

@@ -108,11 +108,11 @@ def of_campaign(
     left = np.random.default_rng([seed, 1]).permutation(np.unique(unit[beside]))[:8]
     tested = np.isin(unit, left) & beside
 
-    class Calibrated(jostle.Slowdown):
+    class Calibrated(jostle.Bag):
         def prepare(self, data: Data) -> Prepared:
             return replace(super().prepare(data), is_close=is_close)
 
-    method = Calibrated(stack=False, process=False)
+    method = Calibrated(rules=False)
     model = jostle.fit(runs.take(~tested), method, seed=seed)
     asked = runs.take(tested)
     kept = asked.runtime_seconds <= model.bound(asked.colocations, CONFIDENCE).seconds

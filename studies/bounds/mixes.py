@@ -52,11 +52,11 @@ def main() -> None:
         for number in SIZES:
             for among, pool in (("all", wide), ("the widest tenth", wide[: len(names) // 10])):
                 if number <= len(pool):
-                    found = [
+                    results = [
                         one_mix(model, runs, asked, by, drawn(random, pool, number, names), options)
                         for _ in range(options.mixes)
                     ]
-                    told(f"{number} {by}{'s' * (number > 1)} | {among}", np.array(found))
+                    told(f"{number} {by}{'s' * (number > 1)} | {among}", np.array(results))
 
 
 def drawn(random: Any, pool: np.ndarray, number: int, names: tuple[str, ...]) -> dict[str, float]:
@@ -79,7 +79,7 @@ def one_mix(
     asked, code = asked.take(rows), code[rows]
     degree = asked.colocations.number_of_corunners
     everyone = getattr(runs.colocations, by)
-    found: dict[str, list[tuple[float, float, float]]] = {way: [] for way in WAYS}
+    results: dict[str, list[tuple[float, float, float]]] = {way: [] for way in WAYS}
     for d in np.unique(degree):
         at = np.flatnonzero(degree == d)
         times = np.bincount(code[at], minlength=len(names))
@@ -102,15 +102,15 @@ def one_mix(
             mass = weight[ok] / max(weight[ok].sum(), 1e-12)
             covered = float(mass @ (ratio >= 1)) if ok.any() else np.nan
             margin = float(mass @ np.maximum(ratio - 1, 0)) if ok.any() else np.nan
-            found[way].append((covered, 1 - float(weight[ok].sum()), margin))
-    return [tuple(np.nanmean(np.array(found[way]), axis=0)) for way in WAYS]
+            results[way].append((covered, 1 - float(weight[ok].sum()), margin))
+    return [tuple(np.nanmean(np.array(results[way]), axis=0)) for way in WAYS]
 
 
-def told(title: str, found: np.ndarray) -> None:
-    """found: (mixes, ways, 3)."""
+def told(title: str, results: np.ndarray) -> None:
+    """results: (mixes, ways, 3)."""
     cells = []
     for k in range(len(WAYS)):
-        covered, without, margin = found[:, k].T
+        covered, without, margin = results[:, k].T
         cells.append(
             f"{np.nanmean(covered):.3f} | {np.nanquantile(covered, 0.1):.3f} | "
             f"{without.mean():.2f} | {np.nanmean(margin):.3f}"

@@ -64,22 +64,22 @@ class NamesDraw:
     def questions(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """{what: (rows asked about, the name each stands for)}."""
         w, p = self.w, self.p
-        found = {}
+        results = {}
         for amount in AMOUNTS:
             for what, codes, left, other in (
                 ("workload", w, self.left_w, self.left_p[p] == ALL),
                 ("platform", p, self.left_p, self.left_w[w] == ALL),
             ):
                 rows = np.flatnonzero((left[codes] == amount) & other & ~self.near & ~self.kept)
-                found[f"{what} with {amount} runs"] = (rows, codes[rows])
+                results[f"{what} with {amount} runs"] = (rows, codes[rows])
         both = np.flatnonzero((self.left_w[w] == 0) & (self.left_p[p] == 0) & ~self.near)
-        found["both new"] = (both, w[both])
+        results["both new"] = (both, w[both])
         known = (self.left_w[w] == ALL) & (self.left_p[p] == ALL)
         beside = np.flatnonzero(known & (self.first_new_beside >= 0))
-        found["new co-runner only"] = (beside, self.first_new_beside[beside])
+        results["new co-runner only"] = (beside, self.first_new_beside[beside])
         rest = np.flatnonzero(self.old & ~self.kept)
-        found["names with all their runs"] = (rest, w[rest])
-        return found
+        results["names with all their runs"] = (rest, w[rest])
+        return results
 
 
 def rule_errors(runs: Runs, draw: NamesDraw, rows: np.ndarray) -> np.ndarray:

@@ -1,23 +1,17 @@
-"""False alarms of a watch, and runs until a step of a device is found, on made campaigns of other kinds.
-
-    python -m studies.live.drift_made [--fitted 1000,4000] [--laws NAME,...] [--seeds 3] [--seed 10]
-
-30 workloads on 10 platforms, alone or beside one or two others: capacity that is shared above a threshold,
-with or without what workloads take on platforms, and errors that are Gaussian, heavy-tailed (Student t with 4
-degrees of freedom), one-sided, of widths that names differ in, or with one in twenty far off. A model is
-fitted to so many runs; 10 000 more that did not change are watched, then 3 000 of which the last 2 000 of one
-device take 1.2 times as long, for each device in turn that has 60 such runs.
-"""
+"""False alarms of a watch, and how soon it notices a step, on made campaigns of other kinds."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from studies.data import one_core
+import jostle
+from jostle.runs import Runs
+from studies._runner import Measures, TableStudy
 from studies.live.drift import devices_of, scaled
 
 WORKLOADS, PLATFORMS = 30, 10
@@ -31,60 +25,69 @@ LAWS = (
 )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--fitted", default="1000,4000", help="runs that models are fitted to")
-    parser.add_argument("--laws", default=",".join(LAWS))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=10, help="the first one")
-    options = parser.parse_args()
-    one_core()
-    print(
-        "| fitted to | law | false alarms | in runs | step found | after, median | 95% | others told |"
+@dataclass(frozen=True)
+class DriftMade(TableStudy):
+    """False alarms of a watch, and runs until a step of a device is noticed, on made campaigns of other
+    kinds.
+
+    30 workloads on 10 platforms, alone or beside one or two others: capacity that is shared above a
+    threshold, with or without what workloads take on platforms, and errors that are Gaussian, heavy-tailed
+    (Student t with 4 degrees of freedom), one-sided, of widths that names differ in, or with one in twenty
+    far off. A model is fitted to so many runs; 10 000 more that did not change are watched, then 3 000 of
+    which the last 2 000 of one device take 1.2 times as long, for each device in turn that has 60 such runs.
+    """
+
+    fitted: Annotated[str, "Runs that models are fitted to, by commas."] = "1000,4000"
+    laws: Annotated[str, "By commas."] = ",".join(LAWS)
+    seeds: Annotated[int, "Campaigns of each law."] = 3
+    seed: Annotated[int, "Of the first."] = 10
+
+    name: ClassVar[str] = "drift_made"
+    places: ClassVar[Sequence[str]] = ("fitted to", "law")
+    columns: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("false alarms", "in runs", "step found", "of", "after, median", "95%", "others told"),
+        ".0f",
     )
-    print("|---|---|---|---|---|---|---|---|")
-    for fitted in map(int, options.fitted.split(",")):
-        for law in options.laws.split(","):
-            seeds = range(options.seed, options.seed + options.seeds)
-            told = [one(law, fitted, seed) for seed in seeds]
-            delays = sorted(delay for _, found, _ in told for delay in found)
-            known = [delay for delay in delays if np.isfinite(delay)]
-            cells = (
-                sum(false for false, _, _ in told),
-                WATCHED * len(told),
-                f"{len(known)} of {len(delays)}",
-                *(f"{delays[int(q * (len(delays) - 1))]:.0f}" for q in (0.5, 0.95)),
-                sum(others for _, _, others in told),
-            )
-            print(f"| {fitted} | {law} | " + " | ".join(map(str, cells)) + " |", flush=True)
 
+    def rows(self) -> list[tuple[Any, ...]]:
+        return [(int(n), law) for n in self.fitted.split(",") for law in self.laws.split(",")]
 
-def one(law: str, fitted: int, seed: int) -> tuple[int, list[float], int]:
-    """(false alarms, runs until the step of each device was found, infinite where it was not, other alarms
-    in these streams)."""
-    import jostle
+    def of_draws(self, draws: Sequence[Any]) -> Measures:
+        delays = sorted(delay for one in draws for delay in one["delays"])
+        at = {q: delays[int(q * (len(delays) - 1))] for q in (0.5, 0.95)}
+        return {
+            "false alarms": sum(one["false"] for one in draws),
+            "in runs": WATCHED * len(draws),
+            "step found": sum(math.isfinite(delay) for delay in delays),
+            "of": len(delays),
+            "after, median": at[0.5],
+            "95%": at[0.95],
+            "others told": sum(one["others"] for one in draws),
+        }
 
-    make = campaign(law, seed)
-    model = jostle.fit(make(fitted), jostle.Factorization(), seed=seed)
-    false = len(model.watch().update(make(WATCHED)))
-    stream, delays, others = make(STREAM), [], 0
-    device = devices_of(stream)
-    for name in np.unique(device):
-        off = (np.arange(STREAM) >= START) & (device == name)
-        if off.sum() < 60:
-            continue
-        found = model.watch().update(scaled(stream, np.where(off, STEP, 1.0)))
-        # A device with one platform is that platform.
-        mine = [d for d in found if d.name.rpartition(":")[2] == name and d.found >= START]
-        others += len(found) - len(mine)
-        delays.append(float(off[: mine[0].found + 1].sum()) if mine else np.inf)
-    return false, delays, others
+    def draw(self, row: tuple[Any, ...], seed: int) -> Any:
+        """delays: runs until the step of each device was noticed, infinite where it was not; others: further
+        alarms in these streams."""
+        fitted, law = row
+        make = campaign(law, seed)
+        model = jostle.fit(make(fitted), jostle.Factorization(), seed=seed)
+        false = len(model.watch().update(make(WATCHED)))
+        stream, delays, others = make(STREAM), [], 0
+        device = devices_of(stream)
+        for name in np.unique(device):
+            off = (np.arange(STREAM) >= START) & (device == name)
+            if off.sum() < 60:
+                continue
+            alarms = model.watch().update(scaled(stream, np.where(off, STEP, 1.0)))
+            # A device with one platform is that platform.
+            mine = [d for d in alarms if d.name.rpartition(":")[2] == name and d.found >= START]
+            others += len(alarms) - len(mine)
+            delays.append(float(off[: mine[0].found + 1].sum()) if mine else math.inf)
+        return {"false": false, "delays": delays, "others": others}
 
 
 def campaign(law: str, seed: int) -> Callable[[int], Any]:
     """Draws so many runs of one campaign."""
-    from jostle.runs import Runs
-
     r = np.random.default_rng([seed, 5])
     base, speed = r.normal(size=WORKLOADS), 0.4 * r.normal(size=PLATFORMS)
     need, has = r.uniform(0.05, 0.5, WORKLOADS), r.uniform(0.6, 1.4, PLATFORMS)
@@ -115,7 +118,3 @@ def campaign(law: str, seed: int) -> Callable[[int], Any]:
         )
 
     return draw
-
-
-if __name__ == "__main__":
-    main()

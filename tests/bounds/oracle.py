@@ -79,7 +79,9 @@ def chain_of(runs: list[Run], ways: Any, degree: int, grades: Any, group: int) -
     usable = [
         run
         for run in runs
-        if run.group == group and all(a <= b for a, b in zip(run.grades, grades, strict=True))
+        if run.group == group
+        and math.isfinite(run.scores[0])
+        and all(a <= b for a, b in zip(run.grades, grades, strict=True))
     ]
 
     def steps(run: Run) -> int:
@@ -122,8 +124,8 @@ def answer(
     """question: co-runners, grades and group of what is asked; way: centre and scale of each candidate."""
     degree, grades, group = question
     if math.isnan(way[0][0]):
-        outcome = answer(runs, ways, question, ((0.0,) * len(way[0]), way[1]), confidence)
-        return outcome._replace(log_seconds=math.inf, outcome="disconnected")
+        without = sum(math.isinf(run.scores[0]) for run in runs)
+        return Answer(math.inf, "disconnected", "no answer", without, without + 1)
     chain = (
         chain_of(runs, ways, degree, grades, group)
         if any(run.degree == degree for run in runs)

@@ -108,15 +108,6 @@ def test_no_prediction_is_no_bound() -> None:
     assert np.isinf(bounds.seconds[0])
 
 
-def test_a_calibration_run_without_prediction_counts_against() -> None:
-    """Leaving it out would make the bound too low."""
-    runs = make_runs(3, {0: 40})
-    lost = Noisy(lost="b")
-    share = float(np.mean([w == "b" for w in runs.table.column("workload").to_pylist()]))
-    assert share > 0.2
-    assert np.isinf(Calibration.fit(lost, runs, runs).bound(lost, asked(0), 0.9).seconds[0])
-
-
 def test_the_better_candidate_is_chosen_on_the_selection_part() -> None:
     spread = {"a": 0.02, "b": 0.1}
     selection, calibration = make_runs(4, {0: 400}, spread), make_runs(5, {0: 400}, spread)
@@ -262,3 +253,29 @@ def test_margin_by_hand() -> None:
         assert np.isnan(margin(np.zeros(0), np.zeros(0)))
         assert np.isnan(coverage(np.zeros(0), np.zeros(0)))
     assert coverage(np.array([2.0, 1.0]), np.array([1.0, 2.0])) == 0.5
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.6])
+def test_what_has_no_answer_is_not_late(share: float) -> None:
+    """They have a pool of their own; bounds of the others are as if they were not there."""
+    runs = make_runs(3, {0: 400})
+    lost = np.random.default_rng(0).random(400) < share
+    names = np.where(lost, "b", "a")
+    mixed = Runs.from_columns(
+        workload=names, platform=["p"] * 400, runtime_seconds=runs.runtime_seconds
+    )
+    some = Calibration.fit(Noisy(lost="b"), mixed, mixed)
+    there = np.flatnonzero(~lost)
+    alone = Calibration.fit(Noisy(), mixed.take(there), mixed.take(there))
+    both = Colocations.from_columns(workload=["a", "b"], platform=["p", "p"])
+    for confidence in (0.5, 0.9, 0.99):
+        bounds, own = (
+            calibration.bound(predictor, both, confidence)
+            for calibration, predictor in ((some, Noisy(lost="b")), (alone, Noisy()))
+        )
+        assert bounds.seconds[0] == own.seconds[0] < np.inf
+        assert (bounds.outcome[0], bounds.n[0]) == ("guaranteed", len(there))
+        assert (bounds.outcome[1], bounds.pool[1]) == ("disconnected", "no answer")
+        assert (bounds.n[1], bounds.seconds[1]) == (lost.sum(), np.inf)
+    (summary,) = some.summary()
+    assert summary.n == some.pools["alone"].n == len(there)

@@ -19,12 +19,15 @@ OUTCOMES = {
     "workloads, as all runs are needed to learn from: no exact theorem",
     "changed_company": "calibrated on runs of which some changed company, each reckoned for its longest "
     "stretch by the law of rates: no exact theorem",
+    "timeline": "of a known timeline of company, at the bound of each: no exact theorem",
+    "on_the_act": "calibrated on what was told of earlier jobs of the log at such a moment, their company "
+    "known or to come as here: no exact theorem",
     "held_out_names": "calibrated on names that were left out of further fits: valid over new names as far "
     "as those resemble them and the fits this one; no exact theorem",
     "model_based": "beyond what its calibration runs can promise: from a generalised Pareto tail of their "
     "scores; as good as that law, and no theorem",
-    "adapting": "a name has drifted: the bound follows the runs since, and the stated share of them holds in "
-    "the long run; no theorem stands behind a single one",
+    "adapting": "a name has drifted, or seems to: the bound follows the runs since that was told, and "
+    "the stated share of them holds in the long run; no theorem stands behind a single one",
     "too_few_runs": "too few calibration runs for this confidence: no finite bound is valid. Ask for a "
     "lower confidence, or measure more",
     "unseen_group": "no calibration run had this number of co-runners: measure some that have",
@@ -37,12 +40,15 @@ OUTCOMES = {
     "little_evidence": "so few runs tell of the workload or of the platform as of no calibration run: "
     "measure more of them, or fit for new names",
     "outside_mix": "bounds were asked for over a mix of names that this one has no share of",
-    "disconnected": "no chain of runs connects this workload with this platform",
+    "disconnected": "the method has no answer: no chain of runs connects this workload with this platform, "
+    "or what it needs was not measured; calibration runs without an answer count for no other bound",
 }
 ADAPTING = "adapting"
 OUTSIDE_MIX = "outside_mix"
 CROSS_VALIDATED = "cross_validated"
 CHANGED_COMPANY = "changed_company"
+TIMELINE = "timeline"
+ON_THE_ACT = "on_the_act"
 GUARANTEED = ("guaranteed", "guaranteed_pooled")  # outcomes that a theorem stands behind
 
 
@@ -105,8 +111,8 @@ class Bounds(Glance):
     @property
     def is_calibrated(self) -> np.ndarray:
         """(n,) bool: whether the bound is finite and rests on runs like the one asked about that were not
-        learned from: it is guaranteed, cross-validated, or reckoned for one company."""
-        known = (*GUARANTEED, CROSS_VALIDATED, CHANGED_COMPANY)
+        learned from: it is guaranteed, cross-validated, reckoned for one company, or told on the act."""
+        known = (*GUARANTEED, CROSS_VALIDATED, CHANGED_COMPANY, ON_THE_ACT)
         return self.is_valid & np.isin(self.outcome, known)
 
 

@@ -53,6 +53,7 @@ from jostle.errors import UsageError
 FEW_UNITS = 25
 POOLED = "with co-runners"
 HELD_OUT = "names left out"
+NO_ANSWER = "no answer"
 NO_LATE_NAMES: Mapping[str, frozenset[str]] = {"workloads": frozenset(), "platforms": frozenset()}
 
 
@@ -104,6 +105,11 @@ class CalibrationRuns:
             np.full(len(degree), held_out),
             *(codes_of(runs.colocations, kind) for kind in ("workload", "platform")),
         )
+
+    @property
+    def is_answered(self) -> np.ndarray:
+        """(n,) bool: the predictor has an answer. What has none is another kind of question, not late."""
+        return np.isfinite(self.scores[0])
 
     def joined(self, other: CalibrationRuns) -> CalibrationRuns:
         """Both, the units of the other kept apart from those of this."""
@@ -226,21 +232,27 @@ class Calibration(Serializable):
     @property
     def pools(self) -> dict[str, Pool]:
         """All calibration runs by number of co-runners, whatever was measured of their names."""
-        own = self.runs
+        own, answered = self.runs, self.runs.is_answered
         pools = {
             name: self._pool(
-                name, "guaranteed", name, np.isin(own.degree, d) & ~own.held_out, self.mix
+                name,
+                "guaranteed",
+                name,
+                np.isin(own.degree, d) & ~own.held_out & answered,
+                self.mix,
             )
             for name, d in _pools(own.degree[~own.held_out])
         }
         if own.held_out.any():
             way = next(name for name in self.ways if name.startswith(HELD_OUT))
-            pools[HELD_OUT] = self._pool(HELD_OUT, "held_out_names", way, own.held_out, self.mix)
+            pools[HELD_OUT] = self._pool(
+                HELD_OUT, "held_out_names", way, own.held_out & answered, self.mix
+            )
         return pools
 
     def summary(self) -> list[PoolSummary]:
         """Every class that calibration runs have, those with the most runs first."""
-        r = self.runs
+        r = self.runs.take(np.flatnonzero(self.runs.is_answered))
         keys = np.column_stack([r.degree, r.grades, r.group])
         summaries = []
         for key in np.unique(keys, axis=0):
@@ -311,8 +323,10 @@ class Calibration(Serializable):
         finite = (*GUARANTEED, CROSS_VALIDATED, CHANGED_COMPANY, "held_out_names", "model_based")
         outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
         outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
-        unanswered = np.isnan(candidates.centre[0])
-        outcome[unanswered] = "disconnected"
+        unanswered = ~np.isfinite(candidates.centre[0])
+        outcome[unanswered], pool_name[unanswered] = "disconnected", NO_ANSWER
+        count[unanswered] = (~self.runs.is_answered).sum()
+        rank_used[unanswered] = count[unanswered] + 1
         log_bound[unanswered] = np.inf
         seconds = np.exp(log_bound)
         return Bounds(seconds, outcome, pool_name, count, rank_used, level, evidence)
@@ -348,7 +362,7 @@ class Calibration(Serializable):
         r = self.runs
         if degree not in r.degree:
             return []
-        usable = (r.grades <= grades).all(1) & (r.group == group)
+        usable = (r.grades <= grades).all(1) & (r.group == group) & r.is_answered
         steps = (grades - r.grades).sum(1)
         own, mine = pool_of(degree), usable & (r.degree == degree) & ~r.held_out
         mix = None if self.mix is None else self._mix_within(self.mix.at(degree, grades), group)

@@ -1,173 +1,214 @@
-"""Whether errors still are what they were: a two-sided cumulative sum for every level that may drift.
+"""Whether runs still are what they were: bets on every level that may drift, and bounds that follow.
 
-Source: Page (1954), Continuous inspection schemes. Errors are checked in units of their usual spread, and
-what a level has moved by is learned in log seconds; a level is the fleet, a device, a platform or a workload.
-A wider level is asked first and what it has learned is taken off before a narrower one is asked, so that a
-step of the whole fleet is not told once for every name. After an alarm a level is learned anew, ever more
-slowly, and watched from there on. Adaptive conformal inference (Gibbs and Candes 2021) keeps the share of
-late runs meanwhile.
+A level is the fleet, a device, a platform or a workload. Each run's score becomes a normal score by its rank
+among calibration scores and earlier runs (Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Random
+World, ch. 7), so that nothing is assumed of its law. A level knows its own mean and spread as far as
+calibration runs tell, learns them on, and says before each run how likely its score is (Student's law); what
+comes is then a standard normal number while nothing changes. Bets against that: on a mean that has moved by
+several sizes, either way, on several wider spreads, and on more runs over their bound. Each multiplies by a
+ratio of likelihoods whose mean is 1. Their sum over all times at which a change may have begun (Shiryaev and
+Roberts; Shin, Ramdas and Rinaldo 2023, E-detectors) grows by 1 a run in the mean, so that by Ville's
+inequality it passes TOLD within n runs with chance n / TOLD at most, however many bets there are. No
+threshold is tuned.
+
+Where something changed, bounds follow in score space: a quantile of what came since, tracked by online
+gradient steps (Gibbs and Candes 2021; Angelopoulos, Candes and Tibshirani 2023), which no calibration score
+caps, so that the share of late runs is kept in the long run, whatever comes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from math import ceil, hypot
+from dataclasses import dataclass, replace
+from math import erf, sqrt
 
 import numpy as np
 
-ALLOWED = 1.0  # what a level may be off without ever being told, in usual spreads
-THRESHOLD = 22.0  # one false alarm in some 450 000 runs of the public Pitot data
-# Of a level with very many runs, whose usual level is well known: less that lasts longer is told as well.
-ALLOWED_SLOW = 0.25
-THRESHOLD_SLOW = 70.0
-CLIP = 2.0  # what an error counts for at most, beyond what is allowed, in usual spreads
-SURELY = 3.0  # how many standard errors of a level's usual place it may be off
+# At most one false alarm of each kind of level in so many runs, and one false sign.
+TOLD = 4e6
+SIGN = 3000.0
+STEPS = (0.25, 0.4, 0.65, 1.0, 1.6, 2.5)  # that a mean may move by, in standard deviations
+WIDER = (1.2, 1.5, 2.0, 3.0)  # how many times as wide errors may be
+MORE = (2.0, 4.0, 8.0)  # how many times as many runs may be over their bound
+MEAN = "mean"
+SPREAD = "spread"
+LATE = "late"
+FAMILY = (MEAN,) * (2 * len(STEPS)) + (SPREAD,) * len(WIDER) + (LATE,) * len(MORE)
+MOST = 4.0  # standard deviations that a run counts for
 SLOWEST = 0.02  # gain with which a level that drifted is learned in the long run
-REMEMBERED = 500
-SIDES = (1.0, -1.0)
-TESTS = ((ALLOWED, THRESHOLD), (ALLOWED_SLOW, THRESHOLD_SLOW))
+LATE_RUNS = 30.0  # that the usual share of late ones is worth
 SHRINKAGE = 10.0  # runs that a name's usual level and spread are shrunken by, where names tell nothing of it
+MOST_SHRINKAGE = 100.0  # where names' spreads do not differ
 NAMES_FOR_SHRINKAGE = 5  # names that weigh as much as that
-CONFIDENCES = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # whose levels are kept true
-STEP = 0.05  # of adaptive conformal inference, as a share of the miscoverage
+LEAST_NOISE = 0.1
+MOST_OFF = 3.0  # what an error counts for at most, in usual spreads
+CONFIDENCES = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # whose quantiles are tracked
+STEP = 0.05  # of a tracked quantile, in spreads of what comes
+DEBT = 10.0  # late ones that double it
 
 
-@dataclass(frozen=True)
-class Alarm:
-    """runs: of the level, from the first that counts to the one that told. shift: how far the level moved,
-    in log seconds; above 0 where runs take longer."""
+def _bets() -> tuple[np.ndarray, np.ndarray]:
+    """(edges (c - 1,), ratios (c, bets on mean and spread)) of cells of standard normal numbers: how many
+    times as likely each is under what is bet on."""
+    edges = np.linspace(-MOST, MOST, 161)
+    normal = np.vectorize(lambda x: 0.5 * (1 + erf(x / sqrt(2))))
 
-    runs: int
-    shift: float
+    def cells(mean: float, spread: float) -> np.ndarray:
+        return np.diff(normal((edges - mean) / spread), prepend=0.0, append=1.0)
 
-
-@dataclass
-class DriftLevel:
-    """One level over time. usual: where it was when the model was fitted, in usual spreads, known up to a
-    standard error of `unsure`; noise: the spread of its own errors, in usual spreads. shift: how far it has
-    moved since, in log seconds. slowly: whether small steps that last are told, too. alarms: how many; since:
-    runs since the last one."""
-
-    usual: float = 0.0
-    unsure: float = 0.0
-    noise: float = 1.0
-    shift: float = 0.0
-    slowly: bool = False
-    alarms: int = 0
-    since: int = 0
-    sums: list[float] = field(default_factory=lambda: [0.0] * 4)
-    seen: tuple[list[float], ...] = field(default_factory=lambda: ([], [], [], []))
-
-    def add(self, error: float, spread: float) -> Alarm | None:
-        """One run's error less what wider levels have moved by, and its usual spread, in log seconds."""
-        off = (error - self.shift) / spread - self.usual
-        if self.alarms:
-            self.since += 1
-            most = CLIP + ALLOWED
-            gain = max(1 / (self.since + 10), SLOWEST) * spread
-            self.shift += min(max(off, -most), most) * gain
-        off /= self.noise
-        doubt = SURELY * self.unsure / self.noise
-        for side in range(4 if self.slowly else 2):
-            allowed, threshold = TESTS[side // 2]
-            allowed = hypot(allowed, doubt)
-            most = CLIP + max(allowed, ALLOWED)
-            counted = min(max(SIDES[side % 2] * off, -most), most)
-            self.sums[side] = max(0.0, self.sums[side] + counted - allowed)
-            if self.sums[side] == 0.0:
-                self.seen[side].clear()
-                continue
-            self.seen[side].append(error - self.usual * spread)
-            if self.sums[side] >= threshold:
-                moved = float(np.median(self.seen[side][-REMEMBERED:])) - self.shift
-                alarm = Alarm(len(self.seen[side]), moved)
-                self.shift += alarm.shift
-                self.alarms, self.since = self.alarms + 1, 0
-                self.forget()
-                return alarm
-        return None
-
-    def forget(self) -> None:
-        """Begin anew to count what is off."""
-        self.sums[:] = [0.0] * 4
-        for side in self.seen:
-            side.clear()
+    laws = [(side * step, 1.0) for side in (1, -1) for step in STEPS] + [(0.0, s) for s in WIDER]
+    return edges, np.stack([cells(*law) for law in laws], axis=1) / cells(0.0, 1.0)[:, None]
 
 
-@dataclass
-class AdaptiveLevel:
-    """Adaptive conformal inference for one pool: at which level its bounds are taken so that in the long run
-    a share `miscoverage` is late. level: in (0, 1)."""
-
-    miscoverage: float
-    allowed: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.allowed = self.miscoverage
-
-    @property
-    def level(self) -> float:
-        return 1.0 - self.allowed
-
-    def add(self, late: bool) -> None:
-        """Whether a run was late at the present level."""
-        moved = self.allowed + STEP * self.miscoverage * (self.miscoverage - late)
-        # Under 0 all bounds are infinite, and a level under a half is no bound.
-        self.allowed = min(max(moved, self.miscoverage / 50), 0.5)
+EDGES, RATIOS = _bets()
+WEIGHTS = np.array([1 / (3 * FAMILY.count(family)) for family in FAMILY])
 
 
-class AdaptiveLevels:
-    """Adaptive levels of one pool at several confidences, and at those between them."""
+class DriftLevels:
+    """n levels over time.
 
-    def __init__(self, confidence: float) -> None:
-        """confidence: one that is wanted exactly."""
-        self._kept = [AdaptiveLevel(1 - c) for c in sorted({*CONFIDENCES, confidence})]
-        self._miscoverage = [level.miscoverage for level in self._kept]
+    mean: (n,) usual ones in standard deviations; unsure: (n,) their standard errors; noise: (n,) spreads of
+    each level's own errors; freedom: (n,) degrees of these. late: usual share of runs over the bound.
+    shift: (n,) by how much each has moved since, in log seconds. is_moved: (n,) bool, told at least once.
+    evidence: (n,) of a change that has not been told yet, see TOLD.
+    """
 
-    def add(self, below: int, n: int) -> None:
-        """A run whose score is above `below` of the n calibration scores."""
-        for level in self._kept:
-            level.add(below >= min(ceil(level.level * (n + 1)), n))
+    def __init__(
+        self,
+        mean: np.ndarray,
+        unsure: np.ndarray,
+        noise: np.ndarray,
+        freedom: np.ndarray,
+        late: float,
+    ) -> None:
+        n, bets = len(mean), len(FAMILY)
+        self.usual, self.mean, self.noise = (
+            mean.astype(float),
+            mean.astype(float),
+            noise.astype(float),
+        )
+        self.wider = np.ones(n)  # how many times as wide errors are as usual, of those that moved
+        self.known = (noise / np.maximum(unsure, 1e-3)) ** 2  # runs that the mean is worth
+        self.freedom = freedom.astype(float)
+        self.late, self.late_known = np.full(n, late), np.full(n, LATE_RUNS)
+        self.shift, self.evidence = np.zeros(n), np.zeros(n)
+        self.is_moved, self.since = np.zeros(n, bool), np.zeros(n, np.int64)
+        self.count = np.zeros(n, np.int64)
+        self._sum, self._top = np.zeros((n, bets)), np.zeros((n, bets))
+        self._start = np.zeros((n, bets), np.int64)
 
-    def levels(self) -> AdaptedLevels:
-        """As they are now."""
-        # A higher confidence never gives a lower bound.
-        allowed = np.minimum.accumulate([level.allowed for level in self._kept])
-        order = slice(None, None, -1)
-        return AdaptedLevels(np.log(self._miscoverage[order]), np.log(allowed[order]))
+    def add(self, at: np.ndarray, score: float, *, is_late: bool) -> None:
+        """One run of the levels `at`: its normal score, and whether it was over its bound."""
+        rest, wider = score - self.mean[at].sum(), self.wider[at]
+        place = int(wider.argmax())
+        # What is wider for one level is no news for the others.
+        others = np.full(len(at), wider[place])
+        others[place] = 1.0
+        rest = rest / others
+        known, noise, freedom, late = (
+            self.known[at],
+            self.noise[at],
+            self.freedom[at],
+            self.late[at],
+        )
+        off = rest / (noise * np.sqrt(1 + 1 / known))
+        # Student's law as a normal number (Wallace 1959).
+        wallace = (
+            (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(off**2 / freedom))
+        )
+        ratio = np.empty((len(at), len(FAMILY)))
+        ratio[:, : RATIOS.shape[1]] = RATIOS[np.searchsorted(EDGES, np.copysign(wallace, off))]
+        bet = np.minimum(np.outer(late, MORE), 0.9)
+        usual = late[:, None]
+        ratio[:, RATIOS.shape[1] :] = bet / usual if is_late else (1 - bet) / (1 - usual)
+        top = self._top[at]
+        anew = top < 1.0
+        self._start[at] = np.where(anew, self.count[at][:, None], self._start[at])
+        self._top[at] = np.where(anew, 1.0, top) * ratio
+        self._sum[at] = (self._sum[at] + 1.0) * ratio
+        self.evidence[at] = self._sum[at] @ WEIGHTS
+        self.count[at] += 1
+        # What may not be as usual any more is not learned from: while nothing changes that is rare.
+        learns = self.is_moved[at] | (self.evidence[at] < SIGN)
+        at, rest, noise, known = at[learns], rest[learns], noise[learns], known[learns]
+        freedom, late = freedom[learns], late[learns]
+        step = np.clip(rest, -MOST_OFF * noise, MOST_OFF * noise)
+        self.mean[at] += step / (known + 1)
+        self.noise[at] = np.sqrt(
+            noise**2 + (step**2 * known / (known + 1) - noise**2) / (freedom + 1)
+        )
+        most = np.where(self.is_moved[at], 1 / SLOWEST, np.inf)
+        self.known[at] = np.minimum(known + 1, most)
+        self.freedom[at] = np.minimum(freedom + 1, most)
+        self.late_known[at] = np.minimum(self.late_known[at] + 1, most)
+        self.late[at] += (is_late - late) / self.late_known[at]
+
+    def told_by(self, level: int) -> tuple[str, int]:
+        """(the kind of bet that won most, runs since the change it sees began) of a level."""
+        best = int(np.argmax(self._sum[level] * WEIGHTS))
+        return FAMILY[best], int(self.count[level] - self._start[level, best])
+
+    def move(self, level: int, shift: float, scores: np.ndarray) -> None:
+        """Told: it has moved by `shift` log seconds, after which its own scores are these."""
+        self.shift[level] += shift
+        self.is_moved[level], self.since[level] = True, 0
+        n, before = len(scores), float(self.noise[level])
+        spread = np.clip(scores, -MOST_OFF, MOST_OFF)
+        now = sqrt((SHRINKAGE * before**2 + float(spread @ spread)) / (SHRINKAGE + n))
+        self.noise[level], self.mean[level] = now, self.usual[level]
+        self.wider[level] *= max(now / before, 1 / self.wider[level])
+        self.known[level] = min(max(n, 5), 1 / SLOWEST)
+        self.freedom[level] = min(n + SHRINKAGE, 1 / SLOWEST)
+        self.late[level] = 0.5 * (self.late[level] + 0.5)
+        self.forget(np.array([level]))
+
+    def forget(self, levels: np.ndarray | slice) -> None:
+        """Begin anew to bet."""
+        self._sum[levels], self._top[levels] = 0.0, 0.0
+        self.evidence[levels] = 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class AdaptedLevels:
-    """log_miscoverage: (k,) ascending, what was asked for. log_allowed: (k,), at what bounds are taken so
-    that this share is late."""
+class Quantiles:
+    """How far bounds of one level have to be moved, at each of CONFIDENCES and one more, in usual spreads."""
 
-    log_miscoverage: np.ndarray
-    log_allowed: np.ndarray
+    def __init__(self, confidences: np.ndarray, excess: np.ndarray) -> None:
+        """excess: (n, c) how far runs since the change began lie over each of the usual bounds."""
+        self.miss = 1 - confidences
+        n = len(excess)
+        rank = np.minimum(np.ceil((n + 1) * (1 - self.miss)).astype(int), n)
+        self.extra = np.maximum(np.sort(excess, axis=0)[rank - 1, np.arange(len(rank))], 0.0)
+        middle = np.median(excess, axis=0)
+        self.spread = max(float(np.median(np.abs(excess - middle))), 1.0)
+        self.n = n
+        self.debt = (excess > 0).sum(
+            axis=0
+        ) - n * self.miss  # late ones beyond those allowed so far
 
-    def level(self, confidence: float) -> float:
-        """Of bounds that are to hold with this confidence; straight lines between logarithms. Under a half
-        nothing is kept true."""
-        if confidence < 0.5:
-            return confidence
-        log_miscoverage = np.log1p(-confidence)
-        known = np.clip(log_miscoverage, self.log_miscoverage[0], self.log_miscoverage[-1])
-        allowed = np.interp(known, self.log_miscoverage, self.log_allowed) + log_miscoverage - known
-        return max(float(-np.expm1(allowed)), 0.5)
+    def add(self, excess: np.ndarray, given: np.ndarray) -> None:
+        """(c,) of one more run, and by how much its bounds were moved: the most of its names."""
+        self.n += 1
+        late = excess > given
+        self.debt += late - self.miss
+        step = max(self.n**-0.6, STEP) * self.spread
+        # Late ones raise it by more while more were late than allowed: that is made up for.
+        step = np.where(late, step * (1 + np.maximum(self.debt, 0.0) / DEBT), step)
+        self.extra = np.maximum(self.extra + step * (late - self.miss), 0.0)
+        off = abs(float(excess[0] - self.extra[0]))
+        self.spread = max(self.spread + SLOWEST * (min(off, 10 * self.spread) - self.spread), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class UsualLevels:
-    """Of the names of one kind: level: (names,) in usual spreads; unsure: (names,) its standard error; noise:
-    (names,) at least 1, the spread of a name's own errors."""
+    """Of the names of one kind, in standard deviations: level: (names,); unsure: (names,) its standard error;
+    noise: (names,) the spread of its own errors, not under that of all; freedom: (names,) of that."""
 
     level: np.ndarray
     unsure: np.ndarray
     noise: np.ndarray
+    freedom: np.ndarray
 
     def __post_init__(self) -> None:
-        shapes = {array.shape for array in (self.level, self.unsure, self.noise)}
+        shapes = {array.shape for array in (self.level, self.unsure, self.noise, self.freedom)}
         if len(shapes) > 1 or self.level.ndim != 1:
             raise ValueError(f"usual levels of shape {sorted(shapes)}")
 
@@ -180,11 +221,11 @@ def usual_levels(
     Means, shrunken towards 0 by how much more they differ than their runs let them (empirical Bayes, the
     variance between names by moments); so are spreads, towards that of all.
 
-    errors: (n,) in usual spreads; one that is not finite tells nothing. keys: of each kind (n,) codes.
+    errors: (n,) normal scores; one that is not finite tells nothing. keys: of each kind (n,) codes.
     sizes: names of each kind.
     """
-    most = CLIP + ALLOWED
-    rest, levels = np.clip(np.where(np.isfinite(errors), errors, 0.0), -most, most), []
+    rest, levels = np.clip(np.where(np.isfinite(errors), errors, 0.0), -MOST_OFF, MOST_OFF), []
+    left = float(len(rest))  # degrees of freedom
     for key, size in zip(keys, sizes, strict=True):
         n = np.bincount(key, minlength=size)
         total = np.bincount(key, rest, size)
@@ -199,9 +240,25 @@ def usual_levels(
         # Names may differ by a standard error more than it seems, which is much where each has few runs.
         more = between + within * np.sqrt(2 * counted) / max(len(rest), 1)
         unsure = np.sqrt(within / (n + (within / more if more > 0 else SHRINKAGE)))
-        left = rest - level[key]
-        noise = np.bincount(key, left**2, size) + SHRINKAGE * within
-        noise = np.sqrt(noise / ((n + SHRINKAGE) * within)) if within > 0 else np.ones(size)
-        levels.append(UsualLevels(level, unsure, np.maximum(noise, 1.0)))
-        rest = left
+        levels.append(UsualLevels(level, unsure, np.ones(size), n.astype(float)))
+        rest, left = rest - level[key], left - float((n / (n + by)).sum())
+    left = max(left, len(rest) / 4)
+    within = max(float(rest @ rest) / left, LEAST_NOISE**2) if len(rest) else 1.0
+    wild = float(np.var(rest**2)) if len(rest) else 0.0
+    for place, key in enumerate(keys):
+        n = levels[place].freedom
+        own = np.bincount(key, rest**2, len(n))
+        # By how much the names' variances differ beyond what their runs let them, by moments.
+        known = n > 0
+        apart = (own[known] / n[known] - within) ** 2 - wild / n[known]
+        prior = (
+            2 * within**2 / max(float(np.average(apart, weights=n[known])), 1e-9)
+            if known.any()
+            else 0
+        )
+        prior = max(min(prior, MOST_SHRINKAGE, left), SHRINKAGE)
+        noise = np.sqrt(np.maximum((own + prior * within) / (n + prior), within))
+        levels[place] = replace(
+            levels[place], noise=noise, freedom=n * left / max(len(rest), 1) + prior
+        )
     return levels

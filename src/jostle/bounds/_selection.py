@@ -67,7 +67,10 @@ class Selection:
         return Way(stages, tuple(self.candidates.ends_at(place) for place in stages))
 
     def _stages(self, inside: np.ndarray) -> tuple[int, ...]:
-        ways = self.candidates.staged()
+        ways, inside = (
+            self.candidates.staged(),
+            inside & np.isfinite(self.candidates.centre).any(axis=0),
+        )
         if int(inside.sum()) < FEWEST_TO_CHOOSE or len(ways) == 1:
             return ways[0]
         cost = [

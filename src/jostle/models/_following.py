@@ -8,29 +8,36 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bounds import ADAPTING, AdaptedLevels, Bounds
-from jostle.models._usual import KINDS, KindNames
+from jostle.bounds import ADAPTING, Bounds
+from jostle.models._usual import FLEET, KINDS, KindNames
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
-    """How far names have moved since a model was fitted, in log seconds.
+class MovedNames:
+    """Of one kind. codes: (n,) ascending, of names that drifted or seem to. shifts: (n,) log seconds. extra:
+    (n, c) usual spreads that bounds are moved by beyond that, at each of the confidences."""
 
-    fleet: all of them, None where they have not. names: of each of KINDS the (codes ascending, shifts) of
-    those that drifted. levels: by number of co-runners, at which level bounds are kept true.
-    """
+    codes: np.ndarray
+    shifts: np.ndarray
+    extra: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """How far names have moved since a model was fitted. names: of the fleet and each of KINDS. confidences:
+    (c,) ascending, of what bounds are moved by."""
 
     kinds: KindNames
-    fleet: float | None
-    names: Mapping[str, tuple[np.ndarray, np.ndarray]]
-    levels: Mapping[int, AdaptedLevels]
+    names: Mapping[str, MovedNames]
+    confidences: np.ndarray
 
     def log_ratio(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
-        """(what log runtimes have moved by (n,), whether any of the names drifted (n,))."""
-        return self._of_keys(self.kinds.keys(colocations))
+        """(what log runtimes have moved by (n,), whether any of the names drifted or seems to (n,))."""
+        log_ratio, moved, _ = self._of_keys(self.kinds.keys(colocations))
+        return log_ratio, moved
 
     def everywhere(self, workload: str) -> np.ndarray:
         """(platforms,) what log runtimes of a workload have moved by. Raises ValueError if unknown."""
@@ -40,38 +47,35 @@ class Moved:
         return self._of_keys(np.stack([devices, platforms, np.full(len(platforms), code)]))[0]
 
     def bounded(
-        self, asked: Colocations, bounds: Bounds, bound: Callable[[Colocations, float], Bounds]
+        self, asked: Colocations, bounds: Bounds, spread: Callable[[Colocations], np.ndarray]
     ) -> Bounds:
         """Bounds as of `bounds`, but those of names that drifted are moved by what was learned of them since,
-        at a level that adaptive conformal inference keeps true, with the outcome `adapting`: no theorem holds
-        for one of them, only for their share in the long run. bound: gives bounds at another level.
+        so far that the stated share is kept in the long run, with the outcome `adapting`; so are those of
+        names that seem to drift, which stay where they are. spread: (n,) usual ones, log seconds.
         """
-        log_ratio, moved = self.log_ratio(asked)
-        if not moved.any():
+        log_ratio, moved, extra = self._of_keys(self.kinds.keys(asked))
+        at = np.flatnonzero(moved & bounds.is_valid)
+        if not len(at):
             return bounds
         seconds, outcome = bounds.seconds.copy(), bounds.outcome.astype("<U20")
-        degree = np.asarray(asked.number_of_corunners)
-        for d in np.unique(degree[moved]).tolist():
-            at = np.flatnonzero(moved & (degree == d))
-            level = bounds.confidence
-            if d in self.levels:
-                level = min(self.levels[d].level(level), 1 - 1e-9)
-            there = bound(asked.take(at), level)
-            # At a level that calibration runs cannot give, what they can give at most.
-            finite = np.where(there.is_valid, there.seconds, seconds[at])
-            seconds[at] = finite * np.exp(log_ratio[at])
-            outcome[at] = np.where(np.isfinite(finite), ADAPTING, bounds.outcome[at])
+        # Straight lines between logarithms; a higher confidence is never moved by less.
+        miss, asked_miss = np.log1p(-self.confidences), np.log1p(-bounds.confidence)
+        more = [np.interp(-asked_miss, -miss, row) for row in np.maximum.accumulate(extra[at], 1)]
+        seconds[at] *= np.exp(log_ratio[at] + np.array(more) * spread(asked.take(at)))
+        outcome[at] = ADAPTING
         return replace(bounds, seconds=seconds, outcome=outcome)
 
-    def _of_keys(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        log_ratio = np.full(keys.shape[1], self.fleet or 0.0)
-        moved = np.full(len(log_ratio), self.fleet is not None)
-        for kind, key in zip(KINDS, keys, strict=True):
-            codes, shifts = self.names[kind]
-            if not len(codes):
+    def _of_keys(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        n = keys.shape[1]
+        log_ratio, moved = np.zeros(n), np.zeros(n, bool)
+        extra = np.zeros((n, len(self.confidences)))
+        for kind, key in zip((FLEET, *KINDS), [np.zeros(n, np.int64), *keys], strict=True):
+            names = self.names[kind]
+            if not len(names.codes):
                 continue
-            at = np.minimum(np.searchsorted(codes, key), len(codes) - 1)
-            here = codes[at] == key
-            log_ratio += np.where(here, shifts[at], 0.0)
+            at = np.minimum(np.searchsorted(names.codes, key), len(names.codes) - 1)
+            here = names.codes[at] == key
+            log_ratio += np.where(here, names.shifts[at], 0.0)
+            extra = np.where(here[:, None], np.maximum(extra, names.extra[at]), extra)
             moved |= here
-        return log_ratio, moved
+        return log_ratio, moved, extra

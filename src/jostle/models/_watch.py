@@ -1,48 +1,71 @@
-"""A model watched while runs arrive: which names drift, since when, how far, and bounds that follow."""
+"""A model watched while runs arrive: what drifts, since when, how far, and bounds that follow."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import insort
+from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._report import Glance
-from jostle.bounds import AdaptiveLevels, Bounds, DriftLevel
+from jostle.bounds import (
+    CONFIDENCES,
+    MEAN,
+    SIGN,
+    SPREAD,
+    TOLD,
+    Bounds,
+    DriftLevels,
+    Quantiles,
+    conformal_rank,
+)
 from jostle.errors import UsageError
-from jostle.models._following import Moved
+from jostle.models._following import Moved, MovedNames
 from jostle.models._usual import (
+    FLEET,
     KINDS,
     KindNames,
-    Usual,
     UsualErrors,
-    sorted_scores,
+    normal_score,
+    standard_scores,
     usual_of,
 )
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs
 
-FLEET = "fleet"
-# From so many calibration runs on, their median is known to far less than what the slow test allows.
-FEWEST_FOR_SMALL_STEPS = 400
-REMEMBERED = 512  # runs of a name, that may turn out to be off
+GAIN = 0.04  # with which what moved is followed in the long run
+REMEMBERED = 512  # runs of a level, that may turn out to be off
+MOST_USUAL = 100_000  # runs of each number of co-runners that ranks are taken among
+FEW_RUNS = 20.0  # that usual levels are worth where a model has none
+EXPECTED = 1.4826  # usual spreads that one standard deviation of a normal law is
+SURELY = 4.0  # standard errors that a median lies off, where the mean has moved
+ALIKE = 3.0  # standard errors that runs after each other are alike by, in a period
+WIDE = -1.5  # standard deviations that the least tenth of runs lies under, where errors are wider
+FLIPS = 2  # moves there and back again that make a period
 
 
 @dataclass(frozen=True)
 class Drift:
-    """kind: fleet, device, platform or workload; name: which one, "" for the fleet. ratio: how many times as
-    long as predicted its runs take now, where 1 is as when the model was fitted. first, found: places in the
-    stream of runs, counted from 0, of the first run that is off and of the run that told; runs: of that name
-    from the one to the other. at: when the latter was measured, None where not known."""
+    """kind: fleet, device, platform or workload; name: which one, "" for the fleet. change: of its mean, its
+    spread, a share of its runs, or a period. ratio, spread_ratio: how many times as long as predicted its
+    runs take now, and how many times as wide errors are, where 1 is as when the model was fitted. chance:
+    that so much is seen where nothing changes, at most. first, found: places in the stream of runs, counted
+    from 0, of the first run that is off and of the run that told; runs: of that name from the one to the
+    other. at: when the latter was measured, None where not known."""
 
     kind: str
     name: str
+    change: Literal["mean", "spread", "share", "period"]
     ratio: float
+    spread_ratio: float
+    chance: float
     first: int
     found: int
     runs: int
@@ -53,27 +76,48 @@ class Drift:
         return dict(vars(self))
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A run that was checked. place: in the stream. off: its error in log seconds, less what was moved then;
+    standard: in usual spreads, of `spread` log seconds each. score: its normal score less what is usual of
+    its names; usual: that in usual spreads."""
+
+    place: int
+    off: float
+    standard: float
+    score: float
+    usual: float
+    spread: float
+    degree: int
+
+
 class DriftWatch(Glance):
     """What `model.watch()` returns: hand it runs in the order in which they were measured."""
 
     def __init__(self, model: Any, confidence: float = DEFAULT_CONFIDENCE) -> None:
-        """confidence: of the bounds that follow drifts."""
+        """confidence: at which coverage is watched."""
         self.model = model.following(None)
         self.confidence = float(exact_confidence(confidence))
         self.runs = 0
         self.checked = 0
         self.unknown = 0
         self.drifts: list[Drift] = []
+        self.changes = 0  # drifts, and names that came to seem so or no longer do
         self._kinds = KindNames.of(model.predictor)
-        self._usual = lru_cache(maxsize=None)(partial(usual_of, model))
-        checked_by = int((~model.calibration.runs.held_out).sum())
-        self._fleet = DriftLevel(slowly=checked_by >= FEWEST_FOR_SMALL_STEPS)
-        usual = model.usual or Usual({})
-        self._levels = {kind: _Levels(usual, kind) for kind in KINDS}
-        self._lately: dict[tuple[str, int], list[_Seen]] = {}
-        self._coverage: dict[int, AdaptiveLevels] = {}
+        self._usual_of = lru_cache(maxsize=None)(partial(usual_of, model))
+        sizes = [1, *(len(self._kinds.names[kind]) for kind in KINDS)]
+        self._first = np.cumsum([0, *sizes])
+        self._usual = standard_scores(model)
+        self._confidences = np.array(sorted({*CONFIDENCES, self.confidence}))
+        self._place = int(np.searchsorted(self._confidences, self.confidence))
+        self._usual_late = NormalDist().inv_cdf(self.confidence)
+        self._bounds = {d: self._offsets(scores) for d, scores in self._usual.items() if scores}
+        self._levels = self._known_levels(sizes)
+        self._lately: dict[int, deque[_Seen]] = {}
+        self._extra: dict[int, Quantiles] = {}
+        self._moves: dict[int, list[float]] = {}
+        self._doubted: set[int] = set()
         self._following: Any = None
-        self._sorted = sorted_scores(model)
 
     def facts(self) -> list[tuple[str, str]]:
         """How many runs it has checked, and what drifts."""
@@ -91,7 +135,7 @@ class DriftWatch(Glance):
     def update(self, runs: Runs) -> list[Drift]:
         """What these runs show, in the order of the rows; earlier runs are remembered.
 
-        Runs without a runtime and of names that the model does not know are counted and passed over.
+        Runs without a runtime or an answer and of names that the model does not know are passed over.
         """
         first, self._following = len(self.drifts), None
         places = np.flatnonzero(runs.is_ok)
@@ -101,19 +145,20 @@ class DriftWatch(Glance):
         start, self.runs = self.runs, self.runs + len(runs)
         if len(places):
             checked = runs.take(places)
-            errors = UsualErrors.of(self.model.predictor, checked, self._usual)
-            keys = self._kinds.keys(checked.colocations)
+            errors = UsualErrors.of(self.model.predictor, checked, self._usual_of)
+            codes = self._kinds.keys(checked.colocations).T
+            levels = np.column_stack([np.zeros(len(codes), np.int64), codes + self._first[1:-1]])
             when = _times(checked)
-            rows = zip(
-                (start + places).tolist(), errors.standard.tolist(), keys.T.tolist(), strict=True
-            )
-            for row, (place, error, codes) in enumerate(rows):
-                if error == error:
-                    self.checked += 1
-                    covered = self._cover(place, errors, row, codes)
-                    self._add(
-                        covered, error * errors.spread[row], codes, errors.spread[row], when[row]
-                    )
+            for row in np.flatnonzero(np.isfinite(errors.standard)).tolist():
+                self.checked += 1
+                self._add(
+                    int(start + places[row]),
+                    levels[row],
+                    float(errors.standard[row] * errors.spread[row]),
+                    float(errors.spread[row]),
+                    int(errors.degree[row]),
+                    when[row],
+                )
         return self.drifts[first:]
 
     def predict(self, colocations: Colocations) -> np.ndarray:
@@ -123,107 +168,155 @@ class DriftWatch(Glance):
     def bound(self, colocations: Colocations) -> Bounds:
         """Upper bounds that follow drifts.
 
-        Where nothing has drifted they are the model's own. Where something has, they are moved by what was
-        learned since, their level is kept true by adaptive conformal inference, and the outcome is
-        `adapting`: no theorem holds for one of them, only for their share in the long run.
+        Where nothing has drifted they are the model's own. From the first sign on that something has, the
+        outcome is `adapting`: bounds are moved once it is told, so far that the stated share of runs is kept
+        in the long run; no theorem holds for one of them.
         """
         return self.following().bound(colocations, self.confidence)
 
     def following(self) -> Any:
         """The model with its answers moved by what has drifted up to now, at any confidence; the model itself
         where nothing has. Runs that come later do not change it."""
-        if not self.drifts:
+        if not self.drifts and not self._doubted:
             return self.model
         if self._following is None:
-            names = {}
-            for kind, levels in self._levels.items():
-                codes = sorted(code for code, level in levels.items() if level.alarms)
-                shifts = [levels[code].shift for code in codes]
-                names[kind] = np.array(codes, np.int64), np.array(shifts)
-            adapted = {degree: adaptive.levels() for degree, adaptive in self._coverage.items()}
-            fleet = self._fleet.shift if self._fleet.alarms else None
-            self._following = self.model.following(Moved(self._kinds, fleet, names, adapted))
+            off = np.array(sorted(self._doubted | set(self._extra)))
+            nothing, names = np.zeros(len(self._confidences)), {}
+            for kind, first, last in zip(
+                (FLEET, *KINDS), self._first, self._first[1:], strict=False
+            ):
+                mine = off[(off >= first) & (off < last)]
+                extra = [self._extra[k].extra if k in self._extra else nothing for k in mine]
+                extra = np.array(extra).reshape(len(mine), len(nothing))
+                names[kind] = MovedNames(mine - first, self._levels.shift[mine], extra)
+            moved = Moved(self._kinds, names, self._confidences)
+            self._following = self.model.following(moved)
         return self._following
 
+    def _offsets(self, scores: list[float]) -> np.ndarray:
+        """Of bounds at every confidence, in usual spreads; the largest score where calibration gives none."""
+        ranks = [conformal_rank(len(scores), float(c)) for c in self._confidences]
+        return np.array([scores[min(rank, len(scores)) - 1] for rank in ranks])
+
+    def _known_levels(self, sizes: list[int]) -> DriftLevels:
+        """As calibration runs had them. Where those were answered by other fits than runs are now, usual
+        levels are known no better than how far they lie apart."""
+        usual, late = self.model.usual, 1 - self.confidence
+        if usual is None:
+            n = sum(sizes)
+            return DriftLevels(np.zeros(n), np.full(n, 0.3), np.ones(n), np.full(n, FEW_RUNS), late)
+        parts = [usual.levels[kind] for kind in (FLEET, *KINDS)]
+        names = ("level", "unsure", "noise", "freedom")
+        level, unsure, noise, freedom = (
+            np.concatenate([vars(part)[name] for part in parts]) for name in names
+        )
+        if self.model.calibration.is_crossed:
+            unsure, level = np.hypot(unsure, level), 0.0 * level
+            unsure[0] = max(unsure[0], 0.1)
+        return DriftLevels(level, unsure, noise, freedom, late)
+
     def _add(
-        self, run: _Seen, error: float, codes: list[int], spread: float, when: str | None
+        self, place: int, at: np.ndarray, error: float, spread: float, degree: int, when: str | None
     ) -> None:
-        """One run, asked of the fleet first and of ever narrower levels then. error, spread: log seconds."""
-        places = [(FLEET, 0, self._fleet)]
-        places += [(kind, c, self._levels[kind][c]) for kind, c in zip(KINDS, codes, strict=True)]
-        # Every level is told what the others leave: where they usually are, and what they have moved by.
-        rest = error - sum(level.usual * spread + level.shift for _, _, level in places)
-        for kind, code, level in places:
-            recent = self._lately.setdefault((kind, code), [])
-            recent.append(run)
-            del recent[:-REMEMBERED]
-            alarm = level.add(rest + level.usual * spread + level.shift, spread)
-            if alarm is not None:
-                name = "" if kind == FLEET else self._kinds.names[kind][code]
-                since = recent[-min(alarm.runs, len(recent)) :]
-                ratio = float(np.exp(level.shift))
-                drift = Drift(kind, name, ratio, since[0].place, run.place, alarm.runs, when)
-                self.drifts.append(drift)
-                self._count(since)
-                for narrower in KINDS[KINDS.index(kind) + 1 :] if kind != FLEET else KINDS:
-                    for other in self._levels[narrower].values():
-                        other.forget()
+        """One run of the levels `at`, the wider first. error, spread: log seconds."""
+        levels = self._levels
+        off = error - float(levels.shift[at].sum())
+        standard, usual = off / spread, self._usual.get(degree)
+        if not usual:
+            return
+        score, expected = normal_score(usual, standard), float(levels.mean[at].sum())
+        run = _Seen(place, off, standard, score - expected, EXPECTED * expected, spread, degree)
+        excess = standard - self._bounds[degree]
+        moved = [level for level in at.tolist() if level in self._extra]
+        given = np.max([0 * excess, *(self._extra[level].extra for level in moved)], axis=0)
+        for level in moved:
+            self._extra[level].add(excess, given)
+            gain = max(1 / (levels.since[level] + 10), GAIN) * spread
+            levels.since[level] += 1
+            levels.shift[level] += gain * min(max(standard - run.usual, -4.0), 4.0)
+        # By rank among all that came while nothing changed; after that by the bound that follows.
+        is_late = score > self._usual_late
+        if moved:
+            is_late = bool(excess[self._place] > given[self._place])
+        levels.add(at, score, is_late=is_late)
+        signs = {level for level in at.tolist() if levels.evidence[level] >= SIGN}
+        before = self._doubted
+        self._doubted = (before - set(at.tolist())) | signs
+        self.changes += before != self._doubted
+        if not moved and not signs and len(usual) < MOST_USUAL:
+            insort(usual, standard)
+        for level in at.tolist():
+            self._lately.setdefault(level, deque(maxlen=REMEMBERED)).append(run)
+        for level in at.tolist():
+            if levels.evidence[level] >= TOLD:
+                self._tell(level, run, when)
                 return
 
-    def _cover(self, place: int, errors: UsualErrors, row: int, codes: list[int]) -> _Seen:
-        """Whether a run of names that drifted was late at the level of today; one of names that did not is
-        kept until it turns out that they did."""
-        shift, degree = self._shift(codes), int(errors.degree[row])
-        scores = self._sorted.get(degree)
-        if scores is None or not len(scores):
-            return _Seen(place, degree, 0, is_counted=True)
-        below = np.searchsorted(scores, errors.score[row] - (shift or 0.0) / errors.scale[row])
-        run = _Seen(place, degree, int(below))
-        if shift is not None:
-            self._count([run])
-        return run
+    def _tell(self, level: int, run: _Seen, when: str | None) -> None:
+        """A level has changed: say so, move its answers, and begin anew with narrower ones."""
+        family, runs = self._levels.told_by(level)
+        chance = min(float(self._levels.count[level] / self._levels.evidence[level]), 1.0)
+        since = list(self._lately[level])[-min(runs, REMEMBERED) :]
+        scores = np.array([one.score for one in since])
+        rest = np.array([one.off - one.usual * one.spread for one in since])
+        # What was learned as usual meanwhile has moved, too.
+        learned = float(self._levels.mean[level] - self._levels.usual[level])
+        middle, error = (
+            float(np.median(scores)) + learned,
+            float(scores.std()) / np.sqrt(len(scores)),
+        )
+        if family != MEAN and abs(middle) > max(SURELY * error, 0.5):
+            family = MEAN
+        elif family == MEAN and abs(middle) < 2 * error:
+            family = SPREAD
+        spreads = np.array([one.spread for one in since])
+        shift = 0.0
+        if family == MEAN:
+            shift = float(np.median(rest + EXPECTED * learned * spreads))
+        moves = self._moves.setdefault(level, [])
+        moves += [shift] if family == MEAN else []
+        change = _change(family, scores, moves)
+        after = np.clip(scores + learned - shift / (EXPECTED * spreads), -3, 3)
+        noise = float(self._levels.noise[level])
+        self._levels.move(level, shift, after)
+        wider = (
+            float(self._levels.noise[level]) / noise if family == MEAN else _wider(rest, spreads)
+        )
+        excess = np.array([one.standard - self._bounds[one.degree] for one in since])
+        if not self._extra.get(level) or family != MEAN:
+            self._extra[level] = Quantiles(self._confidences, excess - (shift / spreads)[:, None])
+        kind = int(np.searchsorted(self._first, level, side="right")) - 1
+        name = "" if not kind else self._kinds.names[KINDS[kind - 1]][level - self._first[kind]]
+        ratio = float(np.exp(self._levels.shift[level]))
+        where = since[0].place, run.place, len(since), when
+        self.drifts.append(
+            Drift((FLEET, *KINDS)[kind], name, change, ratio, max(wider, 1.0), chance, *where)
+        )
+        self.changes += 1
+        if kind < 2:
+            self._levels.forget(slice(int(self._first[kind + 1]), None))
+            self._doubted = {one for one in self._doubted if one < self._first[kind + 1]}
+        self._doubted.discard(level)
 
-    def _count(self, runs: Sequence[_Seen]) -> None:
-        """Late or not, for the levels that keep the share of late runs true: those before an alarm, too, when
-        nothing had moved yet."""
-        for run in runs:
-            if not run.is_counted:
-                levels = self._coverage.setdefault(run.degree, AdaptiveLevels(self.confidence))
-                levels.add(run.below, len(self._sorted[run.degree]))
-                run.is_counted = True
 
-    def _shift(self, codes: Sequence[int]) -> float | None:
-        """How far what these names add up to has moved, in log seconds; None where nothing has."""
-        levels = [
-            self._fleet,
-            *(self._levels[kind][c] for kind, c in zip(KINDS, codes, strict=True)),
-        ]
-        if not any(level.alarms for level in levels):
-            return None
-        return sum(level.shift for level in levels)
+def _change(
+    family: str, scores: np.ndarray, moves: list[float]
+) -> Literal["mean", "spread", "share", "period"]:
+    """What changed, from normal scores since it did, and from how a level has moved so far."""
+    signs = np.sign(moves)
+    if family == MEAN:
+        return "period" if int((signs[1:] != signs[:-1]).sum()) >= FLIPS else "mean"
+    centred = scores - scores.mean()
+    alike = float(centred[1:] @ centred[:-1]) / max(float(centred @ centred), 1e-12)
+    if alike * np.sqrt(len(scores)) > ALIKE:
+        return "period"
+    is_wide = family == SPREAD and np.quantile(scores, 0.1) < WIDE
+    return "spread" if is_wide else "share"
 
 
-@dataclass(slots=True)
-class _Seen:
-    """A run that was checked: its place in the stream, how many calibration scores are below its own, and
-    whether the levels of bounds were told of it."""
-
-    place: int
-    degree: int
-    below: int
-    is_counted: bool = False
-
-
-class _Levels(dict[int, DriftLevel]):
-    """Of one kind by code, made when first asked about."""
-
-    def __init__(self, usual: Usual, kind: str) -> None:
-        super().__init__()
-        self._usual, self._kind = usual, kind
-
-    def __missing__(self, code: int) -> DriftLevel:
-        level = self[code] = DriftLevel(*self._usual.at(self._kind, code))
-        return level
+def _wider(rest: np.ndarray, spreads: np.ndarray) -> float:
+    """How many times as far as usual errors lie apart, by their root mean square."""
+    return float(np.sqrt(np.mean((rest / spreads) ** 2))) / EXPECTED
 
 
 def _times(runs: Runs) -> list[str | None]:

@@ -95,6 +95,7 @@ def updated_crossed(
     """Fitted again to all that was kept and to new runs. how: `chosen`, (n,) bool, of which of the new runs
     none calibrates, and the rest as fit_crossed takes it."""
     chosen = how.pop("chosen")
-    every = kept.learned.joined(kept.calibration).joined(new)
-    free = np.concatenate([np.zeros(len(kept.learned), bool), np.ones(len(kept.calibration), bool)])
+    # Of copies of one run the first is learned from: what calibrates comes before what does not.
+    every = kept.calibration.joined(kept.learned).joined(new)
+    free = np.concatenate([np.ones(len(kept.calibration), bool), np.zeros(len(kept.learned), bool)])
     return fit_crossed(method, prepare(every), may_calibrate=np.append(free, ~chosen), **how)
