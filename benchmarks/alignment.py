@@ -1,6 +1,6 @@
 """How fast run times are rolled forward, on one core, in CPU seconds.
 
-    python benchmarks/alignment.py [--form linear|interacting|network] [--periods 100000]
+    python benchmarks/alignment.py [--learner ridge|phases] [--periods 100000]
 
 A pair of simulated programs of 5 000 samples each, and a pair of --periods samples; the model is learned from
 pairs of ten other programs. Each figure is the least of several repetitions.
@@ -16,13 +16,12 @@ from _data import one_core
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--form", default="linear", choices=("linear", "interacting", "network"))
+    parser.add_argument("--learner", default="ridge", choices=("ridge", "phases"))
     parser.add_argument("--periods", type=int, default=100_000)
     given = parser.parse_args()
     one_core()
     from jostle.alignment import (
         FittedAlignment,
-        LearnerKind,
         SoloIndex,
         aligned_rows,
         fit_learner,
@@ -40,9 +39,7 @@ def main() -> None:
     sets = [(a, b) for a in range(10) for b in range(10) if (a + b) % 3 == 0]
     traces = simulate_campaign(programs, sets=sets)
     rows = aligned_rows(traced_windows(traces), SoloIndex.from_traces(traces, counters))
-    learner = "network" if given.form == "network" else "ridge"
-    target = "speed" if given.form == "linear" else "slowdown"
-    learned = fit_learner(rows, LearnerKind(learner, given.form, target), strength=1e-2)
+    learned = fit_learner(rows, given.learner, strength=1e-2)
     counts = RunCounts.of(traced_runs(traces))
     for samples in (5_000, given.periods):
         pair = draw_programs(12, 1, seconds=samples * 1e-3)[10:]
@@ -58,7 +55,7 @@ def main() -> None:
             model.roll(solos)
             best = min(best, time.process_time() - began)
         sizes = " and ".join(str(solo.periods) for solo in solos)
-        print(f"{given.form}: a pair of {sizes} samples: {1e3 * best:.1f} ms CPU")
+        print(f"{given.learner}: a pair of {sizes} samples: {1e3 * best:.1f} ms CPU")
 
 
 if __name__ == "__main__":

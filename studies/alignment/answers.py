@@ -60,7 +60,7 @@ class Rules:
 
     def errors(self, one: Member, solo: float) -> dict[str, float]:
         """{rule: predicted / measured - 1}."""
-        found = {
+        results = {
             "no_interference_": solo / one.seconds - 1,
             "mean_slowdown_": solo * self.slowdown / one.seconds - 1,
             "median_slowdown_": solo * self.median / one.seconds - 1,
@@ -68,8 +68,8 @@ class Rules:
         run_id = one.runs[0].run_id
         for name, seconds in self.others.items():
             if run_id in seconds:
-                found[name] = seconds[run_id] / one.seconds - 1
-        return found
+                results[name] = seconds[run_id] / one.seconds - 1
+        return results
 
 
 def tested_members(
@@ -80,13 +80,13 @@ def tested_members(
         name: [float(roll.end_seconds[i]) for i, roll in enumerate(_rolls(one, fitted, loop))]
         for name, fitted in fits.items()
     }
-    found = []
+    results = []
     for i, m in enumerate(one.members):
         if np.isnan(m.seconds):
             continue
         solo = solo_seconds(m, fits[""])
         errors = {name: seconds[i] / m.seconds - 1 for name, seconds in predicted.items()}
-        found.append(
+        results.append(
             Tested(
                 fold=fold,
                 window=one.name,
@@ -101,7 +101,7 @@ def tested_members(
                 single_error=m.single_error,
             )
         )
-    return found
+    return results
 
 
 def answers_of(
@@ -125,19 +125,22 @@ def changes_of_answers(by_seed: Sequence[np.ndarray], by_name: np.ndarray) -> di
     standard deviation of log answers between seeds, `names_difference_…`: |log answer under other names - log
     answer|; mean and largest over runs."""
     logs = np.log(np.stack(by_seed))
-    found = {
+    results = {
         "seed_spread": logs.std(axis=0, ddof=1),
         "names_difference": np.abs(np.log(by_name) - logs[0]),
     }
     return {
         f"{name}_{what}_ratio": float(value)
-        for name, each in found.items()
+        for name, each in results.items()
         for what, value in (("mean", each.mean()), ("max", each.max()))
     }
 
 
 def renamed(traces: Traces, seed: int) -> tuple[Traces, dict[str, str], dict[str, str]]:
-    """The same under names drawn at random: (traces, {workload: its new name}, {run_id: its new one})."""
+    """The same under names drawn at random, stressors as they were: (traces, {workload: its new name},
+    {run_id: its new one})."""
+    from jostle.alignment import is_stressor
+
     random = np.random.default_rng(seed)
     every = list(traces)
 
@@ -145,7 +148,9 @@ def renamed(traces: Traces, seed: int) -> tuple[Traces, dict[str, str], dict[str
         order = random.permutation(len(names)).tolist()
         return {name: f"{mark}{k:06d}" for name, k in zip(names, order, strict=True)}
 
-    names = drawn(sorted({name for t in every for name in (t.workload, *t.corunners)}), "w")
+    called = sorted({name for t in every for name in (t.workload, *t.corunners)})
+    names = drawn([name for name in called if not is_stressor(name)], "w")
+    names |= {name: name for name in called if is_stressor(name)}
     run_ids = drawn(sorted({t.run_id for t in every}), "r")
     windows = drawn(sorted({t.window_id for t in every if t.window_id is not None}), "v")
     return (
@@ -168,14 +173,14 @@ def renamed(traces: Traces, seed: int) -> tuple[Traces, dict[str, str], dict[str
 
 def curves_of(one: MeasuredSet, fitted: FittedAlignment, loop: bool) -> list[Curve]:
     """One for each member, of the window that took the least time."""
-    found = []
+    results = []
     solos, rolls = _solos(one, fitted), _rolls(one, fitted, loop)
     for i, (solo, run) in enumerate(zip(solos, one.quietest, strict=True)):
         edges = np.arange(min(CURVE_PERIODS, len(run)) + 1) * solo.period_seconds
         counted = np.concatenate([[0.0], np.cumsum(run["instructions"])])
         times = np.concatenate([[0.0], run.time_seconds])
         alone = solo.at(solo.cumulative[:, :1], np.minimum(edges, solo.duration_seconds))
-        found.append(
+        results.append(
             Curve(
                 workload=run.workload,
                 corunners=run.corunners,
@@ -186,7 +191,7 @@ def curves_of(one: MeasuredSet, fitted: FittedAlignment, loop: bool) -> list[Cur
                 solo=np.diff(alone[:, 0]),
             )
         )
-    return found
+    return results
 
 
 def _solos(

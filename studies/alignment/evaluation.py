@@ -40,7 +40,6 @@ from studies.alignment.rivals import (
     by_factorization,
     by_probes,
     errors_of_learners,
-    probe_runs,
     solo_seconds,
     usual_slowdowns,
 )
@@ -60,9 +59,9 @@ if TYPE_CHECKING:
     from jostle.traces import Trace, Traces
 
 # Compared under one learner that is quick to fit, so that only the alignment differs.
-COMPARED = ("section", "continuous", "swapped", "printed")
+COMPARED = ("section", "printed")
 CONFIDENCE = 0.9
-COMPARED_KIND = {"learner": "ridge", "form": "interacting", "target": "slowdown"}
+COMPARED_KIND = {"learner": "ridge", "form": "interacting"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def evaluate_alignment(
     progress: Progress | None = None,
 ) -> AlignmentEvaluation:
     """held: workloads per fold, or None: pairs of workloads that are known from others. folds: how many at
-    most. also: `alignments`, the four under one learner, and the paper's learners; `factorization`; `bounds`,
+    most. also: `alignments`, both under one learner, and the paper's learners; `factorization`; `bounds`,
     how often runs stay under them, of models fitted again. seeds: that the first fold is fitted with, and
     once under other names, to see how much answers change. Raises NotEnoughRuns where no fold has a window
     to test and one to learn from."""
@@ -113,6 +112,7 @@ def evaluate_alignment(
     from jostle.alignment import (
         equal_repeats,
         only_stressors,
+        probe_runs,
         sampling_period,
         solo_runs,
         traced_windows,
@@ -124,9 +124,9 @@ def evaluate_alignment(
         name in also for name in ("alignments", "factorization", "bounds")
     )
     method = method or Method()
-    traces = only_stressors(with_instructions(traces), method.stressors)
-    beside = probe_runs(traces, method.stressors)
-    traces = with_probes(traces, method.stressors)
+    whole = only_stressors(with_instructions(traces), method.stressors)
+    beside = probe_runs(whole, method.stressors)
+    traces = with_probes(whole, method.stressors)
     windows = traced_windows(traces)
     period = method.period_seconds or sampling_period(traces)
     groups = solo_runs(traces)
@@ -137,7 +137,7 @@ def evaluate_alignment(
         if held is None
         else folds_of_programs(sets, held, folds, seed)
     )
-    unsteady = unsteady_of(alone) if method.repeats == "quiet" else ()
+    unsteady = unsteady_of(alone)
     total = len(every) * (2 + (len(COMPARED) if compare else 0) + factorization)
     numbers = count(1)
 
@@ -148,7 +148,7 @@ def evaluate_alignment(
     results = []
     covered: list[tuple[float, int]] = []
     for fold in every:
-        fits = _fits(method, traces, fold, compare, seed, step)
+        fits = _fits(method, whole, fold, compare, seed, step)
         others: dict[str, dict[str, float]] = {}
         if held is None:
             others["additive_effects_"] = by_additive_effects(fold, fits[""])
@@ -158,15 +158,15 @@ def evaluate_alignment(
             others["factorization_"] = by_factorization(fold, alone, seed)
             step()
         rules = Rules(*usual_slowdowns(fold.train, fits[""], unsteady), others)
-        if bounds and (one := bounds_of(method, traces, fold, CONFIDENCE, seed)):
+        if bounds and (one := bounds_of(method, whole, fold, CONFIDENCE, seed)):
             covered.append(one)
         results.append(_result(method, fold, fits, rules, compare, seed))
         step()
-    found = _summary(results, alone, [fold.held_out for fold in every], covered)
+    outcomes = _summary(results, alone, [fold.held_out for fold in every], covered)
     more = spread_metrics(sets)
     if seeds > 1:
-        more |= _steadiness(method, traces, every[0], range(seed, seed + seeds))
-    return replace(found, metrics=found.metrics | more)
+        more |= _steadiness(method, whole, every[0], range(seed, seed + seeds))
+    return replace(outcomes, metrics=outcomes.metrics | more)
 
 
 def fold_fitter(
@@ -198,13 +198,11 @@ def _steadiness(
     method: Alignment, traces: Traces, fold: Fold, seeds: Sequence[int]
 ) -> dict[str, float]:
     """How much answers change with the seed, which also draws what is chosen by, and with names alone."""
-    loop = method.corunners == "loop"
     other, names, run_ids = renamed(traces, seeds[0])
-    by_seed = [
-        answers_of(fold.test, fold_fitter(traces, fold, seed)(method), loop) for seed in seeds
-    ]
+    fits = [fold_fitter(traces, fold, seed)(method) for seed in seeds]
+    by_seed = [answers_of(fold.test, fitted, fitted.loop) for fitted in fits]
     again = fold_fitter(other, fold, seeds[0], run_ids)(method)
-    return changes_of_answers(by_seed, answers_of(fold.test, again, loop, names))
+    return changes_of_answers(by_seed, answers_of(fold.test, again, again.loop, names))
 
 
 def _fits(
@@ -219,7 +217,8 @@ def _fits(
     fitted = fold_fitter(traces, fold, seed)
     fits = {"": fitted(method)}
     step()
-    for alignment in COMPARED if compare else ():
+    # As printed it is for two that run once.
+    for alignment in COMPARED if compare and not fits[""].loop else ():
         other = replace(method, alignment=alignment, counters=fits[""].counters, **COMPARED_KIND)
         fits[f"{alignment}_"] = fitted(other)
         step()
@@ -238,17 +237,17 @@ def _result(
     slowdown, which is the most telling one."""
     from jostle.alignment import aligned_rows
 
-    loop, quiet, fitted = method.corunners == "loop", method.repeats == "quiet", fits[""]
+    loop, fitted = fits[""].loop, fits[""]
     test_windows = windows_of(fold.test)
     samples = {}
     for name, model in fits.items():
-        rows = aligned_rows(test_windows, model.solos, model.alignment, loop=loop, quiet=quiet)
+        rows = aligned_rows(test_windows, model.solos, model.alignment, loop=loop)
         off = np.abs(model.instructions(rows) - rows.count).sum()
         samples[name] = float(off / rows.count.sum())
     learners: dict[str, dict[int, float]] = {}
     if compare:
         train, test = (
-            aligned_rows(windows, fitted.solos, "section", loop=loop, quiet=quiet)
+            aligned_rows(windows, fitted.solos, "section", loop=loop)
             for windows in (windows_of(fold.train), test_windows)
         )
         learners = errors_of_learners(train, test, seed)

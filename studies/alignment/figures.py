@@ -19,9 +19,9 @@ from studies.alignment.answers import Curve
 from studies.alignment.evaluation import AlignmentEvaluation
 
 
-def draw_alignment(found: AlignmentEvaluation, folder: str | os.PathLike[str]) -> list[Path]:
+def draw_alignment(results: AlignmentEvaluation, folder: str | os.PathLike[str]) -> list[Path]:
     """All figures as PNG and SVG in folder/figures. Raises MissingExtra without matplotlib."""
-    return draw_found(found.learners, found.curves, found.selection, folder)
+    return draw_found(results.learners, results.curves, results.selection, folder)
 
 
 def draw_found(

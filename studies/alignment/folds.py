@@ -35,8 +35,8 @@ def workload_folds(
             fix="At least two are tested side by side, and at least two others are learned from.",
         )
     order = np.random.default_rng(seed).permutation(names).tolist()
-    found = [tuple(sorted(order[i : i + held])) for i in range(0, len(order) - held + 1, held)]
-    return found if folds is None else found[:folds]
+    results = [tuple(sorted(order[i : i + held])) for i in range(0, len(order) - held + 1, held)]
+    return results if folds is None else results[:folds]
 
 
 def folds_of_programs(
@@ -50,15 +50,15 @@ def folds_of_programs(
         held_out = [(name,) for name in names][:folds]
     else:
         held_out = workload_folds(names, held, folds, seed)
-    found, error = [], None
+    results, error = [], None
     for out in held_out:
         try:
-            found.append(fold_of(len(found), out, sets))
+            results.append(fold_of(len(results), out, sets))
         except NotEnoughRuns as reason:
             error = reason
-    if not found and error is not None:
+    if not results and error is not None:
         raise error
-    return found
+    return results
 
 
 def folds_of_pairs(sets: Sequence[MeasuredSet], folds: int | None, seed: int) -> list[Fold]:
@@ -73,13 +73,13 @@ def folds_of_pairs(sets: Sequence[MeasuredSet], folds: int | None, seed: int) ->
             f"{len(keys)} sets of workloads are too few to hold some out", fix="Trace more pairs."
         )
     order = np.random.default_rng(seed).permutation(len(keys))
-    found = []
+    results = []
     for number, held in enumerate(np.array_split(order, PAIR_FOLDS)[:folds]):
         out = {keys[i] for i in held.tolist()}
         test = [one for key in sorted(out) for one in groups[key]]
         train = [one for key in keys if key not in out for one in groups[key]]
-        found.append(Fold(number, tuple(" + ".join(key) for key in sorted(out)), train, test))
-    return found
+        results.append(Fold(number, tuple(" + ".join(key) for key in sorted(out)), train, test))
+    return results
 
 
 def fold_of(number: int, held_out: tuple[str, ...], sets: Sequence[MeasuredSet]) -> Fold:

@@ -208,9 +208,9 @@ def stressors(law: Law, seconds: float) -> list[SimulatedProgram]:
         ),
         "core": SimulatedPhase(1.0, 0.4, 1e-3, 2.0**16, branch_ratio=0.2, load_ratio=0.4),
     }
-    found = []
+    results = []
     for name, kind in kinds.items():
         rate = float(law.speeds([(0, kind)])[0, 0])
         phase = SimulatedPhase(**(vars(kind) | {"instructions": float(np.ceil(rate * seconds))}))
-        found.append(SimulatedProgram(f"probe-{name}", (phase,)))
-    return found
+        results.append(SimulatedProgram(f"probe-{name}", (phase,)))
+    return results

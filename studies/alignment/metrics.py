@@ -48,18 +48,18 @@ def interval_metrics(tested: Sequence[Tested], samples: dict[str, float]) -> dic
     drawn = weight @ error / weight.sum(axis=1, keepdims=True)
     mean = error.mean(axis=0)
     slowed = np.array([one.measured_seconds > SLOWED * one.solo_seconds for one in tested])
-    found = {"tested_programs": float(number), "slowed_runs": float(slowed.sum())}
+    results = {"tested_programs": float(number), "slowed_runs": float(slowed.sum())}
 
     def told(name: str, value: float, draws: np.ndarray) -> None:
         low, high = np.quantile(draws, [0.025, 0.975])
-        found[f"{name}_ratio"] = float(value)
-        found[f"{name}_low_ratio"], found[f"{name}_high_ratio"] = float(low), float(high)
+        results[f"{name}_ratio"] = float(value)
+        results[f"{name}_low_ratio"], results[f"{name}_high_ratio"] = float(low), float(high)
 
     for k, name in enumerate(names):
         prefix = f"{_prefix(name, samples)}"
         told(f"{prefix}error_mean", mean[k], drawn[:, k])
         if slowed.any():
-            found[f"slowed_{prefix}error_mean_ratio"] = float(error[slowed, k].mean())
+            results[f"slowed_{prefix}error_mean_ratio"] = float(error[slowed, k].mean())
         if k:
             told(f"closer_than_{name}by", mean[k] - mean[0], drawn[:, k] - drawn[:, 0])
     rules = [k for k, name in enumerate(names) if name in CONSTANTS]
@@ -69,8 +69,8 @@ def interval_metrics(tested: Sequence[Tested], samples: dict[str, float]) -> dic
         told("cut_of_best_constant", 1 - mean[0] / mean[best], cut)
     single = [one.single_error for one in tested if np.isfinite(one.single_error)]
     if single:
-        found["one_measurement_error_mean_ratio"] = float(np.mean(single))
-    return found
+        results["one_measurement_error_mean_ratio"] = float(np.mean(single))
+    return results
 
 
 def steady_metrics(

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from jostle.runs import Runs
     from jostle.traces import Traces
 
-LINEAR_LEARNERS = ("ridge", "lasso", "elastic_net", "linear_svr")
 LEARNER_ROWS = 6_000
 
 
@@ -65,19 +64,19 @@ def errors_of_learners(
     train: AlignedRows, test: AlignedRows, seed: int
 ) -> dict[str, dict[int, float]]:
     """{learner: {slot: error per sample}}, the paper's features and target, slot by slot."""
-    from jostle.alignment import LearnerKind, fit_learner, per_sample_error
+    from jostle.alignment import per_sample_error
+    from studies.alignment.paper.learners import LEARNERS, fit_paper
 
-    found: dict[str, dict[int, float]] = {}
+    results: dict[str, dict[int, float]] = {}
     for slot in np.unique(test.slot).tolist():
         mine = train.take(train.slot == slot).thinned(LEARNER_ROWS)
         theirs = test.take(test.slot == slot)
         if len(mine) < 2:
             continue
-        for learner in LINEAR_LEARNERS:
-            kind = LearnerKind(learner, "linear", "instructions")
-            learned = fit_learner(mine, kind, seed=seed, rounds=0)
-            found.setdefault(learner, {})[slot] = per_sample_error(learned, theirs)
-    return found
+        for learner in LEARNERS:
+            learned = fit_paper(mine, learner, seed)
+            results.setdefault(learner, {})[slot] = per_sample_error(learned, theirs)
+    return results
 
 
 def by_additive_effects(
@@ -128,46 +127,6 @@ def by_probes(
     every = Runs.concatenate([quiet_runs(fold.train), quiet_runs((), alone), beside])
     seconds = learn(Probes(stressors=stressors), every, seed=seed).predict(test.colocations)
     return dict(zip(test.table.column("run_id").to_pylist(), seconds.tolist(), strict=True))
-
-
-def probe_runs(traces: Traces, stressors: Sequence[str]) -> Runs | None:
-    """Runs beside stressors and of stressors, None where there are none: a stressor has no end, so its time
-    is that of as much as it executes alone in one second."""
-    from jostle.alignment import INSTRUCTIONS, is_stressor
-    from jostle.runs import Runs
-
-    kept = [
-        t
-        for t in traces
-        if any(is_stressor(name, stressors) for name in (t.workload, *t.corunners))
-    ]
-    speed = {
-        id(t): float(np.nansum(t[INSTRUCTIONS])) / float(t.time_seconds[-1])
-        for t in kept
-        if is_stressor(t.workload, stressors)
-    }
-    alone: dict[tuple[str, str], list[float]] = {}
-    for t in kept:
-        if t.solo:
-            alone.setdefault((t.platform, t.workload), []).append(speed[id(t)])
-    rows = []
-    for t in kept:
-        usual = alone.get((t.platform, t.workload))
-        seconds = t.runtime_seconds
-        if is_stressor(t.workload, stressors):
-            seconds = float(np.median(usual)) / max(speed[id(t)], 1e-9) if usual else np.nan
-        if np.isfinite(seconds) and seconds > 0:
-            rows.append((t, seconds))
-    if not rows:
-        return None
-    return Runs.from_columns(
-        workload=[t.workload for t, _ in rows],
-        platform=[t.platform for t, _ in rows],
-        corunners=[list(t.corunners) for t, _ in rows],
-        runtime_seconds=[seconds for _, seconds in rows],
-        run_id=[t.run_id for t, _ in rows],
-        window_id=[t.window_id or t.run_id for t, _ in rows],
-    )
 
 
 def bounds_of(

@@ -67,18 +67,8 @@ class AlignmentStudy:
     ] = None
     folds: Annotated[int | None, "Folds at most.", Limits(least=1)] = None
     learner: Annotated[
-        Literal[
-            "auto",
-            "ridge",
-            "lasso",
-            "elastic_net",
-            "linear_svr",
-            "network",
-            "phases",
-            "trees",
-            "mixture",
-        ],
-        "What learns; auto weighs ridge, networks, trees, the probes' mixture, one level and none.",
+        Literal["auto", "ridge", "phases", "mixture"],
+        "What learns; auto weighs probes of whole runs, their mixture, phases, one level and none.",
     ] = "auto"
     corunners: Annotated[
         Literal["once", "loop"], "Whether co-runners run once, or loop until the workload ends."
@@ -88,7 +78,7 @@ class AlignmentStudy:
         "With campaign: every member had a core of its own, so what it waited for it was taken by other "
         "processes (the recorder among them) and is left out.",
     ] = False
-    compare: Annotated[bool, "Also the other alignments and the paper's learners."] = True
+    compare: Annotated[bool, "Also as printed, and the paper's learners."] = True
     hold_out: Annotated[
         Literal["programs", "pairs"],
         "What is unseen: programs, or pairs of programs known from others.",
@@ -125,7 +115,7 @@ class AlignmentStudy:
             return self._run_paper(self.paper, progress)
         traces = self._simulated() if self.data is None else self._recorded(self.data)
         method = Alignment(learner=self.learner, corunners=self.corunners, stressors=self.stressors)
-        found = evaluate_alignment(
+        results = evaluate_alignment(
             traces,
             method,
             held=None if self.hold_out == "pairs" else self._held,
@@ -143,21 +133,21 @@ class AlignmentStudy:
             seeds=self.seeds,
             progress=progress,
         )
-        drawn = [] if self.output is None else draw_alignment(found, self.output)
-        table = run_times(found)
+        drawn = [] if self.output is None else draw_alignment(results, self.output)
+        table = run_times(results)
         content = document(
             self,
             self._data(),
             self.seed,
             settings=vars(method),
-            metrics=found.metrics,
-            folds=[list(fold) for fold in found.folds],
-            unsteady=list(found.unsteady),
-            selection=None if found.selection is None else found.selection.document(),
+            metrics=results.metrics,
+            folds=[list(fold) for fold in results.folds],
+            unsteady=list(results.unsteady),
+            selection=None if results.selection is None else results.selection.document(),
             table=[dict(zip(table.columns, row, strict=True)) for row in table.rows],
             figures=[str(path) for path in drawn],
         )
-        return Report(content, shown(found), drawn)
+        return Report(content, shown(results), drawn)
 
     def _run_paper(self, folder: Path, progress: Progress) -> Report:
         """On recorded traces with the counters that they have, on simulated ones with as many as the paper
@@ -178,21 +168,19 @@ class AlignmentStudy:
         else:
             traces = asked._recorded(self.data)
             about = f"Traces of {self.data}, with the counters that they have."
-        found = evaluate_paper(
-            traces, corunners=self.corunners, folds=self.folds, seed=self.seed, progress=progress
-        )
-        drawn = write_paper(found, folder, about)
+        results = evaluate_paper(traces, folds=self.folds, seed=self.seed, progress=progress)
+        drawn = write_paper(results, folder, about)
         page = folder / "index.html"
         content = document(
             self,
             asked._data(),
             self.seed,
             page=str(page),
-            **found.document(),
+            **results.document(),
             figures=[str(path) for path in drawn],
         )
         lines: list[Any] = []
-        for table in found.tables:
+        for table in results.tables:
             lines += [table, ""]
         return Report(content, [*lines, about, f"all on one page: {page}"], drawn)
 
@@ -217,8 +205,8 @@ class AlignmentStudy:
             more["corunners"] = corunners
         if self.data is None:
             more |= {"held": self.held or 4, "bounds": self.bounds or self.hold_out == "pairs"}
-        found = replace(self, **more)
-        return self if found == self else found
+        results = replace(self, **more)
+        return self if results == self else results
 
     @property
     def _held(self) -> int:

@@ -20,27 +20,27 @@ RULES = (
 )
 
 
-def run_times(found: AlignmentEvaluation) -> Table:
+def run_times(results: AlignmentEvaluation) -> Table:
     """In the layout of Table IV: run times alone, beside another as measured, and as predicted; the first
     window of each pair of test workloads."""
     columns = ("held out", "core", "workload", "beside")
     columns += ("alone ms", "measured ms", "predicted ms", "error")
     rows, seen = [], set()
-    for one in found.tested:
+    for one in results.tested:
         key = (one.fold, *sorted((one.workload, *one.corunners)))
         if key in seen and one.window not in seen:
             continue
         seen |= {key, one.window}
         seconds = (one.solo_seconds, one.measured_seconds, one.predicted_seconds)
-        row = [str(len(found.folds[one.fold])), str(one.slot), one.workload]
+        row = [str(len(results.folds[one.fold])), str(one.slot), one.workload]
         row += [" + ".join(one.corunners), *(f"{1e3 * value:.1f}" for value in seconds)]
         rows.append([*row, f"{100 * one.errors['']:+.2f}%"])
     return Table(columns, rows, right=(0, 1, 4, 5, 6, 7))
 
 
-def shown(found: AlignmentEvaluation) -> list[Table | str]:
+def shown(results: AlignmentEvaluation) -> list[Table | str]:
     """All that is printed: run times, errors by method, how well run times are known, and Figure 2."""
-    m = found.metrics
+    m = results.metrics
     rows = []
     for prefix, label in METHODS.items():
         if f"{prefix}run_time_error_mean_ratio" in m:
@@ -54,7 +54,7 @@ def shown(found: AlignmentEvaluation) -> list[Table | str]:
     columns = ["", "run time, mean", "95%", "max", "slowed by over 10%", "per sample"]
     columns.append("alignment is closer by [95%]")
     errors = Table(columns, rows, right=range(1, len(columns)))
-    parts: list[Table | str] = [run_times(found), "", errors, f"\n{_against_constants(m)}"]
+    parts: list[Table | str] = [run_times(results), "", errors, f"\n{_against_constants(m)}"]
     if "coverage_90_ratio" in m:
         parts.append(
             f"bounds of 90% hold for {percent(m['coverage_90_ratio'], 1)} of {m['coverage_sets']:.0f} sets "
@@ -81,19 +81,19 @@ def shown(found: AlignmentEvaluation) -> list[Table | str]:
         parts.append(
             f"answers differ between seeds by {seed}, standard deviation, and under other names by {other}"
         )
-    if found.unsteady:
+    if results.unsteady:
         names = ("run_time", "no_interference", "mean_slowdown")
         steady = [percent(m[f"steady_{name}_error_mean_ratio"], 2) for name in names]
         parts.append(
-            f"without {', '.join(found.unsteady)}, whose usual run alone takes over a quarter longer than "
+            f"without {', '.join(results.unsteady)}, whose usual run alone takes over a quarter longer than "
             f"its quiet one: alignment {steady[0]}, no interference {steady[1]}, mean slowdown {steady[2]}"
         )
-    if found.learners:
-        slots = sorted({slot for by_slot in found.learners.values() for slot in by_slot})
+    if results.learners:
+        slots = sorted({slot for by_slot in results.learners.values() for slot in by_slot})
         columns = ["per sample, the paper's features", *(f"core {slot}" for slot in slots)]
         rows = [
             [name, *(percent(by_slot.get(slot, float("nan")), 2) for slot in slots)]
-            for name, by_slot in found.learners.items()
+            for name, by_slot in results.learners.items()
         ]
         parts += ["", Table(columns, rows, right=range(1, len(columns)))]
     return parts

@@ -120,14 +120,14 @@ def noise_metrics(members: Sequence[Member], prefix: str = "") -> dict[str, floa
     """Metrics of how well run times are known; empty where nothing was repeated."""
     single = [np.abs(m.singles_seconds / m.seconds - 1) for m in members if len(m.runs) > 1]
     apart = np.array([m.apart_ratio for m in members if not np.isnan(m.apart_ratio)])
-    found = {}
+    results = {}
     if single:
-        found[f"{prefix}single_run_difference_mean_ratio"] = float(np.concatenate(single).mean())
+        results[f"{prefix}single_run_difference_mean_ratio"] = float(np.concatenate(single).mean())
     if len(apart):
         # Each half knows it from half of the repeats: the whole is about half as far off as they are apart.
-        found[f"{prefix}noise_floor_mean_ratio"] = float(apart.mean() / 2)
-        found[f"{prefix}noise_floor_max_ratio"] = float(apart.max() / 2)
-    return found
+        results[f"{prefix}noise_floor_mean_ratio"] = float(apart.mean() / 2)
+        results[f"{prefix}noise_floor_max_ratio"] = float(apart.max() / 2)
+    return results
 
 
 def spread_metrics(sets: Sequence[MeasuredSet]) -> dict[str, float]:
@@ -161,12 +161,12 @@ def spread_metrics(sets: Sequence[MeasuredSet]) -> dict[str, float]:
 def unsteady_of(alone: Sequence[Member]) -> tuple[str, ...]:
     """Workloads whose usual run alone takes over a quarter longer than their quiet run time: what happens to
     them alone is as large as what others may do to them, and the two cannot be told apart."""
-    found = {
+    results = {
         m.workload
         for m in alone
         if len(m.runs) > 2 and np.median(m.singles_seconds) > (1 + STEADY) * m.seconds
     }
-    return tuple(sorted(found))
+    return tuple(sorted(results))
 
 
 def quiet_runs(sets: Sequence[MeasuredSet], alone: Sequence[Member] = ()) -> Runs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +20,9 @@ from jostle.alignment import (
     quiet_seconds,
     solo_counters,
 )
-from jostle.alignment.learning import _kinds
 from jostle.alignment.solo._quiet import quiet_weights
-from jostle.methods import Data, learn
-from jostle.traces import Trace, Traces
+from jostle.methods import Data, default_method, learn
+from jostle.traces import Trace, Traces, write_traces
 from tests.alignment.conftest import a_trace
 
 PERIOD = 1e-3
@@ -105,9 +105,8 @@ def test_no_interference_is_no_slowdown_whatever_disturbs(kind: str) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the network and trees, which take longest."""
-    kinds = tuple(kind for kind in _kinds.CANDIDATES if kind.learner not in ("network", "trees"))
-    monkeypatch.setattr("jostle.alignment._fit.CANDIDATES", kinds)
+    """Without what learns inside phases, which takes longest."""
+    monkeypatch.setattr("jostle.alignment._fit.LEAST_INSIDE", 2.0)
 
 
 @pytest.mark.usefixtures("quick")
@@ -237,7 +236,6 @@ def test_known_programs_are_told_apart_where_counters_do_not() -> None:
             for number, part in enumerate(fitted.to_arrays())
         )
     )
-    assert again.programs == fitted.programs
     asked = jostle.Colocations.from_columns(workload=["w0"], platform=["p"], corunners=[["w1"]])
     assert again.predict(asked)[0] == fitted.predict(asked)[0]
 
@@ -250,3 +248,10 @@ def test_small_gaps_add_nothing_and_a_long_sample_hides_no_end() -> None:
     long = a_trace([1e5] * 50, interval=[0.5] + [0.01] * 49, runtime=1.4)
     with pytest.raises(jostle.errors.BadData, match="stops early"):
         SoloIndex.from_traces(Traces.from_traces([long]), ("instructions",))
+
+
+def test_traces_without_runs_are_learned_from_by_counters(traces: Traces, tmp_path: Path) -> None:
+    assert default_method(Data.of(traces)) == "alignment"
+    write_traces(tmp_path, traces)
+    assert default_method(Data(path=tmp_path)) == "alignment"
+    assert default_method(Data(path=tmp_path / "nothing")) == "ensemble"

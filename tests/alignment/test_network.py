@@ -7,13 +7,8 @@ import json
 import numpy as np
 
 from jostle._tensors import from_arrays, to_arrays
-from jostle.alignment import FittedAlignment, SoloIndex, roll
 from jostle.alignment.learning import _network
-from jostle.alignment.learning._network import Network, TrainingOptions, train
-from jostle.methods import RunCounts
-from tests.alignment.conftest import a_solo
-
-NO_COUNTS = RunCounts((), (), *np.zeros((7, 0), np.int64))
+from jostle.alignment.learning._network import PhaseNetwork, TrainingOptions, train
 
 
 def drawn(n: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -56,10 +51,10 @@ def test_gradients_are_those_of_the_loss() -> None:
         np.testing.assert_allclose(gradient[at], (high - low) / 2e-6, rtol=1e-4, atol=1e-8)
 
 
-def fitted(limits: tuple[float, float] = (0.9, 9.0)) -> Network:
+def fitted(limits: tuple[float, float] = (0.9, 9.0)) -> PhaseNetwork:
     own, others, slow = drawn(4000)
-    options = TrainingOptions(epochs=12, networks=2)
-    return train(Network, (own, others), slow, np.ones(3), limits, options=options)
+    options = TrainingOptions(epochs=12, networks=2, hidden=(32, 32))
+    return train((own, others), slow, limits, options=options)
 
 
 def test_learns_a_memory_that_queues_and_stays_within_what_was_seen() -> None:
@@ -74,20 +69,5 @@ def test_learns_a_memory_that_queues_and_stays_within_what_was_seen() -> None:
     again = fitted()
     np.testing.assert_array_equal(again.slowdown(own, others), network.slowdown(own, others))
     arrays, metadata = to_arrays(network)
-    loaded = from_arrays(Network, arrays, json.loads(json.dumps(metadata)))
+    loaded = from_arrays(PhaseNetwork, arrays, json.loads(json.dumps(metadata)))
     np.testing.assert_array_equal(loaded.slowdown(own, others), network.slowdown(own, others))
-
-
-def test_by_its_parts_a_pair_takes_as_long_as_by_its_rates() -> None:
-    random = np.random.default_rng(2)
-    network = fitted()
-    solos = [
-        a_solo(np.repeat(np.exp(random.uniform(-2, 0, (9, 3))), 6, axis=0), name=name)
-        for name in "ab"
-    ]
-    model = FittedAlignment(SoloIndex(tuple(solos)), {None: network}, NO_COUNTS)
-    for loop in (None, [False, True]):
-        parts = model.roll(solos, loop=loop).end_seconds
-        plain = roll(solos, lambda _, own, others: network.slowdown(own, others), loop=loop)
-        # Where a stretch spans two samples the mean of parts is not the part of the mean.
-        np.testing.assert_allclose(parts, plain.end_seconds, rtol=2e-3)

@@ -12,14 +12,11 @@ import pytest
 from jostle._tensors import from_arrays, to_arrays
 from jostle.alignment import (
     AlignedRows,
-    Alignment,
     SoloIndex,
     aligned_rows,
     fit_learner,
     traced_windows,
 )
-from jostle.alignment.learning._blend import worth_weighing
-from jostle.alignment.learning._kinds import CANDIDATES, PHASES
 from jostle.alignment.learning._linear import run_errors
 from jostle.alignment.learning._network import PhaseNetwork
 from jostle.alignment.solo._offered import offered_counters
@@ -105,7 +102,7 @@ def test_a_law_is_learned_better_inside_phases(law: str) -> None:
     assert 0.3 < learned.inside_share < 0.95
 
     def error(rows: AlignedRows) -> float:
-        return float(run_errors(fit_learner(rows, PHASES, seed=0), asked).mean())
+        return float(run_errors(fit_learner(rows, "phases", seed=0), asked).mean())
 
     everywhere = replace(learned, inside=np.ones(len(learned), bool))
     found = error(learned)
@@ -115,7 +112,7 @@ def test_a_law_is_learned_better_inside_phases(law: str) -> None:
 
 def test_saved_and_loaded_it_answers_the_same() -> None:
     learned, asked = rows_of("queue")
-    network = fit_learner(learned.thinned(800), PHASES, seed=0)
+    network = fit_learner(learned.thinned(800), "phases", seed=0)
     assert isinstance(network, PhaseNetwork)
     arrays, metadata = to_arrays(network)
     again = from_arrays(PhaseNetwork, arrays, json.loads(json.dumps(metadata)))
@@ -126,17 +123,3 @@ def test_saved_and_loaded_it_answers_the_same() -> None:
     assert found.max() <= network.limits[1]
     assert found.min() >= network.limits[0]
     np.testing.assert_array_equal(network.slowdown(asked.own, 0 * asked.others), 1.0)
-
-
-def test_it_is_weighed_only_where_samples_tell_phases() -> None:
-    rows, _ = rows_of("queue")
-    offers = [(kind, ("instructions",)) for kind in CANDIDATES]
-    assert worth_weighing(offers, rows) == offers
-    few = replace(rows, inside=np.arange(len(rows)) % 4 == 0)
-    assert [kind for kind, _ in worth_weighing(offers, few)] == [
-        kind for kind in CANDIDATES if kind != PHASES
-    ]
-
-
-def test_by_name_it_stands_alone() -> None:
-    assert Alignment(learner="phases").kind() == PHASES

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.alignment import Alignment, LearnerKind, aligned_rows, fit_learner, traced_windows
+from jostle.alignment import Alignment, aligned_rows, fit_learner, traced_windows
 from jostle.alignment._printed import roll_printed
+from jostle.errors import UsageError
 from jostle.methods import Data, learn
 from jostle.traces import Traces
 from tests.alignment.conftest import a_solo
@@ -80,7 +81,8 @@ def test_what_predicts_nothing_ends(traces: Traces) -> None:
     names = fitted.workload_names
     ends = fitted.window(names[:2], "simulated").end_seconds
     assert np.isfinite(ends).all()
-    assert fitted.window(names[:2], "simulated", loop=[False, True]).end_seconds[0] > 0
+    with pytest.raises(UsageError, match="run once"):
+        fitted.window(names[:2], "simulated", loop=[False, True])
 
 
 def test_its_learner_is_plain_ridge(traces: Traces) -> None:
@@ -89,7 +91,7 @@ def test_its_learner_is_plain_ridge(traces: Traces) -> None:
 
     fitted = learn(Alignment.paper(counters=("cache_misses",)), Data(traces=traces), seed=0)
     rows = aligned_rows(traced_windows(traces), fitted.solos, "printed")
-    learned = fit_learner(rows, LearnerKind("ridge", "linear", "instructions"), strength=1e-2)
+    learned = fit_learner(rows, "ridge", form="linear", strength=1e-2)
     x = np.concatenate([rows.own, rows.others], axis=1)
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     y = rows.count / rows.period_seconds

@@ -122,9 +122,8 @@ def test_of_three_windows_the_disturbed_one_is_not_learned_from() -> None:
     traces = Traces.from_traces([run for one in windows for run in one])
     rows = aligned_rows(traced_windows(traces), solos)
     assert rows.slowdown.max() < 1.05
-    every = aligned_rows(traced_windows(traces), solos, quiet=False)
-    assert every.slowdown.max() > 1.9
-    assert len(rows) < 0.5 * len(every)
+    every = sum(len(run) for one in windows for run in one)
+    assert len(rows) < 0.5 * every
     two = Traces.from_traces([run for one in windows[:2] for run in one])
     assert aligned_rows(traced_windows(two), solos).slowdown.max() > 1.9
 

@@ -2,10 +2,13 @@ from ._fitted import FittedAlignment as FittedAlignment
 from ._method import Alignment as Alignment
 from ._roll import Roll as Roll
 from ._roll import roll as roll
-from ._runs import traced_runs as traced_runs
-from .learning._kinds import LearnerKind as LearnerKind
+from .learning._core import probe_runs as probe_runs
+from .learning._core import traced_runs as traced_runs
 from .learning._learn import fit_learner as fit_learner
+from .learning._learn import left_out_error as left_out_error
 from .learning._learn import per_sample_error as per_sample_error
+from .learning._linear import LinearModel as LinearModel
+from .learning._linear import fit_linear as fit_linear
 from .learning._rows import AlignedRows as AlignedRows
 from .learning._select import CounterSelection as CounterSelection
 from .learning._select import select_counters as select_counters

@@ -1,4 +1,4 @@
-"""The method: run time beside others, learned from counter traces."""
+"""The method: run time beside others, learned from counter traces and probes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jostle.alignment._settings import AlignmentSettings
-from jostle.alignment.learning._kinds import CUT
 from jostle.methods import Restores
 
 if TYPE_CHECKING:
@@ -17,12 +16,13 @@ if TYPE_CHECKING:
     from jostle.progress import Progress
     from jostle.traces import Traces
 
+CUT = 0.4  # of the tree of counters, where the paper cuts it
 EVERY = 1_000  # counters: more than any machine has
 
 
 @dataclass(frozen=True)
 class Alignment(AlignmentSettings, Restores):
-    """Run time beside others from counter traces alone (Saeed et al., MLCAD 2021)."""
+    """Run time beside others from counter traces alone (Saeed et al., MLCAD 2021), and from probes."""
 
     name: ClassVar[str] = "alignment"
     fitted: ClassVar[str] = "jostle.alignment._fitted:FittedAlignment"
@@ -35,9 +35,9 @@ class Alignment(AlignmentSettings, Restores):
         options: dict[str, Any] = {
             "learner": "ridge",
             "form": "linear",
-            "target": "instructions",
             "slots": "pair",
             "alignment": "printed",
+            "corunners": "once",
             "cut": CUT,
             "most_counters": EVERY,
         }
@@ -49,7 +49,7 @@ class Alignment(AlignmentSettings, Restores):
 
         Raises NotEnoughRuns where none was traced beside others.
         """
-        from jostle.alignment._runs import traced_runs
+        from jostle.alignment.learning._core import traced_runs
         from jostle.alignment.solo._index import solo_run_ids
         from jostle.methods import Prepared
 
@@ -64,14 +64,15 @@ class Alignment(AlignmentSettings, Restores):
     ) -> FittedAlignment:
         """Learn from the windows of the runs; validation chooses the counters.
 
-        Raises NotEnoughRuns, BadData, and MissingExtra where scikit-learn is not installed.
+        Raises NotEnoughRuns, BadData, and MissingExtra where SciPy is not installed.
         """
         from jostle.alignment._fit import fit
 
-        return fit(self, self._traces(prepared.data), prepared, seed, progress)
+        return fit(self, self._traces(prepared.data, probes=False), prepared, seed, progress)
 
-    def _traces(self, data: Data) -> Traces:
-        """As they are learned from. Raises NotEnoughRuns where no program ran beside the stressors named."""
+    def _traces(self, data: Data, *, probes: bool = True) -> Traces:
+        """As they are learned from; probes: those of programs alone, with what stressors showed. Raises
+        NotEnoughRuns where no program ran beside the stressors named."""
         from jostle.alignment.solo._axis import with_instructions
         from jostle.alignment.solo._probed import EVERY_STRESSOR, LOST, with_probes
         from jostle.errors import NotEnoughRuns
@@ -79,6 +80,8 @@ class Alignment(AlignmentSettings, Restores):
 
         traces = with_instructions(data.traces)
         traces = all_without_waiting(traces) if self.own_cores else traces
+        if not probes:
+            return traces
         probed = with_probes(traces, self.stressors)
         counted = {name for trace in probed for name in trace.counters}
         if self.stressors != EVERY_STRESSOR and not any(n.startswith(LOST) for n in counted):

@@ -40,13 +40,10 @@ class PrintedRoll:
         return Roll(self.seconds, edges, np.minimum(np.stack(place, axis=1), duration))
 
 
-def roll_printed(
-    solos: Sequence[SoloCounters], slowdown: Slowdown, tables: Sequence[np.ndarray] | None = None
-) -> PrintedRoll:
+def roll_printed(solos: Sequence[SoloCounters], slowdown: Slowdown) -> PrintedRoll:
     """Two applications from time 0 on. slowdown: what the predictive models say, as instructions alone over
-    those beside the other. tables: as of `roll`."""
+    those beside the other."""
     tau = solos[0].period_seconds
-    tables = [solo.cumulative for solo in solos] if tables is None else tables
     total = np.array([solo.instructions for solo in solos])  # line 27
     sums = [np.minimum(solo.cumulative[1:, 0], t) for solo, t in zip(solos, total, strict=True)]
     least = [least_executed(solo) for solo in solos]
@@ -55,8 +52,7 @@ def roll_printed(
     before: list[float | None] = [None, None]
     while (a < total).all():  # line 29
         rates = [  # lines 30 to 35
-            printed_rates(solo, last, table)
-            for solo, last, table in zip(solos, before, tables, strict=True)
+            printed_rates(solo, last) for solo, last in zip(solos, before, strict=True)
         ]
         predicted = np.array(  # lines 36 and 37
             [float(rates[n][0, 0] / slowdown(n, rates[n], rates[1 - n])[0]) * tau for n in range(2)]

@@ -27,20 +27,12 @@ UNCHANGED = 1e-7  # of a rate
 
 
 class Lane:
-    """One workload's own axis: its samples one after the other, and again from the start where it loops.
+    """One workload's own axis: its samples one after the other, and again from the start where it loops."""
 
-    table: (T + 1, d) running counts, what others see of it. own: (T, e) what it sees of itself, by
-    default its rates.
-    """
-
-    def __init__(
-        self, solo: SoloCounters, table: np.ndarray, loop: bool, own: np.ndarray | None = None
-    ) -> None:
-        self.solo, self.table, self.loop = solo, table, loop
-        self.duration = solo.duration_seconds
-        self.samples = solo.periods
-        self.rates = np.diff(table, axis=0) / solo.period_seconds
-        self.own = self.rates if own is None else own
+    def __init__(self, solo: SoloCounters, loop: bool) -> None:
+        self.solo, self.table, self.loop = solo, solo.cumulative, loop
+        self.duration, self.samples = solo.duration_seconds, solo.periods
+        self.rates = np.diff(self.table, axis=0) / solo.period_seconds
         self.idle = solo.idle if solo.idle.any() else None
 
     def ahead(self, place: float, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +70,7 @@ def solve(
         edge, sample = lane.ahead(float(at), max(2, int(np.ceil(length * v)) + 1))
         edges.append(edge)
         samples.append(sample)
-        own.append(lane.own[sample])
+        own.append(lane.rates[sample])
         times.append(now + np.concatenate([[0.0], np.cumsum(np.diff(edge) / v)]))
     latest: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(lanes)
     final = [0] * len(lanes)  # samples of each that are, so that only what comes after is computed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,18 +10,20 @@ from jostle.errors import NotEnoughRuns
 from jostle.methods import RunCounts
 from jostle.probes._fitted import RULES, FittedProbes
 from jostle.probes._mixture import mixtures_of
-from jostle.probes._tables import ProbeTables, is_probing, stressors_among
-from jostle.probes._weights import weighed
+from jostle.probes._tables import ProbeTables, is_probing
+from jostle.probes._weights import FOLDS, FOLDS_OF_FEW, weighed
 from jostle.rules import SlowdownRows
 from jostle.runs import Runs, all_names
 
 
-def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> FittedProbes:
-    """See Probes.fit. wanted: names or patterns of stressors."""
+def fit_probes(
+    runs: Runs, stressors: tuple[str, ...], *, learn_weights: bool, seed: int, trial: bool = False
+) -> FittedProbes:
+    """See Probes.fit. stressors: names; without any, answers are one level, none and effects of names.
+    trial: one fit of several, with fewer folds inside."""
     names = all_names(runs)
-    stressors = stressors_among(runs, wanted)
     tables = ProbeTables.of(runs, names, stressors)
-    if not np.isfinite(tables.suffered).any():
+    if stressors and not np.isfinite(tables.suffered).any():
         raise NotEnoughRuns(
             f"nothing ran beside one of the stressors {', '.join(stressors)} alone, and alone",
             fix="Measure beside probes (jostle measure).",
@@ -40,13 +41,14 @@ def fit(runs: Runs, wanted: Sequence[str], learn_weights: bool, seed: int) -> Fi
         RunCounts.of(learned_runs),
     )
     notes = []
-    if mixtures.guessed:
+    if stressors and mixtures.guessed:
         notes.append(
             f"{mixtures.guessed} pairs of workload and platform ran beside no stressor: they are taken as on "
             f"other platforms, or as typical"
         )
     rows = _rows(learned_runs, names, tables.log_solo)
-    fitted = weighed(plain, rows, seed) if learn_weights and len(rows) else plain
+    folds = FOLDS if trial else FOLDS_OF_FEW
+    fitted = weighed(plain, rows, seed, folds) if learn_weights and len(rows) else plain
     if not (rows.degree > 1).any():
         notes.append("no run beside several co-runners was learned from: pressures are added up")
     return replace(fitted, notes=(*notes, *_words(fitted)))

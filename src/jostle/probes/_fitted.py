@@ -112,6 +112,19 @@ class FittedProbes(FromCounts):
         """(n,) runtime over runtime alone, 1 without co-runners."""
         return np.exp(self._logs(colocations)[1])
 
+    def has_met(self, colocations: Colocations) -> np.ndarray:
+        """(n,) bool: the target ran beside others in runs learned from, and so did all of its co-runners."""
+        codes = colocations.codes_in(self.workload_names, self.platform_names)
+        nothing = np.zeros(len(colocations))
+        rows = SlowdownRows.coded(
+            codes,
+            colocations.number_of_corunners,
+            len(self.workload_names),
+            nothing,
+            nothing + 1,
+        )
+        return self.who_met(rows) == MET.index("all")
+
     def candidates(self, colocations: Colocations) -> Candidates:
         """Ways to bound: the prediction with the same offset everywhere, or one that grows with the
         slowdown."""
@@ -175,7 +188,10 @@ class FittedProbes(FromCounts):
         """((n, k) sensitivities, (n, k) pressures of all co-runners together)."""
         power = np.maximum(rows.degree, 1) ** float(self.base[0])
         each = self.pressure[rows.corunner].T
-        return self.sensitivity[rows.target], np.stack([power * rows.mean(p) for p in each], axis=1)
+        pressure = np.zeros((len(each), len(rows)))
+        for number, one in enumerate(each):
+            pressure[number] = power * rows.mean(one)
+        return self.sensitivity[rows.target], pressure.T
 
     def _mixed(self, rows: SlowdownRows) -> np.ndarray:
         """(n,) the mean over the co-runners."""

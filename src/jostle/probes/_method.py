@@ -62,9 +62,12 @@ class Probes(Restores):
             import scipy.optimize  # noqa: F401  (an extra)
         except ModuleNotFoundError as error:
             raise MissingExtra(str(error.name), "fit") from None
-        from jostle.probes._fit import fit
+        from jostle.probes._fit import fit_probes
+        from jostle.probes._tables import stressors_among
 
-        fitted = fit(prepared.together(), self.stressors, self.learn_weights, seed)
+        runs = prepared.together()
+        stressors = stressors_among(runs, self.stressors)
+        fitted = fit_probes(runs, stressors, learn_weights=self.learn_weights, seed=seed)
         if progress is not None:
             progress(1, 1, float("nan"))
         return fitted

@@ -97,6 +97,8 @@ def coupling_of(
     stressors lose beside the others (n, l) are nearest to log slowdowns (n,) of runs of programs."""
     from scipy.optimize import nnls
 
+    if not sensitivity.shape[1]:
+        return np.zeros((0, 0))
     x = (sensitivity[:, :, None] * pressure[:, None, :]).reshape(len(log_slowdown), -1)
     size = np.sqrt(np.mean(x**2, axis=0))
     size = np.where(size > 0, size, 1.0)

@@ -27,9 +27,11 @@ MANY_ROWS = 4_000  # past which one of the folds is enough
 Tried = tuple[np.ndarray, np.ndarray]  # which rows, (rules, n) answers about them
 
 
-def weighed(plain: FittedProbes, rows: SlowdownRows, seed: int) -> FittedProbes:
+def weighed(
+    plain: FittedProbes, rows: SlowdownRows, seed: int, few_folds: int = FOLDS_OF_FEW
+) -> FittedProbes:
     """With weights by how close each rule comes to sets of programs that were left out, the plain mixture
-    standing for some sets."""
+    standing for some sets. few_folds: where sets are few."""
     sets, degree = rows.sets(), np.minimum(rows.degree, FEW_DEGREES)
     level = plain.level.copy()
     for number in range(FEW_DEGREES):
@@ -42,16 +44,20 @@ def weighed(plain: FittedProbes, rows: SlowdownRows, seed: int) -> FittedProbes:
     met[1][rows.corunner] = True
     base = np.array([_best_power(plain, rows), 0.0])
     fitted = replace(plain, level=level, base=base, met=met)
-    strange, some = _without_names(fitted, rows, seed)
+    strange, some = _without_names(fitted, rows, seed, few_folds)
     if len(np.unique(sets[strange[0]])) >= FEWEST_NAMED:
         at, truth = strange[1], rows.log_slowdown[strange[0]]
         learned = _error(at[RULES.index(LEARNED)], truth) < _error(at[0], truth)
         fitted = replace(fitted, base=np.array([base[0], float(learned)]))
         if learned:  # it lies under the effects of names, too
-            strange, some = _without_names(fitted, rows, seed)
+            strange, some = _without_names(fitted, rows, seed, few_folds)
     else:
         strange = np.arange(len(rows)), fitted.answers(rows)
-    tried = {"none": strange, "some": some, "all": _without_sets(fitted, rows, sets, seed)}
+    tried = {
+        "none": strange,
+        "some": some,
+        "all": _without_sets(fitted, rows, sets, seed, few_folds),
+    }
     weight = plain.weight.copy()
     for who, (at, answers) in tried.items():
         for number in range(FEW_DEGREES):
@@ -102,17 +108,21 @@ def _evidence(gain: np.ndarray, sets: np.ndarray) -> float:
     return float(-np.expm1(-0.5 * max(0.0, by_set.mean() / max(error, 1e-12)) ** 2))
 
 
-def _without_sets(fitted: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int) -> Tried:
+def _without_sets(
+    fitted: FittedProbes, rows: SlowdownRows, sets: np.ndarray, seed: int, few_folds: int
+) -> Tried:
     """(which rows, (rules, n) answers about them), learned from other sets of workloads."""
-    number = _number_of_folds(sets)
+    number = _number_of_folds(sets, few_folds)
     fold = folds_of(sets, number, _random(seed))
     return _tried(fitted, rows, [(fold != part, fold == part) for part in range(number)])
 
 
-def _without_names(fitted: FittedProbes, rows: SlowdownRows, seed: int) -> tuple[Tried, Tried]:
+def _without_names(
+    fitted: FittedProbes, rows: SlowdownRows, seed: int, few_folds: int
+) -> tuple[Tried, Tried]:
     """The same, learned from sets without some names: of all sets with one of these, and of those that have
     other members, too."""
-    workloads, number = len(fitted.workload_names), _number_of_folds(rows.sets())
+    workloads, number = len(fitted.workload_names), _number_of_folds(rows.sets(), few_folds)
     fold = folds_of(np.arange(workloads), number, _random(seed))
     masks = []
     unmet = np.zeros((number, len(rows)), bool)
@@ -127,8 +137,8 @@ def _without_names(fitted: FittedProbes, rows: SlowdownRows, seed: int) -> tuple
     return every, (every[0][~both], every[1][:, ~both])
 
 
-def _number_of_folds(sets: np.ndarray) -> int:
-    return FOLDS if len(np.unique(sets)) >= FEW_SETS else FOLDS_OF_FEW
+def _number_of_folds(sets: np.ndarray, few_folds: int) -> int:
+    return FOLDS if len(np.unique(sets)) >= FEW_SETS else few_folds
 
 
 def _random(seed: int) -> np.random.Generator:

@@ -1,7 +1,7 @@
 """The paper's evaluation from beginning to end: its features, its learners, its algorithm line by line.
 
 Source: Saeed et al., MLCAD 2021, Sec. IV. Two applications are held out of each fold and learned from in none
-of its windows. Beside the algorithm as printed stands the same with its slips mended (`continuous`).
+of its windows. Beside the algorithm as printed stands the same with its slips mended (`section`).
 """
 
 from __future__ import annotations
@@ -60,12 +60,11 @@ class PaperResults:
 def evaluate_paper(
     traces: Traces,
     *,
-    corunners: str = "once",
     folds: int | None = None,
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> PaperResults:
-    """corunners: of the traces, once or loop. folds: at most so many test sets of two applications. Raises
+    """folds: at most so many test sets of two applications. Raises
     NotEnoughRuns where no fold has windows to learn from and to test."""
     from jostle.alignment import (
         Alignment,
@@ -78,9 +77,8 @@ def evaluate_paper(
 
     traces = with_probes(with_instructions(traces))
     sets = measured_sets(traced_windows(traces), sampling_period(traces), equal_repeats(traces))
-    printed = Alignment.paper(corunners=corunners)
-    repaired = replace(printed, alignment="continuous")
-    loop = corunners == "loop"
+    printed = Alignment.paper()
+    repaired = replace(printed, alignment="section")
     every = folds_of_programs(sets, HELD, folds, seed)
     pairs: list[tuple[tuple[str, ...], tuple[Tested, ...]]] = []
     firsts: list[tuple[Fold, MeasuredSet, dict[str, FittedAlignment]]] = []
@@ -88,14 +86,14 @@ def evaluate_paper(
         fitted = fold_fitter(traces, fold, seed)
         fits = {"": fitted(printed), REPAIRED: fitted(repaired)}
         one = _tested_set(fold)
-        members = tested_members(number, one, fits, Rules(1.0, 1.0, {}), loop)
+        members = tested_members(number, one, fits, Rules(1.0, 1.0, {}), False)
         pairs.append((_names(fold.train), tuple(sorted(members, key=lambda m: m.slot))))
         firsts.append((fold, one, fits))
         progress(number + 1, len(every), float("nan"))
     fold, one, fits = firsts[0]
     learners = {
-        how: _learners(fits[name], fold, how, loop, seed)
-        for name, how in (("", "printed"), (REPAIRED, "continuous"))
+        how: _learners(fits[name], fold, how, seed)
+        for name, how in (("", "printed"), (REPAIRED, "section"))
     }
     selection = fits[""].selection
     assert selection is not None  # no counters were given
@@ -106,10 +104,10 @@ def evaluate_paper(
             tables.features(selection),
             tables.run_times_of_pairs(pairs),
             tables.errors_per_sample(learners["printed"], "aligned as printed"),
-            tables.errors_per_sample(learners["continuous"], "the alignment repaired"),
+            tables.errors_per_sample(learners["section"], "the alignment repaired"),
         ),
         learners=learners["printed"],
-        curves=tuple(curves_of(one, fits[""], loop)),
+        curves=tuple(curves_of(one, fits[""], False)),
         selection=selection,
         pairs=tuple(pairs),
     )
@@ -127,25 +125,24 @@ def _names(sets: Sequence[MeasuredSet]) -> tuple[str, ...]:
 
 
 def _learners(
-    fitted: FittedAlignment, fold: Fold, alignment: str, loop: bool, seed: int
+    fitted: FittedAlignment, fold: Fold, alignment: str, seed: int
 ) -> dict[str, dict[int, float]]:
     """Figure 2: with what was executed so far as measured."""
     from jostle.alignment import aligned_rows
 
     train, test = (
-        aligned_rows(windows_of(sets), fitted.solos, alignment, loop=loop)
-        for sets in (fold.train, fold.test)
+        aligned_rows(windows_of(sets), fitted.solos, alignment) for sets in (fold.train, fold.test)
     )
     return errors_of_learners(train, test, seed)
 
 
-def write_paper(found: PaperResults, folder: Path, about: str) -> list[Path]:
+def write_paper(results: PaperResults, folder: Path, about: str) -> list[Path]:
     """Fill a folder with the figures, as PNG and SVG, and index.html with everything. about: what the traces
     are. Raises MissingExtra without matplotlib."""
     from studies.alignment.figures import draw_found
     from studies.page import write_page
 
-    drawn = draw_found(found.learners, found.curves, found.selection, folder)
+    drawn = draw_found(results.learners, results.curves, results.selection, folder)
     title = "Tables and figures of the alignment paper (MLCAD 2021)"
-    write_page(folder, title, about, CAPTIONS, found.tables)
+    write_page(folder, title, about, CAPTIONS, results.tables)
     return drawn

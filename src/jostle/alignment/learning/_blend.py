@@ -1,50 +1,67 @@
-"""What is answered by default: learners and plain levels, weighed by how close they come on sets left out.
+"""What is answered by default: whole runs, phases and plain levels, weighed by what they say of sets left
+out.
 
-    log slowdown = level + sum over learners of weight * log slowdown of the learner
+    log slowdown = weight * log slowdown by the core + sum over learners of weight * that of the learner +
+    level
 
-No interference (all weights 0) and one level for everything (the mean slowdown) are among what is weighed,
-so that the answers are never worse than these by more than chance. Weights: see `jostle.rules`, and `_usual`.
+The core is of whole runs (`_core`), learners are of periods. Weights are those of greedy selection (see
+`jostle.rules`) over windows all of whose programs were left out, and beside them for programs that ran beside
+others already, for which the core was asked about sets left out. No interference (all weights 0) and one
+level are among what is weighed; what is answered too low or too high on the median of these is one level
+more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.alignment.learning._folds import folds_of
-from jostle.alignment.learning._kinds import MIXTURE, PHASES, LearnerKind
-from jostle.alignment.learning._learn import (
-    MOST_ROWS,
-    MOST_ROWS_TO_CHOOSE,
-    STRENGTHS,
-    Learner,
-    fit_learner,
+from jostle.alignment.learning._core import answers
+from jostle.alignment.learning._folds import folds_of, folds_of_sets
+from jostle.alignment.learning._learn import MOST_ROWS, MOST_ROWS_TO_CHOOSE, Learner, fit_learner
+from jostle.alignment.learning._rows import AlignedRows, Member
+from jostle.probes import FittedProbes
+from jostle.rules import (
+    greedy_weights,
+    nothing_but_noise,
+    relative_error,
+    steadied_weights,
+    weighted_median,
 )
-from jostle.alignment.learning._rows import AlignedRows
-from jostle.rules import greedy_weights, nothing_but_noise, weighted_median
 
 LEAST_WEIGHT = 0.1  # of a learner, under which it is not worth its time and others take its place
-LEAST_INSIDE = 0.5  # of the time alone
-Offer = tuple[LearnerKind, tuple[str, ...]]
-Fit = Callable[[AlignedRows], "Blend"]
+PRIOR_TARGETS = 6  # targets that a level of 0 weighs beside those measured
+UNHEARD, NEW, KNOWN = range(3)  # names: not the core's; in no window learned from; all in some
+Counters = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """parts: (weight, learner, places of its rates among those of the model). level: added to the log
-    slowdown wherever anyone runs beside."""
+    """core: of whole runs. parts: learners, and places of their rates among those of the model. weight: (3,
+    1 + parts) of the core and of each, by who is asked about; level: (3,) added to the log slowdown wherever
+    anyone runs beside."""
 
-    parts: tuple[tuple[float, Learner, tuple[int, ...]], ...]
-    level: float
+    core: FittedProbes
+    parts: tuple[tuple[Learner, tuple[int, ...]], ...]
+    weight: np.ndarray
+    level: np.ndarray
 
-    def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """(n,) of (n, d) rates."""
-        ratio = np.full(len(own), self.level)
-        for weight, learner, at in self.parts:
-            ratio += weight * np.log(learner.slowdown(own[:, at], others[:, at]))
-        return np.exp(np.where((others > 0).any(axis=1), ratio, 0.0))
+    def beside(self, member: Member) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """The slowdown (n,) of (n, d) rates of a workload beside its co-runners."""
+        (log,), (known,) = answers(self.core, [member])
+        kind = UNHEARD if np.isnan(log) else KNOWN if known else NEW
+        base = float(self.level[kind] + self.weight[kind, 0] * np.nan_to_num(log))
+
+        def slowdown(own: np.ndarray, others: np.ndarray) -> np.ndarray:
+            logs = np.full(len(own), base)
+            for weight, (learner, at) in zip(self.weight[kind, 1:], self.parts, strict=True):
+                if weight:
+                    logs += weight * np.log(learner.slowdown(own[:, at], others[:, at]))
+            return np.exp(np.where((others > 0).any(axis=1), logs, 0.0))
+
+        return slowdown
 
 
 def log_level(rows: AlignedRows) -> float:
@@ -55,116 +72,96 @@ def log_level(rows: AlignedRows) -> float:
 
 def fit_blend(
     rows: AlignedRows,
-    offers: Sequence[Offer],
+    offers: Mapping[str, Counters],
+    fit_core: Callable[..., FittedProbes],
     seed: int,
-    strength: float | None,
-    widen: Callable[[AlignedRows], AlignedRows],
-) -> tuple[Blend, tuple[str, ...], dict[str, float], Fit]:
-    """(the blend, the counters it needs, {what: its weight}, how to fit the same again on other rows).
-
-    widen: adds the slots to the rows, after their counters were taken.
-    """
-    weights, level = _without_small(*_weights(rows, offers, seed))
-    chosen = [(w, *offer) for w, offer in zip(weights, offers, strict=True) if w > 0]
-    strengths: dict[int, float | None] = {}
-    counters = (
-        tuple(dict.fromkeys(name for _, _, names in chosen for name in names)) or offers[0][1]
-    )
-
-    def fitted(some: AlignedRows) -> Blend:
-        parts = []
-        for number, (weight, kind, names) in enumerate(chosen):
-            mine = widen(some.with_counters(names))
-            every = widen(some.with_counters(counters)).counters
-            how_strong = strengths.get(number, strength)
-            learner = fit_learner(mine, kind, strength=how_strong, seed=seed)
-            strengths[number] = getattr(learner, "strength", None)
-            parts.append((float(weight), learner, tuple(every.index(n) for n in mine.counters)))
-        # Nobody is quicker for being beside others: below 0 is what was not seen alone.
-        return Blend(tuple(parts), level * max(log_level(some), 0.0))
-
-    by_name: dict[str, float] = {"one level": level}
-    for weight, kind, _ in chosen:
-        by_name[kind.learner] = by_name.get(kind.learner, 0.0) + float(weight)
-    return fitted(rows), counters, by_name, fitted
+) -> tuple[Blend, Counters, str]:
+    """(the blend, the counters that it needs, what weighs how much). offers: the counters of each learner."""
+    weight, level = np.zeros((3, len(offers) + 3)), np.zeros(3)
+    weight[:, -2:] = 0.5  # one set says little of another
+    if len(np.unique(rows.group)) >= 2:
+        weight, level = _weights(rows, offers, fit_core, seed)
+    large = np.where(weight < LEAST_WEIGHT, 0.0, weight)
+    large[:, [0, -2, -1]] = weight[:, [0, -2, -1]]
+    weight = large / large.sum(axis=1, keepdims=True)
+    used = [i for i in range(len(offers)) if weight[:, 1 + i].any()]
+    names = [list(offers)[i] for i in used]
+    counters = tuple(dict.fromkeys(name for n in names for name in offers[n])) or rows.counters[:1]
+    parts = []
+    for name in names:
+        learner = fit_learner(rows.with_counters(offers[name]), name, seed=seed)
+        parts.append((learner, tuple(counters.index(one) for one in offers[name])))
+    # Nobody is quicker for being beside others: below 0 is what was not seen alone.
+    level = level + weight[:, -2] * max(log_level(rows), 0.0)
+    every = ["whole runs", *offers, "one level", "no interference"]
+    shares = [
+        f"{name} {share:.0%}"
+        for name, share in zip(every, weight[NEW], strict=True)
+        if share >= 0.005
+    ]
+    used_weight = weight[:, [0, *(1 + i for i in used)]]
+    return Blend(fit_core(rows), tuple(parts), used_weight, level), counters, ", ".join(shares)
 
 
-def worth_weighing(offers: Sequence[Offer], rows: AlignedRows) -> list[Offer]:
-    """Without what learns inside phases, where less than half of the time is in phases that samples tell."""
-    informative = rows.inside_share >= LEAST_INSIDE
-    return [offer for offer in offers if informative or offer[0] != PHASES]
-
-
-def _usual(offers: Sequence[Offer]) -> np.ndarray:
-    """(offers + 2,) weights where nothing is closer by more than chance, nor a constant as close: the probes'
-    mixture; without one, half the level, and half the learners alike, of each kind the first. Few programs
-    choose badly between learners, and what learners say beyond the level is half of it chance. What learns
-    inside phases errs most where there is little to learn from: it is taken where that is plainly closer."""
-    kinds = [kind for kind, _ in offers]
-    weights = np.zeros(len(offers) + 2)
-    if MIXTURE in kinds:
-        weights[kinds.index(MIXTURE)] = 1.0
-        return weights
-    first = [kinds.index(kind) for kind in dict.fromkeys(kinds) if kind != PHASES]
-    weights[first] = 0.5 / len(first)
-    weights[-2] = 0.5
-    return weights
-
-
-def _without_small(weights: np.ndarray, level: float) -> tuple[np.ndarray, float]:
-    """The weights of learners that have some, the small ones shared out among all that is left."""
-    large = np.where(weights >= LEAST_WEIGHT, weights, 0.0)
-    left = large.sum() + level
-    share = (weights.sum() + level) / left if left > 0 else 1.0
-    return large * share, level * share
-
-
-def _weights(rows: AlignedRows, offers: Sequence[Offer], seed: int) -> tuple[np.ndarray, float]:
-    """((offers,) weights, weight of the level); what is left to 1 is the weight of no interference."""
-    if len(np.unique(rows.group)) < 2:
-        return np.zeros(len(offers)), 0.5  # one set says little of another
-    answers: list[list[np.ndarray]] = [[] for _ in range(len(offers) + 2)]
-    # Runs of one target are not many pieces of evidence, so they are drawn together.
-    measured, belongs = [], []
-    number_of: dict[tuple[str, str] | int, int] = {}
-    few = rows.thinned(MOST_ROWS)
+def _weights(
+    rows: AlignedRows,
+    offers: Mapping[str, Counters],
+    fit_core: Callable[..., FittedProbes],
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """((3, 1 + offers + 2) weights of the core, the learners, one level and none; (3,) levels)."""
+    few, numbers = rows.thinned(MOST_ROWS), np.unique(rows.run)
+    by_core = dict.fromkeys(numbers.tolist(), np.nan)
+    for train, test in folds_of_sets(few, seed):
+        some = _tested(few, test)
+        logs = answers(fit_core(few.take(train), trial=True), [few.members[i] for i in some])[0]
+        by_core.update(zip(some, logs.tolist(), strict=True))
+    answered, measured, tested = [], [], []
     for train, test in folds_of(few, seed):
-        learned, test_rows = few.take(train), few.take(test)
-        measured.append(test_rows.run_logs())
-        targets = [
-            few.members[run][:2] if few.members else run
-            for run in np.unique(test_rows.run).tolist()
-        ]
-        belongs += [number_of.setdefault(target, len(number_of)) for target in targets]
-        for place, (kind, names) in enumerate(offers):
-            mine = learned.with_counters(names)
-            choices = STRENGTHS[kind.learner]
-            if not kind.takes_rates:
-                mine = mine.thinned(MOST_ROWS_TO_CHOOSE)
-            model = fit_learner(mine, kind, strength=choices[len(choices) // 2], seed=seed)
-            theirs = test_rows.with_counters(names)
-            logs = np.log(model.slowdown(theirs.own, theirs.others))
-            answers[place].append(test_rows.run_logs(logs))
-        answers[-2].append(np.full(len(targets), log_level(learned)))
-        answers[-1].append(np.zeros(len(targets)))
-    every = np.stack([np.concatenate(each) for each in answers])
-    truth, one = np.concatenate(measured), np.array(belongs)
-    weights, unseen = greedy_weights(every, truth, one, seed)
-    usual = _usual(offers)
-    plainly = np.abs(np.expm1(usual @ every - truth))
-    constants = np.abs(np.expm1(every[-2:] - truth))
-    nearest = int(constants.mean(axis=1).argmin())
-    if (
-        constants[nearest].mean() <= plainly.mean()
-    ):  # what is usual must be closer than any constant
-        usual = np.eye(len(offers) + 2)[len(offers) + nearest]
-        plainly = constants[nearest]
-    if nothing_but_noise(plainly - unseen, one):
-        weights, unseen = usual, plainly
-    # Answers that are no better than none are none, but not where all are plainly slower than alone.
-    if nothing_but_noise(np.abs(np.expm1(-truth)) - unseen, one) and nothing_but_noise(truth, one):
-        weights = np.zeros(len(weights))
-    return weights[:-2], float(weights[-2])
+        learned, asked, some = few.take(train), few.take(test), _tested(few, test)
+        logs = [answers(fit_core(learned, trial=True), [few.members[i] for i in some])[0]]
+        for name, counters in offers.items():
+            mine = learned.with_counters(counters).thinned(MOST_ROWS_TO_CHOOSE)
+            model, theirs = fit_learner(mine, name, seed=seed), asked.with_counters(counters)
+            logs.append(asked.run_logs(np.log(model.slowdown(theirs.own, theirs.others))))
+        constants = [np.full(len(some), log_level(learned)), np.zeros(len(some))]
+        answered.append(np.stack([*logs, *constants]))
+        measured.append(asked.run_logs())
+        tested += some
+    every, truth = np.concatenate(answered, axis=1), np.concatenate(measured)
+    # Runs of one target are not many pieces of evidence, so they are drawn together.
+    targets = [few.members[i][:2] for i in tested]
+    belongs = np.array([sorted(set(targets)).index(one) for one in targets])
+    known = np.stack([np.array([by_core[i] for i in tested]), *every[1:]])
+    out, level = np.zeros((3, len(every))), np.zeros(3)
+    for kind, some in ((UNHEARD, every[1:]), (NEW, every), (KNOWN, known)):
+        good = np.isfinite(some).all(axis=0)
+        if good.any():
+            mine = some[:, good], truth[good], belongs[good]
+            out[kind, -len(some) :], level[kind] = _chosen(*mine, seed)
+        else:
+            out[kind], level[kind] = out[max(kind - 1, 0)], level[max(kind - 1, 0)]
+    return out, level
 
 
-Learned = Learner | Blend
+def _tested(rows: AlignedRows, test: np.ndarray) -> list[int]:
+    """Numbers of the runs of these rows, as `run_logs` has them."""
+    return np.unique(rows.run[test]).tolist()
+
+
+def _chosen(
+    every: np.ndarray, truth: np.ndarray, belongs: np.ndarray, seed: int
+) -> tuple[np.ndarray, float]:
+    """((k,) weights of answers (k, n), the last of which is none; the level that is then missing)."""
+    weights, unseen = greedy_weights(every, truth, belongs, seed)
+    targets = len(np.unique(belongs))
+    # No better than no interference is none, but not where all are plainly slower than alone.
+    no_gain = nothing_but_noise(relative_error(truth) - unseen, belongs)
+    if no_gain and nothing_but_noise(truth, belongs):
+        return np.eye(len(every))[-1], 0.0
+    weights = steadied_weights(weights, every, truth, targets)
+    rest = truth - weights @ every
+    missing = weighted_median(rest, np.exp(-rest))
+    if nothing_but_noise(relative_error(rest) - relative_error(rest - missing), belongs):
+        missing = 0.0
+    return weights, missing * targets / (targets + PRIOR_TARGETS)

@@ -1,35 +1,65 @@
-"""A weighted sum of features: fitted by scikit-learn, answered by NumPy.
+"""A weighted sum of features, by ridge: what a period beside others takes.
 
-Source: Saeed et al., MLCAD 2021, Sec. IV-B: ridge, lasso, elastic net and linear support vector regression.
+Source: Saeed et al., MLCAD 2021, Sec. IV-B. `linear` is the paper's row X = [i_j, f_j, i_k, f_k] (Algorithm
+1, line 16), from which the instructions of a period are learned, every row alike.
+
+`interacting` holds what contention means whatever the machine: time is lost in proportion to what the
+workload itself does per second (each of its rates), by a factor that depends on the others' rates and on how
+the total of each rate exceeds the workload's own. The factor's shape is learned: a sum of hinges. With
+nothing beside it every feature is 0, so that a workload beside an idle one is as fast as alone, without
+being taught. What is learned is the slowdown.
 """
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from jostle.alignment.learning._features import ContentionFeatures, pressures
-from jostle.alignment.learning._kinds import LearnerKind
 from jostle.alignment.learning._rows import AlignedRows
-from jostle.errors import MissingExtra
 
 SLOWEST, FASTEST = 50.0, 0.5  # slowdowns beyond are never answered
 LEARNED_QUANTILE, BEYOND = 0.002, 1.1  # what was learned from: all but so few, and a little more
+KNOTS = (0.0, 0.15, 0.35, 0.7, 1.2)
+Solve = Callable[[np.ndarray, np.ndarray, np.ndarray, float], tuple[np.ndarray, float]]
+
+
+def features_of(form: str, own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """(n, f) of (n, d) rates. scale: (d,) what each rate is divided by."""
+    own, others = own / scale, others / scale
+    if form == "linear":
+        return np.concatenate([own, others], axis=1)
+    pressure = _pressures(own, others)
+    n, d = own.shape
+    return (own[:, :, None] * pressure[:, None, :]).reshape(n, d * pressure.shape[1])
+
+
+def _pressures(own: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """(n, 2 d k) hinges of the others' scaled rates, and of what they add to those of the total."""
+    total = own + others
+    parts = [np.maximum(others - k, 0.0) for k in KNOTS]
+    parts += [np.maximum(total - k, 0.0) - np.maximum(own - k, 0.0) for k in KNOTS[1:]]
+    return np.concatenate(parts, axis=1)
+
+
+def scale_of(own: np.ndarray) -> np.ndarray:
+    """(d,) a high value of each rate that is not an outlier; 1 for one that is always 0."""
+    size = np.abs(own)
+    high = np.quantile(size, 0.99, axis=0) if len(own) else np.zeros(own.shape[1])
+    largest = size.max(axis=0, initial=0)
+    return np.where(high > 0, high, np.where(largest > 0, largest, 1.0))
 
 
 @dataclass(frozen=True)
 class LinearModel:
-    """slowdown = f(rates), a weighted sum. form: of the features, target: what is learned, see `_kinds`.
-    bias, weights: (f,) of standardised features. output: (mean, spread) of what is learned; mean, spread:
-    (f,) of the features; scale: (d,) of the rates. limits: the least and the largest slowdown that is
-    answered, for a sum goes on straight beyond what it was learned from."""
+    """form: of the features. bias, weights: (f,) of standardised features. output: (mean, spread) of what is
+    learned; mean, spread: (f,) of the features; scale: (d,) of the rates. limits: the least and the largest
+    slowdown that is answered, for a sum goes on straight beyond what it was learned from."""
 
     form: str
-    target: str
     strength: float
     bias: float
     output: tuple[float, float]
@@ -39,31 +69,21 @@ class LinearModel:
     spread: np.ndarray
     weights: np.ndarray
 
-    @property
-    def features(self) -> ContentionFeatures:
-        return ContentionFeatures(self.form, self.scale)
-
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n,) solo speed over speed beside others, of aligned rates (n, d), instructions first."""
-        raw = self._raw(own, others) * self.output[1] + self.output[0]
-        if self.target == "slowdown":
-            ratio = 1.0 + raw
-            if self.form == "interacting":
-                # With nothing beside it a workload is as fast as alone, whatever the mean co-run effect.
-                ratio = np.where((others > 0).any(axis=1), ratio, 1.0)
-        elif self.target == "speed":
-            ratio = 1.0 / np.maximum(raw, 1.0 / SLOWEST)
+        if self.form == "linear":
+            x = features_of(self.form, own, others, self.scale)
+            raw = x @ (self.weights / self.spread) + self._offset
+            done = (raw * self.output[1] + self.output[0]) * self.scale[0]
+            ratio = own[:, 0] / np.maximum(done, 1e-30)
         else:
-            ratio = own[:, 0] / np.maximum(raw * self.scale[0], 1e-30)
-        return np.clip(ratio, *self.limits)
-
-    def _raw(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
-        if self.form == "interacting":
             # The same sum without spelling out the products: own' (W pressure).
-            own, others = own / self.scale, others / self.scale
-            return ((pressures(own, others) @ self._folded) * own).sum(axis=1) + self._offset
-        d = own.shape[1]
-        return own @ self._plain[:d] + others @ self._plain[d:] + self._offset
+            mine, theirs = own / self.scale, others / self.scale
+            raw = ((_pressures(mine, theirs) @ self._folded) * mine).sum(axis=1) + self._offset
+            ratio = 1.0 + raw * self.output[1] + self.output[0]
+            # With nothing beside it a workload is as fast as alone, whatever the mean co-run effect.
+            ratio = np.where((others > 0).any(axis=1), ratio, 1.0)
+        return np.clip(ratio, *self.limits)
 
     @cached_property
     def _offset(self) -> float:
@@ -73,10 +93,6 @@ class LinearModel:
     def _folded(self) -> np.ndarray:
         d = len(self.scale)
         return np.ascontiguousarray((self.weights / self.spread).reshape(d, -1).T)
-
-    @cached_property
-    def _plain(self) -> np.ndarray:
-        return self.weights / self.spread / np.concatenate([self.scale, self.scale])
 
 
 def limits_of(slowdown: np.ndarray) -> tuple[float, float]:
@@ -88,47 +104,44 @@ def limits_of(slowdown: np.ndarray) -> tuple[float, float]:
     )
 
 
+def ridge(
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray, strength: float
+) -> tuple[np.ndarray, float]:
+    """((f,) weights, bias) of least weighted squares, and strength for each row."""
+    centre, level = weight @ x / weight.sum(), weight @ y / weight.sum()
+    away = x - centre
+    gram = away.T @ (away * weight[:, None]) + strength * len(x) * np.eye(x.shape[1])
+    weights = np.linalg.solve(gram, away.T @ (weight * (y - level)))
+    return weights, float(level - centre @ weights)
+
+
 def fit_linear(
-    rows: AlignedRows,
-    kind: LearnerKind,
-    scale: np.ndarray,
-    strength: float,
-    seed: int,
-    rounds: int = 1,
+    rows: AlignedRows, form: str, strength: float, rounds: int = 1, solve: Solve = ridge
 ) -> LinearModel:
-    """scale: (d,) of the rates. rounds: of fits again, in which runs are weighed by the errors of the fit
-    before. Raises MissingExtra without scikit-learn."""
-    x = ContentionFeatures(kind.form, scale).of(rows.own, rows.others)
+    """rounds: of fits again of the interacting form, in which runs are weighed by the errors of the fit
+    before. solve: (features, what is learned, weights of rows, strength) to weights and bias."""
+    scale = scale_of(rows.own)
+    x = features_of(form, rows.own, rows.others, scale)
     slowdown = np.clip(rows.slowdown, FASTEST, SLOWEST)
-    # A run takes its stretches' times alone, each times its slowdown: so much does an error of one count.
-    weight = rows.solo_seconds / rows.solo_seconds.mean()
-    if kind.is_printed:
+    if form == "linear":
         weight, rounds = np.ones(len(rows)), 0
-    if kind.target == "slowdown":
-        y = slowdown - 1.0
-    elif kind.target == "speed":
-        y = 1.0 / slowdown
-    else:
         y = rows.count / rows.period_seconds / scale[0]
+    else:
+        # A run takes its stretches' times alone, each times its slowdown: so much does an error of one count.
+        weight = rows.solo_seconds / rows.solo_seconds.mean()
+        y = slowdown - 1.0
     mean = np.average(x, axis=0, weights=weight)
     spread = np.sqrt(np.mean((x - mean) ** 2, axis=0))
     spread = np.where(spread > 1e-12, spread, 1.0)
     centre = float(np.average(y, weights=weight))
     size = float(np.sqrt(np.mean((y - centre) ** 2))) or 1.0
     x, y = (x - mean) / spread, (y - centre) / size
-    estimator = _estimator(kind.learner, strength, len(x), seed)
-    limits = limits_of(slowdown)
-    run = rows.run_index
+    limits, run = limits_of(slowdown), rows.run_index
 
     def fitted(of_run: np.ndarray) -> LinearModel:
-        with warnings.catch_warnings():
-            # Reaching the step limit is part of choosing: a strength that converges badly predicts badly.
-            warnings.simplefilter("ignore")
-            estimator.fit(x, y, sample_weight=weight * of_run[run])
-        weights = np.asarray(estimator.coef_, np.float64).reshape(-1)
-        bias = float(np.asarray(estimator.intercept_).reshape(-1)[0])
+        weights, bias = solve(x, y, weight * of_run[run], strength)
         rest = ((centre, size), limits, scale, mean, spread, weights)
-        return LinearModel(kind.form, kind.target, strength, bias, *rest)
+        return LinearModel(form, strength, bias, *rest)
 
     model = fitted(np.ones(run.max() + 1))
     for _ in range(rounds):
@@ -145,18 +158,3 @@ def run_errors(model: Any, rows: AlignedRows) -> np.ndarray:
     predicted = model.slowdown(rows.own, rows.others) * rows.solo_seconds
     run = rows.run_index
     return np.abs(np.bincount(run, predicted) / np.bincount(run, rows.period_seconds) - 1.0)
-
-
-def _estimator(learner: str, strength: float, n: int, seed: int) -> Any:
-    try:
-        from sklearn.linear_model import ElasticNet, Lasso, Ridge
-        from sklearn.svm import LinearSVR
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
-    if learner == "ridge":
-        return Ridge(strength * n)
-    if learner == "lasso":
-        return Lasso(strength, max_iter=300)
-    if learner == "elastic_net":
-        return ElasticNet(strength, max_iter=300)
-    return LinearSVR(C=1.0 / (strength * n), epsilon=0.01, max_iter=300, random_state=seed)

@@ -1,26 +1,24 @@
 """A small network for how much longer a workload takes beside others, trained and answered by NumPy.
 
-    slowdown = 1 + exp(u_1) + exp(u_2),    (u_1, u_2) = S [z, z'] + W3 tanh(W2 tanh(W1 [z, z']))
+    slowdown = 1 + exp(u_1) + exp(u_2),    (u_1, u_2) = S z + W3 tanh(W2 tanh(W1 z))
 
-z and z' are the rates of the workload and of the others, each as it is and as its logarithm. Time that is
-lost is a product of powers of rates where memory is slow to answer (misses times what a miss costs times how
-full the bus is), so its logarithm is nearly a sum; two such terms and a bend are what a cache and a bus need.
-Without anyone beside it a workload is exactly as fast as alone. The first layer takes workload and others
-apart, so that what it makes of each sample of a run alone is computed once (`own_part`, `others_part`).
+z are the logarithms of the workload's rates, of the others', and of what both do together (what is shared is
+pressed by the total). Time that is lost is a product of powers of rates where memory is slow to answer
+(misses times what a miss costs times how full the bus is), so its logarithm is nearly a sum; two such terms
+and a bend are what a cache and a bus need. Without anyone beside it a workload is exactly as fast as alone.
 
-Several networks that begin differently are averaged.
-
-`PhaseNetwork` is of logarithms alone, those of what workload and others do together (what is shared is
-pressed by the total) among them. It learns from periods inside phases: a law is seen there as it is, and
-where a period holds the end of one only on the mean of two.
+It learns from periods inside phases: a law is seen there as it is, and where a period holds the end of one
+only on the mean of two. Several networks that begin differently are averaged.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+
+from jostle.alignment.learning._linear import scale_of
 
 TERMS = 2
 LOWEST, HIGHEST = -12.0, 4.0
@@ -30,10 +28,10 @@ FIRST_STEP, LAST_STEP = 5e-3, 2e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Layers:
-    """E networks for d rates. scale: (d,) of the rates. mean, spread: (f,) of the features. layers: (weights,
-    biases) of the two hidden layers, the straight part (no biases) and the output, each with E in
-    front. limits: the least and the largest slowdown that is answered."""
+class PhaseNetwork:
+    """E networks for d rates. scale: (d,) of the rates. mean, spread: (3 d,) of the features. weights,
+    biases: of the two hidden layers, the straight part (no biases) and the output, each with E in front.
+    limits: the least and the largest slowdown that is answered."""
 
     scale: np.ndarray
     mean: np.ndarray
@@ -42,76 +40,26 @@ class Layers:
     biases: tuple[np.ndarray, np.ndarray, np.ndarray]
     limits: tuple[float, float]
 
-
-@dataclass(frozen=True, eq=False)
-class Network(Layers):
-    """Of z and z', (4 d,) features."""
-
-    @staticmethod
-    def features(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """(n, 4 d) of (n, d) rates."""
-        return np.concatenate([bent(own, scale), bent(others, scale)], axis=1)
-
-    @property
-    def own_shape(self) -> tuple[int, int]:
-        """(E, h + TERMS)."""
-        return len(self.weights[0]), self.weights[0].shape[2] + TERMS
-
-    def own_part(self, own: np.ndarray) -> np.ndarray:
-        """(n, E, h + TERMS) what the first layer and the straight part make of the own (n, d) rates."""
-        return self._part(own, 0) + np.concatenate([self.biases[0], self.biases[2]], axis=1)
-
-    def others_part(self, others: np.ndarray) -> np.ndarray:
-        """The same of the others' rates."""
-        return self._part(others, 1)
-
-    def _part(self, rates: np.ndarray, side: int) -> np.ndarray:
-        width = 2 * len(self.scale)
-        at = slice(side * width, (side + 1) * width)
-        z = (bent(rates, self.scale) - self.mean[at]) / self.spread[at]
-        joined = np.concatenate([self.weights[0][:, at], self.weights[2][:, at]], axis=2)
-        return np.einsum("nf,efh->neh", z, joined, optimize=True)
-
-    def of_parts(self, parts: np.ndarray) -> np.ndarray:
-        """(n,) slowdowns from the sum of both parts."""
-        straight = parts[:, :, -TERMS:]
-        inner = np.tanh(parts[:, :, :-TERMS]).transpose(1, 0, 2)
-        inner = np.tanh(inner @ self.weights[1] + self.biases[1][:, None])
-        u = (inner @ self.weights[3]).transpose(1, 0, 2) + straight
-        extra = np.exp(np.clip(u, LOWEST, HIGHEST)).sum(axis=2)
-        return np.clip(np.exp(np.log1p(extra).mean(axis=1)), *self.limits)
-
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(n,) of (n, d) rates."""
-        ratio = self.of_parts(self.own_part(own) + self.others_part(others))
-        return np.where((others > 0).any(axis=1), ratio, 1.0)
-
-
-def bent(rates: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """(n, 2 d) rates in units of their scale, and their logarithms."""
-    rates = np.maximum(rates / scale, 0.0)
-    return np.concatenate([rates, np.log(rates + SMALLEST)], axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class PhaseNetwork(Layers):
-    """Of the (3 d,) logarithms of the own rates, of the others' and of both together."""
-
-    @staticmethod
-    def features(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """(n, 3 d) of (n, d) rates, in units of their scale."""
-        every = np.concatenate([own / scale, others / scale, (own + others) / scale], axis=1)
-        return np.log(np.maximum(every, 0.0) + SMALLEST)
-
-    def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """(n,) of (n, d) rates."""
-        z = (self.features(own, others, self.scale) - self.mean) / self.spread
-        inner = np.tanh(z @ self.weights[0] + self.biases[0][:, None])
-        inner = np.tanh(inner @ self.weights[1] + self.biases[1][:, None])
-        u = inner @ self.weights[3] + z @ self.weights[2] + self.biases[2][:, None]
+        z = (features_of(own, others, self.scale) - self.mean) / self.spread
+        *_, u = _layers(z, self.weights, self.biases)
         extra = np.exp(np.clip(u, LOWEST, HIGHEST)).sum(axis=2)
         ratio = np.clip(np.exp(np.log1p(extra).mean(axis=0)), *self.limits)
         return np.where((others > 0).any(axis=1), ratio, 1.0)
+
+
+def features_of(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """(n, 3 d) of (n, d) rates, in units of their scale."""
+    every = np.concatenate([own / scale, others / scale, (own + others) / scale], axis=1)
+    return np.log(np.maximum(every, 0.0) + SMALLEST)
+
+
+def _layers(z: np.ndarray, w: Any, b: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Both hidden layers and (E, n, TERMS) the terms. z: (n, f), or (E, n, f)."""
+    h1 = np.tanh(z @ w[0] + b[0][:, None])
+    h2 = np.tanh(h1 @ w[1] + b[1][:, None])
+    return h1, h2, z @ w[2] + h2 @ w[3] + b[2][:, None]
 
 
 @dataclass(frozen=True)
@@ -119,31 +67,25 @@ class TrainingOptions:
     """networks: that are averaged. hidden: widths of the two hidden layers. decay: of the weights, in each
     step as a part of it."""
 
-    networks: int = 1
-    hidden: tuple[int, int] = (32, 32)
+    networks: int = 3
+    hidden: tuple[int, int] = (16, 16)
     epochs: int = 60
-    decay: float = 1e-1
-
-
-NetworkT = TypeVar("NetworkT", Network, PhaseNetwork)
-INSIDE = TrainingOptions(networks=3, hidden=(16, 16), decay=3e-2)
+    decay: float = 3e-2
 
 
 def train(
-    kind: type[NetworkT],
     rates: tuple[np.ndarray, np.ndarray],
     slowdown: np.ndarray,
-    scale: np.ndarray,
     limits: tuple[float, float],
     *,
     weight: np.ndarray | None = None,
     options: TrainingOptions | None = None,
     seed: int = 0,
-) -> NetworkT:
+) -> PhaseNetwork:
     """Fit to (n,) measured slowdowns of (n, d) rates, the own and the others', by the squared relative
     error. weight: (n,) of each, around 1."""
-    options = options or TrainingOptions()
-    z = kind.features(*rates, scale)
+    options, scale = options or TrainingOptions(), scale_of(rates[0])
+    z = features_of(*rates, scale)
     random = np.random.default_rng(seed)
     mean, spread = z.mean(axis=0), z.std(axis=0)
     spread = np.where(spread > 1e-9, spread, 1.0)
@@ -152,10 +94,8 @@ def train(
     counts = np.ones_like(y) if weight is None else weight.astype(np.float32)
     w, b = _beginning(random, z.shape[1], slowdown, options)
     _descend(random, (z, y, counts), w, b, options)
-    parameters = [p.astype(np.float64) for p in w + b]
-    weights: Any = tuple(parameters[:4])
-    biases: Any = tuple(parameters[4:])
-    return kind(scale, mean, spread, weights, biases, limits)
+    parameters: Any = [p.astype(np.float64) for p in w + b]
+    return PhaseNetwork(scale, mean, spread, tuple(parameters[:4]), tuple(parameters[4:]), limits)
 
 
 def _beginning(
@@ -221,9 +161,7 @@ def _gradients(
 ) -> list[np.ndarray]:
     """Of the mean over a batch, by the parameters in the order of w + b. z: (E, n, f), y and weight:
     (E, n)."""
-    h1 = np.tanh(z @ w[0] + b[0][:, None])
-    h2 = np.tanh(h1 @ w[1] + b[1][:, None])
-    u = z @ w[2] + h2 @ w[3] + b[2][:, None]
+    h1, h2, u = _layers(z, w, b)
     inside = (u > LOWEST) & (u < HIGHEST)
     parts = np.exp(np.clip(u, LOWEST, HIGHEST))
     ratio = 1 + parts.sum(axis=2)

@@ -12,6 +12,7 @@ import numpy as np
 
 from jostle.alignment.solo._quiet import quiet_weights
 
+Member = tuple[str, str, tuple[str, ...]]  # platform, workload, co-runners
 KEPT_SHARE = 1 / 3  # of the repeats of a stretch that is learned from
 
 
@@ -36,7 +37,7 @@ class AlignedRows:
     group: np.ndarray
     run: np.ndarray
     begin_seconds: np.ndarray
-    members: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    members: tuple[Member, ...] = ()
     inside: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -94,16 +95,6 @@ class AlignedRows:
         at = [self.counters.index(name) for name in names]
         return replace(self, counters=tuple(names), own=self.own[:, at], others=self.others[:, at])
 
-    def with_slots(self, slots: Sequence[int]) -> AlignedRows:
-        """The same rows with these slots as further counters, see `slot_columns`."""
-        marks = slot_columns(self.slot, slots)
-        return replace(
-            self,
-            counters=(*self.counters, *(f"slot {slot}" for slot in slots)),
-            own=np.concatenate([self.own, marks], axis=1),
-            others=np.concatenate([self.others, np.zeros_like(marks)], axis=1),
-        )
-
     @staticmethod
     def concatenate(parts: Sequence[AlignedRows]) -> AlignedRows:
         """One after the other; what is not by row is that of the first."""
@@ -117,11 +108,6 @@ class AlignedRows:
 def _by_row(rows: AlignedRows) -> list[str]:
     rest = ("counters", "sets", "members")
     return [name for name, value in vars(rows).items() if name not in rest and value is not None]
-
-
-def slot_columns(slot: np.ndarray, slots: Sequence[int]) -> np.ndarray:
-    """(n, len(slots)) 1 where a row ran on that slot, else 0."""
-    return (np.asarray(slot)[:, None] == np.array(slots, np.int64)[None]).astype(np.float64)
 
 
 def quiet_rows(

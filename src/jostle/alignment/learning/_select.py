@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment.learning._kinds import CUT, LearnerKind
-from jostle.alignment.learning._learn import fit_learner, folds_of, per_sample_error
+from jostle.alignment.learning._folds import folds_of
+from jostle.alignment.learning._learn import fit_learner, per_sample_error
+from jostle.alignment.learning._linear import ridge
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._tracks import INSTRUCTIONS
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
 
-CUTS = (CUT, 0.15, 0.02)  # the paper's, and finer ones for hosts that count few things
+CUTS = (0.4, 0.15, 0.02)  # the paper's, and finer ones for hosts that count few things
 MOST_ROWS = 4_000
+SHUFFLES = 3  # of each column
 CHECKS = 2  # folds of workloads left out that a prefix is assessed on
 
 
@@ -60,26 +62,27 @@ def select_counters(
     rows: AlignedRows,
     validation: AlignedRows | None = None,
     *,
-    cut: float = CUT,
+    cut: float = CUTS[0],
     most: int | None = None,
-    kind: LearnerKind | None = None,
+    form: str = "interacting",
+    assess: bool = True,
     seed: int = 0,
 ) -> CounterSelection:
     """The three steps. A prefix is assessed on workloads left out, and on `validation`, rows of sets that
     are not in `rows`, where there are any.
 
-    kind: of the fits that assess a prefix. most: the longest prefix allowed, instructions included. Raises
-    UsageError for a cut outside [0, 1], MissingExtra without scikit-learn.
+    form: of the ridge that assesses a prefix. most: the longest prefix allowed, instructions included.
+    assess: whether the third step is taken, or all are kept. Raises UsageError for a cut outside [0, 1],
+    MissingExtra without SciPy.
     """
     if not 0 <= cut <= 1:
         raise UsageError(f"the cut {cut} is not between 0 and 1")
-    kind = kind or LearnerKind()
     rows = rows.thinned(MOST_ROWS)
     checks = [(rows.take(train), rows.take(test)) for train, test in folds_of(rows, seed)[:CHECKS]]
     if validation is not None and len(validation):
         checks.append((rows, validation.thinned(MOST_ROWS)))
     checks = [(train, test) for train, test in checks if len(train) > 1 and len(test)]
-    if not checks:
+    if assess and not checks:
         raise NotEnoughRuns(
             f"{len(rows)} periods of windows are too few to choose counters by",
             fix="Trace more windows, or say which counters to learn from.",
@@ -92,7 +95,7 @@ def select_counters(
     distance = distances(rows.with_counters(left).own)
     tree, clusters = _clusters(left, distance, cut)
     middles = tuple(_middle(cluster, left, distance) for cluster in clusters)
-    importance = _importance(rows.with_counters(middles), kind.target, seed)
+    importance = _importance(rows.with_counters(middles), form, seed)
     rest = sorted((n for n in middles if n != INSTRUCTIONS), key=lambda n: (-importance[n], n))
     ranked = (INSTRUCTIONS, *rest)
 
@@ -100,12 +103,12 @@ def select_counters(
         total = 0.0
         for train, test in checks:
             some = train.with_counters(counters)
-            learned = fit_learner(some, kind, strength=1e-2, seed=seed, rounds=0)
+            learned = fit_learner(some, "ridge", form=form, strength=1e-2, rounds=0)
             total += per_sample_error(learned, test.with_counters(counters))
         return total / len(checks)
 
     errors = np.full(len(ranked), np.nan)
-    for size in range(1, min(len(ranked), most or len(ranked)) + 1):
+    for size in range(1, min(len(ranked), most or len(ranked)) + 1) if assess else ():
         errors[size - 1] = error(ranked[:size])
     return CounterSelection(
         counters=rows.counters,
@@ -118,7 +121,7 @@ def select_counters(
         importance=importance,
         ranked=ranked,
         errors=errors,
-        chosen=ranked[: int(np.nanargmin(errors)) + 1],
+        chosen=ranked[: int(np.nanargmin(errors)) + 1] if assess else ranked,
     )
 
 
@@ -163,20 +166,21 @@ def _middle(cluster: tuple[str, ...], names: tuple[str, ...], distance: np.ndarr
     return cluster[int(np.argmin(distance[np.ix_(at, at)].sum(axis=1)))]
 
 
-def _importance(rows: AlignedRows, target: str, seed: int) -> dict[str, float]:
-    """Of each counter, both its columns together, on the paper's plain features."""
-    from sklearn.inspection import permutation_importance
-    from sklearn.linear_model import Ridge
-
+def _importance(rows: AlignedRows, form: str, seed: int) -> dict[str, float]:
+    """Of each counter, both its columns together, on the paper's plain features: by how much the mean squared
+    error rises when a column is shuffled."""
     x = np.concatenate([rows.own, rows.others], axis=1)
     spread = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    y = rows.count / rows.period_seconds if target == "instructions" else rows.slowdown
+    y = rows.count / rows.period_seconds if form == "linear" else rows.slowdown
     y = (y - y.mean()) / (y.std() or 1.0)
-    model = Ridge(1.0).fit(x, y)
-    importance = permutation_importance(
-        model, x, y, scoring="neg_mean_squared_error", n_repeats=3, random_state=seed
-    )
+    weights, _ = ridge(x, y, np.ones(len(x)), 1.0 / len(x))
+    rest = y - x @ weights
+    random = np.random.default_rng(seed)
+    rise = np.zeros(x.shape[1])
+    for column, weight in enumerate(weights.tolist()):
+        for _ in range(SHUFFLES):
+            moved = (random.permutation(x[:, column]) - x[:, column]) * weight
+            rise[column] += float(np.mean((rest - moved) ** 2 - rest**2)) / SHUFFLES
     d = len(rows.counters)
-    means = np.asarray(importance["importances_mean"])
-    return {n: float(means[i] + means[d + i]) for i, n in enumerate(rows.counters)}
+    return {n: float(rise[i] + rise[d + i]) for i, n in enumerate(rows.counters)}

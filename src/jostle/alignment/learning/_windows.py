@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jostle.traces import Trace, Traces
 
 MOST_OFF = (0.5, 2.0)  # that stretches may be from the whole, for that to be put right
+MOST_EXECUTED = 1.02  # times what is executed alone
 SHORTEST_STRETCH = 0.5  # of a period alone that a period beside others is laid over
 
 
@@ -71,7 +72,6 @@ def aligned_rows(
     alignment: str = "section",
     *,
     loop: bool = False,
-    quiet: bool = True,
     leave_out: Collection[str] = (),
     repeats: int | None = None,
 ) -> AlignedRows:
@@ -81,7 +81,7 @@ def aligned_rows(
     that touches an idle stretch of any member, or in which nothing was executed, are left out: there the
     instructions do not tell how far the workload is. Where the samples of two members do not end
     together, the co-runner's progress is taken at the other's times. loop: runs began anew where they ended
-    before their window. quiet: of three or more windows of the same workloads, each stretch only from
+    before their window. Of three or more windows of the same workloads each stretch is only from
     those that passed it quickly, and as long as at so many `repeats`, see `quiet_rows`. leave_out: workloads
     without rows of their own. Raises BadData where a run
     executed over 2% more instructions than alone: it is not the same program.
@@ -108,7 +108,7 @@ def aligned_rows(
         raise BadData("no window has a period in which all of its runs ran", where="the traces")
     sets = tuple(key[1:] for key in groups)
     rows = replace(AlignedRows.concatenate(parts), sets=sets, members=tuple(members))
-    if not quiet or not len(rows):
+    if not len(rows):
         return rows
     segment = SEGMENT_PERIODS * solos.all[0].period_seconds
     rows = quiet_rows(rows, np.array(same), segment, repeats)
@@ -154,6 +154,19 @@ def executed_and_took(runs: Sequence[Trace]) -> tuple[float, ...]:
     return tuple(executed + [float(run.time_seconds.sum()) for run in runs])
 
 
+def is_looped(windows: Mapping[str, Sequence[Trace]], solos: SoloIndex) -> bool:
+    """Whether in most windows some member executed more than it does alone: there it began anew."""
+    again = [
+        any(
+            float(np.nansum(run.counters.get(INSTRUCTIONS, 0.0)))
+            > MOST_EXECUTED * solos.of(run.workload, run.platform, slot).instructions
+            for run, slot in zip(runs, slots_of(runs), strict=True)
+        )
+        for runs in windows.values()
+    ]
+    return bool(np.mean(again) > 0.5)
+
+
 @dataclass(frozen=True)
 class _MemberTrack:
     """A member of a window: what it counts alone, and (s + 1,) instructions executed by its edges."""
@@ -184,7 +197,7 @@ def _executed(run: Trace, solo: SoloCounters, loop: bool) -> tuple[np.ndarray, n
         raise BadData(f"{np.isnan(count).sum()} samples have no instructions", where=where)
     executed = np.concatenate([[0.0], np.cumsum(count)])
     over = executed[-1] / solo.instructions
-    if over > 1.02 and not loop:
+    if over > MOST_EXECUTED and not loop:
         raise BadData(
             f"it executed {over:.3g} times the instructions of {solo.workload!r} alone",
             where=where,

@@ -38,15 +38,13 @@ class SoloIndex:
         counters: tuple[str, ...],
         period_seconds: float | None = None,
         *,
-        quiet: bool = True,
         repeats: int | None = None,
     ) -> SoloIndex:
-        """One entry per workload, platform and slot: of the quiet stretches of all its runs alone, or of
-        the first one in the order of run_ids. period_seconds: by default the `sampling_period`. repeats: see
-        `solo_counters`."""
-        groups = solo_runs(traces, quiet=quiet)
+        """One entry per workload, platform and slot: of the quiet stretches of all its runs alone.
+        period_seconds: by default the `sampling_period`. repeats: see `solo_counters`."""
+        groups = solo_runs(traces)
         if period_seconds is None:
-            period_seconds = sampling_period(traces, quiet=quiet)
+            period_seconds = sampling_period(traces)
         return cls(
             tuple(
                 solo_counters(groups[key], counters, period_seconds, repeats)
@@ -68,23 +66,23 @@ class SoloIndex:
         return len(self._by_name.get((platform, workload), ())) > 1
 
 
-def solo_runs(traces: Traces, *, quiet: bool = True) -> dict[tuple[str, str, int], list[Trace]]:
-    """{(workload, platform, core): runs alone in the order of run_ids, only the first unless quiet}."""
+def solo_runs(traces: Traces) -> dict[tuple[str, str, int], list[Trace]]:
+    """{(workload, platform, core): runs alone in the order of run_ids}."""
     by_member: dict[tuple[str, str, int], list[Trace]] = {}
     for trace in sorted((t for t in traces if t.solo), key=lambda t: t.run_id):
         by_member.setdefault((trace.workload, trace.platform, trace.core), []).append(trace)
-    return by_member if quiet else {key: runs[:1] for key, runs in by_member.items()}
+    return by_member
 
 
-def solo_run_ids(traces: Traces, *, quiet: bool = True) -> set[str]:
+def solo_run_ids(traces: Traces) -> set[str]:
     """run_ids of the runs alone that the method takes as inputs, so that nothing may be calibrated on
     them."""
-    return {run.run_id for runs in solo_runs(traces, quiet=quiet).values() for run in runs}
+    return {run.run_id for runs in solo_runs(traces).values() for run in runs}
 
 
-def sampling_period(traces: Traces, *, quiet: bool = True) -> float:
+def sampling_period(traces: Traces) -> float:
     """Seconds: the median, over the runs alone, of the median interval between samples."""
-    runs = [run for group in solo_runs(traces, quiet=quiet).values() for run in group]
+    runs = [run for group in solo_runs(traces).values() for run in group]
     return float(np.median([np.median(run.interval_seconds) for run in runs]))
 
 
