@@ -8,7 +8,7 @@ recordings, other allocations) is made (`_programs`); every answer names its sou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
@@ -35,6 +35,7 @@ from studies.bridge.data import (
     fingerprint,
     read_published,
 )
+from studies.bridge.graphs.forecasts import GRAPHS, GraphForecast
 from studies.bridge.programs import (
     ANNEAL_SECONDS,
     CYCLE_COUNTER,
@@ -42,7 +43,6 @@ from studies.bridge.programs import (
     controller,
 )
 
-GRAPHS = ("barycentric", "series_parallel")
 PAPER_UNITS = np.array([PAPER_SCALE[name] for name in COUNTERS])  # of counts per 10 ms
 SNAPSHOT_SECONDS = (0.0, 0.5, 1.5, 2.5, 5.0, 9.5, 10.5)  # of the multi-core experiment
 HELD_OUT_SECONDS = (0.8, 2.2, 7.0, 9.0, 10.0)
@@ -190,13 +190,13 @@ class MultiCore:
     def forecast(self, graph: str) -> Forecast:
         """By a graph of cores with the paper's settings, `path`: each core by itself; or a method by name."""
         if graph not in self._forecasts:
-            method = Bridge(graph) if graph not in (*GRAPHS, "path") else self._papers(graph)
-            self._forecasts[graph] = Forecast(self.train, method)
+            paper = Bridge.paper(MULTI_SCALE, MULTI_EPS)
+            if graph in GRAPHS:
+                one = GraphForecast(self.train, paper, graph, self.barycentre_atoms)
+            else:
+                one = Forecast(self.train, paper if graph == "path" else Bridge(graph))
+            self._forecasts[graph] = one
         return self._forecasts[graph]
-
-    def _papers(self, graph: str) -> Bridge:
-        paper = Bridge.paper(MULTI_SCALE, MULTI_EPS)
-        return replace(paper, graph=graph, barycentre_atoms=self.barycentre_atoms)
 
     def measured(self, core: int, at: float, *, learned: bool = False) -> Cloud:
         """What the other half of the runs did at a held-out time; learned: the half that is learned from."""

@@ -15,9 +15,9 @@ import numpy as np
 from jostle.bridge import (
     Cloud,
     Stopping,
-    solve_barycentric,
-    solve_series_parallel,
 )
+from studies.bridge.graphs.barycentric import solve_barycentric
+from studies.bridge.graphs.series_parallel import solve_series_parallel
 from studies.bridge.speed import solve_path, solve_path_jointly
 
 Edge = tuple[int, int, np.ndarray]

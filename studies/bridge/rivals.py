@@ -124,7 +124,7 @@ SIMPLE: dict[str, Callable[[Snapshots, int, float], Cloud | None]] = {
     "quantile": quantile,
     "clock_nearest": clock_nearest,
 }
-OWN = ("average", "nearest", "mixture", "ot", "spline", "bridge", "phase", "select")
+OWN = ("average", "nearest", "mixture", "ot", "spline", "bridge", "phase")
 
 
 def predictions(

@@ -24,17 +24,16 @@ from jostle.bridge import (
     LogKernel,
     Snapshots,
     Stopping,
-    barycentre_support,
     edge_eps,
     marginal_error,
     scale_of,
-    solve_barycentric,
     solve_edge,
-    solve_series_parallel,
     squared_distances,
 )
 from jostle.errors import BadData, UsageError
 from studies.bridge.data import COUNTERS, UNITS
+from studies.bridge.graphs.barycentric import barycentre_support, solve_barycentric
+from studies.bridge.graphs.series_parallel import solve_series_parallel
 
 Clock = Callable[[], float]
 STRICT = Stopping(hilbert=1e-10, marginal_l1=0.0)

@@ -21,6 +21,7 @@ from studies.bridge.data import (
     read_published,
 )
 from studies.bridge.families import FAMILIES, made_family
+from studies.bridge.graphs.forecasts import GraphForecast
 from studies.bridge.scores import ForecastSplit, HeldOutTime
 
 STEADY = 1.0  # cycles: the first one is the start-up
@@ -102,7 +103,7 @@ def _trace_split(
         placed = able.select(place(able, len(grid), min(a.cores)))
         others["phase_placed"] = Forecast(placed, method), "phase"
     for graph in graphs:
-        others[graph] = Forecast(train, replace(method, graph=graph)), "bridge"
+        others[graph] = GraphForecast(train, method, graph), "bridge"
     return ForecastSplit(Forecast(train, method), held_out, others=others)
 
 

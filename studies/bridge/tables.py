@@ -9,14 +9,13 @@ from jostle._report import Table, percent
 from jostle.bridge import METHODS
 from studies.bridge.scores import Scores, came_true
 
-SINGLE = tuple(method for method in METHODS if method not in ("average", "select"))
+SINGLE = tuple(method for method in METHODS if method != "average")
 SURE = 0.99
 LEVELS = (0.9, 0.99, 0.995)
 
 
 def accuracy_metrics(scores: Sequence[Scores]) -> dict[str, float]:
-    """`w2_over_oracle_ratio_METHOD_DATA`, `w2_oracle_DATA`, `leaks_DATA` and
-    `select_over_best_ratio_DATA`: the selector against the best single method it could have taken;
+    """`w2_over_oracle_ratio_METHOD_DATA`, `w2_oracle_DATA`, `leaks_DATA`;
     `average_over_best_ratio_MEASURE_DATA`: the same of the default; `came_true_of_99_percent_METHOD`: over
     all data."""
     metrics: dict[str, float] = {}
@@ -29,8 +28,6 @@ def accuracy_metrics(scores: Sequence[Scores]) -> dict[str, float]:
                 metrics[f"w2_over_oracle_ratio_{method}_{tag}"] = one.ratio(method)
             metrics[f"crps_{method}_{tag}"] = one.mean(method, "crps")
             metrics[f"brier_{method}_{tag}"] = one.mean(method, "brier")
-        best = min(one.mean(method) for method in SINGLE if method in one.methods)
-        metrics[f"select_over_best_ratio_{tag}"] = one.mean("select") / best
         for measure in ("w2", "crps"):
             best = min(one.mean(method, measure) for method in SINGLE if method in one.methods)
             metrics[f"average_over_best_ratio_{measure}_{tag}"] = (

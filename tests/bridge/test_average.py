@@ -30,8 +30,7 @@ def test_it_is_the_default_unless_the_bridge_is_meant() -> None:
     assert Bridge().method == "average"
     for own in (
         Bridge(eps=0.3),
-        Bridge(noise=True),
-        Bridge(graph="barycentric"),
+        Bridge(time_scaled=False),
         Bridge(eps_unit="median"),
     ):
         assert own.method == "bridge"

@@ -108,11 +108,6 @@ def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
         found = answered(capsys, str(tmp_path), "--windows", "--core", str(core), "--at", "0.35")
         mine = found["answers"][0]["components"]["events"]
         assert mine["mean_per_second"] == pytest.approx(mean)
-    for graph in ("barycentric", "series_parallel"):
-        arguments = ["--windows", "--graph", graph, "--snapshots", "4", "--at", "0.35", "--json"]
-        assert exit_code(["forecast", str(tmp_path), *arguments]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["answers"][0]["components"]["events"]["mean_per_second"] == pytest.approx(2.0)
     chosen = answered(
         capsys, str(tmp_path), "--windows", "-w", "a", "-b", "b", "--at", "0.35", "--core", "1"
     )
@@ -146,7 +141,7 @@ def test_between_contexts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["-w", "a", "-w", "b", "--at", "2"], 2, "a: 2 s lies outside"),
         (["-w", "a", "--at", "nan"], 2, "outside the data"),
         (["-w", "a", "--snapshots", "1"], 2, "--snapshots"),
-        (["-w", "a", "--eps", "much"], 2, "'cv'"),
+        (["-w", "a", "--eps", "much"], 2, "much"),
         (["-w", "a", "--eps", "-1"], 2, "not above 0"),
         (["-w", "a", "--core", "5"], 4, "core 5 has no snapshots"),
         (["-w", "a", "--capacity", "events"], 2, "--capacity"),

@@ -29,6 +29,7 @@ from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import Data
 from jostle.traces import Trace, Traces, write_traces
 from studies.bridge.data import COUNTERS
+from studies.bridge.graphs.forecasts import GRAPHS, GraphForecast
 from tests.bridge.conftest import a_trace
 
 BEATS = Bridge(components=COUNTERS, clock="beats", clock_kind="beats", snapshots=7)
@@ -68,7 +69,7 @@ def test_traces_come_as_a_folder_or_as_data_too(phases: Traces, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "method", ["average", "nearest", "mixture", "ot", "bridge", "spline", "phase", "select"]
+    "method", ["average", "nearest", "mixture", "ot", "bridge", "spline", "phase"]
 )
 def test_every_method_gives_a_law(phases: Traces, method: str) -> None:
     found = jostle.forecast(phases, replace(BEATS, method=method)).at(0.31)
@@ -109,13 +110,6 @@ def test_thinned_covariance_within_five_percent() -> None:
         assert ratio == pytest.approx(1, abs=0.05)
 
 
-def test_noise_repairs_the_shrinking() -> None:
-    shots = gaussians(n=300)
-    wide = jostle.forecast(shots, Bridge(method="bridge", eps=2.0, noise=True)).at(1.5)
-    narrow = jostle.forecast(shots, Bridge(method="bridge", eps=2.0)).at(1.5)
-    assert np.trace(narrow.covariance) < 0.85 * np.trace(wide.covariance)
-
-
 def test_the_same_question_has_the_same_answer() -> None:
     one, two = (jostle.forecast(gaussians(), Bridge(seed=5)).at(1.3) for _ in range(2))
     np.testing.assert_array_equal(one.atoms, two.atoms)
@@ -124,15 +118,12 @@ def test_the_same_question_has_the_same_answer() -> None:
     np.testing.assert_array_equal(one.sample(10, seed=1), two.sample(10, seed=1))
 
 
-@pytest.mark.parametrize("graph", ["path", "barycentric", "series_parallel"])
+@pytest.mark.parametrize("graph", GRAPHS)
 def test_graphs_agree_on_the_mean(drifting: Traces, graph: str) -> None:
-    settings = Bridge("bridge", graph=graph, components=COUNTERS, snapshots=5, barycentre_atoms=150)
-    found = jostle.forecast(drifting, settings).at(0.25, core=1)
-    path = jostle.forecast(drifting, Bridge("bridge", components=COUNTERS, snapshots=5)).at(
-        0.25, core=1
-    )
+    path = jostle.forecast(drifting, Bridge("bridge", components=COUNTERS, snapshots=5))
+    tied = GraphForecast(path.snapshots, path.method, graph, barycentre_atoms=150)
+    found, path = tied.at(0.25, core=1), path.at(0.25, core=1)
     np.testing.assert_allclose(found.mean, path.mean, rtol=1e-3)
-    # What eps needs to converge is not the program's noise.
     np.testing.assert_allclose(np.diag(found.covariance), np.diag(path.covariance), rtol=0.35)
 
 
@@ -199,7 +190,7 @@ def test_bad_traces_are_refused() -> None:
 
 def test_bad_settings_are_refused() -> None:
     cases: tuple[dict[str, Any], ...] = (
-        {"method": "magic"}, {"graph": "ring"}, {"eps": 0.0}, {"eps": float("nan")},
+        {"method": "magic"}, {"eps": 0.0}, {"eps": float("nan")},
         {"eps_unit": "metres"}, {"method": "phase"}, {"atoms": 0},
         {"placement": "random"}, {"clock_kind": "sundial"},
     )  # fmt: skip
@@ -248,39 +239,6 @@ def test_phase_beats_time_on_a_phase_program(phases: Traces) -> None:
             guess = forecast.at(float(time), method=method).cloud.scaled(forecast.scale)
             found.append(wasserstein(guess, truth.of(0)[k].cloud.scaled(forecast.scale)))
     assert np.mean(errors["phase"]) < 0.7 * np.mean(errors["bridge"])
-    assert set(forecast.selection().methods) == {"phase"}
-
-
-@pytest.mark.parametrize(("jitter", "smooth"), [(0.003, False), (None, True)])
-def test_the_selector_tells_steps_from_drift(jitter: float | None, smooth: bool) -> None:
-    """Without a clock: programs that step together get the nearest snapshot, smooth ones do not."""
-    from jostle.bridge.forecasting._select import TOGETHER, blend
-    from studies.bridge.data import drift, phase_program
-
-    made = (
-        drift(60, length_seconds=1.0)
-        if jitter is None
-        else phase_program(60, jitter=jitter, length_seconds=1.0)
-    )
-    forecast = jostle.forecast(made, Bridge(method="select", components=COUNTERS, snapshots=13))
-    chosen = forecast.selection()
-    if smooth:
-        assert "nearest" not in chosen.methods
-    else:
-        assert blend(forecast.snapshots.of(0), forecast.scale) < TOGETHER
-        assert set(chosen.methods) == set(chosen.outer) == {"nearest"}
-
-
-def test_a_blend_of_its_neighbours_is_seen() -> None:
-    """Half of the runs still in the phase before, half in the next one already."""
-    from jostle.bridge.forecasting._select import blend
-
-    random = np.random.default_rng(0)
-    one, two = random.normal(10, 0.1, (80, 1)), random.normal(20, 0.1, (80, 1))
-    mixed = np.concatenate([one[:40] + 0.01, two[:40] + 0.01])
-    for middle, expected in ((mixed, 1.0), (one + 0.01, 0.0)):
-        shots = Snapshots.from_arrays([0.0, 1.0, 2.0], [one, middle, two], ["x"])
-        assert blend(shots.of(0), jostle.forecast(shots).scale) == pytest.approx(expected, abs=0.01)
 
 
 def test_a_work_clock_needs_no_marks(phases: Traces) -> None:

@@ -33,8 +33,8 @@ def same(one: Distribution, two: Distribution) -> None:
 @settings(max_examples=25, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 12), min_size=2, max_size=4),
-    method=st.sampled_from(["average", "nearest", "mixture", "ot", "bridge", "spline", "select"]),
-    eps=st.sampled_from([0.02, 0.1, 3.0, float("inf"), "cv"]),
+    method=st.sampled_from(["average", "nearest", "mixture", "ot", "bridge", "spline"]),
+    eps=st.sampled_from([0.02, 0.1, 3.0, float("inf")]),
     log1p=st.booleans(),
     where=st.floats(0, 1),
     seed=st.integers(0, 2**31),
@@ -56,7 +56,7 @@ def test_a_saved_forecast_gives_the_same_answers(
         assert loaded.components == forecast.components
 
 
-@pytest.mark.parametrize("method", ["phase", "select"])
+@pytest.mark.parametrize("method", ["phase", "average"])
 def test_with_its_clock_and_ends(phases: Traces, tmp_path: Path, method: str) -> None:
     from dataclasses import replace
 

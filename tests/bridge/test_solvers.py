@@ -12,14 +12,15 @@ from jostle.bridge import (
     LogKernel,
     Stopping,
     edge_eps,
-    solve_barycentric,
     solve_edge,
-    solve_series_parallel,
     squared_distances,
     thinned,
 )
-from jostle.bridge.solvers._logs import AbsorbedKernel, log_matmul
+from jostle.bridge.solvers._logs import AbsorbedKernel
 from jostle.errors import BadData, UsageError
+from studies.bridge.graphs.barycentric import solve_barycentric
+from studies.bridge.graphs.logs import log_matmul
+from studies.bridge.graphs.series_parallel import solve_series_parallel
 from studies.bridge.oracle import TIGHT, brute_force_errors, pair, random_cloud, tensor_sinkhorn
 from studies.bridge.speed import solve_path
 
@@ -152,7 +153,7 @@ def test_a_large_coupling_is_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(_coupling, "SMALL", kept)
         monkeypatch.setattr(_coupling, "BLOCK", block)
         found = solve_edge(x, y, 0.3)
-        drawn = bridge(found, 0.4, noise=np.zeros(3), draws=3, seed=1)
+        drawn = bridge(found, 0.4, draws=3, seed=1)
         laws.append((found.matrix, found.cross, drawn.cloud.atoms, drawn.covariance))
         assert len(list(found.blocks())) == (1 if kept > 10 else 24)
     for one, two in zip(*laws, strict=True):

@@ -10,7 +10,6 @@ from .forecasting._interpolate import METHODS as METHODS
 from .forecasting._phase import place as place
 from .forecasting._plots import ForecastPlots as ForecastPlots
 from .forecasting._plots import draw_forecast as draw_forecast
-from .forecasting._select import MethodChoice as MethodChoice
 from .forecasting._settings import Bridge as Bridge
 from .limits._peaks import Peaks as Peaks
 from .limits._residents import Residents as Residents
@@ -21,6 +20,7 @@ from .live._together import share_windows as share_windows
 from .problem._clock import Clock as Clock
 from .problem._clock import ClockSettings as ClockSettings
 from .problem._clouds import Cloud as Cloud
+from .problem._clouds import median_cost as median_cost
 from .problem._clouds import scale_of as scale_of
 from .problem._clouds import squared_distances as squared_distances
 from .problem._snapshots import Snapshot as Snapshot
@@ -28,17 +28,15 @@ from .problem._snapshots import Snapshots as Snapshots
 from .problem._thin import evenly_few as evenly_few
 from .problem._thin import few as few
 from .problem._thin import thinned as thinned
-from .solvers._barycentric import Barycentric as Barycentric
-from .solvers._barycentric import barycentre_support as barycentre_support
-from .solvers._barycentric import solve_barycentric as solve_barycentric
 from .solvers._coupling import Convergence as Convergence
 from .solvers._coupling import Coupling as Coupling
 from .solvers._coupling import Stopping as Stopping
+from .solvers._coupling import check_eps as check_eps
+from .solvers._logs import AbsorbedKernel as AbsorbedKernel
 from .solvers._logs import LogKernel as LogKernel
+from .solvers._logs import log_sum_exp as log_sum_exp
 from .solvers._path import edge_eps as edge_eps
 from .solvers._path import marginal_error as marginal_error
-from .solvers._series_parallel import SeriesParallel as SeriesParallel
-from .solvers._series_parallel import solve_series_parallel as solve_series_parallel
 from .solvers._sinkhorn import solve_edge as solve_edge
 from .solvers._transport import transport as transport
 from .solvers._transport import wasserstein as wasserstein

@@ -39,9 +39,7 @@ class Contexts:
                     f"context {value:g} has components {', '.join(forecast.components)}, "
                     f"context {self.values[0]:g} {', '.join(first.components)}"
                 )
-        self.method = method or replace(
-            first.method, method="bridge", graph="path", clock=None, snapshots=None
-        )
+        self.method = method or replace(first.method, method="bridge", clock=None, snapshots=None)
         if self.method.method not in IN_CONTEXT:
             raise UsageError(
                 f"method {self.method.method!r} cannot interpolate contexts",

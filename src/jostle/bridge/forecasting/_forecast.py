@@ -73,17 +73,12 @@ class Forecast(LawsBetween, Glance):
     def load(cls, path: str | os.PathLike[str]) -> Forecast:
         """A saved forecast: gives the same answers. Raises UnreadableFile."""
         saved = _saved.load(path)
-        forecast = cls(saved.snapshots, saved.method, scale=saved.scale)
-        forecast._selections |= saved.selections
-        return forecast
+        return cls(saved.snapshots, saved.method, scale=saved.scale)
 
     def save(self, path: str | os.PathLike[str], *, atoms: int | None = None) -> None:
         """Write it to a folder (forecast/v1). atoms: keep so many of each snapshot at most, centroids of
         k-means with their weights; then runs are no longer known, nor a clock. Raises NotPermitted."""
-        cores = sorted(self.snapshots.cores) if self.method.method == "select" else ()
-        chosen = {core: self.selection(core) for core in cores}
-        method = replace(self.method, eps=self.eps)
-        _saved.save(_saved.Saved(self.snapshots, method, self.scale, chosen), path, atoms)
+        _saved.save(_saved.Saved(self.snapshots, self.method, self.scale), path, atoms)
 
     def facts(self) -> list[tuple[str, str]]:
         """What of, from what, for which times, and how."""

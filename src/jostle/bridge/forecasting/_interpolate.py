@@ -3,7 +3,7 @@
 All take the clouds in scaled units and lam, the share of the interval that has passed, and give atoms in
 scaled units. The bridge's own law at lam, given the coupling P, is that of (1 - lam) x + lam y plus Gaussian
 noise of variance lam (1 - lam) eps / 2 per component, for the kernel exp(-|x - y|^2 / eps). The paper
-leaves the noise out, and so does the default: data with zeros, heavy tails or glitches are no Gaussians.
+leaves the noise out, and so is it here: data with zeros, heavy tails or glitches are no Gaussians.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.solvers._coupling import EXACT, Coupling
 
-NOISE_ROOM = 3.0  # standard deviations of the noise that fit between an atom and 0
 METHODS = ("nearest", "mixture", "ot", "bridge", "spline", "phase")
 
 
@@ -44,7 +43,7 @@ def mixture(x: Cloud, y: Cloud, lam: float) -> Cloud:
 
 
 def product(x: Cloud, y: Cloud) -> Coupling:
-    """The independent coupling, the limit of large eps, without that limit's boundless noise."""
+    """The independent coupling, the limit of large eps."""
     joint = np.log(x.weights)[:, None] + np.log(y.weights)
     return Coupling(x, y, joint, 0.0, EXACT)
 
@@ -56,13 +55,10 @@ def displace(coupling: Coupling, lam: float) -> Cloud:
     return Cloud(atoms, pairs.mass / pairs.mass.sum())
 
 
-def bridge(
-    coupling: Coupling, lam: float, *, noise: np.ndarray, draws: int, seed: int | list[int]
-) -> Between:
+def bridge(coupling: Coupling, lam: float, *, draws: int, seed: int | list[int]) -> Between:
     """Atoms of the bridge's law at lam by a stratified draw: for every x, `draws` of its y.
 
-    noise: (d,) whether a component has any; an atom gets none that would carry it past 0. mean and
-    covariance are those of all n m pairs, exactly, and with noise those of the atoms.
+    mean and covariance are those of all n m pairs, exactly.
     """
     x, y = coupling.x, coupling.y
     random = np.random.default_rng(seed)
@@ -77,15 +73,7 @@ def bridge(
         chosen[part] = order[np.minimum(np.array(places), len(y) - 1)]
     atoms = (1 - lam) * x.atoms[:, None] + lam * y.atoms[chosen]
     atoms = atoms.reshape(n * draws, -1)
-    eps = coupling.eps if coupling.noise_eps is None else coupling.noise_eps
-    variance = lam * (1 - lam) * eps / 2 * noise
-    if variance.any():
-        # No more than keeps an atom on its side of 0: a state that is 0 stays so, tails get no mass there.
-        deviation = np.minimum(np.sqrt(variance), np.abs(atoms) / NOISE_ROOM)
-        atoms = atoms + random.normal(size=atoms.shape) * deviation
     cloud = Cloud(atoms, np.repeat(x.weights / draws, draws))
-    if variance.any():
-        return Between(cloud, cloud.mean, cloud.covariance)
     mean = (1 - lam) * x.mean + lam * y.mean
     cross = coupling.cross
     covariance = (1 - lam) ** 2 * x.covariance + lam**2 * y.covariance

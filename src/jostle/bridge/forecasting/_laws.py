@@ -13,10 +13,7 @@ import numpy as np
 from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.forecasting import _average as average
 from jostle.bridge.forecasting import _interpolate as between
-from jostle.bridge.forecasting._cross_validation import ATOMS, best_eps
-from jostle.bridge.forecasting._graphs import couple_cores
 from jostle.bridge.forecasting._phase import phase
-from jostle.bridge.forecasting._select import MethodChoice, choose
 from jostle.bridge.forecasting._settings import METHODS, Bridge
 from jostle.bridge.forecasting._steady import Likeness, SteadyStretch
 from jostle.bridge.problem._clouds import Cloud
@@ -29,6 +26,7 @@ from jostle.bridge.solvers._sinkhorn import solve_edge
 from jostle.bridge.solvers._transport import transport
 from jostle.errors import NotEnoughRuns, UsageError
 
+COMPARED = 200  # atoms of a comparison
 OFF_GRID = 1e-9  # of the span of time: nearer than this to a snapshot is at it
 
 
@@ -52,11 +50,9 @@ class LawsBetween:
         text = f"{below}: below 0 in the data, so the forecast may be below 0 too"
         self._warnings = (text,) if below else ()
         self._couplings: dict[tuple[int, int, str], Coupling] = {}
-        self._selections: dict[int, MethodChoice] = {}
         self._stacks: dict[int, average.LawShares] = {}
         self._likeness: dict[int, Likeness] = {}
         self._lock = threading.RLock()
-        self._eps = None if isinstance(method.eps, str) else method.eps
 
     @property
     def scale(self) -> np.ndarray:
@@ -65,11 +61,8 @@ class LawsBetween:
 
     @property
     def eps(self) -> float:
-        """The Bridge's eps; of `cv` the one found best."""
-        with self._lock:
-            if self._eps is None:
-                self._eps = best_eps(self.snapshots, self.scale, self._from_neighbours)
-            return self._eps
+        """The Bridge's eps."""
+        return self.method.eps
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -103,8 +96,6 @@ class LawsBetween:
             return replace(distribution.with_idle(shot.idle_ratio), time_seconds=time_seconds)
         k = int(np.searchsorted(times, time_seconds)) - 1
         lam = float((time_seconds - times[k]) / (times[k + 1] - times[k]))
-        if method == "select":
-            method = self.selection(core).at(k, lam)
         idle = self.snapshots.idle_at(core, time_seconds, k, lam)
         if shots[k].idle_ratio == 1 and shots[k + 1].idle_ratio == 1:
             distribution = Distribution.of(shots[k].cloud, self.components, method)
@@ -125,15 +116,6 @@ class LawsBetween:
         few = ", ".join(f"{name} {share:.0%}" for name, share in named if share > 0)
         return (f"values that were not counted come from runs alike: {few}",)
 
-    def selection(self, core: int = 0) -> MethodChoice:
-        """Which method serves which interval, and the scores that decided it."""
-        with self._lock:
-            if core not in self._selections:
-                self._selections[core] = choose(
-                    self.snapshots, self.scale, core, lambda k: self._from_others(k, core)
-                )
-            return self._selections[core]
-
     def solve(self, core: int = 0, *, threads: int = 1) -> list[Coupling]:
         """The couplings of all intervals of a core, so that questions later take only a draw; intervals of a
         path are independent and are solved by `threads` threads."""
@@ -143,15 +125,9 @@ class LawsBetween:
     def coupling(self, k: int, core: int = 0, kind: str = "bridge") -> Coupling:
         """The coupling of snapshots k and k + 1, in scaled units. kind: `bridge` or `ot`."""
         coupling = self._couplings.get((core, k, kind))
-        if coupling is None and (kind != "bridge" or self.method.graph == "path"):
+        if coupling is None:
             coupling = self._couplings.setdefault((core, k, kind), self._couple(k, core, kind))
-        if coupling is not None:
-            return coupling
-        with self._lock:
-            if (core, k, kind) not in self._couplings:
-                solved = couple_cores(self.method, self.eps, self.snapshots, self._clouds)
-                self._couplings |= {(c, i, "bridge"): one for (c, i), one in solved.items()}
-            return self._couplings[core, k, kind]
+        return coupling
 
     def _couple(self, k: int, core: int, kind: str) -> Coupling:
         x, y = (self._clouds(core)[i].merged for i in (k, k + 1))
@@ -172,18 +148,8 @@ class LawsBetween:
 
     def _like(self, snapshots: Snapshots, **changes: Any) -> Self:
         """From some of the snapshots, with few atoms, each core by itself: for comparisons."""
-        method = replace(self.method, graph="path", atoms=ATOMS, **changes)
+        method = replace(self.method, atoms=COMPARED, **changes)
         return type(self)(snapshots, method, scale=self.scale)
-
-    def _from_others(self, left_out: int, core: int) -> Callable[[str], Distribution]:
-        rest = self._like(self.snapshots.without(left_out))
-        time = float(self.snapshots.times_seconds[left_out])
-        return lambda method: rest._at(time, core, method, None)
-
-    def _from_neighbours(self, left_out: int, core: int, eps: float) -> Distribution:
-        near = self.snapshots.select([left_out - 1, left_out + 1])
-        time = float(self.snapshots.times_seconds[left_out])
-        return self._like(near, method="bridge", eps=eps)._at(time, core, None, None)
 
     def _running(
         self, k: int, lam: float, time: float, core: int, method: str, seed: int
@@ -301,10 +267,9 @@ class LawsBetween:
     def _bridged(self, k: int, lam: float, core: int, seed: int) -> Distribution:
         """The bridge's law, with its own moments where the units keep them."""
         coupling = self.coupling(k, core)
-        noise = (self.scale > 0) & self.method.noise
         draws = -(-self.method.atoms // len(coupling.x))
         place = [seed, core % 2**32, k, round(lam * 2**40)]
-        law = between.bridge(coupling, lam, noise=noise, draws=draws, seed=place)
+        law = between.bridge(coupling, lam, draws=draws, seed=place)
         cloud = self._units.cloud_out(law.cloud)
         distribution = Distribution.of(cloud, self.components, "bridge")
         if self._units.linear and np.allclose(cloud.atoms * self.scale, law.cloud.atoms):

@@ -1,23 +1,22 @@
-"""Forecasts on disk: snapshots, clock, settings and what the selector chose (see `jostle._tensors`).
+"""Forecasts on disk: snapshots, clock and settings (see `jostle._tensors`).
 
     <folder>/forecast.json          schema, settings, components, cores
     <folder>/forecast-<hash>.safetensors
 
 Couplings are not kept: they follow from the snapshots, to the last bit.
-History: forecast_model/v1, the first; once with a setting `cost`, which was the squared distance.
+History: forecast_model/v2, without graphs, noise and a selector; v1, the first.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from jostle._tensors import read_document, write_document
-from jostle.bridge.forecasting._select import MethodChoice
 from jostle.bridge.forecasting._settings import Bridge
 from jostle.bridge.problem._clock import Clock
 from jostle.bridge.problem._clouds import Cloud
@@ -26,19 +25,17 @@ from jostle.bridge.problem._thin import thinned
 from jostle.bridge.solvers._coupling import Stopping
 from jostle.errors import JostleError, UnreadableFile, UsageError
 
-STEM, SCHEMA = "forecast", "forecast_model/v1"
+STEM, SCHEMA = "forecast", "forecast_model/v2"
 AGAIN = "Forecast and save it again."
-CHOICE = ("methods", "outer", "candidates", "overall")  # of a MethodChoice, in the JSON
 
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """All that a forecast is made of. method: with the number that eps came to. selections: by core."""
+    """All that a forecast is made of."""
 
     snapshots: Snapshots
     method: Bridge
     scale: np.ndarray
-    selections: Mapping[int, MethodChoice] = field(default_factory=dict)
 
 
 def save(saved: Saved, path: str | os.PathLike[str], atoms: int | None) -> None:
@@ -67,16 +64,10 @@ def save(saved: Saved, path: str | os.PathLike[str], atoms: int | None) -> None:
         if snapshots.clock is not None:
             arrays |= _ragged(f"clock_times.{core}", snapshots.clock.times[core])
             arrays |= _ragged(f"clock_counts.{core}", snapshots.clock.counts[core])
-        if core in saved.selections:
-            arrays[f"scores.{core}"] = saved.selections[core].scores
     document = {
         "settings": asdict(method) | {"eps": repr(method.eps)},
         "components": snapshots.components,
         "cores": sorted(snapshots.cores),
-        "selections": {
-            str(core): {name: getattr(chosen, name) for name in CHOICE}
-            for core, chosen in saved.selections.items()
-        },
     }
     # A view may have gaps or be read-only: the writer takes whole arrays in their own order only.
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -108,15 +99,7 @@ def load(path: str | os.PathLike[str]) -> Saved:
             clock = Clock(method.clock_kind, times, counts, method.clock_period)
         components = tuple(document["components"])
         snapshots = Snapshots(arrays["times_seconds"], shots, components, ends or None, clock)
-        selections = {
-            int(core): MethodChoice(
-                *(tuple(chosen[name]) for name in CHOICE[:3]),
-                scores=arrays[f"scores.{core}"],
-                overall=chosen["overall"],
-            )
-            for core, chosen in document["selections"].items()
-        }
-        return Saved(snapshots, method, arrays["scale"], selections)
+        return Saved(snapshots, method, arrays["scale"])
     except (KeyError, TypeError, ValueError, IndexError, JostleError) as error:
         raise UnreadableFile(
             f"not a readable forecast: {error}", where=str(path), fix=AGAIN
@@ -125,9 +108,8 @@ def load(path: str | os.PathLike[str]) -> Saved:
 
 def _settings(document: Mapping[str, Any]) -> Bridge:
     stopping, eps = Stopping(**document["stopping"]), float(document["eps"])
-    known = {name: value for name, value in document.items() if name != "cost"}
-    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
-    return Bridge(**{**known, **lists, "stopping": stopping, "eps": eps})
+    lists = {name: tuple(value) for name, value in document.items() if isinstance(value, list)}
+    return Bridge(**{**document, **lists, "stopping": stopping, "eps": eps})
 
 
 def _smaller(snapshots: Snapshots, scale: np.ndarray, atoms: int) -> Snapshots:

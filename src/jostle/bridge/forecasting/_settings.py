@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 from jostle._options import Flag, NoOption
 from jostle.bridge.forecasting._interpolate import METHODS as SINGLE
@@ -12,11 +12,10 @@ from jostle.bridge.problem._clock import ClockKind, ClockSettings
 from jostle.bridge.solvers._coupling import Stopping
 from jostle.errors import UsageError
 
-OF_BRIDGE = ("path", 0.1, "spread", True, False)  # its own settings, as they are by default
-METHODS = ("average", *SINGLE, "select")
+OF_BRIDGE = (0.1, "spread", True)  # its own settings, as they are by default
+METHODS = ("average", *SINGLE)
 CHOICES = {
     "method": METHODS,
-    "graph": ("path", "barycentric", "series_parallel"),
     "eps_unit": ("spread", "median", "absolute"),
     "placement": ("even", "clock"),
     "clock_kind": ("work", "beats"),
@@ -30,12 +29,9 @@ class Bridge:
     method: Annotated[
         str | None,
         "average (of several, weighed by leaving snapshots out), bridge (entropic coupling), ot (exact "
-        "transport), spline, mixture, nearest, phase (needs a clock), or select: the best in each interval.  "
-        "[default: bridge where one of its own settings is given (graph, eps, noise), else average]",
+        "transport), spline, mixture, nearest, or phase (needs a clock).  "
+        "[default: bridge where one of its own settings is given (eps), else average]",
     ] = None
-    graph: Annotated[
-        str, "How cores hang together: path (each by itself), barycentric or series_parallel."
-    ] = "path"
     components: Annotated[
         tuple[str, ...] | None,
         "A counter of the state; several.  [default: all]",
@@ -49,7 +45,7 @@ class Bridge:
         "How many times to learn from, or these times in seconds; none: all sample times.",
         NoOption(),
     ] = None
-    clock: Annotated[str | None, "The counter of progress, for phase and select."] = None
+    clock: Annotated[str | None, "The counter of progress, for phase and average."] = None
     clock_kind: Annotated[ClockKind, "Whether the clock counts work or beats (phases)."] = "work"
     clock_marks: Annotated[
         tuple[float, ...],
@@ -62,9 +58,8 @@ class Bridge:
         Flag("--period"),
     ] = None
     eps: Annotated[
-        float | Literal["cv"],
-        "Blur of the bridge: a number, inf (the independent coupling), or cv, the best of four by leaving "
-        "snapshots out.",
+        float,
+        "Blur of the bridge; inf is the independent coupling.",
     ] = 0.1
     eps_unit: Annotated[
         str,
@@ -75,9 +70,6 @@ class Bridge:
         "Give each interval an eps in proportion to its length, as Brownian motion has it.",
         NoOption(),
     ] = True
-    noise: Annotated[
-        bool, "Add the bridge's own noise between snapshots, for data near Gaussians only."
-    ] = False
     scale: Annotated[
         Mapping[str, float] | None,
         "COMPONENT=FACTOR in distances; none: 1 / the noise within snapshots.",
@@ -91,12 +83,6 @@ class Bridge:
         NoOption(),
     ] = None
     atoms: Annotated[int, "Draw at least so many atoms per forecast.", NoOption()] = 500
-    barycentre_atoms: Annotated[int, "Support of the barycentre.", NoOption()] = 600
-    terminal_atoms: Annotated[
-        int | None,
-        "What the ends of a series-parallel graph are thinned to; none: not at all.",
-        NoOption(),
-    ] = 50
     stopping: Annotated[Stopping, "When the solvers stop.", NoOption()] = field(
         default_factory=Stopping
     )
@@ -104,7 +90,7 @@ class Bridge:
 
     def __post_init__(self) -> None:
         if self.method is None:
-            own = (self.graph, self.eps, self.eps_unit, self.time_scaled, self.noise)
+            own = (self.eps, self.eps_unit, self.time_scaled)
             method = "average" if own == OF_BRIDGE else "bridge"
             object.__setattr__(self, "method", method)
         for name, known in CHOICES.items():
@@ -113,14 +99,9 @@ class Bridge:
                     f"{name} {getattr(self, name)!r} is not known",
                     fix=f"One of {', '.join(known)}.",
                 )
-        if isinstance(self.eps, str):
-            if self.eps != "cv":
-                raise UsageError(f"eps {self.eps!r}", fix="A number above 0, inf, or 'cv'.")
-            if self.eps_unit != "spread":
-                raise UsageError("eps 'cv' chooses in units of the spread")
-        elif not self.eps > 0:
+        if not self.eps > 0:
             raise UsageError(f"eps {self.eps} is not above 0")
-        if min(self.atoms, self.barycentre_atoms, self.terminal_atoms or 1) < 1:
+        if self.atoms < 1:
             raise UsageError("a number of atoms must be at least 1")
         if self.method == "phase" and self.clock is None:
             raise UsageError("method 'phase' needs a clock", fix="Name the counter of progress.")

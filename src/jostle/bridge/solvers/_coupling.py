@@ -105,8 +105,7 @@ class SparseLaw:
 class Coupling:
     """The joint law of two clouds. x: (n,) atoms, y: (m,) atoms. eps: 0 for exact transport.
 
-    law: the logarithm of the coupling (n, m), or what it follows from in less memory. noise_eps: the eps of
-    the noise between the clouds, None for the coupling's own.
+    law: the logarithm of the coupling (n, m), or what it follows from in less memory.
     """
 
     x: Cloud
@@ -114,7 +113,6 @@ class Coupling:
     law: np.ndarray | Potentials | SparseLaw
     eps: float
     convergence: Convergence
-    noise_eps: float | None = None
 
     @property
     def log_coupling(self) -> np.ndarray:

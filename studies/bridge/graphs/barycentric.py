@@ -18,11 +18,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, squared_distances
-from jostle.bridge.solvers._coupling import Convergence, Stopping, check_eps
-from jostle.bridge.solvers._logs import AbsorbedKernel, LogKernel, log_matmul
-from jostle.bridge.solvers._path import edge_eps
+from jostle.bridge import (
+    AbsorbedKernel,
+    Cloud,
+    Convergence,
+    LogKernel,
+    Stopping,
+    check_eps,
+    edge_eps,
+    squared_distances,
+)
 from jostle.errors import BadData, UsageError
+from studies.bridge.graphs.logs import log_matmul
 
 Kernels = list[AbsorbedKernel | LogKernel]
 

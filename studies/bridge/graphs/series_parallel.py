@@ -17,13 +17,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from jostle.bridge.problem._clouds import Cloud, median_cost, squared_distances
-from jostle.bridge.problem._thin import thinned
-from jostle.bridge.solvers._coupling import Convergence, Stopping, check_eps
-from jostle.bridge.solvers._logs import log_matmul, log_sum_exp
-from jostle.bridge.solvers._path import marginal_error
-from jostle.bridge.solvers._sinkhorn import solve_edge
+from jostle.bridge import (
+    Cloud,
+    Convergence,
+    Stopping,
+    check_eps,
+    log_sum_exp,
+    marginal_error,
+    median_cost,
+    solve_edge,
+    squared_distances,
+    thinned,
+)
 from jostle.errors import BadData, UsageError
+from studies.bridge.graphs.logs import log_matmul
 
 
 @dataclass(frozen=True, eq=False)

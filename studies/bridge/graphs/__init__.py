@@ -1,0 +1,1 @@
+"""Cores that hang together: the paper's barycentric and series-parallel bridges, and forecasts by them."""
