@@ -9,8 +9,8 @@ import numpy as np
 from jostle.accelerator import Accelerator
 from jostle.errors import BadData
 from jostle.methods import Data, learn
-from studies.accelerator.bubble import fit_bubble
 from studies.accelerator.pair_figures import DrawnPairs
+from studies.accelerator.rules import fit_bubble
 from studies.accelerator.tables import AcceleratorEvaluation, error_table, errors_of
 
 _MOST_FITS = 100  # of the bubble model; with more sets than that, several are left out at a time

@@ -40,7 +40,9 @@ class AcceleratorStudy:
 
     name: ClassVar[str] = "accelerator"
 
-    on: Annotated[Literal["v100", "magus13", "pairs", "scale-out"], "What is evaluated."]
+    on: Annotated[
+        Literal["v100", "magus13", "pairs", "scale-out", "decisions"], "What is evaluated."
+    ]
     data: Annotated[
         Path | None,
         "The measurements: v100_interference, magus13, or for pairs a dataset with runs and profiles.  "
@@ -98,6 +100,15 @@ class AcceleratorStudy:
 
     def _evaluated(self, progress: Progress) -> tuple[AcceleratorEvaluation, str]:
         """What was found, and in which data."""
+        if self.on == "decisions":
+            from studies.accelerator.decisions import evaluate_decisions
+
+            given, public = os.environ.get("JOSTLE_DATA"), "made devices"
+            magus, v100 = self.data, None
+            if given is not None:
+                magus, v100 = magus or Path(given) / "magus13", Path(given) / FOLDERS["v100"]
+                public += f" and {given}"
+            return evaluate_decisions(magus, v100, self.seed, progress), public
         if self.on == "scale-out":
             from studies.accelerator.cluster import evaluate_accelerator_scale_out
 

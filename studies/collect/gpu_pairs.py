@@ -86,14 +86,16 @@ def plan(seed: int = 0) -> list[KernelJob]:
     draw.shuffle(bags)
     solos = [KernelJob("solo", (name,)) for name in names]
     draw.shuffle(solos)
-    found: list[KernelJob] = []
+    results: list[KernelJob] = []
     for solo in solos:
-        found += [solo, KernelJob("trace", solo.members)]
+        results += [solo, KernelJob("trace", solo.members)]
     for number, bag in enumerate(bags):
-        found.append(bag)
+        results.append(bag)
         if number % EVERY == EVERY - 1:
-            found += [KernelJob("solo", (name,), 1 + number) for name in dict.fromkeys(bag.members)]
-    return found
+            results += [
+                KernelJob("solo", (name,), 1 + number) for name in dict.fromkeys(bag.members)
+            ]
+    return results
 
 
 class Gone(Exception):
@@ -133,12 +135,12 @@ class Workers:
         try:
             if not pipe.poll(limit):
                 raise Gone(f"no answer in {limit:.0f} s")
-            good, found = pipe.recv()
+            good, results = pipe.recv()
         except (EOFError, OSError):
             raise Gone("the process ended") from None
         if not good:
-            raise Gone(str(found).strip().splitlines()[-1])
-        return found
+            raise Gone(str(results).strip().splitlines()[-1])
+        return results
 
     def all(self, pipes: Sequence[Any], orders: Sequence[tuple], limit: float) -> list[Any]:
         """Each one's answer to its order. Raises Gone."""
@@ -184,8 +186,8 @@ def measured(
     begin = time.time() + 0.05
     split_rates = [rates] if one_process else [[rate] for rate in rates]
     orders = [("run", begin, seconds, part, 17) for part in split_rates]
-    found = workers.all(pipes, orders, ORDER_LIMIT + 2 * seconds)
-    times = [times for part in found for times in part]
+    results = workers.all(pipes, orders, ORDER_LIMIT + 2 * seconds)
+    times = [times for part in results for times in part]
     shares = np.linspace(0, 1, REPEATS + 1)
     return {
         "warm_up_seconds": [float(s) for part in warm for s in part],
@@ -209,8 +211,8 @@ def clock() -> float | None:
     """Of the SMs, now; None where nvidia-smi cannot say."""
     asked = ["nvidia-smi", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits", "-i", "0"]
     try:
-        found = subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True)
-        return float(found.stdout.splitlines()[0])
+        results = subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True)
+        return float(results.stdout.splitlines()[0])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None
 
@@ -230,7 +232,7 @@ def machine(options: Any) -> dict[str, Any]:
     has_torch = importlib.util.find_spec("torch") is not None
     if not has_torch and options.device != "cpu":
         raise SystemExit(NO_TORCH)
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "device": options.device if has_torch else "numpy",
         "name": "cpu",
         "tools": {t: shutil.which(t) for t in ("nvidia-cuda-mps-control", "ncu", "nvidia-smi")},
@@ -244,15 +246,15 @@ def machine(options: Any) -> dict[str, Any]:
             raise SystemExit(
                 f"PyTorch finds no GPU here ({why}). --device cpu tries the command out."
             )
-        found |= json.loads(done.stdout.splitlines()[-1])
-    path.write_text(json.dumps(found, indent=1) + "\n")
-    return found
+        results |= json.loads(done.stdout.splitlines()[-1])
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    return results
 
 
-def start_mps(options: Any, found: dict[str, Any]) -> dict[str, str] | None:
+def start_mps(options: Any, results: dict[str, Any]) -> dict[str, str] | None:
     """The environment of processes under an MPS daemon of our own; None where it does not start."""
-    tool = found["tools"]["nvidia-cuda-mps-control"]
-    if found["device"] != "cuda" or tool is None:
+    tool = results["tools"]["nvidia-cuda-mps-control"]
+    if results["device"] != "cuda" or tool is None:
         return None
     home = options.output.resolve() / "mps"
     home.mkdir(exist_ok=True)
@@ -283,19 +285,19 @@ def mps_says(options: Any, environment: dict[str, str], order: str) -> str:
 def lines(options: Any) -> list[dict[str, Any]]:
     """What was measured so far; a last line that was cut off is measured again."""
     path = options.output / "measurements.jsonl"
-    found = []
+    results = []
     for line in path.read_text().splitlines() if path.exists() else []:
         try:
-            found.append(json.loads(line))
+            results.append(json.loads(line))
         except ValueError:
             continue
-    return found
+    return results
 
 
 def record(options: Any) -> None:
     """Measure what is missing, as far as the budget goes."""
     began = time.monotonic()
-    found = machine(options)
+    results = machine(options)
     done = lines(options)
     path = options.output / "measurements.jsonl"
     if path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size:
@@ -305,20 +307,29 @@ def record(options: Any) -> None:
     known = {line["key"] for line in done if line["ok"] or failed.count(line["key"]) > 1}
     solo = {m["members"][0]: m["medians"][0][0] for m in done if m["kind"] == "solo" and m["ok"]}
     modes = options.modes.split(",")
-    if found["device"] != "cuda":
+    if results["device"] != "cuda":
         modes = [mode for mode in modes if mode != "mps"]
+
+    plans = {
+        mode: _missing(plan(options.seed), mode, known, results["device"], options.most)
+        for mode in modes
+    }
+    missing = {mode: list(jobs) for mode, jobs in plans.items()}
+    for mode, jobs in missing.items():
+        most = sum(2 * options.seconds + len(job.members) * options.warm_up for job in jobs)
+        print(f"{mode}: {len(jobs)} measurements left, at most {most / 60:.0f} minutes", flush=True)
 
     def left() -> float:
         return options.budget - RESERVE - (time.monotonic() - began)
 
     for mode in modes:
-        environment = start_mps(options, found) if mode == "mps" else {}
+        environment = start_mps(options, results) if mode == "mps" else {}
         if environment is None:
             print("MPS does not start here: left out", flush=True)
             continue
-        workers = Workers(found["device"], options.scale, environment)
+        workers = Workers(results["device"], options.scale, environment)
         try:
-            for job in _missing(plan(options.seed), mode, known, found["device"], options.most):
+            for job in missing[mode]:
                 if left() < 3 * options.seconds + len(job.members) * options.warm_up:
                     print(
                         f"the budget of {options.budget:.0f} s is used up: run it again", flush=True
@@ -332,7 +343,7 @@ def record(options: Any) -> None:
                     print("MPS has no server although processes run: left out", flush=True)
                     break
                 line = _line(job, workers, mode, options, solo)
-                line["platform"] = f"{options.platform or found['name']}|{mode}"
+                line["platform"] = f"{options.platform or results['name']}|{mode}"
                 with path.open("a") as file:
                     file.write(json.dumps(line) + "\n")
         finally:
@@ -382,8 +393,8 @@ def write(options: Any) -> Path | None:
         if line["kind"] == "trace":
             name = line["members"][0]
             try:
-                found = read_profile(options.output / line["trace"], workload=name)
-                profiles[name] = _with_need(found, bytes_of(name, options.scale))
+                results = read_profile(options.output / line["trace"], workload=name)
+                profiles[name] = _with_need(results, bytes_of(name, options.scale))
             except JostleError as error:
                 notes.append(f"{name}: {error}")
         if line["kind"] not in ("solo", "bag"):

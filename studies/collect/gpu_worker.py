@@ -238,15 +238,15 @@ def worker(pipe: Any, kind: str, scale: float) -> None:
         try:
             if order[0] == "prepare":
                 steps = [device.step(name) for name in order[1]]
-                found: Any = [settle(device, step, order[2]) for step in steps]
+                results: Any = [settle(device, step, order[2]) for step in steps]
             elif order[0] == "run":
-                found = _together(device, steps, *order[1:])
+                results = _together(device, steps, *order[1:])
             elif order[0] == "trace":
                 device.trace(steps[0], Path(order[1]))
-                found = order[1]
+                results = order[1]
             else:
                 raise ValueError(order[0])
-            pipe.send((True, found))
+            pipe.send((True, results))
         except Exception:
             pipe.send((False, traceback.format_exc(limit=3)))
 
@@ -260,11 +260,11 @@ def _together(
     seed: int,
 ) -> list[list[float]]:
     """Every step on a stream and a thread of its own."""
-    found: list[list[float]] = [[] for _ in steps]
+    results: list[list[float]] = [[] for _ in steps]
 
     def one(number: int) -> None:
         with device.stream():
-            found[number] = run_member(
+            results[number] = run_member(
                 device, steps[number], begin, seconds, rates[number], seed + number
             )
 
@@ -273,4 +273,4 @@ def _together(
         thread.start()
     for thread in threads:
         thread.join()
-    return found
+    return results

@@ -67,6 +67,11 @@ def test_kernels_of_one_stream_without_a_graph_stay_in_one_lane() -> None:
         ("A100", "1g.5gb+me,1g.10gb", [(14, 0.125), (14, 0.25)]),
         ("A100 80GB", "MIG 3g.40gb,4g", [(42, 0.5), (56, 0.5)]),
         ("H200", "3g.71gb,3g.71gb", [(60, 0.5), (60, 0.5)]),
+        ("H100", "1g.20gb,1g.10gb", [(26, 0.25), (16, 0.125)]),
+        ("NVIDIA GH200 480GB", "1g.12gb,4g.48gb", [(16, 0.125), (64, 0.5)]),
+        ("NVIDIA B200", "1g.23gb,1g.45gb,2g.45gb", [(18, 0.125), (30, 0.25), (36, 0.25)]),
+        ("NVIDIA GB200", "2g.47gb,2g.47gb", [(38, 0.25), (38, 0.25)]),
+        ("NVIDIA A30", "2g.12gb,1g.6gb+me", [(28, 0.5), (14, 0.25)]),
     ],
 )
 def test_slices_by_their_full_names(gpu: str, text: str, shares: list) -> None:
@@ -75,7 +80,9 @@ def test_slices_by_their_full_names(gpu: str, text: str, shares: list) -> None:
 
 
 def test_slices_that_a_device_does_not_have() -> None:
-    for gpu, text in (("A100", "3g.40gb,4g"), ("H200", "3g.40gb,3g"), ("V100", "3g.40gb,3g")):
+    unlisted = [("P100", "1g,2g"), ("H20", "1g,1g"), ("B200", "3g,4g"), ("L40S", "1g,1g")]
+    other_memory = [("A100", "3g.40gb,4g"), ("H200", "3g.40gb,3g"), ("V100", "3g.40gb,3g")]
+    for gpu, text in (*unlisted, *other_memory):
         with pytest.raises(UsageError, match="slice"):
             split_device(SharedDevice.of(gpu_named(gpu)), text)
     assert gpu_named("Tesla V100-SXM2-32GB").memory_bytes is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from jostle.accelerator import (
     Application,
     Device,
+    Fit,
     Latency,
     Objective,
+    Partition,
     Service,
     Task,
     applications_of,
@@ -145,3 +148,25 @@ def test_of_several_profiles_of_a_workload_the_median_is_taken() -> None:
     applications, _ = applications_of(profiles)
     assert applications["asr"].solo_seconds == 0.02
     assert any("one of 3 profiles" in note for note in applications["asr"].notes)
+
+
+def test_what_does_not_fit_into_memory_is_never_safe() -> None:
+    """A service of 10 GB and batch work of 6: 1 beside it in 16, 2 in 22 and a bit, whatever the time."""
+    service = Service(replace(SERVICE, memory_bytes=10e9), Objective(1e6))
+    batch = replace(SMALL, memory_bytes=6e9)
+
+    def fits(gigabytes: float | None, *slices: Partition) -> Fit:
+        size = None if gigabytes is None else gigabytes * 1e9
+        device = replace(DEVICE, memory_bytes=size, partitions=slices)
+        return how_many_fit(service, batch, device, most=4, every=True)
+
+    assert [fits(size).instances for size in (9.9, 10, 15.9, 16, 22.5, 40)] == [-1, 0, 0, 1, 2, 4]
+    assert fits(None).instances == 4
+    assert not fits(9.9).mixes[0].safe
+    assert [len(fits(size).mixes) for size in (9.9, 16, 40)] == [1, 2, 5]
+    assert fits(22.5).reason == "more do not fit into the device's memory of 22.5 GB"
+    # Slices have a share of it: of 24 GB a half has room for two, 7/10 have room for the service.
+    assert fits(24, Partition(5, 0.5), Partition(5, 0.5)).instances == 2
+    assert fits(24, Partition(5, 0.3), Partition(5, 0.7)).instances == -1
+    # Instances go to the others in turn: in 6.5 and 13 GB there is room for one, and then for one more.
+    assert fits(32.5, Partition(4, 0.4), Partition(2, 0.2), Partition(4, 0.4)).instances == 2

@@ -8,16 +8,18 @@ import os
 import sqlite3
 import tracemalloc
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile
+from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.traces import (
     GPUS,
     Profile,
+    ProfileImport,
     gpu_named,
     read_profile,
     read_profiles,
@@ -175,6 +177,26 @@ def test_kineto(tmp_path: Path, zipped: bool, bare: bool) -> None:
     assert kernel["occupancy_ratio"] == 0.25
 
 
+def test_memory_that_a_run_takes(tmp_path: Path) -> None:
+    """The most that PyTorch held of the device, or what the user says; it stays in the dataset."""
+    held = {"Total Reserved": 3 * 2**30, "Total Allocated": 2**30, "Device Type": 1}
+    host = {"Total Reserved": 9 * 2**30, "Device Type": 0}
+    moments = [{**held, "Total Reserved": 2**30}, held, host, {"Total Reserved": "x"}, {}]
+    events = [
+        {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": n, "args": args}
+        for n, args in enumerate(moments)
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(kineto(KERNEL, *events, deviceProperties=PROPERTIES)))
+    found = read_profile(path)
+    assert found.memory_bytes == 3 * 2**30
+    write_profiles(tmp_path / "data", [found])
+    assert read_profiles(tmp_path / "data")[found.run_id].memory_bytes == 3 * 2**30
+    assert ProfileImport(path, memory="20GB").read().memory_bytes == 20e9
+    with pytest.raises(UsageError, match="memory"):
+        ProfileImport(path, memory="20 sheep").read()
+
+
 def test_kineto_of_amd_says_what_it_lacks(tmp_path: Path) -> None:
     amd = {**KERNEL, "args": {"device": 2, "stream": 0}}
     properties = [{"id": 0, "name": "AMD Radeon Graphics", "warpSize": 64, "numSms": 104}]
@@ -268,6 +290,10 @@ ROCPROF = (
         ("T4", 256, 64, 0, 1.0),
         ("T4", 64, 32, 0, 1.0),
         ("H100", 512, 40, 0, 0.75),
+        ("B200", 512, 40, 0, 0.75),
+        ("RTX 5090", 256, 32, 0, 1.0),
+        ("RTX 5090", 32, 16, 0, 0.5),  # 24 blocks of 48 warps
+        ("MI355X", 256, 128, 65536, 0.25),  # 2 blocks fit into 160 KiB
         ("H200", 256, 168, 0, 8 / 64),
         ("GTX 1080 Ti", 256, 37, 0, 0.75),
         ("MI250", 256, 8, 0, 1.0),
@@ -291,10 +317,29 @@ def test_devices_by_the_names_that_drivers_give() -> None:
         "NVIDIA H200": "H200",
         "Tesla K40c": "K40",
         "AMD Instinct MI250X": "MI250",
+        "AMD Instinct MI355X": "MI355X",
+        "NVIDIA L40S": "L40S",
+        "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada",
+        "NVIDIA GeForce RTX 5090": "RTX 5090",
+        "NVIDIA GH200 480GB": "GH200",
+        "NVIDIA GH200 144G HBM3e": "GH200 144GB",
+        "NVIDIA B200": "B200",
+        "NVIDIA GB200": "GB200",
+        "A100 SXM4": "A100",
     }.items():
         assert gpu_named(given).name == known, given
-    with pytest.raises(UnknownName, match="GPU"):
-        gpu_named("Voodoo 2")
+    for unknown in ("Voodoo 2", "Quadro RTX 6000"):
+        with pytest.raises(UnknownName, match="GPU"):
+            gpu_named(unknown)
+    slice_of_one = replace(GPUS["H100"], name="NVIDIA H100 80GB HBM3 MIG 1g.10gb", pes=16)
+    assert (slice_of_one.memory_bytes, slice_of_one.slices) == (10e9, ())
+    host_in_name = replace(GPUS["GH200"], name="NVIDIA GH200 480GB")
+    assert host_in_name.memory_bytes == 96e9
+    for (
+        gpu
+    ) in GPUS.values():  # one name of a slice never has less of one thing and more of the other
+        assert all(1 <= pes <= gpu.pes and 0 < part <= 1 for _, pes, part in gpu.slices)
+        assert list(gpu.slices) == sorted(gpu.slices)
 
 
 def test_profiles_in_a_dataset(tmp_path: Path) -> None:

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 BUSES = ("per_direction", "shared")
 PLACEMENTS = ("pack", "spread")
 MEMORY = "memory"
-# Instances of NVIDIA's MIG by the SMs of the whole device: {name: (SMs, eighths of the memory)}.
-_MIG = {
-    108: {"1g": (14, 1), "2g": (28, 2), "3g": (42, 4), "4g": (56, 4), "7g": (98, 8)},
-    132: {"1g": (16, 1), "2g": (32, 2), "3g": (60, 4), "4g": (64, 4), "7g": (132, 8)},
-}
 # As NVIDIA writes it, with the memory and what else the slice has: 3g, 3g.40gb, 1g.10gb+me, MIG 3g.40gb.
 _MIG_NAME = re.compile(r"(?:mig )?(\dg)(?:\.(\d+)gb)?(?:\+[a-z.]+)?")
 # Of the peak that data sheets give, what a kernel can really draw; measured as 80 to 92% on GPUs.
@@ -46,7 +41,8 @@ class Device:
     kernels state their need per PE; `memory` is GB in bytes per second. A resource without an entry is
     unlimited. bus: transfers in both directions each have a link, or share one. placement: blocks fill
     one PE after the other, or spread over all. time_slice_seconds: of the time-sliced model.
-    partitions: none means one that is the whole device. memory_bytes: None where it is not known.
+    partitions: none means one that is the whole device. memory_bytes: None where it is not known. slices:
+    that it can be cut into (MIG), see Gpu.slices.
     """
 
     pes: int
@@ -57,6 +53,7 @@ class Device:
     time_slice_seconds: float = 2e-3
     partitions: tuple[Partition, ...] = ()
     memory_bytes: float | None = None
+    slices: tuple[tuple[str, int, float], ...] = ()
 
     def __post_init__(self) -> None:
         if self.pes < 1 or self.warps_per_pe < 1:
@@ -87,8 +84,8 @@ class Device:
         """The device of a row of hardware. effective_ratio: of the peak memory bandwidth, reachable."""
         peak = gpu.memory_bandwidth_bytes_per_second
         resources = {MEMORY: peak * effective_ratio} if peak else {}
-        device = cls(gpu.pes, gpu.warps_per_pe, resources, memory_bytes=gpu.memory_bytes)
-        return replace(device, **settings)
+        known = {"memory_bytes": gpu.memory_bytes, "slices": gpu.slices}
+        return cls(gpu.pes, gpu.warps_per_pe, resources, **{**known, **settings})
 
     @property
     def pools(self) -> tuple[Partition, ...]:
@@ -99,11 +96,10 @@ class Device:
 def split_device(device: Device, text: str) -> Device:
     """The device in partitions, the first of them the service's.
 
-    text: slices with commas between them, each a MIG instance (`3g` or `3g.40gb`, on devices of 108 or 132
-    SMs), a
-    number of PEs, or a share of the PEs as a fraction or with a point (`3/7`, `0.5`); after a colon the
-    share of every resource (as of the PEs by default). One slice alone, unless it is named, leaves the
-    rest to a second. Raises UsageError.
+    text: slices with commas between them, each a MIG instance (`3g` or `3g.40gb`), a number of PEs, or a
+    share of the PEs as a fraction or with a point (`3/7`, `0.5`); after a colon the share of every resource
+    (as of the PEs by default). One slice alone, unless it is named, leaves the rest to a second. Raises
+    UsageError.
     """
     parts = [_slice(device, part.strip()) for part in text.split(",")]
     if len(parts) == 1:
@@ -118,22 +114,20 @@ def split_device(device: Device, text: str) -> Device:
 
 
 def _slice(device: Device, text: str) -> Partition:
-    named = _MIG.get(device.pes, {})
     full = _MIG_NAME.fullmatch(text.lower())
-    if full and full[1] in named:
-        pes, eighths = named[full[1]]
+    known = dict.fromkeys(name for name, *_ in device.slices)
+    if full and full[1] in known:
+        alike = [(pes, ratio) for name, pes, ratio in device.slices if name == full[1]]
         if full[2] and device.memory_bytes:
             # Of the smallest slice there are some with twice the memory: 1g.20gb beside 1g.10gb.
-            ratio = float(full[2]) * 1e9 / device.memory_bytes * 8
-            possible = [eighths, 2] if full[1] == "1g" else [eighths]
-            near = [e for e in possible if 0.8 * e <= ratio <= 1.2 * e]
-            if not near:
+            ratio = float(full[2]) * 1e9 / device.memory_bytes
+            alike = [(pes, one) for pes, one in alike if 0.8 * one <= ratio <= 1.2 * one]
+            if not alike:
                 raise UsageError(
                     f"{text!r} is no slice of a device with {device.memory_bytes / 1e9:.0f} GB",
                     fix="Say which device it is with `gpu`, such as A100 80GB.",
                 )
-            eighths = near[0]
-        return Partition(pes, eighths / 8)
+        return Partition(*alike[0])
     size, _, share = text.partition(":")
     try:
         amount = Fraction(size)
@@ -141,8 +135,8 @@ def _slice(device: Device, text: str) -> Partition:
         pes = int(amount if whole else amount * device.pes)
         return Partition(pes, float(Fraction(share)) if share else pes / device.pes)
     except (ValueError, ZeroDivisionError):
-        known = f"one of {', '.join(named)}, " if named else ""
+        named = f"one of {', '.join(known)}, " if known else ""
         raise UsageError(
             f"{text!r} is not a slice of a device of {device.pes} PEs",
-            fix=f"Give {known}a number of PEs or a share such as 3/7, and after a colon the share of memory.",
+            fix=f"Give {named}a number of PEs or a share such as 3/7, and after a colon the share of memory.",
         ) from None

@@ -254,9 +254,10 @@ def how_many_fit(
         ]
         alike = plain and rest.is_like_runs(device, options or SimulationOptions())
         bounds = rest.bounds(members, is_like_runs=alike)
+    room = most_in_memory(service.application, batch, device, most)
     mixes: list[Mix] = []
     fits, broken = -1, False
-    for instances in range(most + 1):
+    for instances in range(max(room, 0) + 1):
         beside = [batch] * instances
         seconds = _seconds(service, beside, device, options, batch_pes, rest)
         latency, high = Latency.of(seconds), service.longest(seconds)
@@ -268,12 +269,40 @@ def how_many_fit(
             fits = instances
         elif not every:
             break
-    if fits == most:
+    if room < 0:
+        fits, mixes[0] = -1, replace(mixes[0], safe=False)
+        reason = f"it alone does not fit into the device's memory of {_gigabytes(device)}"
+    elif fits == room < most:
+        reason = f"more do not fit into the device's memory of {_gigabytes(device)}"
+    elif fits == most:
         reason = f"all {most} keep the {which} limit of {limit:.4g} s"
     else:
         reason = _reason(service, batch.name, mixes[fits + 1])
         reason += f", over the {which} limit of {limit:.4g} s"
     return Fit(service.name, batch.name, fits, solo, limit, which, reason, tuple(mixes))
+
+
+def _gigabytes(device: Device) -> str:
+    """Of the device, or of each of its slices."""
+    sizes = [part.resource_ratio * (device.memory_bytes or 0) / 1e9 for part in device.pools]
+    return " and ".join(f"{size:.4g} GB" for size in sizes)
+
+
+def most_in_memory(service: Application, batch: Application, device: Device, most: int) -> int:
+    """Up to `most` instances that fit into the memory of the device, or of its slices, with the service; -1
+    where that alone does not, all where memory is not known."""
+    if device.memory_bytes is None:
+        return most
+    free = [part.resource_ratio * device.memory_bytes for part in device.pools]
+    free[0] -= service.memory_bytes
+    if free[0] < 0:
+        return -1
+    others = free[1:] or free
+    for instance in range(most):
+        others[instance % len(others)] -= batch.memory_bytes
+        if min(others) < 0:
+            return instance
+    return most
 
 
 def _reason(service: Service, batch: str, broken: Mix) -> str:

@@ -33,7 +33,7 @@ MOST_WAYS = 64  # to put tenants into slices
 class DeviceTenant:
     """A service or batch workload as it is asked about. rate_per_second: of its queries, at random times;
     None: its runs follow each other. pes_ratio: of the PEs, what it may use at most; None: as the mode says.
-    memory_bytes: of the device, that it takes."""
+    memory_bytes: of the device, that it takes, by default what its profile says."""
 
     application: Application
     rate_per_second: float | None = None
@@ -46,6 +46,8 @@ class DeviceTenant:
             raise UsageError(f"{self.application.name} has a rate of {rate} queries a second")
         if share is not None and not 0 < share <= 1:
             raise UsageError(f"{self.application.name} has a share of {share} of the PEs")
+        if not self.memory_bytes:
+            object.__setattr__(self, "memory_bytes", self.application.memory_bytes)
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ def ways_to_arrange(
     """Of each way to share the device in a mode, the number of each tenant's slice; () for the one way where
     the device is whole. None where the tenants do not fit into its memory. Raises UsageError."""
     check_mode(device, mode)
+    memory_bytes = device.memory_bytes if memory_bytes is None else memory_bytes
     needed = sum(tenant.memory_bytes for tenant in tenants)
     if memory_bytes is not None and needed > memory_bytes:
         return

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class Application:
     """Tasks in their order, in columns. notes: what was assumed where the profile could not say.
-    first_seconds: when the device is first used, on the profile's clock."""
+    first_seconds: when the device is first used, on the profile's clock. memory_bytes: of the device, that
+    it takes; 0 where that is not known."""
 
     name: str
     columns: TaskColumns
     notes: tuple[str, ...] = ()
     first_seconds: float = 0.0
+    memory_bytes: float = 0.0
 
     def __post_init__(self) -> None:
         if not len(self.columns):
@@ -67,7 +69,8 @@ class Application:
         has it): 0 by default, that is no contention for memory. Raises BadData.
         """
         columns, notes, first = flatten(profile, device, pinned, memory_need)
-        return cls(name or profile.workload, columns, notes, first)
+        taken = profile.memory_bytes or 0.0
+        return cls(name or profile.workload, columns, notes, first, taken)
 
     def __len__(self) -> int:
         """How many tasks."""

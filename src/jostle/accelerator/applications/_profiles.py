@@ -41,7 +41,10 @@ def applications_of(
         row = profile.gpus.get(device_of(profile, device))
         if row is not None:
             devices.setdefault((row.name, row.pes, row.warps_per_pe), row)
-    applications = {name: _typical(runs) for name, runs in recorded.items()}
+    applications = {}
+    for name, runs in recorded.items():
+        most = max(run.memory_bytes for run in runs)
+        applications[name] = replace(_typical(runs), memory_bytes=most)
     if gpu is not None:
         return applications, Device.of(gpu_named(gpu))
     if len(devices) != 1:

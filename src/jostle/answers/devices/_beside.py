@@ -154,7 +154,6 @@ class FitQuestion:
             wishes,
             device,
             modes,
-            memory_bytes=hardware.memory_bytes or device.memory_bytes,
             queries=load.queries,
             seed=load.seed,
             rest=measured.rest if measured else None,
@@ -196,7 +195,7 @@ class DeviceQuestion:
     ] = None
     memory: Annotated[
         str | None,
-        "With --tenants: of the device, such as 40GiB.  [default: what the table of devices says]",
+        "Of the device, such as 40GiB.  [default: what its name or the table of devices says]",
     ] = None
     pinned: Annotated[bool, "Transfers that do not say were from pinned memory."] = False
     memory_need: Annotated[float | None, "Bytes/s per PE of kernels whose profile has none."] = None
@@ -223,7 +222,12 @@ class DeviceQuestion:
             memory_need=self.memory_need,
             device=self.device,
         )
-        device = replace(device, bus=self.bus or device.bus, placement=self.placement)
+        device = replace(
+            device,
+            bus=self.bus or device.bus,
+            placement=self.placement,
+            memory_bytes=self.memory_bytes or device.memory_bytes,
+        )
         if self.partition is not None:
             device = split_device(device, self.partition)
         return applications, device, profiles
@@ -233,8 +237,6 @@ class DeviceQuestion:
         """How kernels share, of questions about one way; None: not given. Raises UsageError for several."""
         if len(self.sharing) > 1:
             raise UsageError("several `sharing` go with `tenants`")
-        if self.memory is not None:
-            raise UsageError("`memory` goes with `tenants`")
         return self.sharing[0] if self.sharing else None
 
     @property

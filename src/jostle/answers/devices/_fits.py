@@ -20,7 +20,7 @@ def one_answer(simulation: Simulation, service: str, batch: str) -> Report:
     setting, bounds = (simulation.device, simulation.options), simulation.measured
     options = {"batch_pes": simulation.batch_pes, "rest": simulation.rest}
     fit = how_many_fit(one, other, *setting, most=simulation.look_to, **options)
-    beside = min(fit.instances + 1, simulation.most) or 1
+    beside = min(fit.instances + 1, len(fit.mixes) - 1) or 1
     cause = causes(one, [other] * beside, *setting, **options)
     rows, is_safe = _bounds(fit), _kept(fit) >= simulation.wanted
     notes = simulation.notes((service, batch))
@@ -141,7 +141,7 @@ def _code(is_safe: bool, rows: list[dict[str, Any]]) -> int:
     if is_safe:
         return 0
     beside = [row["bound_seconds"] for row in rows if row["instances"] > 0]
-    return 3 if rows and not any(beside) else 1
+    return 3 if beside and not any(beside) else 1
 
 
 def _facts(fit: Fit, is_safe: bool) -> dict[str, Any]:

@@ -71,13 +71,13 @@ class DevicePlacement:
         added = getattr(question, "nodes", ())
         placement, query = self._spelled(requests, added)
         if added:
-            spelled = _Spelling(self.fleet, Requests.of(requests), added)
+            spelled = _Spelling(self.hardware, self.fleet, Requests.of(requests), added)
             question = replace(question, add=tuple(spelled.node(node) for node in added))
         return placement.ask(verb, query, question, progress)
 
     def _spelled(self, requests: Any, added: Sequence[Node] = ()) -> tuple[Placement, Requests]:
         query = Requests.of(requests)
-        spelled = _Spelling(self.fleet, query, added)
+        spelled = _Spelling(self.hardware, self.fleet, query, added)
         platforms = list(spelled.platforms.items())
         sets = SimulatedSets(self.hardware, spelled.configs, platforms, self.standard)
         fleet = replace(self.fleet, nodes=tuple(spelled.node(n) for n in self.fleet.nodes))
@@ -89,11 +89,15 @@ class _Spelling:
     """Names that say all of what makes a latency, so that different ones are different workloads and
     platforms. configs, platforms: what they stand for."""
 
-    def __init__(self, fleet: Fleet, query: Requests, added: Sequence[Node]) -> None:
+    def __init__(
+        self, hardware: Hardware, fleet: Fleet, query: Requests, added: Sequence[Node]
+    ) -> None:
+        self.hardware = hardware
         nodes = [*fleet.nodes, *added]
         every = [*query.good, *(tenant for node in nodes for tenant in node.tenants)]
-        self.configs = dict(sorted({config_text(one): one for one in every}.items()))
-        self.platforms = {_platform(node): node for node in nodes}
+        configs = {config_text(one): hardware.sized(one) for one in every}
+        self.configs = dict(sorted(configs.items()))
+        self.platforms = {_platform(node): hardware.with_memory(node) for node in nodes}
         self._of_workload: dict[str, list[str]] = {}
         for text, config in self.configs.items():
             self._of_workload.setdefault(config.workload, []).append(text)
@@ -106,11 +110,13 @@ class _Spelling:
         allowed = [
             text for name in one.allowed for text in (name, *self._of_platform.get(name, ()))
         ]
-        return replace(one, workload=config_text(one), apart=tuple(apart), allowed=tuple(allowed))
+        sized = self.hardware.sized(one)
+        return replace(sized, workload=config_text(one), apart=tuple(apart), allowed=tuple(allowed))
 
     def node(self, one: Node) -> Node:
         tenants = tuple(self.request(tenant) for tenant in one.tenants)
-        return replace(one, platform=_platform(one), tenants=tenants)
+        sized = self.hardware.with_memory(one)
+        return replace(sized, platform=_platform(one), tenants=tenants)
 
 
 def _platform(node: Node) -> str:

@@ -55,6 +55,16 @@ class Hardware:
     rest: LearnedRest | None = None
     known: dict[Any, Arrangement | None] = field(default_factory=dict, compare=False)
 
+    def with_memory(self, node: Node) -> Node:
+        """The node with the memory of its device, where it does not say."""
+        device = None if node.memory_bytes is not None else self.device_of(node)
+        return node if device is None else replace(node, memory_bytes=device.memory_bytes)
+
+    def sized(self, one: Request) -> Request:
+        """The request with the memory of its profile, where it does not say."""
+        known = None if one.memory_bytes else self.applications.get(one.workload)
+        return one if known is None else replace(one, memory_bytes=known.memory_bytes)
+
     def device_of(self, node: Node) -> Device | None:
         """By the platform's name; that of the profiles where a node has no platform of its own; None for a
         name that is not known."""

@@ -1,18 +1,28 @@
 """Accelerators by name, and theoretical occupancy.
 
-The figures of the devices are those of NVIDIA's data sheets, CUDA C++ Programming Guide (table of
-technical specifications per compute capability) and AMD's CDNA whitepapers. The occupancy is that of
+The figures of the devices (gpus.csv) are those of NVIDIA's data sheets, CUDA C++ Programming Guide (table of
+technical specifications per compute capability), MIG user guide and listings of MIG profiles by its driver,
+and AMD's CDNA whitepapers and table of specifications; the SMs of H20 and GB200, for which there is no data
+sheet with them, are those that drivers report. The occupancy is that of
 NVIDIA's occupancy calculator (registers allocated by warp, shared memory by block), for AMD that of the
 CDNA instruction set guides (registers allocated by wave on each SIMD).
 """
 
 from __future__ import annotations
 
+import csv
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from jostle.errors import BadData, UnknownName
+
+Slice = tuple[
+    str, int, float
+]  # of MIG: its name (3g), PEs, and share of the memory and its bandwidth
 
 
 @dataclass(frozen=True)
@@ -53,12 +63,18 @@ class Gpu:
     def memory_bytes(self) -> float | None:
         """Of the device, as its name or the table of devices says (GB of 1e9 bytes); None where neither
         does, or where the device is sold with several."""
-        size = re.search(r"(\d+) ?GB\b", self.name, re.IGNORECASE)
-        if size:
-            return float(size[1]) * 1e9
         known = known_gpu(self.name)
+        size = re.search(r"(?:.* mig \dg\.|\b)(\d+) ?GB\b", self.name, re.IGNORECASE)
+        if size and not (known and known.name.startswith("GH200")):  # there it is the host's
+            return float(size[1]) * 1e9
         gigabytes = None if known is None else _GIGABYTES.get(known.name)
         return None if gigabytes is None else gigabytes * 1e9
+
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        """Those that MIG can cut it into, of one name the smaller first; () for none, or not known."""
+        known = known_gpu(self.name)
+        return () if known is None or known.pes != self.pes else _SLICES[known.name]
 
     def warps_of(self, threads_per_block: int) -> int:
         """Warps of a block, whole ones."""
@@ -105,9 +121,7 @@ def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def _nvidia(
-    name: str, pes: int, capability: str, gigabytes_per_second: float, l2_mib: float
-) -> Gpu:
+def _nvidia(name: str, pes: int, gigabytes_per_second: float, capability: str) -> Gpu:
     warps, blocks, shared_kib = _PER_SM[capability]
     major = int(capability.split(".")[0])
     return Gpu(
@@ -118,7 +132,6 @@ def _nvidia(
         registers_per_pe=65536,
         shared_bytes_per_pe=shared_kib * 1024,
         memory_bandwidth_bytes_per_second=gigabytes_per_second * 1e9,
-        l2_bytes=int(l2_mib * 2**20),
         compute_capability=capability,
         **register_rules(major, int(capability.split(".")[1])),
     )
@@ -146,10 +159,12 @@ _PER_SM = {
     "8.6": (48, 16, 100),
     "8.9": (48, 24, 100),
     "9.0": (64, 32, 228),
+    "10.0": (64, 32, 228),
+    "12.0": (48, 24, 100),
 }
 
 
-def amd_gpu(name: str, pes: int, gigabytes_per_second: float, l2_mib: float) -> Gpu:
+def amd_gpu(name: str, pes: int, gigabytes_per_second: float) -> Gpu:
     """A device of AMD's CDNA."""
     return Gpu(
         name=name,
@@ -160,39 +175,35 @@ def amd_gpu(name: str, pes: int, gigabytes_per_second: float, l2_mib: float) -> 
         shared_bytes_per_pe=65536,
         memory_bandwidth_bytes_per_second=gigabytes_per_second * 1e9,
         threads_per_warp=64,
-        l2_bytes=int(l2_mib * 2**20),
         register_unit=8,
         shared_unit=512,
         simds=4,
     )
 
 
-# Name, PEs, compute capability, GB/s, MiB of L2, GB of memory: the V100 is sold with 16 and with 32, the A100
-# with 40 and with 80, which its name then says. Of the MI250 each of its two dies is a device of its own.
-_DEVICES = (
-    ("K40", 15, "3.5", 288, 1.5, 12),
-    ("K80", 13, "3.7", 240, 1.5, 12),
-    ("P100", 56, "6.0", 732, 4, 16),
-    ("GTX 1080 Ti", 28, "6.1", 484, 2.75, 11),
-    ("V100", 80, "7.0", 900, 6, None),
-    ("T4", 40, "7.5", 320, 4, 16),
-    ("A100", 108, "8.0", 1555, 40, 40),
-    ("A100 80GB", 108, "8.0", 2039, 40, 80),
-    ("A10", 72, "8.6", 600, 6, 24),
-    ("RTX 3090", 82, "8.6", 936, 6, 24),
-    ("L4", 58, "8.9", 300, 48, 24),
-    ("RTX 4090", 128, "8.9", 1008, 72, 24),
-    ("H100", 132, "9.0", 3350, 50, 80),
-    ("H100 PCIe", 114, "9.0", 2000, 50, 80),
-    ("H200", 132, "9.0", 4800, 50, 141),
-    ("MI250", 104, "CDNA", 1638.4, 8, 64),
-    ("MI300X", 304, "CDNA", 5324.8, 4, 192),
-)
-GPUS: dict[str, Gpu] = {
-    name: amd_gpu(name, pes, rate, l2) if kind == "CDNA" else _nvidia(name, pes, kind, rate, l2)
-    for name, pes, kind, rate, l2, _ in _DEVICES
-}
-_GIGABYTES = {name: size for name, *_, size in _DEVICES}
+def _listed() -> Iterator[tuple[str, Gpu, float | None, tuple[Slice, ...]]]:
+    with open(Path(__file__).with_name("gpus.csv"), newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            name, l2, size = row["name"], row["l2_mib"], row["gigabytes"]
+            facts = name, int(row["pes"]), float(row["gigabytes_per_second"])
+            is_amd = row["kind"].startswith("CDNA")
+            gpu = amd_gpu(*facts) if is_amd else _nvidia(*facts, row["kind"])
+            shared = {"shared_bytes_per_pe": 160 * 1024} if row["kind"] == "CDNA4" else {}
+            l2_bytes = int(float(l2) * 2**20) if l2 else None
+            gigabytes = float(size) if size else None
+            parts = (part.split(":") for part in row["slices"].split())
+            slices = tuple((part, int(pes), float(Fraction(of))) for part, pes, of in parts)
+            yield name, replace(gpu, l2_bytes=l2_bytes, **shared), gigabytes, slices
+
+
+# Of the MI250 each of its two dies is a device of its own. The V100 is sold with 16 GB and with 32, which its
+# name then says. A slice of an instance of MIG is left out where no listing of a driver was at hand: H20,
+# H100 PCIe, and 3g and 4g of the B200 and GB200.
+GPUS: dict[str, Gpu] = {}
+_GIGABYTES: dict[str, float | None] = {}
+_SLICES: dict[str, tuple[Slice, ...]] = {}
+for _name, _gpu, _size, _slices in _listed():
+    GPUS[_name], _GIGABYTES[_name], _SLICES[_name] = _gpu, _size, _slices
 
 
 def reported_gpu(
@@ -219,7 +230,7 @@ def reported_gpu(
         raise BadData(error.what, where=where) from None
 
 
-_FAMILY = re.compile(r"[a-z]+ ?\d+ ?(?:ti|x)?", re.IGNORECASE)
+_FAMILY = re.compile(r"[a-z]+ ?\d+(?: ?(?:ti|x)|s\b)?", re.IGNORECASE)
 
 
 def gpu_named(name: str) -> Gpu:
@@ -242,6 +253,8 @@ def known_gpu(name: str) -> Gpu | None:
     large = re.search(r"a100.*80 ?gb", name, re.IGNORECASE)
     if large:
         return GPUS["A100 80GB"]
+    if re.search(r"gh200.*144 ?g", name, re.IGNORECASE):
+        return GPUS["GH200 144GB"]
     if re.search(r"h100.*pcie", name, re.IGNORECASE):
         return GPUS["H100 PCIe"]
     words = {_plain(match) for match in _FAMILY.findall(name)}

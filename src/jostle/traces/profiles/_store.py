@@ -29,11 +29,17 @@ PROFILES = TableFormat(
         "format": (pa.string(), "name", "what recorded it"),
         "note": (pa.string(), "text", "what the reader left out or could not know"),
         "device": (pa.int32(), "number", "of the accelerator within the run"),
+        "memory_bytes": (
+            pa.float64(),
+            "B",
+            "of the device, that the run takes, null where unknown",
+        ),
     }
     | {
         f"gpu_{f.name}": (_WHOLE.get(str(f.type), pa.float64()), "", "hardware, null where unknown")
         for f in fields(Gpu)
     },
+    optional=("memory_bytes",),
 )
 _PAIR = TablePair(PROFILES, "profiles", TASKS, "tasks")
 
@@ -60,6 +66,7 @@ def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> lis
             "format": profile.format,
             "note": "; ".join(profile.notes) or None,
             "device": device,
+            "memory_bytes": profile.memory_bytes,
             **{f"gpu_{k}": v for k, v in (asdict(gpu) if gpu else {}).items()},
         }
         for profile in profiles
@@ -94,8 +101,9 @@ def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
         gpus = {head["device"]: _gpu(head) for head in mine}
         notes = tuple(mine[0]["note"].split("; ")) if mine[0]["note"] else ()
         notes += tuple(text for text in settled if text.startswith(f"the run {run_id!r} "))
+        about = notes, mine[0]["format"], (), mine[0]["memory_bytes"]
         profiles[run_id] = Profile(
-            run_id, mine[0]["workload"], part.take(pa.array(order)), gpus, notes, mine[0]["format"]
+            run_id, mine[0]["workload"], part.take(pa.array(order)), gpus, *about
         )
     return profiles
 

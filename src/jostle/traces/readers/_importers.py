@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from jostle._options import Positional, Short
+from jostle._tables import cells
 from jostle._untrusted import understood
 from jostle.errors import UsageError
 from jostle.traces.counters._counters import Traces
@@ -134,9 +135,19 @@ class ProfileImport:
     mark: Annotated[str, "How the names of annotations or NVTX ranges begin that mark a step."] = (
         STEP
     )
+    memory: Annotated[
+        str | None,
+        "Of the device, that the run takes, such as 20GiB: what does not fit is never called safe.  "
+        "[default: what the file says; PyTorch's does with profile_memory=True]",
+    ] = None
 
     def read(self) -> Profile:
-        """Raises UnreadableFile, BadData for a file without tasks, UnknownName for a GPU."""
+        """Raises UnreadableFile, BadData for a file without tasks, UnknownName for a GPU, UsageError."""
+        size = None
+        try:
+            size = cells.size(self.memory, "`memory`")
+        except ValueError as error:
+            raise UsageError(str(error), fix="Such as 20GiB.") from None
         profile = read_profile(
             self.file,
             workload=self.workload,
@@ -146,4 +157,5 @@ class ProfileImport:
             queries=self.queries,
             mark=self.mark,
         )
+        profile = replace(profile, memory_bytes=size or profile.memory_bytes)
         return profile if self.counters is None else with_memory_counters(profile, self.counters)

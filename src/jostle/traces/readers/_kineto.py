@@ -65,7 +65,7 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
     gpus: dict[int, Gpu | None] = {}
     left_out = unshaped = 0
     marks: tuple[list[float], list[float]] = ([], [])  # on the host, on the device
-    is_trace, sizes = False, TensorSizes()
+    is_trace, sizes, most_bytes = False, TensorSizes(), 0.0
     for key, value in text.items():
         if key == "deviceProperties" and isinstance(value, list):
             for entry in filter(_is_object, value):
@@ -79,6 +79,8 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
         category = str(value.get("cat", "")).lower()
         if str(value.get("name", "")).startswith(recording.mark) and value.get("ph") == "X":
             marks[category == "gpu_user_annotation"].append(_seconds(value, where)[0])
+        if category == "cpu_instant_event" and value.get("name") == "[memory]":
+            most_bytes = max(most_bytes, _reserved(_arguments(value)))
         if category == "cpu_op":
             sizes.operator(_arguments(value))
         if category not in _DEVICE_CATEGORIES or value.get("ph", "X") != "X":
@@ -107,7 +109,15 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
         one = next(iter(kinds)) if len(kinds) == 1 else None
         hardware = {int(d): gpus.get(int(d), one) for d in builder.devices}
     profile = sizes.of(builder.profile(recording.workload, hardware, notes, name))
-    return replace(profile, marks=tuple(marks[1] if len(marks[1]) > 1 else marks[0]))
+    steps = tuple(marks[1] if len(marks[1]) > 1 else marks[0])
+    return replace(profile, marks=steps, memory_bytes=most_bytes or None)
+
+
+def _reserved(arguments: dict[str, Any]) -> float:
+    """Bytes of the device that PyTorch held then (profile_memory=True), 0 of the host's."""
+    held = _whole(arguments.get("Total Reserved")) or 0
+    is_device = arguments.get("Device Type") in (1, 20)  # CUDA or ROCm
+    return float(held) if is_device and 0 < held < _MOST else 0.0
 
 
 def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: str) -> bool:

@@ -96,7 +96,7 @@ def _agents(path: Path) -> dict[str, Gpu | None]:
         units = line.text("cucount") or ""
         if units.isdecimal() and len(units) <= MOST_DIGITS and 0 < int(units) < 100_000:
             pes = int(units)
-            gpu = replace(gpu, pes=pes) if gpu else amd_gpu(label, pes, 1.0, 0.0)
+            gpu = replace(gpu, pes=pes) if gpu else amd_gpu(label, pes, 1.0)
         agents[_agent(line.text("nodeid", "agentid") or "")] = gpu
     return agents
 
@@ -193,6 +193,7 @@ def _sysinfo(path: Path) -> Gpu | None:
         return named
     rest = named.l2_bytes if named else None
     try:
-        return amd_gpu(row.get("gpu_model") or "AMD", units, bandwidth or 1.0, (rest or 0) / 2**20)
+        gpu = amd_gpu(row.get("gpu_model") or "AMD", units, bandwidth or 1.0)
+        return replace(gpu, l2_bytes=rest)
     except BadData as error:
         raise BadData(error.what, where=str(path), fix="Remove it, or name the GPU.") from None
