@@ -56,25 +56,25 @@ def coverage_by_group(test: Runs, bounds: dict[float, np.ndarray]) -> list[Cover
     Tenths of the workloads: ordered by their median runtime in the test, shortest first; with fewer than
     ten workloads, one group each.
     """
-    found = []
+    results = []
     for kind, name, inside in _groups(test):
         actual = test.runtime_seconds[inside]
         at = {c: bound_measures(seconds[inside], actual) for c, seconds in bounds.items()}
         covered, margins = ({c: one[what] for c, one in at.items()} for what in WHAT)
-        found.append(Covered(kind, name, len(actual), covered, margins))
-    return found
+        results.append(Covered(kind, name, len(actual), covered, margins))
+    return results
 
 
 def _groups(test: Runs) -> list[tuple[str, str, np.ndarray]]:
     c = test.colocations
     degree = c.number_of_corunners
-    found = [("pool", pool_of(int(d)), degree == d) for d in np.unique(degree)]
-    found += [("platform", c.platform_names[p], c.platform == p) for p in np.unique(c.platform)]
+    results = [("pool", pool_of(int(d)), degree == d) for d in np.unique(degree)]
+    results += [("platform", c.platform_names[p], c.platform == p) for p in np.unique(c.platform)]
     workloads = np.unique(c.workload)
     median = np.array([np.median(test.runtime_seconds[c.workload == w]) for w in workloads])
     ordered = workloads[np.argsort(median, kind="stable")]
     tenths = np.array_split(ordered, min(10, len(ordered)))
-    return found + [
+    return results + [
         ("workload_decile", str(number), np.isin(c.workload, tenth))
         for number, tenth in enumerate(tenths, start=1)
     ]

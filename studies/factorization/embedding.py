@@ -96,20 +96,20 @@ def labels_of(runs: Runs, side: str, names: tuple[str, ...], kind: str) -> list[
     if table is None:
         return None
     for column in LABELS[kind]:
-        found: list[Any] | None = None
+        results: list[Any] | None = None
         if column in table.column_names:
-            found = table.column(column).to_pylist()
+            results = table.column(column).to_pylist()
         else:
             hot = [name for name in table.column_names if name.startswith(f"{column}=")]
             if hot:
                 matrix = np.column_stack([table.column(name).to_numpy() for name in hot])
                 # Encoders write off as 0 or -1; either way the largest is the one that is on.
-                found = [
+                results = [
                     hot[place].split("=", 1)[1] if line[place] > 0 else None
                     for line, place in zip(matrix, matrix.argmax(1), strict=True)
                 ]
-        if found is not None:
-            by_name = dict(zip(rows, found, strict=True))
+        if results is not None:
+            by_name = dict(zip(rows, results, strict=True))
             return [str(by_name.get(name) or "other") for name in names]
     return None
 
@@ -217,8 +217,8 @@ def rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 def _scatter(axis: Any, x: np.ndarray, y: np.ndarray, labels: list[str]) -> None:
     """A colour and marker per label, the commonest first; the legend stands beside the picture."""
-    found, counts = np.unique(labels, return_counts=True)
-    order = [str(label) for label in found[np.argsort(-counts, kind="stable")]]
+    results, counts = np.unique(labels, return_counts=True)
+    order = [str(label) for label in results[np.argsort(-counts, kind="stable")]]
     array = np.array(labels)
     for number, label in enumerate(order):
         inside = array == label

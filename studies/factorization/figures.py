@@ -89,8 +89,10 @@ def summary_rows(table: pa.Table) -> tuple[list[str], list[list[str]]]:
             row += [_spread(here.where(metric="mape_ratio", group=g).value) for g in groups]
             for group in groups:
                 for metric in ("coverage_ratio", "margin_ratio"):
-                    found = here.where(metric=metric, group=group, rule="default", confidence=0.95)
-                    row.append(_spread(found.value, bars=False))
+                    results = here.where(
+                        metric=metric, group=group, rule="default", confidence=0.95
+                    )
+                    row.append(_spread(results.value, bars=False))
             row.append(f"{_mean(here.where(metric='train_seconds').value):.1f}")
             rows.append(row)
     return columns, rows
@@ -157,9 +159,9 @@ def _panels(rows: int, columns: int, share_y: Any = "row") -> tuple[Any, np.ndar
 
 
 def _groups(data: _Selection) -> list[str]:
-    found = data.values("group")
-    several = [name for name in found if name.startswith("corun_")]
-    return [name for name in ("solo", *(several or ["corun"])) if name in found]
+    results = data.values("group")
+    several = [name for name in results if name.startswith("corun_")]
+    return [name for name in ("solo", *(several or ["corun"])) if name in results]
 
 
 def _curve(

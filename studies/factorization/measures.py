@@ -60,9 +60,9 @@ def measure_fit(
     }
     by_rule |= _bounds_by_rule(kept, validation, calibration, asked, split.by)
     for rule, seconds_at in by_rule.items():
-        for confidence, found in seconds_at.items():
+        for confidence, results in seconds_at.items():
             bound = np.full(len(test), np.inf)
-            bound[answerable] = found
+            bound[answerable] = results
             for group, inside in groups.items():
                 values = bound_measures(bound[inside], test.runtime_seconds[inside])
                 rows += [
@@ -117,8 +117,8 @@ def _bounds_by_rule(
     out: dict[str, dict[float, np.ndarray]] = {}
     for rule, places in chosen.items():
         some = kept.only(places)
-        found = Calibration.fit(some, validation, calibration, by=by)
-        out[rule] = {c: found.bound(some, test.colocations, c).seconds for c in CONFIDENCES}
+        results = Calibration.fit(some, validation, calibration, by=by)
+        out[rule] = {c: results.bound(some, test.colocations, c).seconds for c in CONFIDENCES}
     out["naive"] = {
         c: out[f"head {min(heads, key=lambda q: abs(q - c)):g}"][c] for c in CONFIDENCES
     }

@@ -124,11 +124,11 @@ def main() -> None:
     )
     our_seconds = time.perf_counter() - began
     test = runs.take(split.test)
-    found = np.abs(ours.predict(test.colocations) / test.runtime_seconds - 1)
+    results = np.abs(ours.predict(test.colocations) / test.runtime_seconds - 1)
     beside = test.colocations.number_of_corunners > 0
     print(
         f"ours, {options.our_steps} steps: {our_seconds:.1f} s, error "
-        f"{found[~beside].mean():.4f} alone, {found[beside].mean():.4f} with one co-runner"
+        f"{results[~beside].mean():.4f} alone, {results[beside].mean():.4f} with one co-runner"
     )
 
     c = runs.colocations

@@ -77,9 +77,9 @@ class ProtocolStudy:
         )
         columns, rows = summary_rows(table)
         data = {"dataset": str(self.dataset), "split_by": self.by}
-        found = document(self, data, self.seed, rows=table.to_pylist())
-        found["name"] = f"protocol {self.study}"
-        return Report(found, [Table(columns, rows, range(1, len(columns)))])
+        results = document(self, data, self.seed, rows=table.to_pylist())
+        results["name"] = f"protocol {self.study}"
+        return Report(results, [Table(columns, rows, range(1, len(columns)))])
 
 
 @dataclass(frozen=True)

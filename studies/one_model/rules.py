@@ -118,8 +118,8 @@ def _features(runs: Runs, key: str, names: tuple[str, ...]) -> np.ndarray:
         texts = sorted({value for value in values if isinstance(value, str)})
         numbers = [texts.index(v) if isinstance(v, str) else v for v in values]
         columns.append([numbers[place[name]] if name in place else None for name in names])
-    found = np.array(columns, float).reshape(len(columns), len(names)).T
-    return found[:, np.isfinite(found).any(0)]
+    results = np.array(columns, float).reshape(len(columns), len(names)).T
+    return results[:, np.isfinite(results).any(0)]
 
 
 RULES: dict[str, Callable[[Runs, int], Answer]] = {

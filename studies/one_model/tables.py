@@ -123,18 +123,18 @@ def summary_table(cells: dict[Key, Any]) -> Table:
     for name in (DEFAULT, *SINGLE):
         for way in (None, *dict.fromkeys(way for _, way, _ in cells)):
             some = {key: methods for key, methods in cells.items() if way in (None, key[1])}
-            found = [summary(ratios(some, name, names)) for names in GROUPS.values()]
-            if found[1]["cells"]:
-                rows.append([name, way or "all", str(found[1]["cells"]), *_summed(found)])
+            results = [summary(ratios(some, name, names)) for names in GROUPS.values()]
+            if results[1]["cells"]:
+                rows.append([name, way or "all", str(results[1]["cells"]), *_summed(results)])
     columns = ["method", "way", "cells"]
     for group in ("other method", "rule"):
         columns += [f"over best {group}: mean", "worst", "where"]
     return Table(columns, rows, (2, 3, 4, 6, 7), title="Error over the best of the others")
 
 
-def _summed(found: Sequence[dict[str, Any]]) -> list[str]:
+def _summed(results: Sequence[dict[str, Any]]) -> list[str]:
     cells = []
-    for one in found:
+    for one in results:
         where = " ".join(_words(tuple(one["worst_cell"]))) if one["cells"] else "–"
         numbers = (one.get("geometric_mean_ratio"), one.get("worst_ratio"))
         cells += [*(_number(number) for number in numbers), where]
@@ -170,11 +170,11 @@ def metrics_of(cells: dict[Key, Any]) -> dict[str, float]:
     for group, names in GROUPS.items():
         over = ratios(cells, DEFAULT, names)
         for way in (None, *dict.fromkeys(way for _, way, _ in cells)):
-            found = summary({key: value for key, value in over.items() if way in (None, key[1])})
+            results = summary({key: value for key, value in over.items() if way in (None, key[1])})
             tail = "" if way is None else "_" + way.replace("-", "_")
             for part in ("geometric_mean", "worst"):
                 name = f"{part}_over_best_{group}{tail}_ratio"
-                metrics[name] = found.get(f"{part}_ratio", math.nan)
+                metrics[name] = results.get(f"{part}_ratio", math.nan)
     mine = [methods[DEFAULT] for methods in cells.values() if DEFAULT in methods]
     for name in ("error", "coverage", "margin", "no_bound"):
         metrics[f"{name}_mean_ratio"] = float(np.mean([m[name] for m in mine] or [math.nan]))

@@ -1,30 +1,19 @@
-"""Probes beside every simple rule, on made laws that differ in kind: pairs held out of known programs.
-
-    python -m studies.slowdown.probe_laws [--seeds 3] [--laws NAME,...] [--shares 0,0.1,0.3,0.7]
-        [--programs 16] [--noise 0.015] [--repeats 3] [--new 0] [--slowdown]
-
-Every law draws programs and runs them alone and beside four stressors (`repeats` times each), and in
-pairs, once. A share of the pairs, both sides together, is learned from by `jostle.fit`, the others are the
-test; 0 is no pair at all. With --new N so many programs more are known from runs alone and beside stressors
-only, and pairs with one of them are the test. Rules know the same: no interference, the mean or median
-slowdown, effects of target and co-runner (`additive`). Errors are relative, in percent, against what was
-measured; `over` is probes' error over that of the best rule, chosen on the test; `under` the share of runs
-under their 90% bounds.
-"""
+"""Probes beside every simple rule, on made laws that differ in kind."""
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from studies.data import one_core
+import jostle
+from jostle.methods import learn
+from jostle.runs import Runs
+from studies._runner import Measures, TableStudy, error_of_mean, numbers, over_best
 
 CONFIDENCE = 0.9
 STRESSORS = 4
@@ -81,8 +70,8 @@ def sharing(random: np.random.Generator, programs: int) -> Slow:
     gains = random.uniform(0.05, 0.3, programs + STRESSORS)
 
     def slow(a: int, b: int) -> float:
-        found = 1 + 0.3 * wants[a] * wants[b]
-        return found * (1 - gains[a]) if group[a] == group[b] else found
+        results = 1 + 0.3 * wants[a] * wants[b]
+        return results * (1 - gains[a]) if group[a] == group[b] else results
 
     return slow
 
@@ -165,85 +154,82 @@ LAWS: dict[str, tuple[Callable[[np.random.Generator, int], Slow], Noise | None]]
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--laws", default=",".join(LAWS))
-    parser.add_argument("--shares", default="0,0.1,0.3,0.7")
-    parser.add_argument("--programs", type=int, default=16)
-    parser.add_argument("--noise", type=float, default=0.015)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--new", type=int, default=0, help="programs that are in no pair learned from"
-    )
-    parser.add_argument("--slowdown", action="store_true", help="also the method of that name")
-    options = parser.parse_args()
-    one_core()
-    header: list[str] | None = None
-    ratios = []
-    for law in options.laws.split(","):
-        for share in map(float, options.shares.split(",")):
-            found = [one_campaign(law, share, seed, options) for seed in range(options.seeds)]
-            error = {name: float(np.mean([f[0][name] for f in found])) for name in found[0][0]}
-            under = [f[1] for f in found if np.isfinite(f[1])]
-            rules = [error[name] for name in RULES if name in error]
-            over = error["probes"] / min(rules)
-            ratios.append(over)
-            if header is None:
-                header = ["law", "pairs learned from", *error, "over", "under", "standard error"]
-                print(*header, sep=" | ")
-            cells = [law, f"{share:g}", *(f"{100 * value:.2f}" for value in error.values())]
-            cells.append(f"{over:.3f}")
-            spread = np.std(under, ddof=1) / np.sqrt(len(under)) if len(under) > 1 else np.nan
-            cells += [f"{np.mean(under):.1%}" if under else "no bound"]
-            cells += [f"{spread:.1%}" if np.isfinite(spread) else "-"]
-            print(*cells, sep=" | ")
-            sys.stdout.flush()
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    print(f"over the best rule: geometric mean {mean:.3f}, worst {max(ratios):.3f}")
-
-
 RULES = ("none", "mean", "median", "additive")
 
 
-def one_campaign(
-    law: str, share: float, seed: int, options: argparse.Namespace
-) -> tuple[dict[str, float], float]:
-    """({who: mean relative error}, share of the tested runs under their bounds)."""
-    import jostle
-    from jostle.methods import learn
+@dataclass(frozen=True)
+class ProbeLaws(TableStudy):
+    """Probes beside every simple rule, on made laws that differ in kind: pairs held out of known programs.
 
-    random = np.random.default_rng([seed, list(LAWS).index(law)])
-    probing, both, solo = drawn(law, random, options)
-    count = options.programs
-    new = np.arange(count + options.new) >= count
-    held = np.array([random.random() >= share or new[a] or new[b] for a, b, *_ in both])
-    tested = np.array([new[a] or new[b] for a, b, *_ in both]) if options.new else held
-    learned, test = as_runs(both, ~held), as_runs(both, tested)
-    data = jostle.runs.Runs.concatenate([probing, learned]) if (~held).any() else probing
-    model = jostle.fit(data, jostle.Probes(), seed=seed, new_names=bool(options.new))
-    truth = test.runtime_seconds
-    away = {"probes": model.predict(test.colocations) / truth - 1}
-    if options.slowdown:
-        away["slowdown"] = (
-            learn(jostle.Slowdown(), data, seed=seed).predict(test.colocations) / truth - 1
+    Every law draws programs and runs them alone and beside four stressors, and in pairs, once. A share of
+    the pairs, both sides together, is learned from by `jostle.fit`, the others are the test; 0 is no pair at
+    all. Programs that are new are known from runs alone and beside stressors only, and pairs with one of
+    them are then the test. Rules know the same: no interference, the mean or median slowdown, effects of
+    target and co-runner (`additive`). Errors are relative, in percent, against what was measured; `over` is
+    probes' error over that of the best rule, chosen on the test; `under` the share of runs under their 90%
+    bounds.
+    """
+
+    laws: Annotated[str, "Separated by commas."] = ",".join(LAWS)
+    shares: Annotated[str, "Of the pairs, learned from."] = "0,0.1,0.3,0.7"
+    programs: Annotated[int, "That are known."] = 16
+    noise: Annotated[float, "Standard deviation of log runtimes."] = 0.015
+    repeats: Annotated[int, "Of runs alone and beside stressors."] = 3
+    new: Annotated[int, "Programs that are in no pair learned from."] = 0
+    slowdown: Annotated[bool, "Also the method of that name."] = False
+    seeds: Annotated[int, "Draws of programs."] = 3
+
+    name: ClassVar[str] = "probe_laws"
+    places: ClassVar[Sequence[str]] = ("law", "pairs learned from")
+    columns: ClassVar[Mapping[str, str]] = dict.fromkeys(("probes", "slowdown", *RULES), ".2f") | {
+        "over": ".3f",
+        "under": ".1%",
+        "standard error": ".1%",
+    }
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return [(law, share) for law in self.laws.split(",") for share in numbers(self.shares)]
+
+    def of_draws(self, draws: Sequence[Measures]) -> Measures:
+        means = dict(super().of_draws(draws))
+        spread = error_of_mean([one["under"] for one in draws])
+        over = means["probes"] / min(means[name] for name in RULES)
+        return means | {"over": over, "standard error": spread}
+
+    def closing(self, measured: Sequence[Measures]) -> dict[str, float]:
+        return over_best([m["over"] for m in measured])
+
+    def draw(self, row: tuple[Any, ...], seed: int) -> Measures:
+        """Mean relative errors, and the share of the tested runs under their bounds."""
+        law, share = row
+        random = np.random.default_rng([seed, list(LAWS).index(law)])
+        probing, both, solo = drawn(law, random, self)
+        new = np.arange(self.programs + self.new) >= self.programs
+        held = np.array([random.random() >= share or new[a] or new[b] for a, b, *_ in both])
+        tested = np.array([new[a] or new[b] for a, b, *_ in both]) if self.new else held
+        learned, test = as_runs(both, ~held), as_runs(both, tested)
+        data = Runs.concatenate([probing, learned]) if (~held).any() else probing
+        model = jostle.fit(data, jostle.Probes(), seed=seed, new_names=bool(self.new))
+        truth, query = test.runtime_seconds, test.colocations
+        seconds = {"probes": model.predict(query)}
+        if self.slowdown:
+            seconds["slowdown"] = learn(jostle.Slowdown(), data, seed=seed).predict(query)
+        seconds |= by_rules(
+            [b for b, h in zip(both, held, strict=True) if not h],
+            [b for b, t in zip(both, tested, strict=True) if t],
+            solo,
         )
-    for name, seconds in by_rules(
-        [b for b, h in zip(both, held, strict=True) if not h],
-        [b for b, t in zip(both, tested, strict=True) if t],
-        solo,
-    ).items():
-        away[name] = seconds / truth - 1
-    bound = model.bound(test.colocations, CONFIDENCE).seconds
-    under = float((truth <= bound).mean()) if np.isfinite(bound).all() else float("nan")
-    return {name: float(np.abs(each).mean()) for name, each in away.items()}, under
+        bound = model.bound(query, CONFIDENCE).seconds
+        under = float((truth <= bound).mean()) if np.isfinite(bound).all() else math.nan
+        errors = {name: 100 * np.abs(s / truth - 1).mean() for name, s in seconds.items()}
+        return {name: float(error) for name, error in errors.items()} | {"under": under}
 
 
 Pair = tuple[int, int, float, float]  # the two, and their seconds
 
 
 def drawn(
-    law: str, random: np.random.Generator, options: argparse.Namespace
+    law: str, random: np.random.Generator, options: ProbeLaws
 ) -> tuple[Any, list[Pair], np.ndarray]:
     """(runs alone and beside stressors, all pairs, (programs,) median seconds alone)."""
     make, noise = LAWS[law]
@@ -279,8 +265,6 @@ def as_runs(both: list[Pair], keep: np.ndarray) -> Any:
 
 
 def runs_of(rows: list[Any], programs: int) -> Any:
-    from jostle.runs import Runs
-
     def name(i: int) -> str:
         return f"w{i:02d}" if i < programs else f"probe-{i - programs}"
 
@@ -298,11 +282,11 @@ def by_rules(learned: list[Pair], asked: list[Pair], solo: np.ndarray) -> dict[s
     sides = [(a, b, s) for x, y, one, two in learned for a, b, s in ((x, y, one), (y, x, two))]
     wanted = [(a, b) for x, y, *_ in asked for a, b in ((x, y), (y, x))]
     alone = solo[[a for a, _ in wanted]]
-    found = {"none": alone}
+    results = {"none": alone}
     log = np.array([math.log(s / solo[a]) for a, _, s in sides])
     n = len(solo)
     if len(log):
-        found |= {"mean": alone * np.exp(log).mean(), "median": alone * np.exp(np.median(log))}
+        results |= {"mean": alone * np.exp(log).mean(), "median": alone * np.exp(np.median(log))}
 
         def design(rows: list[Any]) -> np.ndarray:
             table = np.zeros((len(rows), 2 * n))
@@ -312,11 +296,7 @@ def by_rules(learned: list[Pair], asked: list[Pair], solo: np.ndarray) -> dict[s
 
         x = design(sides)
         effects = np.linalg.solve(x.T @ x + 0.5 * np.eye(2 * n), x.T @ (log - log.mean()))
-        found["additive"] = alone * np.exp(log.mean() + design(wanted) @ effects)
+        results["additive"] = alone * np.exp(log.mean() + design(wanted) @ effects)
     else:
-        found |= dict.fromkeys(("mean", "median", "additive"), alone)
-    return found
-
-
-if __name__ == "__main__":
-    main()
+        results |= dict.fromkeys(("mean", "median", "additive"), alone)
+    return results

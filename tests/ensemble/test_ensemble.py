@@ -12,9 +12,11 @@ import jostle
 from jostle.bounds import CROSS_VALIDATED
 from jostle.ensemble import Ensemble, FittedEnsemble, expert_names
 from jostle.errors import NotEnoughRuns, UnknownName
-from jostle.methods import Data, FitWithout, default_method
+from jostle.evaluate import OwnPairs
+from jostle.methods import Data, FitWithout, default_method, learn
 from jostle.runs import Colocations, Runs
 from tests.ensemble.conftest import made_runs
+from tests.limits import assert_closer, errors_of
 
 QUICK = Ensemble(experts=("rules",))
 ROUNDING = 1e-9
@@ -172,6 +174,15 @@ def test_an_update_is_a_fit_to_all(runs: Runs) -> None:
     assert updated.metadata["updates"][-1]["runs"] == int(is_new.sum())
 
 
+def test_copies_can_be_updated(runs: Runs) -> None:
+    """Of ten copies of a run one calibrates; the others must not stand before it."""
+    many = rewritten(runs, np.repeat(np.arange(len(runs)), 10), {})
+    updated = jostle.fit(many, QUICK, seed=0).update(runs.take(np.arange(5)))
+    counts = updated.metadata["runs"]
+    assert counts["fitted"] == len(many) + 5
+    assert counts["calibration"] >= (runs.colocations.number_of_corunners > 0).sum()
+
+
 def test_chosen_runs_never_calibrate(runs: Runs) -> None:
     beside = np.flatnonzero(runs.colocations.number_of_corunners > 0)
     model = jostle.fit(runs.take(np.setdiff1d(np.arange(len(runs)), beside[:30])), QUICK)
@@ -227,6 +238,37 @@ def test_larger_sets_than_known_are_answered(runs: Runs) -> None:
     )
     without = np.abs(fitted.predict(solo) / three.runtime_seconds - 1)
     assert error.mean() < without.mean()
+
+
+def test_what_company_costs_once_and_what_adds_go_on_beyond_the_largest_set() -> None:
+    """Pairs alone cannot tell a price paid once from one paid for each co-runner; larger sets can."""
+    random, names = np.random.default_rng(0), [f"w{n}" for n in range(8)]
+    press = random.uniform(0.05, 0.5, 8)
+    sets = [
+        (i, tuple(random.integers(0, 8, d)))
+        for d in (1, 2, 3, 4)
+        for i in range(8)
+        for _ in range(8)
+    ]
+    sets += [(i, ()) for i in range(8)]
+    made = Runs.from_columns(
+        workload=[names[i] for i, _ in sets],
+        platform=["p"] * len(sets),
+        corunners=[[names[j] for j in beside] for _, beside in sets],
+        runtime_seconds=[
+            1 + (0.4 + press[list(beside)].sum() if beside else 0) for _, beside in sets
+        ],
+    )
+    degree = made.colocations.number_of_corunners
+    asked = made.take(degree > 2)
+    mine, *rules = (
+        errors_of(
+            learn(one, made.take(degree <= 2)).predict(asked.colocations), asked.runtime_seconds
+        )
+        for one in (QUICK, OwnPairs("sum"), OwnPairs("worst"), OwnPairs("mean"))
+    )
+    for rule in rules:
+        assert_closer(mine, rule)
 
 
 def test_many_names_on_several_platforms_are_saved(tmp_path: Path) -> None:

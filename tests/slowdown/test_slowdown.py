@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jostle
+from jostle.ensemble._canonical import campaign_of
 from jostle.errors import UnknownName, UsageError
 from jostle.evaluate import SoloTime
 from jostle.methods import learn
-from jostle.rules import SlowdownRows
+from jostle.rules import Ground, SlowdownRows
 from jostle.runs import Colocations, Runs, split_rows
-from jostle.slowdown import FittedSlowdown, Slowdown
+from jostle.slowdown import Slowdown
 from jostle.slowdown._equation import FormLoss, Sizes
+from jostle.slowdown.members._form import SlowdownForm, fit_form
 from tests.limits import assert_closer, errors_of
 
 WORKLOADS = tuple(f"w{i}" for i in range(8))
@@ -68,10 +71,8 @@ def twins(runs: Runs, one: str, other: str) -> Runs:
 
 def test_the_slope_is_that_of_the_loss() -> None:
     random = np.random.default_rng(1)
-    for exponents, offsets, constants in [(False,) * 3, (True,) * 3]:
-        sizes = Sizes(
-            2, 3, 2, random.normal(size=(6, 4)), exponents, offsets, constants, 0.6 * exponents
-        )
+    for exponents, constants in [(False, False), (True, True)]:
+        sizes = Sizes(2, 3, 2, random.normal(size=(6, 4)), exponents, constants, 0.6 * exponents)
         rows = SlowdownRows(
             target=np.array([0, 1, 4, 5]),
             corunner=np.array([1, 2, 0, 3, 3, 4]),
@@ -93,7 +94,7 @@ def test_the_slope_is_that_of_the_loss() -> None:
 @pytest.mark.parametrize("step", [1e2, 1e3, 1e5])
 def test_the_loss_of_numbers_far_off_is_finite(step: float) -> None:
     random = np.random.default_rng(2)
-    sizes = Sizes(2, 3, 2, random.normal(size=(6, 4)), True, True, True, 0.6)
+    sizes = Sizes(2, 3, 2, random.normal(size=(6, 4)), True, True, 0.6)
     rows = SlowdownRows(
         target=np.array([0, 1, 4, 5]),
         corunner=np.array([1, 2, 0, 3, 3, 4]),
@@ -116,7 +117,7 @@ def test_it_learns_a_world_of_its_kind(extra: bool) -> None:
     alone = runs.take(runs.colocations.number_of_corunners == 0)
     train = Runs.concatenate([train.take(train.colocations.number_of_corunners > 0), alone])
     test = test.take(test.colocations.number_of_corunners > 0)
-    method = Slowdown(target="extra" if extra else "slowdown", rank=2, members=2, penalty=1e-4)
+    method = Slowdown(rank=2, members=2, process=False)
     mine, constant = (
         errors_of(learn(one, train).predict(test.colocations), test.runtime_seconds)
         for one in (method, SoloTime("times"))
@@ -132,73 +133,63 @@ def test_it_extrapolates_to_more_corunners() -> None:
         errors_of(
             learn(one, runs.take(degree <= 3)).predict(test.colocations), test.runtime_seconds
         )
-        for one in (Slowdown(rank=2, members=2, penalty=1e-4, here=0.3), SoloTime("times"))
+        for one in (Slowdown(rank=2, members=2, process=False), SoloTime("times"))
     )
     assert_closer(mine, constant)
 
 
+CELLS = 2 * len(WORKLOADS)
+
+
 @pytest.fixture(scope="module")
-def fitted() -> dict[str, FittedSlowdown]:
-    runs = world(2, most=3)
-    short = {"rank": 2, "members": 2, "penalty": 0.01, "here": 0.5, "steps": 40, "stack": False}
-    return {
-        target: learn(Slowdown(target=target, **short), runs) for target in ("slowdown", "extra")
-    }
+def forms() -> dict[bool, SlowdownForm]:
+    """Of factors and of seconds, learned from sets of up to three co-runners."""
+    campaign, _, _ = campaign_of(world(2, most=3))
+    out = {}
+    for is_timed in (False, True):
+        rows = replace(campaign.rows, timed=is_timed)
+        rows = rows if is_timed else replace(rows, scale=np.ones(len(rows)))
+        sizes = Sizes(2, len(WORKLOADS), 2, campaign.design, True, is_timed, 0.5 * is_timed)
+        out[is_timed] = fit_form(rows, sizes, 0.01, 0, 2, 40)
+    return out
 
 
 @given(
-    target=st.sampled_from(["slowdown", "extra"]),
-    workload=st.sampled_from(WORKLOADS),
-    platform=st.sampled_from(PLATFORMS),
-    beside=st.lists(st.sampled_from(WORKLOADS), max_size=9),
-    more=st.sampled_from(WORKLOADS),
+    is_timed=st.booleans(),
+    target=st.integers(0, CELLS - 1),
+    beside=st.lists(st.integers(0, CELLS - 1), min_size=1, max_size=9),
+    more=st.integers(0, CELLS - 1),
     turn=st.randoms(use_true_random=False),
 )
 @settings(max_examples=60, deadline=None)
-def test_a_corunner_never_helps_and_order_does_not_matter(
-    fitted: dict[str, FittedSlowdown],
-    target: str,
-    workload: str,
-    platform: str,
-    beside: list[str],
-    more: str,
+def test_in_the_form_a_corunner_never_helps_and_order_does_not_matter(
+    forms: dict[bool, SlowdownForm],
+    is_timed: bool,
+    target: int,
+    beside: list[int],
+    more: int,
     turn: object,
 ) -> None:
     shuffled = list(beside)
     turn.shuffle(shuffled)  # type: ignore[attr-defined]
-    asked = Colocations.from_columns(
-        workload=[workload] * 3,
-        platform=[platform] * 3,
-        corunners=[beside, shuffled, [*beside, more]],
+    sets = [beside, shuffled, [*beside, more]]
+    rows = SlowdownRows(
+        np.full(3, target),
+        np.concatenate(sets),
+        np.repeat(np.arange(3), [len(one) for one in sets]),
+        np.zeros(3),
+        np.ones(3),
+        is_timed,
     )
-    one, other, with_more = fitted[target].predict(asked)
-    assert one == other
-    assert with_more >= one
-    assert fitted[target].slowdown(asked)[0] >= 1 - 1e-12
-
-
-def test_without_a_floor_a_corunner_may_help() -> None:
-    runs = world()
-    table = runs.table
-    beside = runs.colocations.number_of_corunners > 0
-    faster = np.where(beside, runs.runtime_seconds * 0.4, runs.runtime_seconds)
-    columns = {name: table.column(name) for name in ("workload", "platform", "corunners")}
-    runs = Runs.from_columns(**columns, runtime_seconds=faster)
-    settled = {"rank": 2, "members": 1, "penalty": 1e-3, "here": 0.5, "stack": False}
-    asked = runs.take(beside)
-    errors = {
-        floor: errors_of(
-            learn(Slowdown(floor=floor, **settled), runs).predict(asked.colocations),
-            asked.runtime_seconds,
-        )
-        for floor in (True, False)
-    }
-    assert_closer(errors[False], errors[True])
+    ground = Ground(2, len(WORKLOADS), np.zeros((CELLS, 0)), np.zeros(CELLS))
+    one, other, with_more = forms[is_timed].log_slowdown(rows, ground)
+    assert one == pytest.approx(other, rel=1e-12)
+    assert with_more >= one >= -1e-12
 
 
 def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
     runs = world()
-    method = Slowdown(members=1, rank=2, steps=20)
+    method = Slowdown(members=1, rank=2, steps=20, process=False)
     model = jostle.fit(runs, method, seed=3, calibrate_by="together")
     model.save(tmp_path)
     again = jostle.load(tmp_path)
@@ -225,21 +216,22 @@ def test_features_answer_for_a_workload_without_runs_beside() -> None:
     whole = Runs.from_columns(
         **columns, runtime_seconds=runs.runtime_seconds, workload_features=features
     )
-    fitted = learn(Slowdown(rank=2, members=2, penalty=0.002, here=0.4), whole.take(keep))
-    asked = Colocations.from_columns(
-        workload=["w7", "w0", "w3"], platform=["p"] * 3, corunners=[["w5"]] * 3
+    fitted = learn(Slowdown(rank=2, members=2), whole.take(keep))
+    beside, alone = (
+        Colocations.from_columns(
+            workload=["w7", "w0", "w3"], platform=["p"] * 3, corunners=[others] * 3
+        )
+        for others in (["w5"], [])
     )
-    mine, twin, other = np.log(fitted.slowdown(asked))
+    mine, twin, other = np.log(fitted.predict(beside) / fitted.predict(alone))
     assert abs(mine - twin) < abs(mine - other)
 
 
 def test_what_it_refuses() -> None:
     runs = world()
-    with pytest.raises(UsageError, match="target"):
-        Slowdown(target="speed")
-    with pytest.raises(UsageError, match="penalty"):
-        Slowdown(penalty=0.0)
-    fitted = learn(Slowdown(members=1, steps=5), runs)
+    with pytest.raises(UsageError, match="rank"):
+        Slowdown(rank=0)
+    fitted = learn(Slowdown(members=1, steps=5, process=False), runs)
     asked = Colocations.from_columns(workload=["w9"], platform=["p"], corunners=[["w1"]])
     with pytest.raises(UnknownName, match="w9"):
         fitted.predict(asked)
@@ -251,12 +243,15 @@ def test_runs_alone_only_tell_of_no_slowdown() -> None:
     fitted = learn(Slowdown(members=1), alone)
     assert any("no run with co-runners" in note for note in fitted.notes)
     assert np.allclose(fitted.predict(alone.colocations), alone.runtime_seconds)
-    assert (fitted.slowdown(runs.colocations) == 1).all()
+    c = runs.colocations
+    same = alone.runtime_seconds.reshape(2, 8)[c.platform, c.workload]
+    assert np.allclose(fitted.predict(c), same)
 
 
 def test_runs_alone_that_come_by_an_update_have_bounds() -> None:
     """All runs alone were needed to fit, so that no way to bound any was chosen then."""
-    model = jostle.fit(world(1, 2), Slowdown(rank=1, members=1, steps=3, stack=False), seed=1)
+    method = Slowdown(rank=1, members=1, steps=3, process=False)
+    model = jostle.fit(world(1, 2), method, seed=1, calibrate_by="together")
     assert "alone" not in model.calibration.pools
     learned = model.update(world(2, 2), seed=1)
     assert learned.calibration.pools["alone"].n > 0

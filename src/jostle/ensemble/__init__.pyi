@@ -5,3 +5,5 @@ from ._expert import expert_named as expert_named
 from ._expert import expert_names as expert_names
 from ._fitted import FittedEnsemble as FittedEnsemble
 from ._method import Ensemble as Ensemble
+from ._method import OfExperts as OfExperts
+from ._rules import SimpleRules as SimpleRules

@@ -64,6 +64,12 @@ class CanonicalRuns:
         return self.codes[1] * self.size[1] + self.codes[0]
 
     @cached_property
+    def all_ran_alone(self) -> bool:
+        """Whether every workload ran alone on every platform."""
+        platforms, workloads = self.size
+        return len(np.unique(self.cell[self.degree == 0])) == platforms * workloads
+
+    @cached_property
     def log_runtime(self) -> np.ndarray:
         return np.log(self.runs.runtime_seconds)
 
@@ -112,7 +118,10 @@ class CanonicalRuns:
 
     @cached_property
     def design(self) -> Any:
-        """(cells, d) what tells cells apart, in its own units."""
+        """(cells, d) what tells cells apart, in its own units: one for all parts of a campaign."""
+        whole: CanonicalRuns = self.shared.get("whole", self)
+        if whole is not self:
+            return whole.design
         return design_of(self.names, self.log_alone, self.runs.workload_features, HERE)
 
     @cached_property

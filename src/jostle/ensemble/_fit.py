@@ -42,6 +42,7 @@ PLAIN = frozenset({NO_SLOWDOWN, "level", "effects"})
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of what the network says of a time alone never measured
 USUAL_SHARE = 0.5  # where that could not be tried
 FEWEST_CELLS = 6
+FEWEST_TO_NARROW = 24  # sets left out, by which it is told what cannot matter
 
 Experts = dict[str, Expert]
 
@@ -94,7 +95,7 @@ def fit(
     whole = Learned(campaign, every, used, weight, share, names, usual)
     fitted = whole.ensemble(whole.experts(campaign, seed, best=True), campaign)
     tick()
-    if has_rows:
+    if has_rows and used != (NO_SLOWDOWN,):
         fitted = whole.finished(fitted, trial, labels, seed)
     tick()
     fitted = fitted.with_weighed(notes=_notes(fitted, campaign))
@@ -123,7 +124,7 @@ def _left_out(tried: _Tried, whole: Learned, fitted: FittedEnsemble) -> list[Fit
 
 
 class _Tried:
-    """Experts on folds, fewer after the first of them. labels: of those that went through all."""
+    """Experts on folds, fewer once some have told which matter. labels: of those that went through all."""
 
     def __init__(
         self,
@@ -135,6 +136,7 @@ class _Tried:
         self.campaign, self.experts, self.wanted, self.seed = campaign, experts, wanted, seed
         self.fits: list[tuple[TrialFold, dict[str, FittedExpert], CanonicalRuns]] = []
         self.trials: list[tuple[tuple[str, ...], Trial]] = []
+        self.is_narrowed = False
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -145,7 +147,7 @@ class _Tried:
         mine = {
             name: self.experts[name].fit(part, labels, seed=self.seed)
             for name, labels in self.wanted.items()
-            if labels
+            if labels or (name == "network" and fold.is_of_names and self.guesses_alone)
         }
         labels, campaign = self.labels, self.campaign
         self.fits.append((fold, mine, part))
@@ -170,14 +172,22 @@ class _Tried:
             rows.target,
         )
         self.trials.append((labels, trial))
-        if len(self.trials) == 1 and len(trial):
-            kept = promising(labels, trial, self.seed, PLAIN)
-            if campaign.size[0] > 1 and "network" in self.wanted:
-                kept.add("network")  # it says how long what never ran there takes alone
+        tried = self.trial()
+        if not self.is_narrowed and tried.of(*KNOWN_NAMES).units >= FEWEST_TO_NARROW:
+            self.is_narrowed = True
+            kept = promising(labels, tried, self.seed, PLAIN)
+            ran_alone = np.isin(campaign.cell, campaign.cell[campaign.degree == 0])
+            if not ran_alone.all() and "network" in self.wanted:
+                kept.add("network")  # what was measured beside others alone is asked in every fold
             self.wanted = {
                 name: tuple(label for label in own if label in kept)
                 for name, own in self.wanted.items()
             }
+
+    @property
+    def guesses_alone(self) -> bool:
+        """Whether the network says how long what never ran on a platform takes alone."""
+        return not self.campaign.all_ran_alone and "network" in self.wanted
 
     def trial(self) -> Trial:
         """All of them, of the labels that are left."""
@@ -235,16 +245,14 @@ class Learned:
         for name, expert in self.known.items():
             own = expert.labels(part)
             wanted = tuple(label for label in own if label in self.labels)
-            if wanted or (name == "network" and self.needs_network):
+            if wanted or (name == "network" and best and self.needs_network):
                 out[name] = expert.fit(part, wanted or own, seed=seed, best=best)
         return out
 
     @property
     def needs_network(self) -> bool:
         """Whether some workload never ran alone on some platform."""
-        c = self.campaign
-        measured = np.unique(c.cell[c.degree == 0])
-        return len(measured) < c.size[0] * c.size[1] and self.share > 0
+        return not self.campaign.all_ran_alone and self.share > 0
 
     def ensemble(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> FittedEnsemble:
         """Without memory and larger sets."""
@@ -303,15 +311,19 @@ class Learned:
         alone = campaign.degree == 0
         noise = variance_of_repeats(campaign.cell[alone], campaign.log_runtime[alone])
 
-        def fewer(keep: np.ndarray) -> tuple[Answer, Answer | None]:
+        def fewer(keep: np.ndarray) -> tuple[Answer, Answer]:
             is_kept = np.ones(len(campaign), bool)
             is_kept[np.flatnonzero(campaign.is_learned)[~keep]] = False
             part = campaign.take(is_kept)
             some = self.ensemble(self.experts(part, seed, best=False), part)
-            return (lambda query: some.known(query)[0]), some.form
+            return (lambda query: some.known(query)[0]), some.answers
 
+        grows = np.array([label.startswith("effects") for label in self.labels], bool)
+        growing = np.where(grows, self.weight[NEW_SET, -1], 0.0)
         more = fit_extrapolation(
-            rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise, ANY_OF_PAIRS
+            *(rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise),
+            usual=ANY_OF_PAIRS,
+            growing=growing,
         )
         return fitted.with_weighed(more=more)
 

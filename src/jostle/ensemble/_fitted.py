@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,7 +172,7 @@ class FittedEnsemble:
         if past.any():
             query = rows.take(past)
             out[past] = more.log_slowdown(
-                query, self.weighed.ground, lambda part: self.known(part)[0], self.form
+                query, self.weighed.ground, lambda part: self.known(part)[0], self.answers
             )
             apart[past] = np.abs(out[past]) / 2
         return out, apart
@@ -188,26 +187,6 @@ class FittedEnsemble:
     def answers(self, rows: SlowdownRows) -> np.ndarray:
         """(k, n) log slowdowns, in the order of `labels`."""
         return answers_of(self.experts, self.weighed.labels, rows, self.weighed.ground)
-
-    @cached_property
-    def _form_label(self) -> str | None:
-        """The product of most weight."""
-        whole = self.weighed.weight.sum((0, 1))
-        forms = [
-            (whole[at], label)
-            for at, label in enumerate(self.weighed.labels)
-            if label.startswith("product") and whole[at] > 0
-        ]
-        return max(forms)[1] if forms else None
-
-    @property
-    def form(self) -> Any:
-        """What adds up pressures of any number; None where no product has a weight."""
-        label = self._form_label
-        if label is None:
-            return None
-        at = self.weighed.labels.index(label)
-        return lambda rows: self.answers(rows)[at]
 
     def _weight_of(self, rows: SlowdownRows) -> np.ndarray:
         """(k, n)."""

@@ -15,29 +15,21 @@ if TYPE_CHECKING:
     from jostle.progress import Progress
 
 
-@dataclass(frozen=True)
-class Ensemble(Restores):
-    """All experts that the data allow, each weighed by what it says of runs that it has not seen.
+class OfExperts(Restores):
+    """A method that is a list of experts, each weighed by what it says of runs that it has not seen.
 
     Weights are those of greedy selection with replacement (Caruana et al., ICML 2004) over what was left out
     as a user would leave it out: sets of workloads everywhere or on one platform, and names (stacking:
     Wolpert 1992).
     """
 
-    experts: Annotated[
-        tuple[str, ...], "The experts that are asked; by default all that are installed."
-    ] = ()
-    name: ClassVar[str] = "ensemble"
     fitted: ClassVar[str] = "jostle.ensemble._fitted:FittedEnsemble"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fits_again: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-        known = expert_names()
-        for name in self.experts:
-            if name not in known:
-                raise UnknownName("expert", name, known)
+    def chosen_experts(self) -> list[Expert]:
+        """Those that are weighed."""
+        raise NotImplementedError
 
     def prepare(self, data: Data) -> Prepared:
         """The runs of the data; answers are relative to the time alone, so one such run of each is
@@ -66,11 +58,28 @@ class Ensemble(Restores):
             # Many small products: threads would wait for each other longer than they work.
             with threadpool_limits(1):
                 runs = prepared.together()
-                return fit(self._chosen(), prepared.data, runs, seed, progress)
+                return fit(self.chosen_experts(), prepared.data, runs, seed, progress)
         except ModuleNotFoundError as error:
             if error.name is None or error.name.startswith("jostle"):
                 raise
             raise MissingExtra(error.name, "fit") from None
 
-    def _chosen(self) -> list[Expert]:
+
+@dataclass(frozen=True)
+class Ensemble(OfExperts):
+    """All experts that the data allow, each weighed by what it says of runs that it has not seen."""
+
+    experts: Annotated[
+        tuple[str, ...], "The experts that are asked; by default all that are installed."
+    ] = ()
+    name: ClassVar[str] = "ensemble"
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        known = expert_names()
+        for name in self.experts:
+            if name not in known:
+                raise UnknownName("expert", name, known)
+
+    def chosen_experts(self) -> list[Expert]:
         return [expert_named(name)() for name in self.experts or expert_names()]

@@ -17,17 +17,17 @@ from jostle.runs import Colocations
 
 @dataclass(frozen=True, eq=False)
 class FittedMethod:
-    """fitted: by the method, None where it could not learn. names: (workloads, platforms) by their codes.
-    log_alone: (cells,) log seconds alone."""
+    """label: of its answers. fitted: by the method, None where it could not learn. names: (workloads,
+    platforms) by their codes. log_alone: (cells,) log seconds alone."""
 
-    method: str
+    label: str
     fitted: Any
     names: tuple[tuple[str, ...], tuple[str, ...]]
     log_alone: np.ndarray
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return (self.method,)
+        return (self.label,)
 
     def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         """(1, n); NaN where the method has no answer."""
@@ -45,8 +45,12 @@ class FittedMethod:
         )
         known = self._is_known(asked)
         if known.any():
-            seconds = self.fitted.predict(asked.take(np.flatnonzero(known)))
-            out[0, known] = np.log(seconds) - self.log_alone[rows.target[known]]
+            known_ones = asked.take(np.flatnonzero(known))
+            if hasattr(self.fitted, "slowdown"):  # over times alone of its own kind
+                out[0, known] = np.log(self.fitted.slowdown(known_ones))
+            else:
+                seconds = self.fitted.predict(known_ones)
+                out[0, known] = np.log(seconds) - self.log_alone[rows.target[known]]
         return out
 
     def _is_known(self, asked: Colocations) -> np.ndarray:
@@ -60,7 +64,7 @@ class FittedMethod:
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON)."""
-        document: dict[str, Any] = {"method": self.method, "names": self.names, "fitted": None}
+        document: dict[str, Any] = {"label": self.label, "names": self.names, "fitted": None}
         arrays = {"log_alone": self.log_alone}
         if self.fitted is not None:
             own, document["fitted"] = self.fitted.to_arrays()
@@ -69,21 +73,23 @@ class FittedMethod:
 
 
 class MethodExpert:
-    """A method that learns from more than runs. method: its name."""
+    """A method that learns from more than runs. method: its name; settings: of it."""
 
+    name: ClassVar[str]
     method: ClassVar[str]
+    settings: ClassVar[Mapping[str, Any]] = {}
 
     def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
         """Its own name where the data have what it needs."""
         data: Data = campaign.shared["data"]
         try:
-            method = method_named(self.method)()
+            method = method_named(self.method)(**self.settings)
             if "profiles" in method.needs and not data.profiles:
                 return ()
             method.prepare(data)
         except (JostleError, ModuleNotFoundError):
             return ()
-        return (self.method,)
+        return (self.name,)
 
     def fit(
         self,
@@ -96,14 +102,14 @@ class MethodExpert:
         """What it cannot learn from is no reason to go without the others."""
         source = campaign.shared["source"]
         data: Data = campaign.shared["data"]
-        method = method_named(self.method)()
+        method = method_named(self.method)(**self.settings)
         try:
             part = data.with_runs(source.take(np.sort(campaign.origin)))
             fitted = method.fit(method.prepare(part), seed=seed)
         except JostleError:
             fitted = None
         log_alone = campaign.log_alone + np.log(campaign.shared["usual"])
-        return FittedMethod(self.method, fitted, campaign.shared["names"], log_alone.ravel())
+        return FittedMethod(self.name, fitted, campaign.shared["names"], log_alone.ravel())
 
     @classmethod
     def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> FittedMethod:
@@ -116,7 +122,7 @@ class MethodExpert:
         names = tuple(tuple(map(str, each)) for each in document["names"])
         if len(names) != 2:
             raise ValueError("names are of workloads and of platforms")
-        return FittedMethod(cls.method, fitted, names, arrays["log_alone"])
+        return FittedMethod(cls.name, fitted, names, arrays["log_alone"])
 
 
 class AcceleratorExpert(MethodExpert):
@@ -133,3 +139,21 @@ class ProbesExpert(MethodExpert):
     name: ClassVar[str] = "probes"
     method: ClassVar[str] = "probes"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+
+
+class PhasesExpert(MethodExpert):
+    """Counters of runs alone, inside phases."""
+
+    name: ClassVar[str] = "phases"
+    method: ClassVar[str] = "alignment"
+    settings: ClassVar[Mapping[str, Any]] = {"learner": "phases"}
+    needs: ClassVar[frozenset[str]] = frozenset({"runs", "traces"})
+
+
+class StretchesExpert(MethodExpert):
+    """What stressors showed of each stretch of a run, a mixture of them."""
+
+    name: ClassVar[str] = "stretches"
+    method: ClassVar[str] = "alignment"
+    settings: ClassVar[Mapping[str, Any]] = {"learner": "mixture"}
+    needs: ClassVar[frozenset[str]] = frozenset({"runs", "traces"})

@@ -1,3 +1,4 @@
+from ._alone import closest_times as closest_times
 from ._alone import solo_runtimes as solo_runtimes
 from ._bilinear import Bilinear as Bilinear
 from ._bilinear import Strength as Strength

@@ -30,31 +30,43 @@ STIFF, LOOSE = 1e8, 1e-8  # most and least that an effect's precision is of the 
 
 @dataclass(frozen=True)
 class RandomEffects:
-    """place: (platforms, degrees + 1); target, slope: (cells,); corunner: (cells,); power: ()."""
+    """place: (platforms, degrees + 1); growth: (platforms,) of it past the most co-runners known, over
+    d^power (over log d for power 0); target, slope: (cells,); corunner: (cells,); power: ()."""
 
     place: np.ndarray
+    growth: np.ndarray
     target: np.ndarray
     slope: np.ndarray
     corunner: np.ndarray
     power: np.ndarray
 
     def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
-        degree = np.clip(rows.degree, 1, self.place.shape[1] - 1)
+        place, most = rows.target // ground.workloads, self.place.shape[1] - 1
+        degree = np.maximum(rows.degree, 1)
         beside = degree**self.power * rows.mean(self.corunner[rows.corunner])
         own = self.target[rows.target] + self.slope[rows.target] * np.log(degree)
-        return self.place[rows.target // ground.workloads, degree] + own + beside
+        past = grown(np.maximum(degree, most), self.power) - grown(np.array(most), self.power)
+        level = self.place[place, np.minimum(degree, most)] + self.growth[place] * past
+        return level + own + beside
+
+
+def grown(degree: np.ndarray, power: np.ndarray | float) -> np.ndarray:
+    """What grows with the number of co-runners."""
+    return degree**power if power > 0 else np.log(degree)
 
 
 def no_effects(platforms: int, cells: int) -> RandomEffects:
     """Nothing, whoever runs beside whom."""
     nothing = np.zeros(cells)
-    return RandomEffects(np.zeros((platforms, 2)), nothing, nothing, nothing, np.array(0.0))
+    level = np.zeros((platforms, 2)), np.zeros(platforms)
+    return RandomEffects(*level, nothing, nothing, nothing, np.array(0.0))
 
 
 def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.ndarray]:
     """(effects, (n,) Huber's weights of the rows)."""
     degree = rows.degree
-    powers = POWERS if len(np.unique(degree)) > 1 else POWERS[:1]
+    # Where one number of co-runners is known, times are taken to add up, factors are not.
+    powers = POWERS if len(np.unique(degree)) > 1 else POWERS[-1:] if rows.timed else POWERS[:1]
     fits = [_RandomEffects(rows, ground, degree, power) for power in powers]
     if len(fits) > 1:
         for each in fits:
@@ -166,7 +178,19 @@ class _RandomEffects:
         target = np.tile(parts[3], p) + parts[4]
         corunner = np.tile(parts[6], p) + parts[7]
         slope = np.tile(parts[5], p)
-        return RandomEffects(by_place, target, slope, corunner, np.array(self.power))
+        growth = self._growth(by_place)
+        return RandomEffects(by_place, growth, target, slope, corunner, np.array(self.power))
+
+    def _growth(self, by_place: np.ndarray) -> np.ndarray:
+        """(platforms,) by least squares over the numbers of co-runners known; where that is one, in
+        proportion or not at all."""
+        count = np.bincount(self.rows.degree, self.weight)
+        known = np.flatnonzero(count)
+        if len(known) < 2:
+            return self.power * by_place[:, -1] / self.most
+        x = grown(np.maximum(known, 1), self.power)
+        x = x - np.average(x, weights=count[known])
+        return by_place[:, known] @ (count[known] * x) / (count[known] * x**2).sum()
 
 
 def _posterior(

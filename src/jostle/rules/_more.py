@@ -1,8 +1,8 @@
 """More co-runners than any run has: what pairs, or the largest sets known, say of larger ones.
 
-Three kinds of rules, built on what the stack answers about sets no larger than those it has seen:
+Three kinds of rules, on what is answered about sets no larger than those seen, or about larger ones:
 
-    form:  the slowdown form, which adds pressures inside its logarithm
+    part:  one of the weighed answers, such as effects or pressures that add up, of the larger set itself
     pool:  log1p(F + (sum_j (s_j - F)_+^q)^(1/q)), s_j the excess beside co-runner j alone
     grow:  (d / b)^power times the mean over sets of b of the d co-runners
 
@@ -32,14 +32,17 @@ MOST_TARGETS = (
 )
 FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+UNTRIED = 0.5  # how far the weights of parts that pairs alone cannot try are believed
 QS = (1.0, 1.5, 2.5, 8.0)
-FORM, POOL, GROW = 0, 1, 2
+PART, POOL, GROW = 0, 1, 2
 
 Answer = Callable[[SlowdownRows], np.ndarray]  # (n,) log slowdown of rows no larger than seen
+Parts = Callable[[SlowdownRows], np.ndarray]  # (k, n) what is weighed, of rows of any size
 
 
 class Rule(NamedTuple):
-    """kind; q or power; how many co-runners there are in the sets that grow, or whether a pool is gated."""
+    """kind; q or power; how many co-runners there are in the sets that grow, whether a pool is gated, or
+    which part answers."""
 
     kind: int
     strength: float
@@ -63,20 +66,27 @@ class LargerSets:
     rho: np.ndarray
 
     def log_slowdown(
-        self, rows: SlowdownRows, ground: Ground, answer: Answer, form: Answer | None
+        self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None = None
     ) -> np.ndarray:
         """(n,) of rows with more co-runners than seen."""
         total = np.zeros(len(rows))
+        whole = parts(rows) if parts is not None and (self.rule[:, 0] == PART).any() else None
         for weight, (kind, strength, base) in zip(self.weight, self.rule, strict=True):
             rule = Rule(int(kind), float(strength), int(base))
-            total += weight * self._by(rule, rows, ground, answer, form)
+            total += weight * self._by(rule, rows, ground, answer, whole)
         return total
 
     def _by(
-        self, rule: Rule, rows: SlowdownRows, ground: Ground, answer: Answer, form: Answer | None
+        self,
+        rule: Rule,
+        rows: SlowdownRows,
+        ground: Ground,
+        answer: Answer,
+        whole: np.ndarray | None,
     ) -> np.ndarray:
-        if rule.kind == FORM and form is not None:
-            return form(rows)
+        """whole: (k, n) what the parts say."""
+        if rule.kind == PART and whole is not None:
+            return whole[rule.base]
         if rule.kind == GROW:
             growth = (rows.degree / rule.base) ** rule.strength
             return growth * _mean_of_sets(rows, rule.base, answer)
@@ -99,28 +109,34 @@ def fit_extrapolation(
     ground: Ground,
     answer: Answer,
     within: np.ndarray,
-    fewer: Callable[[np.ndarray], tuple[Answer, Answer | None]],
+    fewer: Callable[[np.ndarray], tuple[Answer, Parts | None]],
     noise: float = np.nan,
     usual: Sequence[Rule] = (USUAL,),
+    growing: np.ndarray | None = None,
 ) -> LargerSets:
-    """answer: of the stack. within: (n,) what the stack answers about rows it has not seen, NaN where
-    unknown. fewer: fits the members on some of the rows, (n,) bool, and gives the answers of the stack and of
-    its form, if it has one. noise: variance of the log runtime of repeated runs alone, NaN where unknown.
-    usual: rules that weigh alike where no larger sets are known to tell."""
+    """answer: what is weighed. within: (n,) what that says of rows not seen, NaN where unknown. fewer: fits
+    on some of the rows, (n,) bool, and gives the answer and its parts, if these answer larger sets. noise:
+    variance of the log runtime of repeated runs alone, NaN where unknown. usual: rules that weigh alike where
+    no larger sets are known to tell. growing: (k,) weights of parts that learn from two numbers of co-runners
+    how effects grow, which pairs alone cannot try."""
     most = int(rows.degree.max())
     rho, low = explained(rows, ground, within, noise), _low(rows, ground, answer)
     highest = rows.degree == most
     rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
         known, held = rows.take(~highest), rows.take(highest)
-        smaller, form = fewer(~highest)
+        smaller, parts = fewer(~highest)
+        whole = None if parts is None else parts(held)
         before = int(known.degree.max())
-        rules = _rules(before, form is not None)
+        rules = _rules(before, 0 if whole is None else len(whole))
         trial = LargerSets(
             np.array(before), np.array(rules), weight, _low(known, ground, smaller), rho
         )
-        answers = np.stack([trial._by(rule, held, ground, smaller, form) for rule in rules])
+        answers = np.stack([trial._by(rule, held, ground, smaller, whole) for rule in rules])
         weight, _ = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
+        if before == 1 and growing is not None and whole is not None:
+            weight *= 1 - UNTRIED * growing.sum()
+            weight[: len(growing)] += UNTRIED * growing
         # What grew from the largest sets then known grows from the largest known now.
         rules = [r._replace(base=most) if r.kind == GROW and r.base > 1 else r for r in rules]
         rules = [rule for rule, w in zip(rules, weight, strict=True) if w > 0]
@@ -128,10 +144,10 @@ def fit_extrapolation(
     return LargerSets(np.array(most), np.array(rules, float), weight, low, rho)
 
 
-def _rules(before: int, form: bool) -> list[Rule]:
+def _rules(before: int, parts: int) -> list[Rule]:
     pools = [Rule(POOL, q, gated) for q in QS for gated in (0, 1)]
     grows = [Rule(GROW, power, base) for power in POWERS for base in sorted({1, before})]
-    return [*([Rule(FORM, 0.0, 0)] if form else []), *pools, *grows]
+    return [*(Rule(PART, 0.0, at) for at in range(parts)), *pools, *grows]
 
 
 def explained(

@@ -1,2 +1,1 @@
-from ._fitted import FittedSlowdown as FittedSlowdown
 from ._method import Slowdown as Slowdown

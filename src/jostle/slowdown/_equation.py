@@ -9,7 +9,6 @@ import numpy as np
 from jostle.rules import SlowdownRows
 
 GAIN_PENALTY = 0.05
-OFFSET_PENALTY = 1.0
 SHIFT = 1.0  # starts the slowdown near none
 MOST_LOG = 50.0  # gains and exponents end at exp(50): a search may step far, and what it tries stays finite
 ROUND = 0.2  # relative error at which the pseudo-Huber loss turns from quadratic to linear
@@ -24,13 +23,11 @@ class Sizes:
     rank: int
     design: np.ndarray
     exponents: bool
-    offsets: bool
     constants: bool
     alike: float
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         d = self.design.shape[1]
-        cells = self.platforms * self.workloads
         return {
             "s": (d, self.rank),
             "g": (d, self.rank),
@@ -38,7 +35,6 @@ class Sizes:
             "gain": (self.platforms,),
             "constant": (self.platforms if self.constants else 0,),
             "exponent": (self.workloads if self.exponents else 0,),
-            "offset": (cells if self.offsets else 0,),
         }
 
     def mixed(self, part: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -101,8 +97,6 @@ class FormLoss:
         value = np.log(inner)
         exponent = positive(part["exponent"])[self.workload] if sizes.exponents else 1.0
         predicted = value * exponent
-        if sizes.offsets:
-            predicted = predicted + part["offset"][rows.target]
         relative = np.expm1(np.clip(predicted - rows.log_slowdown, -30.0, 30.0))
         bend = np.sqrt(1 + (relative / ROUND) ** 2)
         loss = float((ROUND**2 * (bend - 1)).mean())
@@ -112,8 +106,6 @@ class FormLoss:
         if sizes.exponents:
             by_row = d_out * value * exponent
             slope[at["exponent"]] = np.bincount(self.workload, by_row, sizes.workloads)
-        if sizes.offsets:
-            slope[at["offset"]] = self.by_target @ d_out
         d_sum = d_out * exponent / inner * rows.scale
         if sizes.constants:
             bent = _sigmoid(part["constant"])[self.platform]
@@ -135,7 +127,6 @@ class FormLoss:
             "both": self.penalty,
             "gain": GAIN_PENALTY,
             "exponent": GAIN_PENALTY,
-            "offset": OFFSET_PENALTY,
         }
         for name, strength in strengths.items():
             own = x[at[name]]

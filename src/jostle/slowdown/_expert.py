@@ -11,15 +11,18 @@ import numpy as np
 from jostle._tensors import Serializable
 from jostle.ensemble import CanonicalRuns
 from jostle.methods import Restores
-from jostle.rules import Ground, SlowdownRows, fit_effects
+from jostle.rules import Ground, RandomEffects, SlowdownRows, fit_effects
 from jostle.slowdown._equation import Sizes
-from jostle.slowdown._fit import ALIKE
-from jostle.slowdown._stack import PENALTIES, PROCESSES, place_of
 from jostle.slowdown.members._form import SlowdownForm, fit_form
 from jostle.slowdown.members._process import MOST_ROWS, Cells, Kernels, Process, fit_process, tuned
 
-RANK, STEPS, STARTS = 6, 300, 3
+PENALTIES = (1e-4, 6e-4, 0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
 IN_SECONDS = PENALTIES[1::2]
+ALIKE_IN_SECONDS = (
+    0.9  # how far S and G share their numbers: jobs that take turns wait alike for each other
+)
+BY_EFFECTS = "process of effects"
+PROCESSES = ("process", BY_EFFECTS)
 MOST_FORM_ROWS = 6_000  # that forms are learned from
 
 
@@ -61,8 +64,13 @@ class FittedProduct(Serializable):
 @dataclass(frozen=True)
 class ProductExpert(Restores):
     """How much each workload suffers, times how much its co-runners press, in few types; and a process whose
-    kernels ask how alike two co-locations are."""
+    kernels ask how alike two co-locations are. starts: of a form that is kept. processes: whether there are
+    any."""
 
+    rank: int = 6
+    starts: int = 3
+    steps: int = 300
+    processes: bool = True
     name: ClassVar[str] = "product"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fitted: ClassVar[str] = "jostle.slowdown._expert:FittedProduct"
@@ -73,7 +81,7 @@ class ProductExpert(Restores):
         rows = len(campaign.rows)
         forms = [f"product {penalty:g}" for penalty in PENALTIES]
         forms += [f"product of seconds {penalty:g}" for penalty in IN_SECONDS]
-        if rows > MOST_ROWS:
+        if rows > MOST_ROWS or not self.processes:
             return tuple(forms)
         return (*forms, *(PROCESSES[1:] if issparse(campaign.design) else PROCESSES))
 
@@ -85,17 +93,16 @@ class ProductExpert(Restores):
         platforms, workloads = campaign.size
         some = rows.drawn(MOST_FORM_ROWS, [seed, 13])
         for is_timed, text in ((False, "product"), (True, "product of seconds")):
-            alike = ALIKE["extra" if is_timed else "slowdown"]
             sizes = Sizes(
-                *(platforms, workloads, RANK, campaign.design),
-                *(exponents, False, is_timed, alike),
+                *(platforms, workloads, self.rank, campaign.design),
+                *(exponents, is_timed, ALIKE_IN_SECONDS if is_timed else 0.0),
             )
             mine = _rows_of(some, is_timed)
             for penalty in PENALTIES:
                 label = f"{text} {penalty:g}"
                 if label in wanted:
-                    starts = STARTS if best else 1
-                    form = fit_form(mine, sizes, penalty, seed, starts, STEPS)
+                    starts = self.starts if best else 1
+                    form = fit_form(mine, sizes, penalty, seed, starts, self.steps)
                     members.append(ProductMember(label, is_timed, form))
         processes = [name for name in PROCESSES if name in wanted]
         if processes:
@@ -124,6 +131,12 @@ def _processes(campaign: CanonicalRuns, names: list[str], seed: int) -> list[Pro
         part = fit_process(rows, place, robust, settings, kernel[np.ix_(at, at)])
         members.append(ProductMember(name, False, part))
     return members
+
+
+def place_of(name: str, effects: RandomEffects) -> np.ndarray:
+    """(cells, 2) over their spread, or (0, 2) for the process that looks at the design."""
+    both = np.stack([effects.target, effects.corunner], 1)
+    return both / np.maximum(both.std(0), 1e-9) if name == BY_EFFECTS else both[:0]
 
 
 def _rows_of(rows: SlowdownRows, is_timed: bool) -> SlowdownRows:

@@ -1,44 +1,49 @@
-"""The method: slowdown, or extra time, by susceptibility and pressure, learned from pairs alone."""
+"""How much co-runners slow a workload down, from pairs alone: the equation and the method.
+
+    log slowdown_i = w_i log(1 + g_p sum_t softplus(S_ipt) sum_{j in K} softplus(G_jpt))
+
+S says how susceptible the target is to interference of type t, G how hard a co-runner presses there. Both
+are sums of what a workload has everywhere, what it has on one platform, what its solo runtime says and,
+where there are feature tables, what these say; a ridge penalty on each part decides how much the platforms
+share. The order of co-runners does not matter, and any number of them can be asked about, because pressures
+add up inside the logarithm. A form of seconds says what a finite job pays that waits for a time which does
+not grow with its own length,
+
+    runtime_i = solo_i + tau (c_p + sum_t softplus(S_ipt) sum_{j in K} softplus(G_jpt)).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from jostle.errors import MissingExtra
-from jostle.methods import Data, Prepared, Restores, first_solo_runs
-from jostle.slowdown._settings import SlowdownSettings
+from jostle._options import Limits, check_settings
+from jostle.ensemble import OfExperts
 
 if TYPE_CHECKING:
-    from jostle.progress import Progress
-    from jostle.slowdown._fitted import FittedSlowdown
+    from jostle.ensemble import Expert
 
 
 @dataclass(frozen=True)
-class Slowdown(SlowdownSettings, Restores):
-    """Slowdown, or extra time, beside others by susceptibility and pressure, from pairs alone."""
+class Slowdown(OfExperts):
+    """Slowdown, or extra time, beside others by susceptibility and pressure, from pairs alone; simple rules
+    and Gaussian processes stand beside it."""
 
+    rank: Annotated[int, "Interference types.", Limits(1)] = 6
+    members: Annotated[
+        int, "Fits from different starts whose log runtimes are averaged.", Limits(1)
+    ] = 8
+    steps: Annotated[int, "Most iterations of a fit of the form.", Limits(1)] = 300
+    process: Annotated[
+        bool, "Whether Gaussian processes are among the experts, up to 3000 rows."
+    ] = True
     name: ClassVar[str] = "slowdown"
-    fitted: ClassVar[str] = "jostle.slowdown._fitted:FittedSlowdown"
-    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
-    fits_again: ClassVar[bool] = True
 
-    def prepare(self, data: Data) -> Prepared:
-        """The runs of the data; answers are relative to the runtime alone, so one of each is required."""
-        runs = data.runs_in_memory
-        return Prepared.of(data, runs, required=first_solo_runs(runs), calibrate_by="together")
+    def __post_init__(self) -> None:
+        check_settings(self)
 
-    def fit(
-        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> FittedSlowdown:
-        """Learn from the runs and those for its own choices together, of which some must be alone.
+    def chosen_experts(self) -> list[Expert]:
+        from jostle.ensemble import SimpleRules
+        from jostle.slowdown._expert import ProductExpert
 
-        Raises MissingExtra where SciPy is not installed.
-        """
-        try:
-            import scipy.optimize  # noqa: F401  (an extra)
-        except ModuleNotFoundError as error:
-            raise MissingExtra(str(error.name), "fit") from None
-        from jostle.slowdown._fit import fit
-
-        return fit(self, prepared.together(), seed, progress)
+        return [SimpleRules(), ProductExpert(self.rank, self.members, self.steps, self.process)]

@@ -60,7 +60,7 @@ class BesideNetwork:
         out = np.empty(len(rows))
         out[~past] = self.known(rows.take(~past), network)
         out[past] = self.more.log_slowdown(
-            rows.take(past), self._ground, lambda part: self.known(part, network), None
+            rows.take(past), self._ground, lambda part: self.known(part, network)
         )
         return out
 

@@ -1,1 +1,1 @@
-"""The members of the stack: each a way to say a slowdown, fitted on rows and kept as arrays."""
+"""Members of the expert: each a way to say a slowdown, fitted on rows and kept as arrays."""

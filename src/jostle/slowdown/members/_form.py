@@ -15,14 +15,12 @@ START = 0.3  # spread of the starting numbers
 @dataclass(frozen=True)
 class SlowdownForm:
     """m starts, t types. susceptibility, pressure: (m, cells, t) above 0, the platform's gain inside the
-    pressure. constant: (m, platforms) at least 0. exponent: (m, workloads). offset: (m, cells), the log
-    speed-up or slowdown of having any co-runner; 0 with a floor."""
+    pressure. constant: (m, platforms) at least 0. exponent: (m, workloads)."""
 
     susceptibility: np.ndarray
     pressure: np.ndarray
     constant: np.ndarray
     exponent: np.ndarray
-    offset: np.ndarray
 
     def log_slowdown(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         total, n = np.zeros(len(rows)), len(rows)
@@ -32,7 +30,7 @@ class SlowdownForm:
             pressed = np.stack([np.bincount(rows.row, column, n) for column in there.T], 1)
             reached = (self.susceptibility[m][rows.target] * pressed).sum(1)
             value = np.log1p(rows.scale * (self.constant[m][place] + reached))
-            total += self.exponent[m][workload] * value + self.offset[m][rows.target]
+            total += self.exponent[m][workload] * value
         return total / len(self.exponent)
 
     def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
@@ -55,7 +53,6 @@ def fit_form(
         fields["pressure"].append(press * np.repeat(positive(part["gain"]), w)[:, None])
         fields["constant"].append(softplus(part["constant"]) if sizes.constants else np.zeros(p))
         fields["exponent"].append(positive(part["exponent"]) if sizes.exponents else np.ones(w))
-        fields["offset"].append(part["offset"] if sizes.offsets else np.zeros(p * w))
     return SlowdownForm(**{name: np.stack(values) for name, values in fields.items()})
 
 
